@@ -1,13 +1,14 @@
 """Element types: TensorFlow's DType objects, and the conversion of Python values to arrays of them.
 
-There is exactly one `DType` object per type (`as_dtype("float32") is float32`, also after copying and pickling),
-so identity and equality agree. Equality also accepts what `as_dtype` accepts: `float32 == np.float32`.
+There is exactly one `DType` object per type (`as_dtype("float32") is float32`, also after copying and
+pickling), so identity and equality agree. `==` also takes what `as_dtype` takes: `float32 == np.float32`.
 
 The rules of conversion (`to_array`) in short:
 
 - bool < integer < floating < complex: a value may move up this order or stay, never down;
 - within a class the dtype asked for is taken, floats are rounded to it, integers must fit;
-- unasked, Python numbers become float32, int32 (int64 if too large), bool and complex128, numpy values keep theirs;
+- unasked, Python numbers become float32, int32 (int64 if too large), bool and complex128; numpy arrays and
+  scalars keep their dtype, but in a list count as the numbers they are;
 - strings are object arrays of `bytes`; `str` is encoded as UTF-8.
 """
 
@@ -39,14 +40,27 @@ class DType:
     """
 
     __slots__ = (
-        "_rank", "as_datatype_enum", "as_numpy_dtype", "as_ref", "base_dtype", "is_bool", "is_complex", "is_floating",
-        "is_integer", "is_numpy_compatible", "is_quantized", "is_ref", "is_unsigned", "name", "numpy",
-    )  # fmt: skip
+        "_rank",
+        "as_datatype_enum",
+        "as_numpy_dtype",
+        "as_ref",
+        "base_dtype",
+        "is_bool",
+        "is_complex",
+        "is_floating",
+        "is_integer",
+        "is_numpy_compatible",
+        "is_quantized",
+        "is_ref",
+        "is_unsigned",
+        "name",
+        "numpy",
+    )
 
     # All fields are set once, by `_define`.
     name: str
     as_datatype_enum: int
-    as_numpy_dtype: Any  # scalar type (np.float32), np.object_ for string/resource/variant, np.dtype for quantized
+    as_numpy_dtype: Any  # scalar type; np.object_ for string, resource, variant; np.dtype for quantized
     numpy: np.dtype[Any]
     base_dtype: DType  # itself, or what a reference type refers to
     as_ref: DType  # the reference type of this, or itself
@@ -88,14 +102,14 @@ class DType:
 
     def _limits(self, which: str) -> Any:
         if self.is_floating:
-            return ml_dtypes.finfo(self.as_numpy_dtype)
+            return ml_dtypes.finfo(self.as_numpy_dtype)  # type: ignore[no-untyped-call]
         if self.is_integer:
             return np.iinfo(self.as_numpy_dtype)
         raise GraphTypeError(f"{self.name} has no {which} value")
 
     @property
     def limits(self) -> tuple[Any, Any]:
-        """The (0, max) range of an intensity of this type: (0, 1) for float32 and float64, (0, 255) for uint8."""
+        """The range of an intensity of this type: (0, 1) for float32 and float64, (0, 255) for uint8."""
         if self.base_dtype in (float32, float64):
             return 0, 1
         if self.is_bool:
@@ -218,11 +232,11 @@ _BY_TYPE: Final[dict[Any, DType]] = {
     object: string,
 }
 
-bool = bool_  # noqa: A001 - TensorFlow's name; annotations of this module say builtins.bool
+bool = bool_  # TensorFlow's name; annotations of this module say builtins.bool
 
 
 def as_dtype(value: Any) -> DType:
-    """Return the DType of a DType, name, DataType number, numpy dtype or scalar type, Python type, or a typed object."""
+    """Return the DType meant by a name, DataType number, numpy dtype, scalar or Python type, typed object."""
     if isinstance(value, DType):
         return value
     found: DType | None = None
@@ -252,7 +266,7 @@ def _from_numpy_dtype(dtype: np.dtype[Any]) -> DType | None:
 def infer_dtype(value: Any) -> DType:
     """Return the dtype a value gets when none is asked for (the rules are at the top of the module)."""
     found = _BY_TYPE.get(type(value))
-    if found is not None and found is not int32:
+    if found is not None and found is not int32 and type(value) is not object:
         return found
     if isinstance(getattr(value, "dtype", None), DType):
         return as_dtype(value.dtype)
@@ -297,7 +311,9 @@ def _from_numpy(array: Array, wanted: DType | None) -> Array:
     if wanted is None or held is wanted:
         return np.asarray(array, held.numpy)
     if held._rank == _NOT_NUMERIC or held._rank > _rank_of(wanted):
-        raise GraphTypeError(f"Expected {wanted.name}, got an array of {held.name} with shape {array.shape} instead")
+        raise GraphTypeError(
+            f"Expected {wanted.name}, got a {held.name} array of shape {array.shape} instead"
+        )
     return _cast(array, held, wanted)
 
 
@@ -316,7 +332,7 @@ def _from_python(value: Any, wanted: DType | None) -> Array:
 
 
 def _from_objects(array: Array, wanted: DType | None) -> Array:
-    """Convert an object array: strings, integers beyond int64, whatever can stand for an integer, or mistakes."""
+    """Convert an object array: strings, huge integers, whatever can stand for an integer, or mistakes."""
     leaves = array.ravel().tolist()
     if wanted is string or (wanted is None and leaves and isinstance(leaves[0], (str, bytes, bytearray))):
         if array.dtype.kind == "O" and all(type(leaf) is bytes for leaf in leaves):
@@ -328,8 +344,7 @@ def _from_objects(array: Array, wanted: DType | None) -> Array:
     packed = np.array(numbers)
     if packed.dtype.kind == "O":
         if wanted is None or wanted._rank < _FLOATING:
-            huge = max(numbers, key=abs)
-            raise GraphValueError(f"Expected {wanted.name if wanted else 'int64'}, got {huge!r}, which does not fit")
+            raise _too_large(max(numbers, key=abs), wanted or int64)
         packed = np.array(numbers, np.complex128 if wanted.is_complex else np.float64)
     return _from_numbers(packed.reshape(array.shape), numbers, wanted)
 
@@ -345,7 +360,7 @@ def _from_numbers(array: Array, value: Any, wanted: DType | None) -> Array:
         for leaf in _leaves(value):
             if _rank_of(as_dtype(np.asarray(leaf).dtype)) > _rank_of(wanted):
                 raise _unexpected(leaf, wanted)
-        raise GraphValueError(f"Expected {wanted.name}, got {reprlib.repr(value)}, which does not fit")
+        raise _too_large(value, wanted)
     return _cast(array, held, wanted)
 
 
@@ -365,7 +380,7 @@ def _cast(array: Array, held: DType, wanted: DType) -> Array:
     if held.is_integer and wanted.is_integer and array.size and not np.can_cast(held.numpy, target):
         for extreme in (int(array.min()), int(array.max())):
             if not wanted.min <= extreme <= wanted.max:
-                raise GraphValueError(f"Expected {wanted.name}, got {extreme}, which does not fit")
+                raise _too_large(extreme, wanted)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return array.astype(target, copy=False)
 
@@ -409,8 +424,13 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 def _unexpected(leaf: Any, wanted: DType | None) -> GraphTypeError:
     name = wanted.name if wanted else "a number or string"
-    return GraphTypeError(f"Expected {name}, got {reprlib.repr(leaf)} of type {type(leaf).__name__!r} instead")
+    kind = type(leaf).__name__
+    return GraphTypeError(f"Expected {name}, got {reprlib.repr(leaf)} of type {kind!r} instead")
+
+
+def _too_large(value: Any, wanted: DType) -> GraphValueError:
+    return GraphValueError(f"Expected {wanted.name}, got {reprlib.repr(value)}, which does not fit")
 
 
 def _ragged(value: Any) -> GraphValueError:
-    return GraphValueError(f"Expected lists of equal length at each depth, got the ragged {reprlib.repr(value)}")
+    return GraphValueError(f"Expected lists of equal length at each depth, got {reprlib.repr(value)}")

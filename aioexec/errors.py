@@ -1,4 +1,4 @@
-"""The exceptions of aioexec: TensorFlow's canonical error classes, and how an error is told where it happened.
+"""The exceptions of aioexec: TensorFlow's canonical error classes, and how an error learns its place.
 
     Exception
     └── OpError                             error_code, message, node_def, op
@@ -26,8 +26,8 @@
 TensorFlow reports some of these from its Python layer as builtin exceptions and from its runtime as an
 `OpError`. The second-level classes are both, so that code ported from either side keeps catching them.
 
-`CancelledError` here is the verdict on a step; `asyncio.CancelledError` is the request to stop a task. Neither
-is a subclass of the other.
+`CancelledError` here is the verdict on a step; `asyncio.CancelledError` is the request to stop a task.
+Neither is a subclass of the other.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ UNAUTHENTICATED: Final = 16
 class OpError(Exception):
     """Base of every error of a graph or a step.
 
-    `InvalidArgumentError(node_def, op, message)` is TensorFlow's form. `InvalidArgumentError("message")` is the
-    short one: a lone string in first place is the message.
+    `InvalidArgumentError(node_def, op, message)` is TensorFlow's form. `InvalidArgumentError("message")` is
+    the short one: a string in first place, when no message follows, is the message.
     """
 
     code: ClassVar[int] = UNKNOWN
     default_message: ClassVar[str] = ""
 
-    # Set by `with_context`, None until then: the node that failed, its op type, its device, where it was made.
+    # Set by `with_context`, None until then: the node that failed, its op type, device, line of origin.
     node: str | None = None
     op_type: str | None = None
     device: str | None = None
@@ -310,7 +310,7 @@ def with_context(
 ) -> _E:
     """Return a copy of `error`, of its class, whose message says where it happened.
 
-        MatMul 'layer1/matmul' on /device:CPU:0: inner dimensions differ, (32, 10) x (12, 4); created at model.py:41
+      MatMul 'layer1/matmul' on /device:CPU:0: inner dimensions differ, (32, 10) x (12, 4); created at x.py:41
 
     An error that has its place already (a node inside a function body) keeps it and is returned unchanged.
     Code, cause, traceback, notes, `op` and `node_def` are carried over.

@@ -1,8 +1,8 @@
 """Static shapes, with two faces: plain tuples for the code inside, TensorFlow's classes for users.
 
-`Dims` is a tuple with None for an unknown dimension, or None for an unknown rank. Shape rules of ops, planning and
-kernels use `Dims` and the functions of the first half. `TensorShape` and `Dimension` behave as in TensorFlow 1.x;
-`TensorShape(dims)` and `.plain` go from one face to the other.
+`Dims` is a tuple with None for an unknown dimension, or None for an unknown rank. Shape rules of ops,
+planning and kernels use `Dims` and the functions of the first half. `TensorShape` and `Dimension` behave as in
+TensorFlow 1.x; `TensorShape(dims)` and `.plain` go from one face to the other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def merge(a: Dims, b: Dims) -> Dims:
 
 
 def common(a: Dims, b: Dims) -> Dims:
-    """Return the most specific shape compatible with whatever either is (TensorFlow: most specific compatible)."""
+    """Return the most specific shape that covers both: what agrees stays, the rest is unknown."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
@@ -99,14 +99,16 @@ def with_rank(dims: Dims, rank: int) -> Dims:
 def with_rank_at_least(dims: Dims, rank: int) -> Dims:
     """Return `dims` after checking that it may have `rank` dimensions or more."""
     if dims is not None and len(dims) < rank:
-        raise GraphValueError(f"Shape {describe(dims)} must have rank at least {rank}, as {describe((None,) * rank)}")
+        least = describe((None,) * rank)
+        raise GraphValueError(f"Shape {describe(dims)} must have rank at least {rank}, as {least}")
     return dims
 
 
 def with_rank_at_most(dims: Dims, rank: int) -> Dims:
     """Return `dims` after checking that it may have `rank` dimensions or fewer."""
     if dims is not None and len(dims) > rank:
-        raise GraphValueError(f"Shape {describe(dims)} must have rank at most {rank}, as {describe((None,) * rank)}")
+        most = describe((None,) * rank)
+        raise GraphValueError(f"Shape {describe(dims)} must have rank at most {rank}, as {most}")
     return dims
 
 
@@ -148,7 +150,7 @@ def _arithmetic(compute: Callable[[int, int], int], *, swapped: bool = False) ->
         try:
             a, b = self.value, as_size(other)
         except GraphTypeError:
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]
         if a is None or b is None:
             return Dimension(None)
         return Dimension(compute(b, a) if swapped else compute(a, b))
@@ -161,14 +163,14 @@ def _comparison(compare: Callable[[int, int], bool]) -> _Comparison:
         try:
             a, b = self.value, as_size(other)
         except GraphTypeError:
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]
         return None if a is None or b is None else compare(a, b)
 
     return method
 
 
 class Dimension:
-    """One dimension of a TensorShape. Comparing or computing with an unknown one gives None or `Dimension(None)`."""
+    """One dimension of a TensorShape. With an unknown one, comparing gives None, adding `Dimension(None)`."""
 
     __slots__ = ("_value",)
     __hash__ = None  # type: ignore[assignment]  # equality is not an equivalence: unknown dimensions
