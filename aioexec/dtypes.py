@@ -124,7 +124,7 @@ class DType:
         return 0 if self.numpy.hasobject else self.numpy.itemsize
 
     def is_compatible_with(self, other: Any) -> builtins.bool:
-        """True if an `other` may be used where `self` is: the same type, or `self` refers to it."""
+        """True if an `other` may be used where `self` is expected: the same type or a reference to it."""
         other = as_dtype(other)
         return self is other or self is other.base_dtype
 
@@ -312,7 +312,7 @@ def _from_numpy(array: Array, wanted: DType | None) -> Array:
         return np.asarray(array, held.numpy)
     if held._rank == _NOT_NUMERIC or held._rank > _rank_of(wanted):
         raise GraphTypeError(
-            f"Expected {wanted.name}, got a {held.name} array of shape {array.shape} instead"
+            f"Expected {wanted.name}, got an array of {held.name} shaped {array.shape} instead"
         )
     return _cast(array, held, wanted)
 

@@ -1,8 +1,8 @@
 """Static shapes, with two faces: plain tuples for the code inside, TensorFlow's classes for users.
 
 `Dims` is a tuple with None for an unknown dimension, or None for an unknown rank. Shape rules of ops,
-planning and kernels use `Dims` and the functions of the first half. `TensorShape` and `Dimension` behave as in
-TensorFlow 1.x; `TensorShape(dims)` and `.plain` go from one face to the other.
+planning and kernels use `Dims` and the functions of the first half. `TensorShape` and `Dimension` behave as
+in TensorFlow 1.x; `TensorShape(dims)` and `.plain` go from one face to the other.
 """
 
 from __future__ import annotations
