@@ -1,0 +1,73 @@
+"""The command `aioexec`: a table of subcommands, each loaded when it is chosen.
+
+The module of a subcommand offers `add_arguments(parser)` and `run(arguments) -> int` (the exit status).
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module, metadata
+from typing import Protocol, cast
+
+
+class CommandModule(Protocol):
+    """What the module of a subcommand offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the subcommand's arguments."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do it, and return the exit status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One row of the table."""
+
+    module: str
+    summary: str
+
+
+COMMANDS = {
+    "demo": Command(
+        "aioexec.demo.command", "train on real data while the same event loop serves predictions"
+    ),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser, subparsers = _parser()
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    if chosen not in COMMANDS:
+        parser.parse_args(arguments)  # prints help, the version or what is wrong, and leaves
+        parser.print_help()
+        return 2
+    module = cast(CommandModule, import_module(COMMANDS[chosen].module))
+    module.add_arguments(subparsers[chosen])
+    return module.run(parser.parse_args(arguments))
+
+
+def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    parser = argparse.ArgumentParser(
+        prog="aioexec", description="TensorFlow 1.x's session runtime for asyncio"
+    )
+    parser.add_argument("--version", action="version", version=f"aioexec {_version()}")
+    choices = parser.add_subparsers(title="commands", metavar="COMMAND")
+    return parser, {
+        name: choices.add_parser(name, help=command.summary, description=command.summary)
+        for name, command in COMMANDS.items()
+    }
+
+
+def _version() -> str:
+    try:
+        return metadata.version("aioexec")
+    except metadata.PackageNotFoundError:  # run from a source tree that is not installed
+        return "(not installed)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""Virtual time for asyncio: a loop whose clock jumps to the next timer instead of waiting for it.
+
+The loop asks its selector to wait until the next timer. Ours looks once whether I/O is ready; if not, it
+moves the clock forward by the time it was told to wait and returns. So `asyncio.sleep(3600)` takes
+microseconds, timers fire in the order of their deadlines, and code between two timers takes no virtual time
+at all.
+
+The clock must not jump while someone outside the loop still works and will call back, for then a timeout
+would fire that in reality would not. Three things hold it: jobs of `loop.run_in_executor` and
+`asyncio.to_thread` (counted by the loop itself), `with clock.hold():`, and predicates given to
+`clock.add_busy`. While held, the loop waits for real, and time stands still. I/O of other processes or the
+kernel is not seen; hold the clock around it.
+
+uvloop waits inside libuv and has no such seam. Tests in virtual time therefore run on the standard library's
+loop whatever `--loop` says; nothing that depends on uvloop may be tested in virtual time.
+"""
+
+import asyncio
+import selectors
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Any, TypeVar, TypeVarTuple
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+HELD_POLL_SECONDS = 0.0005
+"""How often a held clock looks at its predicates, in real time; a callback from a thread wakes it at once."""
+
+
+class VirtualClock:
+    """Time that stands still until the loop is idle, then jumps to the next timer.
+
+    Attributes:
+        autojump: False keeps time still until `advance` is called.
+    """
+
+    def __init__(self, start: float = 0.0, *, autojump: bool = True) -> None:
+        self.autojump = autojump
+        self._now = start
+        self._holds = 0  # open `hold` blocks and executor jobs
+        self._busy: list[Callable[[], bool]] = []
+
+    def time(self) -> float:
+        """Return the virtual time in seconds."""
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Move time forward; timers due by then fire when the loop runs next."""
+        if seconds < 0:
+            raise ValueError(f"VirtualClock.advance: seconds must not be negative, got {seconds!r}")
+        self._now += seconds
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep time from jumping inside the block."""
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+
+    def add_busy(self, is_busy: Callable[[], bool]) -> Callable[[], None]:
+        """Keep time from jumping while `is_busy()` is true; return a function that removes the predicate."""
+        self._busy.append(is_busy)
+        return lambda: self._busy.remove(is_busy)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether work outside the loop is outstanding."""
+        return self._holds > 0 or any(is_busy() for is_busy in self._busy)
+
+
+class VirtualSelector(selectors.BaseSelector):
+    """A selector that, when there is nothing to do, moves the clock instead of waiting."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._real = selectors.DefaultSelector()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is not None and timeout <= 0:
+            return self._real.select(0)
+        ready = self._real.select(0)
+        if ready:
+            return ready
+        if self._clock.is_held:
+            return self._real.select(HELD_POLL_SECONDS)
+        if timeout is None or not self._clock.autojump:
+            # No timer to jump to (or none we may jump to): only I/O or another thread can go on from here.
+            return self._real.select(timeout if timeout is None else HELD_POLL_SECONDS)
+        self._clock.advance(timeout)
+        return []
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._real.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.modify(fileobj, events, data)
+
+    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._real.get_key(fileobj)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._real.get_map()
+
+    def close(self) -> None:
+        self._real.close()
+
+
+class VirtualClockLoop(asyncio.SelectorEventLoop):
+    """The standard library's loop on a `VirtualClock`, its attribute `clock`."""
+
+    def __init__(self, clock: VirtualClock | None = None) -> None:
+        self.clock = VirtualClock() if clock is None else clock
+        super().__init__(VirtualSelector(self.clock))
+
+    def time(self) -> float:
+        """Return the virtual time in seconds."""
+        return self.clock.time()
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        """Run `func` in an executor; time stands still until it is done."""
+        hold = self.clock.hold()
+        hold.__enter__()
+        try:
+            future = super().run_in_executor(executor, func, *args)
+        except BaseException:
+            hold.__exit__(None, None, None)
+            raise
+        # A cancelled future does not stop the thread, but nobody waits for it any more.
+        future.add_done_callback(lambda _: hold.__exit__(None, None, None))
+        return future

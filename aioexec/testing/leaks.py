@@ -1,0 +1,155 @@
+"""`LeakCheck`: what was started inside the block must be gone at its end.
+
+Looks at tasks of the running loop (`async with` only), threads, and open file descriptors, sockets among
+them. Something that is merely slow to go gets a grace: a few passes of the loop, a join, a garbage
+collection; all three only when something is left over, so a clean block pays next to nothing.
+
+Threads that belong to the process rather than to what the block tests (the workers of the devices) are named
+`aioexec-process-…` by their owners and are not counted.
+"""
+
+import asyncio
+import gc
+import os
+import threading
+from collections.abc import Iterable
+from time import monotonic
+from types import TracebackType
+from typing import Any, Self
+
+LASTING_THREADS = ("aioexec-process",)
+"""Prefixes of the names of threads that live as long as the process."""
+
+LASTING_FILES = ("/dev/", "/proc/", "/sys/")
+"""Prefixes of files that libraries open once and keep, such as /dev/urandom."""
+
+JOIN_SECONDS = 2.0
+"""How long, in real time and all together, threads that are about to end may take."""
+
+TASK_PASSES = 16
+"""Passes of the loop that a cancelled task gets to finish."""
+
+AnyTask = asyncio.Task[Any]
+
+
+class LeakError(AssertionError):
+    """Something outlived the block that started it."""
+
+
+class LeakCheck:
+    """Fail with `LeakError` if tasks, threads or file descriptors are left at the end of the block.
+
+    The plain `with` form is for code around an event loop; `async with` also checks the loop's tasks. A block
+    that raises is not checked, so its own error is seen.
+    """
+
+    def __init__(
+        self,
+        *,
+        tasks: bool = True,
+        threads: bool = True,
+        descriptors: bool = True,
+        lasting_threads: Iterable[str] = (),
+    ) -> None:
+        self._check_tasks = tasks
+        self._check_threads = threads
+        self._check_descriptors = descriptors
+        self._lasting = (*LASTING_THREADS, *lasting_threads)
+        # What was there on entry; a thing is its identity, so a reused name or number does not hide a leak.
+        self._tasks: set[AnyTask] = set()
+        self._threads: set[threading.Thread] = set()
+        self._descriptors: dict[int, str] = {}
+
+    def __enter__(self) -> Self:
+        self._threads = set(threading.enumerate())
+        self._descriptors = open_descriptors() if self._check_descriptors else {}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            _raise_if_any([*self._left_threads(), *self._left_descriptors()])
+
+    async def __aenter__(self) -> Self:
+        # The loop's own executor outlives the block and ends with the loop.
+        self._lasting = (*self._lasting, "asyncio_", "uvloop_")
+        self._tasks = asyncio.all_tasks()
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            tasks = await self._left_tasks()
+            _raise_if_any([*tasks, *self._left_threads(), *self._left_descriptors()])
+
+    async def _left_tasks(self) -> list[str]:
+        left: set[AnyTask] = set()
+        for _ in range(TASK_PASSES if self._check_tasks else 0):
+            left = asyncio.all_tasks() - self._tasks - {_current_task()}
+            if not left:
+                break
+            await asyncio.sleep(0)
+        return sorted(map(describe_task, left))
+
+    def _left_threads(self) -> list[str]:
+        if not self._check_threads:
+            return []
+        deadline = monotonic() + JOIN_SECONDS
+        left = []
+        for thread in threading.enumerate():
+            if thread in self._threads or thread.name.startswith(self._lasting):
+                continue
+            thread.join(max(0.0, deadline - monotonic()))
+            if thread.is_alive():
+                left.append(f"thread {thread.name!r}{' (daemon)' if thread.daemon else ''}")
+        return sorted(left)
+
+    def _left_descriptors(self) -> list[str]:
+        if not self._check_descriptors or not self._new_descriptors():
+            return []
+        gc.collect()  # a socket or file in a reference cycle is closed by the collector, with a warning
+        return [f"file descriptor {number}: {target}" for number, target in self._new_descriptors()]
+
+    def _new_descriptors(self) -> list[tuple[int, str]]:
+        return [
+            (number, target)
+            for number, target in open_descriptors().items()
+            if self._descriptors.get(number) != target and not target.startswith(LASTING_FILES)
+        ]
+
+
+def open_descriptors() -> dict[int, str]:
+    """Return what each open file descriptor of this process leads to; empty where that cannot be told."""
+    descriptors = {}
+    try:
+        names = os.listdir("/proc/self/fd")
+    except OSError:
+        return {}
+    for name in names:
+        try:
+            descriptors[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+        except OSError:
+            continue  # the one that listed the directory
+    return descriptors
+
+
+def describe_task(task: AnyTask) -> str:
+    """Name a task, its coroutine and the line it waits at."""
+    coroutine = task.get_coro()
+    name = getattr(coroutine, "__qualname__", repr(coroutine))
+    stack = task.get_stack(limit=1)
+    where = f" at {stack[-1].f_code.co_filename}:{stack[-1].f_lineno}" if stack else ""
+    return f"task {task.get_name()!r} ({name}){where}"
+
+
+def _current_task() -> AnyTask:
+    task = asyncio.current_task()
+    assert task is not None, "a coroutine runs in a task"
+    return task
+
+
+def _raise_if_any(left: list[str]) -> None:
+    if left:
+        raise LeakError("left over: " + "; ".join(left))

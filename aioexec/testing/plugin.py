@@ -1,0 +1,153 @@
+"""pytest plugin: the loop a test runs on, virtual time, and checks that hold for every test.
+
+Opt in from the top-level `conftest.py`, beside pytest-asyncio:
+
+    pytest_plugins = ["aioexec.testing.plugin"]
+
+- `--loop=asyncio|uvloop|both` (default asyncio) chooses the loop of asynchronous tests; tests marked
+  `both_loops` run on both whatever the option says.
+- The fixture `virtual_clock` puts a test into virtual time (on the standard library's loop, see `clock`).
+- After every test, tasks, threads and file descriptors must be as before; `allow_leaks` marks an exception.
+- A blocking call from aioexec's code on a running loop raises `blockbuster.BlockingError`; `may_block` allows
+  it.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+import pytest
+import pytest_asyncio
+from blockbuster import BlockBuster
+
+from aioexec.testing.clock import VirtualClock, VirtualClockLoop
+from aioexec.testing.leaks import LeakCheck
+
+try:
+    import uvloop
+except ImportError:  # there is none for Windows
+    uvloop = None  # type: ignore[assignment]
+
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+
+LOOPS: dict[str, LoopFactory] = {"asyncio": asyncio.SelectorEventLoop}
+if uvloop is not None:
+    LOOPS["uvloop"] = uvloop.new_event_loop
+
+MARKERS = (
+    "both_loops: run on the standard library's loop and on uvloop, whatever --loop says",
+    "allow_leaks(reason): do not check for tasks, threads and file descriptors left over",
+    "may_block(reason): do not fail when aioexec makes a blocking call on the event loop",
+)
+
+_blocking_detector = pytest.StashKey[BlockBuster]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--loop`."""
+    parser.getgroup("aioexec").addoption(
+        "--loop",
+        choices=[*LOOPS, "both"],
+        default="asyncio",
+        help="event loop of asynchronous tests (default: %(default)s)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the markers and arm the detector of blocking calls."""
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+    # Armed once: patching takes milliseconds, and it only acts where a loop is running.
+    detector = BlockBuster("aioexec", excluded_modules=["aioexec.testing"])
+    detector.activate()
+    config.stash[_blocking_detector] = detector
+    _open_lasting_descriptors()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Disarm the detector of blocking calls."""
+    detector = config.stash.get(_blocking_detector, None)
+    if detector is not None:
+        detector.deactivate()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Name the loop in the first lines of the report."""
+    return f"loop: {config.getoption('--loop')}"
+
+
+def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> Mapping[str, LoopFactory]:
+    """Choose the loops a test runs on (a hook of pytest-asyncio)."""
+    if "virtual_clock" in getattr(item, "fixturenames", ()):
+        return {"virtual": VirtualClockLoop}
+    chosen: str = config.getoption("--loop")
+    if chosen == "both" or item.get_closest_marker("both_loops") is not None:
+        return LOOPS
+    return {chosen: LOOPS[chosen]}
+
+
+@pytest.fixture(autouse=True)
+def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that leaves threads or file descriptors behind, once its loop is closed."""
+    if _allows_leaks(request):
+        yield
+        return
+    with LeakCheck():
+        yield
+
+
+@pytest_asyncio.fixture
+async def task_leak_check(request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    """Fail an asynchronous test whose loop has other tasks than before, once its fixtures are torn down."""
+    if _allows_leaks(request):
+        yield
+        return
+    async with LeakCheck(threads=False, descriptors=False):
+        yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each asynchronous test `task_leak_check`: early in, so late out, but before the loop is closed."""
+    for item in items:
+        if not isinstance(item, pytest.Function) or not _runs_in_own_loop(item):
+            continue
+        if "task_leak_check" not in item.fixturenames:  # the variants of a parametrised test share the list
+            item.fixturenames.insert(item.fixturenames.index("leak_check") + 1, "task_leak_check")
+
+
+@pytest.fixture(autouse=True)
+def blocking_calls(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Disarm the detector of blocking calls for a test marked `may_block`."""
+    if request.node.get_closest_marker("may_block") is None:
+        yield
+        return
+    detector = request.config.stash[_blocking_detector]
+    detector.deactivate()
+    yield
+    detector.activate()
+
+
+@pytest_asyncio.fixture
+async def virtual_clock() -> VirtualClock:
+    """Put the test into virtual time and return its clock."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualClockLoop), "pytest_asyncio_loop_factories chose it"
+    return loop.clock
+
+
+def _allows_leaks(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker("allow_leaks") is not None
+
+
+def _runs_in_own_loop(item: pytest.Function) -> bool:
+    marker = item.get_closest_marker("asyncio")
+    scope = "function" if marker is None else marker.kwargs.get("loop_scope", "function")
+    function = getattr(item.obj, "hypothesis", None)
+    function = item.obj if function is None else function.inner_test
+    return scope == "function" and inspect.iscoroutinefunction(function)
+
+
+def _open_lasting_descriptors() -> None:
+    """Have libuv open what it keeps for the life of the process, or the first test would seem to leak it."""
+    if uvloop is not None:
+        uvloop.new_event_loop().close()

@@ -1,0 +1,60 @@
+"""`all_tasks_blocked`: let everything run that can, without letting time pass.
+
+A task that awaits a future shows it (`_fut_waiter`, in C and Python tasks alike); a runnable one has none, or
+a finished one. Callbacks between a finished future and the task behind it (`gather`, `wait`, a chain of done
+callbacks) show nowhere on uvloop, so the loop must look quiet for several passes in a row; on the standard
+library's loop its ready queue is looked at too.
+"""
+
+import asyncio
+from typing import Any
+from weakref import WeakSet
+
+QUIET_PASSES = 8
+"""Passes without a runnable task after which the loop is quiet: one per link in a chain of callbacks."""
+
+MAX_PASSES = 100_000
+"""Passes after which some task must be spinning on `sleep(0)`."""
+
+_waiting: "WeakSet[asyncio.Task[Any]]" = WeakSet()  # tasks inside all_tasks_blocked, on any loop
+
+
+async def all_tasks_blocked() -> None:
+    """Return when every other task of the running loop waits for something.
+
+    Timers do not fire for this; work in threads or other processes is not waited for.
+    """
+    loop = asyncio.get_running_loop()
+    me = asyncio.current_task()
+    assert me is not None, "a coroutine runs in a task"
+    _waiting.add(me)
+    try:
+        await _quiet(loop)
+    finally:
+        _waiting.discard(me)
+
+
+async def _quiet(loop: asyncio.AbstractEventLoop) -> None:
+    quiet = 0
+    for _ in range(MAX_PASSES):
+        await asyncio.sleep(0)
+        quiet = quiet + 1 if _is_quiet(loop) else 0
+        if quiet >= QUIET_PASSES:
+            return
+    running = ", ".join(sorted(task.get_name() for task in _runnable(loop)))
+    raise RuntimeError(f"all_tasks_blocked: after {MAX_PASSES} passes these tasks still run: {running}")
+
+
+def _is_quiet(loop: asyncio.AbstractEventLoop) -> bool:
+    ready = getattr(loop, "_ready", ())  # uvloop hides its own
+    others = len(_waiting) - 1
+    return len(ready) <= others and not _runnable(loop)
+
+
+def _runnable(loop: asyncio.AbstractEventLoop) -> list["asyncio.Task[Any]"]:
+    return [task for task in asyncio.all_tasks(loop) if task not in _waiting and not _is_blocked(task)]
+
+
+def _is_blocked(task: "asyncio.Task[Any]") -> bool:
+    waiter: asyncio.Future[Any] | None = getattr(task, "_fut_waiter", None)
+    return waiter is not None and not waiter.done()

@@ -1,0 +1,177 @@
+"""Imports point one way: every import under aioexec/ is read and held against the table of layers.
+
+Imports inside functions and under TYPE_CHECKING count too: a cycle hidden there is still a cycle.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import aioexec
+
+ROOT = Path(aioexec.__file__).parent
+
+# From the bottom up. A row is a list of chains: a package may import every lower row, and in its own row only
+# what stands before it in its own chain.
+ROWS: list[list[str]] = [
+    ["errors < dtypes < shapes"],
+    ["formats", "resources"],
+    ["observability"],
+    ["graph"],
+    ["ops < gradients", "devices < planning < execution"],
+    ["sessions"],
+    ["distributed", "train < saved_model"],
+    ["serving"],
+    ["aioexec < demo < cli", "aioexec < testing"],
+]
+
+# Inside `ops`, families in this order; a family that was split keeps its place under its first name.
+FAMILIES = ["elementwise", "array", "reduction", "linalg", "nn"]
+
+# A heavy or optional library enters through one door.
+DOORS = {
+    "aiohttp": "aioexec.serving",
+    "blockbuster": "aioexec.testing",
+    "grpc": "aioexec.distributed.grpc_transport",
+    "llvmlite": "aioexec.devices.jit",
+    "numba": "aioexec.devices.jit",
+    "pytest": "aioexec.testing",
+    "pytest_asyncio": "aioexec.testing",
+    "rich": "aioexec.demo",
+    "tensorflow": "(nowhere)",
+    "threadpoolctl": "aioexec.devices",
+    "uvloop": "aioexec.testing or aioexec.demo",
+}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One module that one line imports."""
+
+    importer: str
+    imported: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.importer} line {self.line} imports {self.imported}"
+
+
+def module_name(path: Path) -> str:
+    parts = ("aioexec", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(ROOT.rglob("*.py")):
+        yield module_name(path), path
+
+
+def imports_of(importer: str, path: Path) -> Iterator[Import]:
+    known = {name for name, _ in modules()}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(importer, alias.name, node.lineno)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield Import(importer, whole if whole in known else str(node.module), node.lineno)
+        elif isinstance(node, ast.Call) and "import_module" in ast.dump(node.func):
+            for argument in node.args[:1]:
+                if isinstance(argument, ast.Constant):
+                    yield Import(importer, str(argument.value), node.lineno)
+
+
+def all_imports() -> list[Import]:
+    return [found for name, path in modules() for found in imports_of(name, path)]
+
+
+def package_of(module: str) -> str:
+    """Return the word under which a module stands in the table; the package itself is `aioexec`."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "aioexec"
+
+
+def chains() -> Iterator[tuple[int, list[str]]]:
+    for row, texts in enumerate(ROWS):
+        for text in texts:
+            yield row, text.split(" < ")
+
+
+def allowed(package: str) -> set[str]:
+    """Return the packages that a package may import: itself, lower rows, what precedes it in its chain."""
+    own_row = next(row for row, chain in chains() if package in chain)
+    permitted = {package}
+    for row, chain in chains():
+        if row < own_row:
+            permitted.update(chain)
+        elif package in chain:
+            permitted.update(chain[: chain.index(package)])
+    return permitted
+
+
+def test_every_package_has_a_place_in_the_table():
+    table = {package for _, chain in chains() for package in chain}
+
+    assert {package_of(name) for name, _ in modules()} <= table
+
+
+def test_no_import_points_upwards_or_sideways():
+    wrong = [
+        str(found)
+        for found in all_imports()
+        if found.imported.split(".")[0] == "aioexec"
+        and package_of(found.imported) not in allowed(package_of(found.importer))
+    ]
+
+    assert wrong == []
+
+
+def test_families_of_ops_import_only_earlier_ones():
+    order = {f"aioexec.ops.{name}": place for place, name in enumerate(FAMILIES)}
+
+    wrong = [
+        str(found)
+        for found in all_imports()
+        if found.importer in order and order.get(found.imported, -1) > order[found.importer]
+    ]
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("library", DOORS)
+def test_a_library_enters_through_its_door(library):
+    doors = DOORS[library].split(" or ")
+
+    wrong = [
+        str(found)
+        for found in all_imports()
+        if found.imported.split(".")[0] == library
+        and not any(f"{found.importer}.".startswith(f"{door}.") for door in doors)
+    ]
+
+    assert wrong == []
+
+
+def test_imports_are_absolute():
+    relative = [
+        f"{name} line {node.lineno}"
+        for name, path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+
+    assert relative == []
+
+
+def test_an_upward_import_would_be_found(tmp_path):
+    source = "def late():\n    from aioexec.sessions import session\n    import aioexec.graph\n"
+    path = tmp_path / "probe.py"
+    path.write_text(source, encoding="utf-8")
+
+    found = {package_of(each.imported) for each in imports_of("aioexec.ops.probe", path)}
+
+    assert found - allowed("ops") == {"sessions"}
