@@ -1,0 +1,1 @@
+"""Who computes: devices, their worker threads, and compiled kernels."""

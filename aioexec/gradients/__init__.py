@@ -1,0 +1,1 @@
+"""Backpropagation over graphs."""

@@ -1,0 +1,1 @@
+"""What a graph is: op registry, nodes, scopes, import and export."""

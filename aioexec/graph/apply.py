@@ -1,0 +1,97 @@
+"""Applying an op to arguments: conversion by its signature, then a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aioexec.dtypes import DType
+from aioexec.errors import GraphTypeError
+from aioexec.graph import registry
+from aioexec.graph.attrs import arg_dtypes
+from aioexec.graph.convert import convert_n_to_tensor, convert_to_tensor, stands_for_tensor, symbolic_dtype
+from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.opdef import ArgDef, OpDef
+
+
+def graph_of(values: Sequence[Any]) -> Graph:
+    """The graph of the first symbolic value among `values`, also nested ones; the default graph if there is none."""
+    for value in values:
+        if isinstance(value, list | tuple):
+            if any(stands_for_tensor(item) for item in value):
+                return graph_of(value)
+        elif stands_for_tensor(value):
+            graph: Graph = value.graph
+            return graph
+    return get_default_graph()
+
+
+def apply_op(op_type: str, *arguments: Any, name: str | None = None, **attrs: Any) -> Any:
+    """Make a node of `op_type`; the arguments follow its signature, Python values are converted.
+
+    A Python value takes the dtype of the tensors it must agree with, or the default of its type attribute. Attributes given
+    as None are left to inference or to their default. The name is a scope, in which the converted constants lie.
+
+    Returns:
+        The Operation if it has no outputs, the Tensor (or list of them) if it has one, else a tuple of these.
+    """
+    row = registry.lookup(op_type)
+    definition = row.definition
+    if len(arguments) != len(definition.inputs):
+        raise GraphTypeError(f"{op_type} takes {len(definition.inputs)} inputs, got {len(arguments)}")
+    given = {key: value for key, value in attrs.items() if value is not None}
+    with graph_of(arguments).as_default() as graph, graph.name_scope(name or op_type) as scope:
+        tensors = _convert(definition, arguments, given)
+        op = graph.create_op(op_type, tensors, name=scope, attrs=given)
+    return structured_outputs(op)
+
+
+def structured_outputs(op: Operation) -> Any:
+    """The outputs of an operation in the shape of its signature."""
+    groups: list[Any] = []
+    position = 0
+    for arg in op.row.definition.outputs:
+        count = len(arg_dtypes(arg, op.attrs))
+        tensors = list(op.outputs[position : position + count])
+        groups.append(tensors if arg.is_list else tensors[0])
+        position += count
+    if not groups:
+        return op
+    return groups[0] if len(groups) == 1 else tuple(groups)
+
+
+def _convert(definition: OpDef, arguments: Sequence[Any], attrs: dict[str, Any]) -> list[Tensor]:
+    known = _known_dtypes(definition, arguments, attrs)
+    tensors: list[Tensor] = []
+    for arg, value in zip(definition.inputs, arguments, strict=True):
+        converted = _convert_argument(definition, arg, value, known)
+        if arg.type_attr and converted:
+            known.setdefault(arg.type_attr, converted[0].dtype.base_dtype)
+        tensors.extend(converted)
+    return tensors
+
+
+def _known_dtypes(definition: OpDef, arguments: Sequence[Any], attrs: dict[str, Any]) -> dict[str, DType]:
+    """The dtype of each type attribute as far as attributes and symbolic arguments tell."""
+    known = {attr.name: attrs[attr.name] for attr in definition.attrs if attr.kind == "type" and attr.name in attrs}
+    for arg, value in zip(definition.inputs, arguments, strict=True):
+        dtype = symbolic_dtype(value) if arg.type_attr else None
+        if dtype is not None:
+            known.setdefault(arg.type_attr, dtype)
+    return known
+
+
+def _convert_argument(definition: OpDef, arg: ArgDef, value: Any, known: dict[str, DType]) -> list[Tensor]:
+    try:
+        if arg.type_list_attr:
+            return [convert_to_tensor(item) for item in value]
+        dtype = arg.dtype if arg.dtype is not None else known.get(arg.type_attr)
+        if arg.number_attr:
+            return convert_n_to_tensor(value, dtype)
+        attr = definition.attr(arg.type_attr) if arg.type_attr else None
+        preferred = attr.default if attr is not None else None
+        return [convert_to_tensor(value, dtype, arg.name, preferred_dtype=preferred, as_ref=arg.is_ref)]
+    except (GraphTypeError, TypeError) as error:
+        message = getattr(error, "message", str(error))
+        raise GraphTypeError(f"{definition.name}: input {arg.name!r}: {message}") from error

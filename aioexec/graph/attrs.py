@@ -1,0 +1,202 @@
+"""Attributes of a node: inferred from its inputs, completed with defaults, checked against the definition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aioexec import dtypes
+from aioexec.dtypes import DType
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.opdef import ArgDef, AttrDef, OpDef
+
+
+def input_count(arg: ArgDef, attrs: dict[str, Any]) -> int:
+    """How many tensors an argument stands for."""
+    if arg.number_attr:
+        return int(attrs[arg.number_attr])
+    if arg.type_list_attr:
+        return len(attrs[arg.type_list_attr])
+    return 1
+
+
+def arg_dtypes(arg: ArgDef, attrs: dict[str, Any]) -> list[DType]:
+    """The dtype of each tensor of an argument."""
+    if arg.type_list_attr:
+        types = list(attrs[arg.type_list_attr])
+    else:
+        base = arg.dtype if arg.dtype is not None else attrs[arg.type_attr]
+        types = [base] * input_count(arg, attrs)
+    return [dtype.as_ref for dtype in types] if arg.is_ref else types
+
+
+def output_dtypes(definition: OpDef, attrs: dict[str, Any]) -> list[DType]:
+    return [dtype for arg in definition.outputs for dtype in arg_dtypes(arg, attrs)]
+
+
+def complete_attrs(
+    definition: OpDef, name: str, attrs: dict[str, Any], input_types: Sequence[DType]
+) -> dict[str, Any]:
+    """Fill in what follows from the inputs and what has a default, and check everything.
+
+    Raises:
+        GraphValueError, GraphTypeError: a wrong number or dtype of inputs, a missing, unknown or ill-typed attribute.
+    """
+    where = f"{definition.name} {name!r}"
+    done = {key: value for key, value in attrs.items() if key.startswith("_")}
+    for attr in definition.attrs:
+        if attr.name in attrs:
+            done[attr.name] = check_attr(where, attr, attrs[attr.name])
+    unknown = sorted(set(attrs) - set(done))
+    if unknown:
+        raise GraphValueError(f"{where} has no attr {unknown[0]!r}; it has {[attr.name for attr in definition.attrs]}")
+    _match_inputs(where, definition, done, input_types)
+    for attr in definition.attrs:
+        if attr.name not in done:
+            if attr.required:
+                raise GraphValueError(f"{where} lacks its attr {attr.name!r} ({attr.kind})")
+            done[attr.name] = attr.default
+    return done
+
+
+def _match_inputs(where: str, definition: OpDef, attrs: dict[str, Any], input_types: Sequence[DType]) -> None:
+    """Bind type and number attributes to the inputs given, and check every input's dtype."""
+    position = 0
+    for arg in definition.inputs:
+        rest = len(input_types) - position
+        count = _count_for(where, definition, arg, attrs, rest)
+        if count > rest:
+            raise GraphValueError(f"{where}: too few inputs, {len(input_types)} for {_signature(definition)}")
+        types = input_types[position : position + count]
+        _match_types(where, definition, arg, attrs, types, position)
+        position += count
+    if position != len(input_types):
+        raise GraphValueError(f"{where}: {len(input_types)} inputs, expected {position} for {_signature(definition)}")
+
+
+def _count_for(where: str, definition: OpDef, arg: ArgDef, attrs: dict[str, Any], rest: int) -> int:
+    name = arg.number_attr or arg.type_list_attr
+    if not name:
+        return 1
+    if name in attrs:
+        return int(attrs[name]) if arg.number_attr else len(attrs[name])
+    fixed = sum(1 for other in definition.inputs if not other.is_list)
+    lists = sum(1 for other in definition.inputs if other.is_list)
+    if lists > 1:
+        raise GraphValueError(f"{where} lacks its attr {name!r}: it cannot be told from the inputs")
+    before = definition.inputs.index(arg)
+    count = rest - (fixed - before)
+    attr = definition.attr(name)
+    if arg.number_attr and attr is not None:
+        attrs[name] = check_attr(where, attr, count)
+    return count
+
+
+def _match_types(
+    where: str, definition: OpDef, arg: ArgDef, attrs: dict[str, Any], types: Sequence[DType], position: int
+) -> None:
+    for offset, dtype in enumerate(types):
+        if arg.is_ref and not dtype.is_ref:
+            raise GraphTypeError(f"{where}: input {position + offset} ({arg.name!r}) must be a variable, got a value of {dtype.name}")
+    base = [dtype.base_dtype for dtype in types]
+    if arg.type_list_attr:
+        attr = definition.attr(arg.type_list_attr)
+        if arg.type_list_attr not in attrs and attr is not None:
+            attrs[arg.type_list_attr] = check_attr(where, attr, tuple(base))
+        expected = list(attrs[arg.type_list_attr])
+    elif arg.dtype is not None:
+        expected = [arg.dtype] * len(types)
+    else:
+        attr = definition.attr(arg.type_attr)
+        if arg.type_attr not in attrs and base and attr is not None:
+            attrs[arg.type_attr] = check_attr(where, attr, base[0])
+        expected = [attrs[arg.type_attr]] * len(types) if base else []
+    for offset, (dtype, wanted) in enumerate(zip(base, expected, strict=True)):
+        if dtype != wanted:
+            raise GraphTypeError(
+                f"{where}: input {position + offset} ({arg.name!r}) must be {wanted.name}, got {dtype.name}"
+            )
+
+
+def _signature(definition: OpDef) -> str:
+    return f"{definition.name}({', '.join(arg.name for arg in definition.inputs)})"
+
+
+def check_attr(where: str, attr: AttrDef, value: Any) -> Any:
+    """The value of an attribute in its canonical form.
+
+    Raises:
+        GraphTypeError, GraphValueError: it does not fit the definition.
+    """
+    if attr.kind.startswith("list("):
+        if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+            raise GraphTypeError(f"{where}: attr {attr.name!r} must be a {attr.kind}, got {value!r}")
+        items = tuple(_check_item(where, attr, attr.kind[5:-1], item) for item in value)
+        if attr.minimum is not None and len(items) < attr.minimum:
+            raise GraphValueError(f"{where}: attr {attr.name!r} needs at least {attr.minimum} items, got {len(items)}")
+        return items
+    value = _check_item(where, attr, attr.kind, value)
+    if attr.minimum is not None and value < attr.minimum:
+        raise GraphValueError(f"{where}: attr {attr.name!r} must be at least {attr.minimum}, got {value}")
+    return value
+
+
+def _check_item(where: str, attr: AttrDef, kind: str, value: Any) -> Any:
+    try:
+        value = _CANONICAL[kind](value)
+    except (TypeError, ValueError, KeyError) as error:
+        raise GraphTypeError(f"{where}: attr {attr.name!r} must be a {attr.kind}, got {value!r}") from error
+    if attr.allowed is not None and value not in attr.allowed:
+        allowed = [item.name if isinstance(item, DType) else item for item in attr.allowed]
+        shown = value.name if isinstance(value, DType) else repr(value)
+        error_class = GraphTypeError if kind == "type" else GraphValueError
+        raise error_class(f"{where}: attr {attr.name!r} does not allow {shown}; allowed are {allowed}")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, float) or int(value) != value:
+        raise TypeError(value)
+    return int(value)
+
+
+def _boolean(value: Any) -> bool:
+    if value not in (True, False):
+        raise TypeError(value)
+    return bool(value)
+
+
+def _text(value: Any) -> str | bytes:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _shape(value: Any) -> Any:
+    if value is None:
+        return None
+    plain = value.plain if hasattr(value, "plain") else value
+    if plain is None:
+        return None
+    return tuple(None if dim is None or int(dim) < 0 else int(dim) for dim in plain)
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+_CANONICAL = {
+    "int": _integer,
+    "float": float,
+    "bool": _boolean,
+    "string": _text,
+    "type": lambda value: dtypes.as_dtype(value).base_dtype,
+    "shape": _shape,
+    "tensor": _identity,
+    "func": _identity,
+}

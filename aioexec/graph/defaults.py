@@ -1,0 +1,58 @@
+"""The default graph and the default session: stacks that belong to the running context, task or thread alike."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any, Generic, TypeVar
+
+from aioexec.errors import GraphValueError
+
+Item = TypeVar("Item")
+
+
+class DefaultStack(Generic[Item]):
+    """A stack kept in a context variable: a task sees what was the default where it was made, and its own changes."""
+
+    def __init__(self, name: str) -> None:
+        self._items: ContextVar[tuple[Item, ...]] = ContextVar(name, default=())
+
+    def top(self) -> Item | None:
+        items = self._items.get()
+        return items[-1] if items else None
+
+    @property
+    def depth(self) -> int:
+        return len(self._items.get())
+
+    def push(self, item: Item) -> None:
+        self._items.set((*self._items.get(), item))
+
+    def pop(self, item: Item) -> None:
+        """Take `item` off the stack, which must be its top.
+
+        Raises:
+            GraphValueError: the contexts were left in another order than they were entered.
+        """
+        items = self._items.get()
+        if not items or items[-1] is not item:
+            raise GraphValueError(f"nesting violated for the stack of default objects: {item!r} is not the innermost")
+        self._items.set(items[:-1])
+
+    @contextlib.contextmanager
+    def get_controller(self, item: Item) -> Iterator[Item]:
+        self.push(item)
+        try:
+            yield item
+        finally:
+            self.pop(item)
+
+
+default_graphs: DefaultStack[Any] = DefaultStack("aioexec_default_graph")
+default_sessions: DefaultStack[Any] = DefaultStack("aioexec_default_session")
+
+
+def get_default_session() -> Any:
+    """The innermost default session of this context, or None."""
+    return default_sessions.top()

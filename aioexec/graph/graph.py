@@ -1,0 +1,377 @@
+"""The graph: named nodes, the scopes they are made in, and collections.
+
+A graph only grows. Nodes are appended, in an order in which every node comes after its inputs; what changes an existing node
+counts up `mutations`. So a plan made from some nodes stays right while others are added.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from aioexec.dtypes import DType
+from aioexec.errors import GraphTypeError, GraphValueError, UnknownNameError
+from aioexec.graph import registry
+from aioexec.graph.attrs import complete_attrs, output_dtypes
+from aioexec.graph.defaults import default_graphs
+from aioexec.graph.device_spec import merge_device
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.static_values import infer_shapes
+
+_OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
+_SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
+
+
+class _ControlDependencies:
+    """One `with graph.control_dependencies(...)`: its operations, and the nodes made under it (which already wait)."""
+
+    def __init__(self, operations: Sequence[Operation], clears: bool) -> None:
+        self.operations = operations
+        self.clears = clears
+        self.made_here: set[Operation] = set()
+
+
+class Graph:
+    """A dataflow graph under construction.
+
+    State that changes while building: nodes (`_nodes`, `_by_name`), used names (`_names_in_use`), the scope stacks, the
+    collections. `version` counts nodes, `mutations` counts changes to nodes made before.
+    """
+
+    def __init__(self) -> None:
+        self.seed: int | None = None
+        self.mutations = 0
+        self._nodes: list[Operation] = []
+        self._by_name: dict[str, Operation] = {}
+        self._names_in_use: dict[str, int] = {}
+        self._name_stack = ""
+        self._control_stack: list[_ControlDependencies] = []
+        self._device_stack: list[Callable[[Operation], str] | str | None] = []
+        self._colocation_stack: list[Operation] = []
+        self._collections: dict[Any, list[Any]] = {}
+        self._finalized = False
+        self._container = ""
+
+    # Nodes
+
+    @property
+    def version(self) -> int:
+        return len(self._nodes)
+
+    @property
+    def finalized(self) -> bool:
+        return self._finalized
+
+    def finalize(self) -> None:
+        """Make the graph read-only."""
+        self._finalized = True
+
+    def _check_not_finalized(self) -> None:
+        if self._finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified")
+
+    def get_operations(self) -> list[Operation]:
+        return list(self._nodes)
+
+    def create_op(
+        self,
+        op_type: str,
+        inputs: Sequence[Tensor],
+        dtypes: Sequence[DType] | None = None,
+        input_types: Sequence[DType] | None = None,
+        name: str | None = None,
+        attrs: dict[str, Any] | None = None,
+    ) -> Operation:
+        """Append a node; `dtypes` and `input_types` are accepted for TensorFlow's sake and follow from the attributes.
+
+        Args:
+            name: a name ending in "/" is taken as it is, any other is put under the current scope and made unique.
+
+        Raises:
+            NotFoundError: unknown op.
+            GraphValueError, GraphTypeError: the inputs or attributes do not fit the op.
+        """
+        self._check_not_finalized()
+        row = registry.lookup(op_type)
+        for tensor in inputs:
+            self._check_ours(tensor)
+        name = name or op_type
+        name = name[:-1] if name.endswith("/") else self.unique_name(name)
+        return self.add_node(row, name, inputs, self._control_inputs_for(inputs), dict(attrs or {}), None)
+
+    def add_node(
+        self,
+        row: registry.Row,
+        name: str,
+        inputs: Sequence[Tensor],
+        control_inputs: Sequence[Operation],
+        attrs: dict[str, Any],
+        device: str | None,
+    ) -> Operation:
+        """Append a node under exactly this name; `device` None means the current scopes decide.
+
+        Raises:
+            GraphValueError: the name is taken or malformed.
+        """
+        self._check_name(name)
+        attrs = complete_attrs(row.definition, name, attrs, [tensor.dtype for tensor in inputs])
+        op = Operation(self, name, row, inputs, control_inputs, attrs, device or "", len(self._nodes))
+        op.set_outputs(output_dtypes(row.definition, attrs), infer_shapes(op))
+        self._nodes.append(op)
+        self._by_name[name] = op
+        self._names_in_use.setdefault(name.lower(), 1)
+        for tensor in dict.fromkeys(inputs):
+            tensor._consumers.append(op)
+        if device is None:
+            self._apply_scopes(op)
+        return op
+
+    def _check_name(self, name: str) -> None:
+        if not _OP_NAME.match(name):
+            raise GraphValueError(f"{name!r} is not a valid node name")
+        if name in self._by_name:
+            raise GraphValueError(f"node name {name!r} is taken already by {self._by_name[name]!r}")
+
+    def _check_ours(self, tensor: Tensor) -> None:
+        if not isinstance(tensor, Tensor):
+            raise GraphTypeError(f"expected a Tensor of this graph, got {tensor!r}")
+        if tensor.graph is not self:
+            raise GraphValueError(f"{tensor!r} is not an element of this graph, it belongs to another")
+
+    def _apply_scopes(self, op: Operation) -> None:
+        for item in reversed(self._device_stack):
+            if item is None:
+                break
+            op._device = merge_device(item(op) if callable(item) else item, op._device)
+        if self._colocation_stack:
+            groups = {group for target in self._colocation_stack for group in target.colocation_groups()}
+            op.attrs["_class"] = tuple(sorted(groups | set(op.attrs.get("_class", ()))))
+            op._device = self._colocation_stack[-1].device or op._device
+        for controller in self._control_stack:
+            controller.made_here.add(op)
+
+    def _control_inputs_for(self, inputs: Sequence[Tensor]) -> list[Operation]:
+        """Control inputs from the open scopes, less those an input waits for already."""
+        producers = {tensor.op for tensor in inputs}
+        found: dict[Operation, None] = {}
+        for controller in reversed(self._control_stack):
+            if not producers & controller.made_here:
+                found.update((op, None) for op in controller.operations if op not in producers)
+            if controller.clears:
+                break
+        return list(found)
+
+    # Names
+
+    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+        """`name` under the current scope, with _1, _2, … appended when it is taken."""
+        full = f"{self._name_stack}/{name}" if self._name_stack else name
+        key = full.lower()
+        count = self._names_in_use.get(key, 0)
+        if mark_as_used:
+            self._names_in_use[key] = count + 1
+        if count == 0:
+            return full
+        candidate = key
+        while candidate in self._names_in_use:
+            candidate, count = f"{key}_{count}", count + 1
+        if mark_as_used:
+            self._names_in_use[candidate] = 1
+        return f"{full}_{count - 1}"
+
+    @contextlib.contextmanager
+    def name_scope(self, name: str | None) -> Iterator[str]:
+        """Put new nodes under `name`; a trailing "/" reopens a scope, None or "" leaves all scopes."""
+        if name and not _SCOPE_NAME.match(name):
+            raise GraphValueError(f"{name!r} is not a valid scope name")
+        old = self._name_stack
+        if not name:
+            self._name_stack = ""
+        elif name.endswith("/"):
+            self._name_stack = name[:-1]
+        else:
+            self._name_stack = self.unique_name(name)
+        try:
+            yield f"{self._name_stack}/" if self._name_stack else ""
+        finally:
+            self._name_stack = old
+
+    def get_name_scope(self) -> str:
+        return self._name_stack
+
+    # Scopes
+
+    @contextlib.contextmanager
+    def device(self, device_name_or_function: Any) -> Iterator[None]:
+        """Ask for a device for new nodes: a (partial) name, a function of the node, or None to forget outer scopes."""
+        item = device_name_or_function
+        if item is not None and not callable(item):
+            item = merge_device(str(item), "")  # a malformed name is refused here, where it was written
+        self._device_stack.append(item)
+        try:
+            yield
+        finally:
+            self._device_stack.pop()
+
+    @contextlib.contextmanager
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
+        """Put new nodes on the device of `op`."""
+        saved = self._colocation_stack
+        outer_devices = self._device_stack
+        target = self.as_graph_element(op, allow_tensor=True, allow_operation=True)
+        target = target.op if isinstance(target, Tensor) else target
+        self._colocation_stack = [target] if ignore_existing else [*saved, target]
+        self._device_stack = []
+        try:
+            yield
+        finally:
+            self._colocation_stack = saved
+            self._device_stack = outer_devices
+
+    @contextlib.contextmanager
+    def control_dependencies(self, control_inputs: Any) -> Iterator[None]:
+        """Make new nodes wait for `control_inputs`; None clears the outer ones."""
+        operations = []
+        for item in control_inputs or ():
+            element = self.as_graph_element(item)
+            operations.append(element.op if isinstance(element, Tensor) else element)
+        scope = _ControlDependencies(operations, clears=control_inputs is None)
+        self._control_stack.append(scope)
+        try:
+            yield
+        finally:
+            self._control_stack.remove(scope)
+
+    @contextlib.contextmanager
+    def container(self, container_name: str) -> Iterator[str]:
+        """Keep the state of new stateful nodes in this container."""
+        old, self._container = self._container, container_name
+        try:
+            yield container_name
+        finally:
+            self._container = old
+
+    @property
+    def default_container(self) -> str:
+        return self._container
+
+    def as_default(self) -> contextlib.AbstractContextManager[Graph]:
+        """Make this the default graph of the running context."""
+        return default_graphs.get_controller(self)
+
+    # Lookup
+
+    def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
+        """The Tensor or Operation that `obj` (itself, a name, or something that stands for a tensor) means.
+
+        Raises:
+            UnknownNameError: no such name.
+            GraphValueError: a malformed name, or an element of another graph.
+            GraphTypeError: `obj` means nothing here, or not what is allowed.
+        """
+        if hasattr(obj, "_as_graph_element"):
+            obj = obj._as_graph_element()
+        if isinstance(obj, str):
+            obj = self._by_element_name(obj, allow_tensor, allow_operation)
+        allowed = (Tensor,) * allow_tensor + (Operation,) * allow_operation
+        if not isinstance(obj, allowed):
+            wanted = " or ".join(kind.__name__ for kind in allowed)
+            raise GraphTypeError(f"cannot convert a {type(obj).__name__} ({obj!r}) into a {wanted}")
+        if obj.graph is not self:
+            raise GraphValueError(f"{obj!r} is not an element of this graph, it belongs to another")
+        return obj
+
+    def _by_element_name(self, name: str, allow_tensor: bool, allow_operation: bool) -> Any:
+        op_name, colon, index = name.partition(":")
+        if not colon:
+            if not allow_operation:
+                raise GraphValueError(f"{name!r} is the name of an operation; the name of a tensor is '<op_name>:<index>'")
+            if op_name not in self._by_name:
+                raise UnknownNameError(f"operation {name!r} not found: the graph has no node of that name")
+            return self._by_name[op_name]
+        if not allow_tensor:
+            raise GraphValueError(f"{name!r} is the name of a tensor; expected the name of an operation")
+        if not index.isdigit():
+            raise GraphValueError(f"{name!r} is not a valid tensor name; expected '<op_name>:<index>'")
+        if op_name not in self._by_name:
+            raise UnknownNameError(f"tensor {name!r} not found: the graph has no node {op_name!r}")
+        outputs = self._by_name[op_name].outputs
+        if int(index) >= len(outputs):
+            raise UnknownNameError(f"tensor {name!r} not found: node {op_name!r} has {len(outputs)} outputs")
+        return outputs[int(index)]
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        if not isinstance(name, str):
+            raise GraphTypeError(f"operation names are strings, got {name!r}")
+        return self.as_graph_element(name, allow_tensor=False)  # type: ignore[no-any-return]
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        if not isinstance(name, str):
+            raise GraphTypeError(f"tensor names are strings, got {name!r}")
+        return self.as_graph_element(name, allow_operation=False)  # type: ignore[no-any-return]
+
+    def is_feedable(self, tensor: Any) -> bool:
+        return tensor not in self.get_collection("_unfeedable")
+
+    def is_fetchable(self, tensor_or_op: Any) -> bool:
+        return tensor_or_op not in self.get_collection("_unfetchable")
+
+    def prevent_feeding(self, tensor: Any) -> None:
+        self.add_to_collection("_unfeedable", tensor)
+
+    def prevent_fetching(self, op: Any) -> None:
+        self.add_to_collection("_unfetchable", op)
+
+    # Collections
+
+    def add_to_collection(self, name: Any, value: Any) -> None:
+        self._check_not_finalized()
+        self._collections.setdefault(name, []).append(value)
+
+    def add_to_collections(self, names: Any, value: Any) -> None:
+        for name in (names,) if isinstance(names, str) else dict.fromkeys(names):
+            self.add_to_collection(name, value)
+
+    def get_collection_ref(self, name: Any) -> list[Any]:
+        return self._collections.setdefault(name, [])
+
+    def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
+        """The values under `name`; with `scope`, those that have a name matching it from the start."""
+        values = self._collections.get(name, [])
+        if scope is None:
+            return list(values)
+        pattern = re.compile(scope)
+        return [value for value in values if hasattr(value, "name") and pattern.match(value.name)]
+
+    def get_all_collection_keys(self) -> list[Any]:
+        return [key for key in self._collections if isinstance(key, str) and not key.startswith("_")]
+
+    def clear_collection(self, name: Any) -> None:
+        self._check_not_finalized()
+        self._collections.pop(name, None)
+
+
+_fallback: list[Graph] = []
+
+
+def get_default_graph() -> Graph:
+    """The innermost default graph of this context, or the one of the process."""
+    graph: Graph | None = default_graphs.top()
+    if graph is not None:
+        return graph
+    if not _fallback:
+        _fallback.append(Graph())
+    return _fallback[0]
+
+
+def reset_default_graph() -> None:
+    """Replace the default graph of the process by an empty one.
+
+    Raises:
+        GraphValueError: inside `with graph.as_default()`.
+    """
+    if default_graphs.depth:
+        raise GraphValueError("reset_default_graph inside a `with graph.as_default()`: leave the graph first")
+    _fallback.clear()

@@ -1,0 +1,197 @@
+"""How an operation computes: the protocols between a row of the op registry and whoever runs it.
+
+Two tiers, one meaning. The *reference* kernel is a plain NumPy function and defines the op. The *native* binding turns an
+operation with concrete shapes into launches of compiled kernels inside a program.
+
+Memory seen by a native program. A frame is an array of 64-bit words: a header, then *slots* (addresses). An operand is a slot
+and a byte offset, so one arena slot serves a thousand intermediates. Every launch has a *block* of 64-bit words:
+
+    elementwise kernel   for each operand: frame word, byte offset
+                         rank >= 1; dims[rank], outermost first; for each operand: strides[rank] in bytes
+    loop kernel          for each operand: frame word, byte offset
+                         the integer arguments; the real arguments as float64 bit patterns
+
+Compiled kernels have the C signature `int64 kernel(int64 *block, int64 *frame)` and return a status: 0, or k for the k-th
+entry of `Native.statuses`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+from aioexec.errors import OpError
+
+if TYPE_CHECKING:
+    from aioexec.dtypes import DType
+    from aioexec.resources.manager import ResourceManager
+
+Attrs = Mapping[str, Any]
+"""Attributes of an operation as Python values: int, float, bool, str, DType, Dims (shape), ndarray (tensor), tuples of these."""
+
+
+class Role(enum.Enum):
+    """What planning and execution must know of an op; everything else they learn from its row's other fields."""
+
+    COMPUTE = "compute"
+    CONSTANT = "constant"  # value in attr `value`
+    PLACEHOLDER = "placeholder"  # must be fed; its kernel raises
+    IDENTITY = "identity"  # output 0 is input 0
+    NO_OP = "no_op"  # nothing but control edges
+    VARIABLE = "variable"  # makes a variable: a resource handle or a reference
+    READ = "read"  # snapshot of the variable behind input 0
+    UPDATE = "update"  # writes the variables behind the inputs `Native.writes` / `Row.writes`
+
+
+class KernelContext(Protocol):
+    """What a kernel may know when it is bound to a node: once per session and node."""
+
+    @property
+    def node_name(self) -> str: ...
+    @property
+    def attrs(self) -> Attrs: ...
+    @property
+    def input_dtypes(self) -> Sequence[DType]: ...
+    @property
+    def output_dtypes(self) -> Sequence[DType]: ...
+    @property
+    def resources(self) -> ResourceManager: ...
+
+
+Compute = Callable[..., Any]
+"""Input values to output values: an ndarray for one output, a tuple for several, None for none."""
+
+Reference = Callable[[KernelContext], Compute]
+
+
+def plain(compute: Compute) -> Reference:
+    """Wrap a NumPy function that needs no attributes as a reference kernel."""
+    return lambda context: compute
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spec:
+    """A value at the time a program is laid out: its dtype and shape, and its content where that is known."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    value: np.ndarray[Any, Any] | None = None
+
+    @property
+    def size(self) -> int:
+        count = 1
+        for dim in self.shape:
+            count *= dim
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class ElementwiseKernel:
+    """A compiled loop over broadcast operands.
+
+    Attributes:
+        body: statements of the expression language, "z = x + y" (several separated by ";").
+        inputs, outputs: (name, NumPy dtype name) of each operand; an output may also be an input (updates).
+        pattern: a letter for each operand, inputs then outputs, for its stride in the innermost dimension:
+            "v" one element, "s" zero (a scalar), "x" any.
+    """
+
+    body: str
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[tuple[str, str], ...]
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopKernel:
+    """A written-out loop: a plain Python function `body(*pointers, *ints, *reals) -> status`.
+
+    Pointers are indexed flat, `x[i]`; in plain Python they may be one-dimensional arrays, so the body can be run as it is.
+    Its only free names are those the compiler supplies (see devices/jit/loops).
+    """
+
+    body: Callable[..., int]
+    pointers: tuple[str, ...]  # NumPy dtype name of each pointer
+    ints: int
+    reals: int
+
+
+Kernel = ElementwiseKernel | LoopKernel
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A place in memory a launch reads or writes: an input, an output, scratch, or the new content of a variable.
+
+    `state` k is the new content of the variable behind input k; `input` k is its present one. Both may be the same memory.
+    """
+
+    kind: Literal["input", "output", "scratch", "state"]
+    index: int
+    offset: int = 0  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One row of a native program: a kernel, where its operands are, and the rest of its block."""
+
+    kernel: Kernel
+    operands: tuple[Operand, ...]
+    words: tuple[int, ...]
+    reals: tuple[float, ...] = ()
+    cost: int = 10  # estimated nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """What a node becomes in a program.
+
+    Attributes:
+        rows: launches in order.
+        scratch: bytes of each scratch buffer, alive during this node only.
+        inplace: inputs whose memory output 0 may take over when nothing else needs them.
+    """
+
+    rows: tuple[Launch, ...]
+    scratch: tuple[int, ...] = ()
+    inplace: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Each output of the node is an input's memory, from a byte offset on: no row at all.
+
+    `inputs[j]` and `offsets[j]` are for output j.
+    """
+
+    inputs: tuple[int, ...]
+    offsets: tuple[int, ...]
+
+
+Bind = Callable[[Attrs, Sequence[Spec], Sequence[Spec]], Launches | Alias | None]
+"""Attributes, input specs, output specs to rows; None: no native form for these, the program breaks here.
+
+An input that is a variable (role UPDATE or READ) is seen as the variable's value. Pure: same arguments, same result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """The compiled form of an op.
+
+    Attributes:
+        bind: see `Bind`.
+        dtypes: the dtypes of the op's type attribute it promises to serve (names), checked by the registry test.
+        statuses: what status k (from 1) means: the error class and its message.
+    """
+
+    bind: Bind
+    dtypes: frozenset[str] = frozenset({"float32", "float64", "int32", "int64", "bool"})
+    statuses: tuple[tuple[type[OpError], str], ...] = ()

@@ -1,0 +1,264 @@
+"""Nodes of a graph: operations and the symbolic tensors between them.
+
+An operation never changes after it is made, but for control inputs, device and attributes added by their setters, each of
+which counts up `Graph.mutations`: a plan made meanwhile is made again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from aioexec import shapes
+from aioexec.dtypes import DType
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.registry import Row
+from aioexec.shapes import Dims, TensorShape
+
+if TYPE_CHECKING:
+    from aioexec.graph.graph import Graph
+
+OPERATORS: dict[str, Callable[..., Any]] = {}
+"""What Python's operators do on tensors, by name ("add", "getitem", …); filled by the wiring of the package."""
+
+EVALUATORS: dict[str, Callable[..., Any]] = {}
+"""How `tensor.eval()` ("eval") and `op.run()` ("run") reach the default session; filled by the wiring."""
+
+
+def caller_location() -> str:
+    """file:line of the nearest frame outside this package, for error messages."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("aioexec."):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
+
+
+class Tensor:
+    """One output of an operation: symbolic; has a dtype and a static shape but no value."""
+
+    __slots__ = ("__weakref__", "_consumers", "_dims", "_dtype", "_op", "_value_index")
+    __array_priority__ = 100
+
+    def __init__(self, op: Operation, value_index: int, dtype: DType, dims: Dims) -> None:
+        self._op = op
+        self._value_index = value_index
+        self._dtype = dtype
+        self._dims = dims
+        self._consumers: list[Operation] = []
+
+    @property
+    def op(self) -> Operation:
+        return self._op
+
+    @property
+    def graph(self) -> Graph:
+        return self._op.graph
+
+    @property
+    def value_index(self) -> int:
+        return self._value_index
+
+    @property
+    def name(self) -> str:
+        return f"{self._op.name}:{self._value_index}"
+
+    @property
+    def device(self) -> str:
+        return self._op.device
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def dims(self) -> Dims:
+        """The static shape as a plain tuple, None for an unknown dimension or rank."""
+        return self._dims
+
+    @property
+    def shape(self) -> TensorShape:
+        return TensorShape(self._dims)
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Merge what is known of the shape with `shape`.
+
+        Raises:
+            GraphValueError: they contradict each other.
+        """
+        self._dims = shapes.merge(self._dims, TensorShape(shape).plain)
+
+    def consumers(self) -> list[Operation]:
+        return list(self._consumers)
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+        """Evaluate in `session` or the default session; an awaitable."""
+        return EVALUATORS["eval"](self, feed_dict, session)
+
+    def __repr__(self) -> str:
+        return f"<aioexec.Tensor {self.name!r} shape={self.shape} dtype={self._dtype.name}>"
+
+    def __str__(self) -> str:
+        return f"Tensor({self.name!r}, shape={self.shape}, dtype={self._dtype.name})"
+
+    def __bool__(self) -> NoReturn:
+        raise GraphTypeError(f"tensor {self.name!r} used as a Python bool: fetch it, or use cond and logical_and")
+
+    def __iter__(self) -> NoReturn:
+        raise GraphTypeError(f"tensor {self.name!r} is not iterable: fetch it, or use unstack or map_fn")
+
+    def __len__(self) -> NoReturn:
+        raise GraphTypeError(f"tensor {self.name!r} has no len(): use shape or size")
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return OPERATORS["getitem"](self, key)  # type: ignore[no-any-return]
+
+
+_BINARY = "add sub mul truediv floordiv mod pow matmul and or xor".split()
+_COMPARISONS = "lt le gt ge".split()
+_UNARY = "neg abs invert".split()
+
+
+def _attach_operators() -> None:
+    """Give Tensor the Python operators, each looked up in OPERATORS when used; == and hash stay identity, as in 1.x."""
+
+    def binary(name: str) -> Callable[[Tensor, Any], Any]:
+        return lambda self, other: OPERATORS[name](self, other)
+
+    def reflected(name: str) -> Callable[[Tensor, Any], Any]:
+        return lambda self, other: OPERATORS[name](other, self)
+
+    def unary(name: str) -> Callable[[Tensor], Any]:
+        return lambda self: OPERATORS[name](self)
+
+    for name in _BINARY:
+        setattr(Tensor, f"__{name}__", binary(name))
+        setattr(Tensor, f"__r{name}__", reflected(name))
+    for name in _COMPARISONS:
+        setattr(Tensor, f"__{name}__", binary(name))
+    for name in _UNARY:
+        setattr(Tensor, f"__{name}__", unary(name))
+
+
+if not TYPE_CHECKING:
+    _attach_operators()
+
+
+class Operation:
+    """A node: an op applied to tensors.
+
+    Constant after creation: graph, name, row, inputs, outputs, index (its place in the graph), created_at.
+    Changed only by setters that count `Graph.mutations`: attrs, device, control_inputs.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_control_inputs",
+        "_device",
+        "_inputs",
+        "_outputs",
+        "attrs",
+        "created_at",
+        "graph",
+        "index",
+        "name",
+        "row",
+    )
+
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        row: Row,
+        inputs: Sequence[Tensor],
+        control_inputs: Sequence[Operation],
+        attrs: dict[str, Any],
+        device: str,
+        index: int,
+    ) -> None:
+        self.graph = graph
+        self.name = name
+        self.row = row
+        self.attrs = attrs
+        self.index = index
+        self.created_at = caller_location()
+        self._inputs = tuple(inputs)
+        self._control_inputs = list(control_inputs)
+        self._device = device
+        self._outputs: tuple[Tensor, ...] = ()
+
+    def set_outputs(self, dtypes: Sequence[DType], shapes_of_outputs: Sequence[Dims]) -> None:
+        """Make the output tensors; called once, by the graph."""
+        self._outputs = tuple(
+            Tensor(self, i, dtype, dims) for i, (dtype, dims) in enumerate(zip(dtypes, shapes_of_outputs, strict=True))
+        )
+
+    @property
+    def type(self) -> str:
+        return self.row.name
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return self._inputs
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        return self._outputs
+
+    @property
+    def control_inputs(self) -> list[Operation]:
+        return list(self._control_inputs)
+
+    @property
+    def device(self) -> str:
+        return self._device
+
+    @property
+    def node_def(self) -> Any:
+        """This node as a NodeDef proto."""
+        return EVALUATORS["node_def"](self)
+
+    def get_attr(self, name: str) -> Any:
+        """The value of an attribute.
+
+        Raises:
+            GraphValueError: the operation has no such attribute.
+        """
+        if name not in self.attrs:
+            raise GraphValueError(f"{self.type} {self.name!r} has no attr named {name!r}; it has {sorted(self.attrs)}")
+        return self.attrs[name]
+
+    def colocation_groups(self) -> list[str]:
+        return list(self.attrs.get("_class", (f"loc:@{self.name}",)))
+
+    def add_control_inputs(self, operations: Sequence[Operation]) -> None:
+        self._control_inputs.extend(op for op in operations if op not in self._control_inputs)
+        self.graph.mutations += 1
+
+    def set_device(self, device: str) -> None:
+        self._device = device
+        self.graph.mutations += 1
+
+    def set_attr(self, name: str, value: Any) -> None:
+        self.attrs[name] = value
+        self.graph.mutations += 1
+
+    def values(self) -> tuple[Tensor, ...]:
+        return self._outputs
+
+    def run(self, feed_dict: Any = None, session: Any = None) -> Any:
+        """Run in `session` or the default session; an awaitable."""
+        return EVALUATORS["run"](self, feed_dict, session)
+
+    def __repr__(self) -> str:
+        return f"<aioexec.Operation {self.name!r} type={self.type}>"
+
+
+def producers(op: Operation) -> Iterator[Operation]:
+    """The operations `op` waits for: of its inputs, then its control inputs."""
+    for tensor in op.inputs:
+        yield tensor.op
+    yield from op._control_inputs

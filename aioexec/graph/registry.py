@@ -1,0 +1,164 @@
+"""The op registry: one row an op, with everything the authoring tower and the engine know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from aioexec.errors import NotFoundError
+from aioexec.graph.kernel import Attrs, Native, Reference, Role
+from aioexec.graph.opdef import OpDef, parse_signature
+from aioexec.shapes import Dims
+
+if TYPE_CHECKING:
+    from aioexec.graph.node import Operation
+
+
+class NotDifferentiable:
+    """Marks an op whose gradient is not defined or is zero everywhere: `gradients` stops there."""
+
+    def __repr__(self) -> str:
+        return "NOT_DIFFERENTIABLE"
+
+
+NOT_DIFFERENTIABLE: Final = NotDifferentiable()
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeContext:
+    """What a shape rule may look at: attributes, input shapes, and input values where they are known.
+
+    Attributes:
+        attrs: attributes of the node.
+        inputs: shape of each input.
+        value: `value(i)` is the constant content of input i, or None when it is not known.
+        partial: `partial(i)` reads input i as a shape: dims with None where an element is not known; None if nothing is.
+    """
+
+    attrs: Attrs
+    inputs: Sequence[Dims]
+    value: Callable[[int], np.ndarray[Any, Any] | None]
+    partial: Callable[[int], Dims]
+
+
+ShapeRule = Callable[[ShapeContext], Sequence[Dims]]
+"""Input shapes to output shapes, one for each output; raises GraphValueError when the inputs do not fit."""
+
+GradientRule = Callable[["Operation", Any], Sequence[Any]]
+"""(operation, *output gradients) to one gradient (Tensor, IndexedSlices or None) for each input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Everything known of an op.
+
+    Attributes:
+        definition: its signature.
+        shape: shape rule.
+        kernel: reference kernel; None only where the engine runs the op by its role.
+        native: compiled form, if there is one.
+        gradient: gradient rule, or NOT_DIFFERENTIABLE.
+        role: what planning must know of it.
+        shape_operands: inputs whose *content* decides the output shape or the layout of the native form (negative: from the
+            end); they must be known when a program is laid out.
+        shape_only: the outputs depend on the shapes of the inputs alone (Shape, Size, Rank, …).
+        dynamic_shape: the output shape depends on data even when the shape operands are known (Where, Unique).
+        writes: inputs (variables) the op writes.
+        reads: inputs (variables) whose present content the op uses.
+    """
+
+    definition: OpDef
+    shape: ShapeRule
+    kernel: Reference | None
+    gradient: Callable[..., Sequence[Any]] | NotDifferentiable
+    native: Native | None = None
+    role: Role = Role.COMPUTE
+    shape_operands: tuple[int, ...] = ()
+    shape_only: bool = False
+    dynamic_shape: bool = False
+    writes: tuple[int, ...] = ()
+    reads: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def is_stateful(self) -> bool:
+        return self.definition.is_stateful
+
+    @property
+    def is_pure(self) -> bool:
+        """Same inputs, same outputs, nothing else: may be folded, merged and dropped."""
+        return not self.definition.is_stateful and not self.writes and self.role in (Role.COMPUTE, Role.IDENTITY, Role.CONSTANT)
+
+
+@dataclass(slots=True)
+class _Registry:
+    rows: dict[str, Row] = field(default_factory=dict)
+
+
+_registry = _Registry()
+
+
+def register(
+    signature: str,
+    *,
+    shape: ShapeRule,
+    kernel: Reference | None,
+    gradient: Callable[..., Sequence[Any]] | NotDifferentiable,
+    native: Native | None = None,
+    role: Role = Role.COMPUTE,
+    shape_operands: tuple[int, ...] = (),
+    shape_only: bool = False,
+    dynamic_shape: bool = False,
+    writes: tuple[int, ...] = (),
+    reads: tuple[int, ...] = (),
+) -> Row:
+    """Add a row to the registry; see `Row` for the fields and `opdef` for the notation of the signature.
+
+    Raises:
+        ValueError: the op is registered already, or the signature is not in the notation.
+    """
+    definition = parse_signature(signature)
+    if definition.name in _registry.rows:
+        raise ValueError(f"op {definition.name!r} is registered already")
+    row = Row(
+        definition,
+        shape,
+        kernel,
+        gradient,
+        native,
+        role,
+        shape_operands,
+        shape_only,
+        dynamic_shape,
+        writes,
+        reads,
+    )
+    _registry.rows[definition.name] = row
+    return row
+
+
+def lookup(op_type: str) -> Row:
+    """The row of an op.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    row = _registry.rows.get(op_type)
+    if row is None:
+        raise NotFoundError(f"Op type not registered {op_type!r}; {len(_registry.rows)} ops are registered")
+    return row
+
+
+def is_registered(op_type: str) -> bool:
+    return op_type in _registry.rows
+
+
+def registered() -> Iterator[Row]:
+    """All rows, in order of registration."""
+    yield from _registry.rows.values()

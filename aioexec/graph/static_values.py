@@ -1,0 +1,160 @@
+"""What can be said of a value before anything runs: static shapes, constants, and integer vectors known in part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aioexec.errors import GraphValueError, OpError
+from aioexec.graph.kernel import Role
+from aioexec.graph.registry import ShapeContext
+from aioexec.shapes import Dims
+
+if TYPE_CHECKING:
+    from aioexec.graph.node import Operation, Tensor
+
+_DEPTH = 32
+_LARGEST = 1024  # elements of a value worth computing while building
+
+
+def infer_shapes(op: Operation) -> Sequence[Dims]:
+    """Shapes of the outputs of a node that is being made.
+
+    Raises:
+        GraphValueError: the inputs do not fit; names the node.
+    """
+    inputs = op.inputs
+    context = ShapeContext(
+        op.attrs,
+        [tensor.dims for tensor in inputs],
+        lambda i: constant_value(inputs[i]),
+        lambda i: constant_value_as_dims(inputs[i]),
+    )
+    try:
+        return op.row.shape(context)
+    except GraphValueError as error:
+        given = ", ".join(str(tensor.shape) for tensor in inputs)
+        raise GraphValueError(f"{op.type} {op.name!r}: {error.message}; input shapes {given}") from error
+
+
+def constant_value(tensor: Tensor, depth: int = _DEPTH) -> np.ndarray[Any, Any] | None:
+    """The value of a tensor that does not depend on feeds or state, if it is small and easily computed."""
+    op = tensor.op
+    row = op.row
+    if row.role is Role.CONSTANT:
+        value: np.ndarray[Any, Any] = op.attrs["value"]
+        return value
+    dims = tensor.dims
+    if depth == 0 or not row.is_pure or row.kernel is None or dims is None or None in dims:
+        return None
+    if int(np.prod([d for d in dims if d is not None], dtype=np.int64)) > _LARGEST:
+        return None
+    values = _input_values(op, depth)
+    return None if values is None else _compute(op, values, tensor.value_index)
+
+
+def _input_values(op: Operation, depth: int) -> list[np.ndarray[Any, Any]] | None:
+    values = []
+    for tensor in op.inputs:
+        value = constant_value(tensor, depth - 1)
+        if value is None and op.row.shape_only and tensor.dims is not None and None not in tensor.dims:
+            value = np.broadcast_to(np.zeros((), tensor.dtype.numpy), [int(d or 0) for d in tensor.dims])
+        if value is None:
+            return None
+        values.append(value)
+    return values
+
+
+def _compute(op: Operation, values: Sequence[np.ndarray[Any, Any]], index: int) -> np.ndarray[Any, Any] | None:
+    assert op.row.kernel is not None
+    context: Any = SimpleNamespace(
+        node_name=op.name,
+        attrs=op.attrs,
+        input_dtypes=[tensor.dtype for tensor in op.inputs],
+        output_dtypes=[tensor.dtype for tensor in op.outputs],
+        resources=None,
+    )
+    try:
+        with np.errstate(all="ignore"):
+            result = op.row.kernel(context)(*values)
+    except OpError:
+        return None  # it will say so when it runs
+    return np.asarray(result[index] if len(op.outputs) > 1 else result)
+
+
+def constant_value_as_dims(tensor: Tensor, depth: int = _DEPTH) -> Dims:
+    """Read an integer vector as a shape: None where an element is unknown, None as a whole if nothing is known."""
+    if tensor.dims is None or len(tensor.dims) != 1:
+        return None
+    rule = _PARTIAL.get(tensor.op.type) if depth else None
+    known = rule(tensor.op, depth - 1) if rule else None
+    if known is not None:
+        return known
+    value = constant_value(tensor, depth)
+    if value is not None:
+        return tuple(None if dim < 0 else int(dim) for dim in value)
+    length = tensor.dims[0]
+    return None if length is None else (None,) * length
+
+
+def _partial_shape(op: Operation, depth: int) -> Dims:
+    return op.inputs[0].dims
+
+
+def _partial_pack(op: Operation, depth: int) -> Dims:
+    if op.attrs["axis"] not in (0, -1) or any(tensor.dims != () for tensor in op.inputs):
+        return None
+    return tuple(_scalar(tensor, depth) for tensor in op.inputs)
+
+
+def _scalar(tensor: Tensor, depth: int) -> int | None:
+    """An integer scalar, also when it is one element of a shape known in part."""
+    value = constant_value(tensor, depth)
+    if value is not None:
+        return None if int(value) < 0 else int(value)
+    op = tensor.op
+    if op.type in ("Cast", "Identity"):
+        return _scalar(op.inputs[0], depth - 1) if depth > 0 else None
+    if op.type == "StridedSlice" and op.attrs["shrink_axis_mask"] == 1 and depth > 0:
+        begin, source = constant_value(op.inputs[1]), constant_value_as_dims(op.inputs[0], depth - 1)
+        if begin is not None and source is not None and len(begin) == 1 and -len(source) <= begin[0] < len(source):
+            return source[int(begin[0])]
+    return None
+
+
+def _partial_concat(op: Operation, depth: int) -> Dims:
+    parts = [constant_value_as_dims(tensor, depth) for tensor in op.inputs[:-1]]
+    if any(part is None for part in parts):
+        return None
+    return tuple(dim for part in parts if part is not None for dim in part)
+
+
+def _partial_same(op: Operation, depth: int) -> Dims:
+    return constant_value_as_dims(op.inputs[0], depth)
+
+
+def _partial_slice(op: Operation, depth: int) -> Dims:
+    masks = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+    source = constant_value_as_dims(op.inputs[0], depth)
+    bounds = [constant_value(tensor) for tensor in op.inputs[1:]]
+    if source is None or any(op.attrs[mask] for mask in masks) or any(bound is None for bound in bounds):
+        return None
+    begin, end, step = (int(bound[0]) for bound in bounds if bound is not None)
+    first = None if op.attrs["begin_mask"] & 1 else begin
+    last = None if op.attrs["end_mask"] & 1 else end
+    return source[first:last:step]
+
+
+# The ops through which shapes usually flow, so that a dimension that is known stays known. A table, not a mechanism: an op
+# that is missing only makes a static shape less precise.
+_PARTIAL: dict[str, Callable[[Operation, int], Dims]] = {
+    "Shape": _partial_shape,
+    "Pack": _partial_pack,
+    "ConcatV2": _partial_concat,
+    "Cast": _partial_same,
+    "Identity": _partial_same,
+    "StridedSlice": _partial_slice,
+}

@@ -1,0 +1,97 @@
+"""Variables: a buffer that steps read as a snapshot and write under a lease.
+
+A buffer that has been handed out (`read`) is never written again: the next update makes a new one and swaps. A native program
+pins the buffer instead, for as long as it runs. So a reader keeps the value it read, without a copy, whatever is written later.
+
+State: `buffer` is the present value, None before it is initialised. `escaped`: somebody outside native programs may hold
+`buffer`. `pins`: running native programs that read `buffer`. `leased`: a running program has the right to write; others that
+want to write wait in `waiters`, first come first served. Buffer, pins and lease change on the event loop or, for the reference
+kernels of a program that holds the lease, in the worker that runs it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from aioexec.dtypes import DType
+from aioexec.errors import FailedPreconditionError, InvalidArgumentError
+from aioexec.shapes import Dims, compatible
+
+_ids = itertools.count()
+
+
+class Variable:
+    """The state behind a variable node."""
+
+    __slots__ = ("__weakref__", "buffer", "dims", "dtype", "escaped", "id", "leased", "name", "pins", "waiters")
+
+    def __init__(self, name: str, dtype: DType, dims: Dims) -> None:
+        self.id = next(_ids)
+        self.name = name
+        self.dtype = dtype
+        self.dims = dims
+        self.buffer: np.ndarray[Any, Any] | None = None
+        self.escaped = False
+        self.pins = 0
+        self.leased = False
+        self.waiters: deque[Callable[[], None]] = deque()
+
+    @property
+    def is_initialized(self) -> bool:
+        return self.buffer is not None
+
+    def require(self) -> np.ndarray[Any, Any]:
+        """The present buffer, to be looked at at once.
+
+        Raises:
+            FailedPreconditionError: not initialised.
+        """
+        if self.buffer is None:
+            raise FailedPreconditionError(
+                f"Attempting to use uninitialized value {self.name}: run its initializer, "
+                f"or global_variables_initializer(), first"
+            )
+        return self.buffer
+
+    def read(self) -> np.ndarray[Any, Any]:
+        """The present value as a snapshot; whoever gets it must not write it."""
+        value = self.require()
+        self.escaped = True
+        return value
+
+    def assign(self, value: np.ndarray[Any, Any], validate_shape: bool = True) -> None:
+        """Replace the value by a copy of `value`.
+
+        Raises:
+            InvalidArgumentError: shape or dtype differ from the variable's.
+        """
+        if value.dtype != self.dtype.numpy:
+            raise InvalidArgumentError(
+                f"Assign to variable {self.name!r}: expected dtype {self.dtype.name}, got {value.dtype}"
+            )
+        if validate_shape and not compatible(self.dims, value.shape):
+            raise InvalidArgumentError(
+                f"Assign requires shapes of both tensors to match: variable {self.name!r} has shape {self.dims}, "
+                f"the value {value.shape}"
+            )
+        self.swap(np.array(value, copy=True, order="C"))
+
+    def update(self, compute: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> None:
+        """Replace the value by what `compute` makes of the present one; `compute` returns a fresh array."""
+        present = self.require()
+        fresh = np.ascontiguousarray(compute(present), dtype=present.dtype)
+        if fresh.shape != present.shape:
+            raise InvalidArgumentError(
+                f"update of variable {self.name!r}: expected shape {present.shape}, got {fresh.shape}"
+            )
+        self.swap(fresh.copy() if fresh is present else fresh)
+
+    def swap(self, buffer: np.ndarray[Any, Any]) -> None:
+        """Make `buffer`, which nobody else holds, the present value."""
+        self.buffer = buffer
+        self.escaped = False

@@ -1,0 +1,1 @@
+"""Sessions: what a program awaits."""

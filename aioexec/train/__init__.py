@@ -1,0 +1,1 @@
+"""Training: optimizers and what surrounds a training loop."""
