@@ -1,0 +1,1 @@
+"""Bytes on disk and wire: protos, tensors, checkpoints, records, events."""
