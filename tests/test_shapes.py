@@ -206,8 +206,8 @@ def test_shapes_combine():
     shape = TensorShape([2, None])
 
     assert shape.merge_with([None, 3]) == [2, 3]
-    assert shape.concatenate(4) == shape + [4] == [2, None, 4]
-    assert [4] + shape == [4, 2, None]
+    assert shape.concatenate(4) == shape + TensorShape(4) == operator.add(shape, [4]) == [2, None, 4]
+    assert operator.add([4], shape) == [4, 2, None]
     assert shape.concatenate(None).rank is None
     assert shape.most_specific_compatible_shape([2, 3]) == [2, None]
     assert shape.with_rank(2) == shape.with_rank_at_least(1) == shape.with_rank_at_most(2) == shape
@@ -227,7 +227,7 @@ def test_dimensions_compute_like_integers(operation):
     assert operation(Dimension(7), None).value is None
     assert operation(Dimension(None), 7).value is None
     with pytest.raises(TypeError, match="unsupported operand"):
-        operation(Dimension(7), "a")
+        operation(Dimension(7), object())
 
 
 @pytest.mark.parametrize(
