@@ -1,0 +1,197 @@
+"""The on-disk cache of compiled kernels, private to the user.
+
+An entry becomes code of the process that reads it, so it must be ours and whole: the folder and the file
+belong to this user and are writable by nobody else, and the header's SHA-256 covers key, symbol and image.
+Entries are written aside and renamed, so a reader never sees half of one; two writers of one key write the
+same thing. Whatever goes wrong with the disk (no home, read-only, full, gone), there is merely no cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import re
+import secrets
+import stat
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+from aioexec.devices.jit.objects import ObjectCode
+
+logger = logging.getLogger(__name__)
+
+ABI_VERSION = 1
+"""Raise it when block or frame layout, status codes or the calling convention of kernels change."""
+
+MAGIC = b"aioexec\x00"
+HEADER = struct.Struct("<8sIH32s")  # magic, ABI version, length of the symbol, digest of key + symbol + image
+READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+FOREIGN_WRITE = stat.S_IWGRP | stat.S_IWOTH
+ENTRY_NAME = re.compile(r"[0-9a-f]{64}|\.[0-9a-f]{64}\.[0-9a-f]{8}")
+"""Entries, and what killed writers left: the only names we ever remove."""
+CAPACITY = 512 * 2**20
+"""Bytes the folder may hold; beyond it the entries written longest ago go."""
+
+
+def default_directory(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Where entries live by default: None if the environment names no usable place."""
+    chosen = environ.get("AIOEXEC_CACHE_DIR")
+    if chosen:
+        return Path(chosen).absolute()
+    base = Path(environ.get("XDG_CACHE_HOME", ""))
+    if base.is_absolute():
+        return base / "aioexec"
+    home = Path(os.path.expanduser("~"))
+    return home / ".cache" / "aioexec" if home.is_absolute() else None
+
+
+class DamagedEntryError(Exception):
+    """An entry's bytes are not what their header promises."""
+
+
+def encode(key: str, code: ObjectCode) -> bytes:
+    """The content of an entry."""
+    payload = code.symbol.encode("ascii") + code.image
+    digest = hashlib.sha256(key.encode("ascii") + payload).digest()
+    return HEADER.pack(MAGIC, ABI_VERSION, len(code.symbol), digest) + payload
+
+
+def decode(key: str, content: bytes) -> ObjectCode:
+    """The object in an entry; raises DamagedEntryError unless every bit is as written."""
+    if len(content) < HEADER.size:
+        raise DamagedEntryError(f"expected at least {HEADER.size} bytes, got {len(content)}")
+    magic, version, symbol_length, digest = HEADER.unpack_from(content)
+    if magic != MAGIC or version != ABI_VERSION:
+        raise DamagedEntryError(f"expected ABI version {ABI_VERSION}, got {magic!r} {version}")
+    payload = content[HEADER.size :]
+    if hashlib.sha256(key.encode("ascii") + payload).digest() != digest:
+        raise DamagedEntryError("digest differs")
+    return ObjectCode(payload[:symbol_length].decode("ascii"), payload[symbol_length:])
+
+
+class ObjectCache:
+    """Compiled kernels by key, in one folder of the file system.
+
+    Attributes:
+        directory: the folder, made on first use; None: no cache.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        self.directory = directory
+        self._said: set[str] = set()  # complaints made already, so that each is made once
+        self._pruned = False  # whether this process has looked at the size of the folder
+
+    def load(self, key: str) -> ObjectCode | None:
+        """The entry under `key`; None if there is none that can be trusted."""
+        with contextlib.ExitStack() as stack:
+            folder = self._open(stack, create=False)
+            if folder is None:
+                return None
+            content = self._read(folder, key)
+            if content is None:
+                return None
+            try:
+                return decode(key, content)
+            except DamagedEntryError as error:
+                logger.warning("kernel cache: damaged entry %s removed: %s", key, error)
+                with contextlib.suppress(OSError):
+                    os.unlink(key, dir_fd=folder)
+                return None
+
+    def store(self, key: str, code: ObjectCode) -> bool:
+        """Keep an object under `key`; False if that was not possible."""
+        with contextlib.ExitStack() as stack:
+            folder = self._open(stack, create=True)
+            if folder is None:
+                return False
+            aside = f".{key}.{secrets.token_hex(4)}"
+            try:
+                write_new(folder, aside, encode(key, code))
+                os.rename(aside, key, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    os.unlink(aside, dir_fd=folder)
+                self._say(f"cannot write to {self.directory}: {error}")
+                return False
+            if not self._pruned:
+                self._pruned = True
+                prune(folder, CAPACITY)
+            return True
+
+    def _open(self, stack: contextlib.ExitStack, *, create: bool) -> int | None:
+        """Open the folder, which must be ours alone to write; everything in it is then reached through it."""
+        if self.directory is None:
+            return None
+        try:
+            if create:
+                self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._say(f"cannot use {self.directory}: {error}")
+            return None
+        stack.callback(os.close, folder)
+        if not is_private(os.fstat(folder)):
+            self._say(f"{self.directory} belongs to, or can be written by, another user")
+            return None
+        return folder
+
+    def _read(self, folder: int, key: str) -> bytes | None:
+        try:
+            descriptor = os.open(key, READ_FLAGS, dir_fd=folder)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._say(f"cannot read entries in {self.directory}: {error}")
+            return None
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or not is_private(status):
+                self._say(f"entry {key} in {self.directory} belongs to, or can be written by, another user")
+                return None
+            try:
+                return file.read()
+            except OSError as error:
+                self._say(f"cannot read entries in {self.directory}: {error}")
+                return None
+
+    def _say(self, complaint: str) -> None:
+        if complaint not in self._said:
+            self._said.add(complaint)
+            logger.warning("kernel cache not used: %s", complaint)
+
+
+def is_private(status: os.stat_result) -> bool:
+    """Whether a file is this user's and nobody else may write it."""
+    return status.st_uid == os.geteuid() and not status.st_mode & FOREIGN_WRITE
+
+
+def write_new(folder: int, name: str, content: bytes) -> None:
+    """Write a file that does not exist yet. Not synced: a file torn by a power cut fails its digest."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(name, flags, 0o600, dir_fd=folder), "wb") as file:
+        file.write(content)
+
+
+def prune(folder: int, capacity: int) -> None:
+    """Remove the entries (and leftovers of killed writers) written longest ago until the rest fits."""
+    with contextlib.suppress(OSError):
+        entries = []
+        with os.scandir(folder) as names:
+            for entry in names:
+                if ENTRY_NAME.fullmatch(entry.name) is None:
+                    continue
+                with contextlib.suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    entries.append((status.st_mtime, status.st_size, entry.name))
+        size = sum(entry[1] for entry in entries)
+        for _, weight, name in sorted(entries):
+            if size <= capacity:
+                return
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+            size -= weight

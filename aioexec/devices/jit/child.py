@@ -1,0 +1,111 @@
+"""The compiler child: reads loop kernels as text from its standard input, answers with object files.
+
+A process of its own because numba holds the interpreter's lock for 20 to 100 ms a kernel. It runs at low
+priority, and ends when its parent does, or after half a minute without work. Its standard input is a socket,
+used both ways, so that nothing a library prints gets into an answer. This file and `loops.py` import nothing
+of aioexec: the child is started by path and must not pay for, or depend on, the rest of the package.
+
+A message is two lengths (4 bytes each, big endian), a JSON document, and raw bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+IDLE_SECONDS = 30.0
+NICENESS = 10
+LENGTHS = struct.Struct(">II")
+LONGEST = 2**28
+
+Document = dict[str, Any]
+
+
+def send(connection: socket.socket, document: Document, blob: bytes = b"") -> None:
+    """Write one message."""
+    text = json.dumps(document).encode("utf-8")
+    connection.sendall(LENGTHS.pack(len(text), len(blob)) + text + blob)
+
+
+def receive(connection: socket.socket) -> tuple[Document, bytes]:
+    """Read one message.
+
+    Raises:
+        EOFError: the other side is gone.
+        TimeoutError: nothing came within the connection's timeout.
+        ValueError: what came is no message.
+    """
+    text_length, blob_length = LENGTHS.unpack(receive_exactly(connection, LENGTHS.size))
+    if max(text_length, blob_length) > LONGEST:
+        raise ValueError(f"message of {text_length} + {blob_length} bytes is too long")
+    document = json.loads(receive_exactly(connection, text_length))
+    if not isinstance(document, dict):
+        raise ValueError(f"expected a JSON object, got {document!r}")
+    return document, receive_exactly(connection, blob_length)
+
+
+def receive_exactly(connection: socket.socket, count: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < count:
+        part = connection.recv(count - len(parts))
+        if not part:
+            raise EOFError("the other side has closed the connection")
+        parts += part
+    return bytes(parts)
+
+
+def load_compiler() -> ModuleType:
+    """Import `loops.py` from beside this file, outside its package."""
+    spec = importlib.util.spec_from_file_location("aioexec_loops", Path(__file__).with_name("loops.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def answer(connection: socket.socket, compiler: ModuleType, document: Document) -> None:
+    try:
+        symbol, image = compiler.compile_loop(document)
+    except Exception as error:  # whatever is wrong with one kernel must not end the child
+        send(connection, {"error": f"{type(error).__name__}: {error}"})
+    else:
+        send(connection, {"symbol": symbol}, image)
+
+
+def serve(connection: socket.socket) -> None:
+    """Greet, then answer requests until there are no more."""
+    connection.settimeout(IDLE_SECONDS)
+    with contextlib.suppress(EOFError, TimeoutError, ConnectionError):
+        greeting, _ = receive(connection)
+        sys.path.extend(each for each in greeting["path"] if each not in sys.path)
+        try:
+            compiler = load_compiler()
+        except Exception as error:
+            send(connection, {"error": f"{type(error).__name__}: {error}"})
+            return
+        send(connection, {"ready": True})
+        while True:
+            document, _ = receive(connection)
+            answer(connection, compiler, document)
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
+    with socket.socket(fileno=0) as connection:
+        serve(connection)
+
+
+if __name__ == "__main__":
+    main()

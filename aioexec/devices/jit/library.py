@@ -1,0 +1,326 @@
+"""The kernels this process has: compiled off the calling thread, found by a dictionary lookup.
+
+Two lanes. The first finds cached objects, compiles IR templates and links; the second waits for the compiler
+child, which compiles loops. Both are threads that exist only while there is work. A kernel is unknown,
+pending, available or failed, and the last two are for good: whoever finds it failed uses the reference kernel
+instead.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import importlib
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aioexec.devices.jit.cache import ABI_VERSION, ObjectCache, default_directory
+from aioexec.devices.jit.lane import Lane
+from aioexec.devices.jit.linker import Linker
+from aioexec.devices.jit.objects import ObjectCode, ObjectRefusedError
+from aioexec.devices.jit.process import CompileError, CompilerProcess, CompilerUnavailableError
+from aioexec.devices.jit.source import SourceError, request_for
+from aioexec.devices.jit.target import OPTIMISATION, IrCompiler, IrError, host
+from aioexec.graph.kernel import ElementwiseKernel, Kernel, LoopKernel
+
+logger = logging.getLogger(__name__)
+
+SYMBOL = "aioexec_kernel"
+"""The function an IR template defines; each object is linked apart from the others."""
+
+Emit = Callable[[ElementwiseKernel, str], str]
+"""An elementwise kernel and a symbol to LLVM IR."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What became of the kernels asked for; `seconds` is the time both lanes worked."""
+
+    compiled: int = 0
+    cached: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Batch:
+    """One `request`: its future is done when `remaining` kernels are 0."""
+
+    future: Future[None]
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoopJob:
+    """A loop the child has to compile, and where its object belongs in the cache."""
+
+    kernel: LoopKernel
+    key: str
+    request: str
+
+
+def title(kernel: Kernel) -> str:
+    """A kernel in a log line."""
+    if isinstance(kernel, LoopKernel):
+        return f"{kernel.body.__qualname__}({', '.join(kernel.pointers)})"
+    return f"{kernel.body!r} over {', '.join(dtype for _, dtype in kernel.inputs + kernel.outputs)}"
+
+
+@functools.cache
+def compiler_text() -> str:
+    """What stands for the loop compiler itself in cache keys."""
+    return Path(__file__).with_name("loops.py").read_text(encoding="utf-8")
+
+
+def key_of(kind: str, text: str, how: str) -> str:
+    """The name of an object: a digest of everything that decides its bytes."""
+    target = host()
+    parts = (ABI_VERSION, kind, text, how, target.cpu, target.features, target.versions)
+    return hashlib.sha256(json.dumps(parts).encode("utf-8")).hexdigest()
+
+
+class KernelLibrary:
+    """Compiled kernels by description. Thread-safe.
+
+    Attributes:
+        cache: objects kept on disk.
+        process: the child that compiles loops.
+    """
+
+    def __init__(
+        self,
+        cache: ObjectCache,
+        emit: Emit,
+        linker: Linker | None = None,
+        process: CompilerProcess | None = None,
+    ) -> None:
+        self.cache = cache
+        self.process = process if process is not None else CompilerProcess()
+        self._emit = emit
+        self._linker = linker if linker is not None else Linker()
+        self._ir_compiler: IrCompiler | None = None  # made by the first lane
+        self._addresses: dict[Kernel, int] = {}  # available; only grows
+        self._failures: dict[Kernel, str] = {}  # failed, and why; only grows
+        self._unavailable = ""  # why no loop can be compiled; "" while it seems possible
+        self._lock = threading.Lock()  # guards what follows, and writes to what precedes
+        self._pending: dict[Kernel, list[Batch]] = {}  # being compiled, and who waits
+        self._statistics = Statistics()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._pending = {}
+        self._compiling: Lane[Kernel] = Lane("aioexec-compile", self._compile)
+        self._asking: Lane[LoopJob] = Lane("aioexec-compile-loops", self._ask)
+
+    def address(self, kernel: Kernel) -> int:
+        """The address of a kernel's code; 0 while there is none."""
+        return self._addresses.get(kernel, 0)
+
+    def failed(self, kernel: Kernel) -> str | None:
+        """Why a kernel will never be available; None if that is not so."""
+        return self._failures.get(kernel)
+
+    @property
+    def pending(self) -> int:
+        """How many kernels are being compiled."""
+        return len(self._pending)
+
+    def statistics(self) -> Statistics:
+        return self._statistics
+
+    def request(self, kernels: Iterable[Kernel]) -> Future[None]:
+        """Have kernels compiled.
+
+        Returns:
+            A future that is done when each of them is available or has failed; it never holds an exception,
+            and cannot be cancelled: others may wait for the same kernels. `shutdown` completes it early.
+        """
+        future: Future[None] = Future()
+        future.set_running_or_notify_cancel()
+        fresh: list[Kernel] = []
+        with self._lock:
+            missing = [
+                kernel
+                for kernel in dict.fromkeys(kernels)
+                if kernel not in self._addresses and kernel not in self._failures
+            ]
+            batch = Batch(future, len(missing))
+            for kernel in missing:
+                waiting = self._pending.get(kernel)
+                if waiting is None:
+                    waiting = self._pending[kernel] = []
+                    fresh.append(kernel)
+                waiting.append(batch)
+        for kernel in fresh:
+            self._compiling.put(kernel)
+        if not missing:
+            future.set_result(None)
+        return future
+
+    def shutdown(self, timeout: float = 10.0) -> None:
+        """End both threads and the child soon. What was pending becomes unknown again; the rest stays."""
+        self._compiling.drain()
+        self._asking.drain()
+        with self._lock:
+            waiting = {id(batch): batch for batches in self._pending.values() for batch in batches}
+            self._pending.clear()
+        self.process.close()
+        self._compiling.join(timeout)
+        self._asking.join(timeout)
+        self.process.close()  # a job begun before may have started another
+        for batch in waiting.values():
+            if not batch.future.done():
+                batch.future.set_result(None)
+
+    def forget_threads(self) -> None:
+        """Start afresh in a forked process, which has neither threads nor child. Compiled kernels stay."""
+        busy = self._compiling.busy or self._asking.busy
+        self.process.forget()
+        self._begin()
+        if busy:  # a lock inside LLVM may have been held, by a thread that is not here to release it
+            self._compiling = Lane("aioexec-compile", self._refuse)
+
+    # What follows runs in the lanes.
+
+    def _refuse(self, kernel: Kernel) -> None:
+        self._fail(kernel, "the process was forked while kernels were compiled")
+
+    def _compile(self, kernel: Kernel) -> None:
+        """First lane: from the cache, or from IR; a loop not in the cache goes to the second lane."""
+        if kernel not in self._pending:
+            return
+        started = time.perf_counter()
+        try:
+            if isinstance(kernel, LoopKernel):
+                self._find_loop(kernel)
+            else:
+                self._compile_template(kernel)
+        except (SourceError, IrError, ObjectRefusedError) as error:
+            self._fail(kernel, str(error))
+        except Exception as error:  # a lane must survive whatever a kernel brings
+            logger.exception("kernel %s: unexpected failure", title(kernel))
+            self._fail(kernel, f"{type(error).__name__}: {error}")
+        self._count(seconds=time.perf_counter() - started)
+
+    def _find_loop(self, kernel: LoopKernel) -> None:
+        request = request_for(kernel)
+        key = key_of("loop", request, compiler_text())
+        if self._link_cached(kernel, key):
+            return
+        if self._unavailable:
+            self._fail(kernel, self._unavailable)
+            return
+        self._asking.put(LoopJob(kernel, key, request))
+
+    def _compile_template(self, kernel: ElementwiseKernel) -> None:
+        text = self._emit(kernel, SYMBOL)
+        key = key_of("template", text, OPTIMISATION)
+        if self._link_cached(kernel, key):
+            return
+        if self._ir_compiler is None:
+            self._ir_compiler = IrCompiler(host())
+        self._link_new(kernel, key, self._ir_compiler.compile_ir(SYMBOL, text))
+
+    def _ask(self, job: LoopJob) -> None:
+        """Second lane: have the child compile one loop."""
+        if job.kernel not in self._pending:
+            return
+        started = time.perf_counter()
+        try:
+            if self._unavailable:
+                raise CompilerUnavailableError(self._unavailable)
+            self.process.features = host().features
+            self._link_new(job.kernel, job.key, self.process.compile(job.request))
+        except CompilerUnavailableError as error:
+            self._give_up(job.kernel, str(error))
+        except (CompileError, ObjectRefusedError) as error:
+            self._fail(job.kernel, str(error))
+        except Exception as error:  # as above
+            logger.exception("kernel %s: unexpected failure", title(job.kernel))
+            self._fail(job.kernel, f"{type(error).__name__}: {error}")
+        self._count(seconds=time.perf_counter() - started)
+
+    def _link_cached(self, kernel: Kernel, key: str) -> bool:
+        code = self.cache.load(key)
+        if code is None:
+            return False
+        try:
+            address = self._linker.link(code)
+        except ObjectRefusedError as error:
+            logger.warning("kernel %s: cached object %s not used: %s", title(kernel), key, error)
+            return False
+        self._count(cached=1)
+        self._settle(kernel, address=address)
+        return True
+
+    def _link_new(self, kernel: Kernel, key: str, code: ObjectCode) -> None:
+        address = self._linker.link(code)
+        self.cache.store(key, code)
+        self._count(compiled=1)
+        self._settle(kernel, address=address)
+
+    def _give_up(self, kernel: Kernel, reason: str) -> None:
+        """There is no child: said once, then every loop not in the cache fails."""
+        if kernel in self._pending and not self._unavailable:
+            self._unavailable = reason
+            logger.warning("loop kernels cannot be compiled, NumPy computes instead: %s", reason)
+        self._settle(kernel, failure=reason)
+
+    def _fail(self, kernel: Kernel, reason: str) -> None:
+        if kernel in self._pending and not self._unavailable:
+            logger.warning("kernel %s: not compiled, NumPy computes instead: %s", title(kernel), reason)
+        self._settle(kernel, failure=reason)
+
+    def _settle(self, kernel: Kernel, *, address: int = 0, failure: str = "") -> None:
+        """A kernel is done: tell who waits. A failure during `shutdown`, when nobody waits, is forgotten."""
+        done: list[Batch] = []
+        with self._lock:
+            waiting = self._pending.pop(kernel, None)
+            if address:
+                self._addresses[kernel] = address
+            elif waiting is not None:
+                self._failures[kernel] = failure
+                self._statistics = replace(self._statistics, failed=self._statistics.failed + 1)
+            for batch in waiting or ():
+                batch.remaining -= 1
+                if batch.remaining == 0:
+                    done.append(batch)
+        for batch in done:
+            batch.future.set_result(None)
+
+    def _count(self, *, compiled: int = 0, cached: int = 0, seconds: float = 0.0) -> None:
+        with self._lock:
+            now = self._statistics
+            self._statistics = replace(
+                now,
+                compiled=now.compiled + compiled,
+                cached=now.cached + cached,
+                seconds=now.seconds + seconds,
+            )
+
+
+PROCESS_LIBRARY: KernelLibrary | None = None
+MAKING = threading.Lock()
+
+
+def library() -> KernelLibrary:
+    """The library of this process, made when first asked for."""
+    global PROCESS_LIBRARY
+    with MAKING:
+        if PROCESS_LIBRARY is None:
+            templates = importlib.import_module("aioexec.devices.jit.templates")
+            PROCESS_LIBRARY = KernelLibrary(
+                ObjectCache(default_directory()), templates.emit, Linker(templates.EXTERNAL_SYMBOLS)
+            )
+            atexit.register(PROCESS_LIBRARY.shutdown)
+            os.register_at_fork(after_in_child=PROCESS_LIBRARY.forget_threads)
+        return PROCESS_LIBRARY

@@ -1,0 +1,160 @@
+"""A loop kernel as text: what the compiler child needs, and all that decides which machine code comes out.
+
+The child never imports the module a body lives in. It gets the source of the body and of every function it
+calls, and the value of every constant they read: the same things that make the cache key, so a changed
+constant can never meet old code.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import inspect
+import json
+import textwrap
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aioexec.graph.kernel import LoopKernel
+
+MODULES = "math np numpy"
+POINTERS = "offset gemm"
+CASTS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
+MATH = (
+    "fma nan inf acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf erfc exp expm1 fabs floor "
+    "fmod hypot isfinite isinf isnan log log10 log1p log2 sin sinh sqrt tan tanh trunc"
+)
+SUPPLIED = frozenset(" ".join((MODULES, POINTERS, CASTS, MATH)).split())
+"""Names the compiler gives to every body, whatever they mean in the module the body stands in."""
+
+Constant = bool | int | float | str | None | list[Any] | Mapping[str, Any]
+
+
+class SourceError(Exception):
+    """A body cannot be shipped: no source, a closure, or a global that is neither function nor constant."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSource:
+    """One function as text, and what its free names mean.
+
+    Attributes:
+        name: its name in the text.
+        text: its definition, dedented.
+        constants: JSON of the globals it reads that are values.
+        calls: (name it uses, index of the function meant) of the others.
+    """
+
+    name: str
+    text: str
+    constants: str
+    calls: tuple[tuple[str, int], ...]
+
+
+def encode_constant(value: object) -> Constant:
+    """A constant as JSON can hold it; raises TypeError for what the compiler would not see as a constant."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, np.generic) and not isinstance(value, float):
+        if value.dtype.kind not in "iuf":
+            raise TypeError
+        return {"dtype": value.dtype.name, "value": value.item()}
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, tuple):
+        return [encode_constant(item) for item in value]
+    raise TypeError
+
+
+def global_names(code: types.CodeType) -> list[str]:
+    """Names a function looks up in its module, in order of first use."""
+    found = dict.fromkeys(
+        str(step.argval) for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"
+    )
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found.update(dict.fromkeys(global_names(constant)))
+    return list(found)
+
+
+def definition(function: types.FunctionType) -> str:
+    """The text of a function, dedented."""
+    if function.__code__.co_freevars:
+        names = ", ".join(function.__code__.co_freevars)
+        raise SourceError(
+            f"{function.__qualname__} must not use an enclosing function's variables, got {names}"
+        )
+    if not function.__name__.isidentifier():
+        raise SourceError(f"{function.__qualname__} must be a named function")
+    try:
+        return textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError, SyntaxError) as error:
+        raise SourceError(f"source of {function.__qualname__} is not available: {error}") from error
+
+
+@functools.lru_cache(maxsize=4096)
+def closure(body: Callable[..., int]) -> tuple[FunctionSource, ...]:
+    """The body, first, and every function it calls, directly or not.
+
+    Raises:
+        SourceError: one of them cannot be shipped.
+    """
+    if not isinstance(body, types.FunctionType):
+        raise SourceError(f"expected a plain function, got {body!r}")
+    order: dict[types.FunctionType, int] = {body: 0}
+    queue: list[types.FunctionType] = [body]
+    sources: list[FunctionSource] = []
+    for function in queue:
+        constants: dict[str, Constant] = {}
+        calls: list[tuple[str, int]] = []
+        for name in global_names(function.__code__):
+            if name in SUPPLIED or (name not in function.__globals__ and hasattr(builtins, name)):
+                continue
+            value = function.__globals__.get(name, NotImplemented)
+            if isinstance(value, types.FunctionType):
+                if value not in order:
+                    order[value] = len(queue)
+                    queue.append(value)
+                calls.append((name, order[value]))
+            else:
+                constants[name] = constant_for(function, name, value)
+        text = json.dumps(constants, sort_keys=True)
+        sources.append(FunctionSource(function.__name__, definition(function), text, tuple(calls)))
+    return tuple(sources)
+
+
+def constant_for(function: types.FunctionType, name: str, value: object) -> Constant:
+    if value is NotImplemented:
+        raise SourceError(f"{function.__qualname__} uses {name!r}, which is not defined")
+    try:
+        return encode_constant(value)
+    except TypeError:
+        raise SourceError(
+            f"{function.__qualname__} reads the global {name!r}: expected a function, a number, a string "
+            f"or a tuple, got {type(value).__name__}"
+        ) from None
+
+
+def request_for(kernel: LoopKernel) -> str:
+    """Everything the child needs to compile this kernel, as JSON; equal texts give equal code.
+
+    Raises:
+        SourceError: the body cannot be shipped.
+    """
+    functions = [
+        {"name": source.name, "text": source.text, "constants": source.constants, "calls": source.calls}
+        for source in closure(kernel.body)
+    ]
+    return json.dumps(
+        {"functions": functions, "pointers": kernel.pointers, "ints": kernel.ints, "reals": kernel.reals},
+        sort_keys=True,
+    )

@@ -1,0 +1,99 @@
+"""The processor we compile for, and LLVM IR to object code.
+
+llvmlite is imported when the first kernel is compiled, never before. Its calls release the interpreter's
+lock, so this may run in a thread beside an event loop.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from aioexec.devices.jit.objects import ObjectCode
+
+
+class IrError(Exception):
+    """LLVM does not accept a text."""
+
+
+@functools.cache
+def llvm() -> Any:
+    """llvmlite's binding, with the native target set up."""
+    import llvmlite.binding as binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A processor.
+
+    Attributes:
+        cpu, features: LLVM's name of it and its feature string; "" leaves the choice to the compiler.
+        versions: of everything else that decides what code comes out.
+    """
+
+    cpu: str
+    features: str
+    versions: tuple[str, ...]
+
+
+@functools.cache
+def host() -> Target:
+    """This machine, told to use 512-bit vectors where it has them: LLVM's models of some x86 prefer 256."""
+    features = llvm().get_host_cpu_features().flatten()
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        features += ",-prefer-256-bit"
+    versions = (
+        metadata.version("llvmlite"),
+        metadata.version("numba"),
+        ".".join(platform.python_version_tuple()[:2]),
+    )
+    return Target(llvm().get_host_cpu_name(), features, versions)
+
+
+OPTIMISATION = "O2, no loop vectoriser, no SLP vectoriser, pic, small"
+"""What `compile_ir` does, in words: part of the cache key. Templates write their vectors themselves."""
+
+
+class IrCompiler:
+    """Compiles LLVM IR text for one processor."""
+
+    def __init__(self, target: Target) -> None:
+        binding = llvm()
+        triple = binding.Target.from_triple(binding.get_process_triple())
+        self._machine = triple.create_target_machine(
+            cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="small"
+        )
+        tuning = binding.create_pipeline_tuning_options(speed_level=2)
+        tuning.loop_vectorization = False
+        tuning.slp_vectorization = False
+        self._tuning = tuning
+
+    def compile_ir(self, symbol: str, text: str) -> ObjectCode:
+        """Compile a module that defines `symbol`.
+
+        Raises:
+            IrError: LLVM refuses the text.
+        """
+        binding = llvm()
+        context = binding.create_context()
+        try:
+            module = binding.parse_assembly(text, context=context)
+            with module:
+                module.verify()
+                passes = binding.create_pass_builder(self._machine, self._tuning)
+                pipeline = passes.getModulePassManager()
+                pipeline.run(module, passes)
+                pipeline.close()
+                passes.close()
+                return ObjectCode(symbol, self._machine.emit_object(module))
+        except RuntimeError as error:
+            raise IrError(str(error).strip()) from error
+        finally:
+            context.close()
