@@ -1,0 +1,280 @@
+"""The walker: machine code that runs a program, a table of compiled kernels, in one call from Python.
+
+A program is a table of rows, four 64-bit words each: kernel address, block address, cost, and a spare word. A row without a
+kernel is a BREAK: the walk stops there, Python does that node, and the walk goes on behind it. A frame holds one run:
+
+    word 0  program counter: the row to run next, or the row the walk stopped at
+    word 1  status the failed kernel returned
+    word 2  cancel: set to 1 by anybody, looked at before each row
+    word 3  fuel left, in the unit of the costs; the walk pauses when it is spent
+    word 4  address of the rows
+    word 5  number of rows
+    word 6  fuel of an inline walk
+    word 7  unused, so that slots begin on a cache line
+    word 8… slots: addresses, see graph/kernel
+
+The walk flushes denormals from entry to exit and gives the processor back as it found it. There are two entries to one walker:
+one keeps the interpreter lock (on the event loop: giving it up for 2 µs beside a busy thread costs 5 ms), one releases it (on a
+worker) and has no fuel limit. `start` binds arrays to slots 0, 1, … by reading their data pointers; `resume` goes on.
+
+Everything is emitted as LLVM IR through llvmlite; the entries are builtin functions made from their addresses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import functools
+import platform
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+HEADER = 8
+ROW_WORDS = 4
+PC, STATUS, CANCEL, FUEL, ROWS, ROW_COUNT, INLINE_FUEL = range(7)
+
+
+class Outcome(enum.IntEnum):
+    """How a walk ended."""
+
+    DONE = 0
+    FAILED = 1
+    CANCELLED = 2
+    PAUSED = 3
+    BREAK = 4
+    MISFIT = 5  # an array given to `start` is not C-contiguous and aligned; nothing was run
+
+
+Entry = Callable[..., int]
+
+
+@dataclass(frozen=True, slots=True)
+class Walker:
+    """The entries. Each takes the frame (an int64 array); `start_*` also the arrays whose addresses go to slots 0, 1, …
+
+    The caller keeps frame, rows, blocks and arrays alive until the call returns.
+    """
+
+    start_inline: Entry
+    resume_inline: Entry
+    start_released: Entry
+    resume_released: Entry
+
+
+_WALK = """
+declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyLong_FromLong(i64)
+
+define internal i64 @walk(ptr %frame) {
+entry:
+{flush}
+  %status.at = getelementptr i64, ptr %frame, i64 1
+  %cancel.at = getelementptr i64, ptr %frame, i64 2
+  %fuel.at = getelementptr i64, ptr %frame, i64 3
+  %rows.at = getelementptr i64, ptr %frame, i64 4
+  %count.at = getelementptr i64, ptr %frame, i64 5
+  %rows = load ptr, ptr %rows.at
+  %count = load i64, ptr %count.at
+  %pc.0 = load i64, ptr %frame
+  %fuel.0 = load i64, ptr %fuel.at
+  br label %next
+next:
+  %pc = phi i64 [ %pc.0, %entry ], [ %pc.1, %after ]
+  %fuel = phi i64 [ %fuel.0, %entry ], [ %fuel.1, %after ]
+  %more = icmp ult i64 %pc, %count
+  br i1 %more, label %look, label %exit
+look:
+  %cancel = load volatile i64, ptr %cancel.at
+  %cancelled = icmp ne i64 %cancel, 0
+  br i1 %cancelled, label %exit, label %fuelled
+fuelled:
+  %spent = icmp slt i64 %fuel, 0
+  br i1 %spent, label %exit, label %row
+row:
+  %offset = mul i64 %pc, 4
+  %row.at = getelementptr i64, ptr %rows, i64 %offset
+  %kernel = load ptr, ptr %row.at
+  %break = icmp eq ptr %kernel, null
+  br i1 %break, label %exit, label %run
+run:
+  %block.at = getelementptr i64, ptr %row.at, i64 1
+  %cost.at = getelementptr i64, ptr %row.at, i64 2
+  %block = load ptr, ptr %block.at
+  %cost = load i64, ptr %cost.at
+  %fuel.1 = sub i64 %fuel, %cost
+  %status = call i64 %kernel(ptr %block, ptr %frame)
+  %failed = icmp ne i64 %status, 0
+  br i1 %failed, label %exit, label %after
+after:
+  %pc.1 = add i64 %pc, 1
+  br label %next
+exit:
+  %outcome = phi i64 [ 0, %next ], [ 2, %look ], [ 3, %fuelled ], [ 4, %row ], [ 1, %run ]
+  %final = phi i64 [ 0, %next ], [ 0, %look ], [ 0, %fuelled ], [ 0, %row ], [ %status, %run ]
+  store i64 %pc, ptr %frame
+  store i64 %final, ptr %status.at
+{restore}
+  ret i64 %outcome
+}
+
+define internal ptr @data_of(ptr %array) {
+  %at = getelementptr i8, ptr %array, i64 16
+  %data = load ptr, ptr %at
+  ret ptr %data
+}
+"""
+
+# Denormals as zero (0x40) and flush to zero (0x8000) in the control register of the vector unit.
+_FLUSH_X86 = """
+  %csr.old = alloca i32
+  %csr.new = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %csr.old)
+  %csr = load i32, ptr %csr.old
+  %csr.flushing = or i32 %csr, 32832
+  store i32 %csr.flushing, ptr %csr.new
+  call void @llvm.x86.sse.ldmxcsr(ptr %csr.new)
+"""
+_RESTORE_X86 = "  call void @llvm.x86.sse.ldmxcsr(ptr %csr.old)"
+
+# NumPy's array object: data at byte 16, flags at byte 64; 0x101 is C_CONTIGUOUS and ALIGNED.
+_START = """
+define ptr @start_{mode}(ptr %self, ptr %args, i64 %nargs) {
+entry:
+  %first = load ptr, ptr %args
+  %frame = call ptr @data_of(ptr %first)
+  br label %check
+check:
+  %i = phi i64 [ 1, %entry ], [ %i.next, %bind ]
+  %more = icmp slt i64 %i, %nargs
+  br i1 %more, label %look, label %go
+look:
+  %arg.at = getelementptr ptr, ptr %args, i64 %i
+  %array = load ptr, ptr %arg.at
+  %flags.at = getelementptr i8, ptr %array, i64 64
+  %flags = load i32, ptr %flags.at
+  %wanted = and i32 %flags, 257
+  %fits = icmp eq i32 %wanted, 257
+  br i1 %fits, label %bind, label %misfit
+bind:
+  %data = call ptr @data_of(ptr %array)
+  %word = add i64 %i, 7
+  %slot = getelementptr i64, ptr %frame, i64 %word
+  store ptr %data, ptr %slot
+  %i.next = add i64 %i, 1
+  br label %check
+go:
+  store i64 0, ptr %frame
+  %cancel.at = getelementptr i64, ptr %frame, i64 2
+  store i64 0, ptr %cancel.at
+{fuel}
+{call}
+  %result = call ptr @PyLong_FromLong(i64 %outcome)
+  ret ptr %result
+misfit:
+  %refused = call ptr @PyLong_FromLong(i64 5)
+  ret ptr %refused
+}
+
+define ptr @resume_{mode}(ptr %self, ptr %args, i64 %nargs) {
+  %first = load ptr, ptr %args
+  %frame = call ptr @data_of(ptr %first)
+{fuel}
+{call}
+  %result = call ptr @PyLong_FromLong(i64 %outcome)
+  ret ptr %result
+}
+"""
+
+_FUEL_INLINE = """
+  %budget.at = getelementptr i64, ptr %frame, i64 6
+  %budget = load i64, ptr %budget.at
+  %fuel.at = getelementptr i64, ptr %frame, i64 3
+  store i64 %budget, ptr %fuel.at
+"""
+_FUEL_RELEASED = f"""
+  %fuel.at = getelementptr i64, ptr %frame, i64 3
+  store i64 {2**62}, ptr %fuel.at
+"""
+_CALL_INLINE = "  %outcome = call i64 @walk(ptr %frame)"
+_CALL_RELEASED = """
+  %state = call ptr @PyEval_SaveThread()
+  %outcome = call i64 @walk(ptr %frame)
+  call void @PyEval_RestoreThread(ptr %state)
+"""
+
+
+def emit() -> str:
+    """The module text for this machine."""
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    text = _WALK.replace("{flush}", _FLUSH_X86 if x86 else "").replace("{restore}", _RESTORE_X86 if x86 else "")
+    if not x86:
+        text = "\n".join(line for line in text.splitlines() if "llvm.x86" not in line)
+    for mode, fuel, call in (("inline", _FUEL_INLINE, _CALL_INLINE), ("released", _FUEL_RELEASED, _CALL_RELEASED)):
+        text += _START.replace("{mode}", mode).replace("{fuel}", fuel).replace("{call}", call)
+    return text
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = [  # noqa: RUF012  (ctypes reads this name)
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+_METH_FASTCALL = 0x0080
+_lock = threading.Lock()
+_kept: list[Any] = []  # the compiled module and the method definitions, which live as long as the process
+
+
+@functools.cache
+def _compile() -> Walker | None:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(emit())
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=2, jit=True)
+    for name in ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong"):
+        llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    _kept.append(engine)
+    names = ("start_inline", "resume_inline", "start_released", "resume_released")
+    found = Walker(*(_builtin(name, engine.get_function_address(name)) for name in names))
+    return found if _reads_arrays(found) else None
+
+
+def _builtin(name: str, address: int) -> Entry:
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = [ctypes.POINTER(_MethodDef), ctypes.c_void_p, ctypes.c_void_p]
+    definition = _MethodDef(name.encode(), address, _METH_FASTCALL, b"Walk a program.")
+    _kept.append(definition)
+    entry: Entry = make(ctypes.byref(definition), None, None)
+    return entry
+
+
+def _reads_arrays(walker: Walker) -> bool:
+    """Whether arrays are laid out in memory as the entries assume: bind two to an empty program and look."""
+    frame = np.zeros(HEADER + 2, np.int64)
+    one, two = np.zeros(3, np.float32), np.zeros((2, 2), np.int64)
+    if not frame.flags.c_contiguous or not isinstance(frame.__array_interface__["data"][0], int):
+        return False
+    expected = [array.__array_interface__["data"][0] for array in (one, two)]
+    outcome = walker.start_inline(frame, one, two)
+    return outcome == Outcome.DONE and frame[HEADER:].tolist() == expected
+
+
+def walker() -> Walker | None:
+    """The walker of this process, compiled at the first call (about 20 ms: not on the event loop); None if it cannot be had."""
+    with _lock:
+        return _compile()
