@@ -148,16 +148,18 @@ class ObjectCache:
         except OSError as error:
             self._say(f"cannot read entries in {self.directory}: {error}")
             return None
-        with open(descriptor, "rb") as file:
+        try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or not is_private(status):
                 self._say(f"entry {key} in {self.directory} belongs to, or can be written by, another user")
                 return None
-            try:
+            with open(descriptor, "rb", closefd=False) as file:
                 return file.read()
-            except OSError as error:
-                self._say(f"cannot read entries in {self.directory}: {error}")
-                return None
+        except OSError as error:
+            self._say(f"cannot read entries in {self.directory}: {error}")
+            return None
+        finally:
+            os.close(descriptor)
 
     def _say(self, complaint: str) -> None:
         if complaint not in self._said:

@@ -26,7 +26,12 @@ from aioexec.devices.jit.cache import ABI_VERSION, ObjectCache, default_director
 from aioexec.devices.jit.lane import Lane
 from aioexec.devices.jit.linker import Linker
 from aioexec.devices.jit.objects import ObjectCode, ObjectRefusedError
-from aioexec.devices.jit.process import CompileError, CompilerProcess, CompilerUnavailableError
+from aioexec.devices.jit.process import (
+    CompileError,
+    CompilerClosedError,
+    CompilerProcess,
+    CompilerUnavailableError,
+)
 from aioexec.devices.jit.source import SourceError, request_for
 from aioexec.devices.jit.target import OPTIMISATION, IrCompiler, IrError, host
 from aioexec.graph.kernel import ElementwiseKernel, Kernel, LoopKernel
@@ -147,6 +152,7 @@ class KernelLibrary:
         future: Future[None] = Future()
         future.set_running_or_notify_cancel()
         fresh: list[Kernel] = []
+        self.process.reap()
         with self._lock:
             missing = [
                 kernel
@@ -217,7 +223,7 @@ class KernelLibrary:
         if self._link_cached(kernel, key):
             return
         if self._unavailable:
-            self._fail(kernel, self._unavailable)
+            self._settle(kernel, failure=self._unavailable)
             return
         self._asking.put(LoopJob(kernel, key, request))
 
@@ -240,6 +246,8 @@ class KernelLibrary:
                 raise CompilerUnavailableError(self._unavailable)
             self.process.features = host().features
             self._link_new(job.kernel, job.key, self.process.compile(job.request))
+        except CompilerClosedError:
+            pass  # `shutdown`: nobody waits, and who asks again gets a new job
         except CompilerUnavailableError as error:
             self._give_up(job.kernel, str(error))
         except (CompileError, ObjectRefusedError) as error:
@@ -276,7 +284,7 @@ class KernelLibrary:
         self._settle(kernel, failure=reason)
 
     def _fail(self, kernel: Kernel, reason: str) -> None:
-        if kernel in self._pending and not self._unavailable:
+        if kernel in self._pending:
             logger.warning("kernel %s: not compiled, NumPy computes instead: %s", title(kernel), reason)
         self._settle(kernel, failure=reason)
 

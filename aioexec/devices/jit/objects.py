@@ -13,9 +13,9 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 MATH = (
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs floor "
-    "fma fmax fmin fmod hypot ldexp lgamma llrint log log10 log1p log2 lrint nearbyint pow remainder rint round "
-    "roundeven sin sincos sinh sqrt tan tanh tgamma trunc"
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 "
+    "fabs floor fma fmax fmin fmod hypot ldexp lgamma llrint log log10 log1p log2 lrint nearbyint pow "
+    "remainder rint round roundeven sin sincos sinh sqrt tan tanh tgamma trunc"
 )
 MATH_SYMBOLS = frozenset(name + suffix for name in MATH.split() for suffix in ("", "f"))
 MEMORY_SYMBOLS = frozenset({"memcpy", "memmove", "memset", "memcmp", "bcmp"})

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from aioexec.devices.jit.child import receive, send
@@ -24,7 +25,19 @@ class CompileError(Exception):
 
 
 class CompilerUnavailableError(Exception):
-    """No kernel can be compiled this way: there is no child, or it was told to end."""
+    """There is no child and there will be none: no kernel can be compiled this way."""
+
+
+class CompilerClosedError(Exception):
+    """The child was told to end while it compiled; it can be started again."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Child:
+    """A running child and our end of its standard input."""
+
+    process: subprocess.Popen[bytes]
+    connection: socket.socket
 
 
 def child_command() -> list[str]:
@@ -46,23 +59,23 @@ def child_environment(features: str) -> dict[str, str]:
 class CompilerProcess:
     """The child, or the lack of one.
 
-    `compile` is called from one thread at a time; `close` from any, at any time.
+    `compile` is called from one thread at a time; everything else from any, at any time.
 
     Attributes:
         command: how to start it.
         features: CPU features it compiles for; "" leaves it to numba.
-        running: whether a child exists that we have not closed.
     """
 
     def __init__(self, command: Sequence[str] | None = None) -> None:
         self.command = list(command) if command is not None else child_command()
         self.features = ""
-        self._lock = threading.Lock()  # guards the two fields below
-        self._child: subprocess.Popen[bytes] | None = None
-        self._connection: socket.socket | None = None  # there while _child is
+        self._lock = threading.Lock()  # guards what follows
+        self._child: Child | None = None
+        self._closings = 0  # how often `close` was called
 
     @property
     def running(self) -> bool:
+        """Whether there is a child, alive or not yet reaped."""
         return self._child is not None
 
     def compile(self, request: str) -> ObjectCode:
@@ -71,57 +84,63 @@ class CompilerProcess:
         Raises:
             CompileError: the kernel is at fault.
             CompilerUnavailableError: the child cannot be started.
+            CompilerClosedError: `close` was called meanwhile.
         """
-        for last in (False, True):
-            connection = self._connection
-            fresh = connection is None
-            if connection is None:
-                connection = self._start()
+        closings = self._closings
+        while True:
+            child = self._child
+            fresh = child is None
+            if child is None:
+                child = self._start(closings)
             try:
-                return exchange(connection, request)
+                return exchange(child.connection, request)
             except TimeoutError as error:
-                self.close()
+                self._drop(child)
                 raise CompileError(f"not compiled within {COMPILE_SECONDS:.0f} s") from error
             except (OSError, EOFError, ValueError) as error:
-                self.close()
-                if last or fresh:
+                self._drop(child)
+                if self._closings != closings:
+                    raise CompilerClosedError from error
+                if fresh:
                     raise CompileError(f"the compiler process ended on it: {error}") from error
-        raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """End the child and free its pipe; safe while another thread waits for an answer."""
+        """End the child and free its pipe; whoever waits for an answer gets CompilerClosedError."""
         with self._lock:
-            child, connection = self._child, self._connection
-            self._child = self._connection = None
-        if connection is not None:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-            connection.close()
+            self._closings += 1
+            child = self._child
         if child is not None:
-            child.kill()  # it keeps nothing: no need to ask
-            child.wait()
+            self._drop(child)
 
     def reap(self) -> None:
         """Free what is left of a child that ended for lack of work."""
         child = self._child
-        if child is not None and child.poll() is not None:
-            self.close()
+        if child is not None and child.process.poll() is not None:
+            self._drop(child)
 
     def forget(self) -> None:
         """Let go of a child that belongs to the process we were forked from."""
-        child, connection = self._child, self._connection
+        child, self._child = self._child, None
         self._lock = threading.Lock()
-        self._child = self._connection = None
-        if connection is not None:
-            connection.close()
         if child is not None:
-            child.returncode = 0  # not ours to wait for
+            child.connection.close()
+            child.process.returncode = 0  # not ours to wait for
 
-    def _start(self) -> socket.socket:
+    def _drop(self, child: Child) -> None:
+        with self._lock:
+            if self._child is child:
+                self._child = None
+        with contextlib.suppress(OSError):
+            child.connection.shutdown(socket.SHUT_RDWR)
+        child.connection.close()
+        child.process.kill()  # it keeps nothing: no need to ask
+        child.process.wait()
+
+    def _start(self, closings: int) -> Child:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                child = subprocess.Popen(
+                process = subprocess.Popen(
                     self.command,
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
@@ -131,14 +150,21 @@ class CompilerProcess:
         except (OSError, ValueError) as error:
             ours.close()
             raise CompilerUnavailableError(f"cannot start {self.command[0]!r}: {error}") from error
+        child = Child(process, ours)
         with self._lock:
-            self._child, self._connection = child, ours
+            closed = self._closings != closings
+            if not closed:
+                self._child = child
         try:
-            greet(ours)
+            if not closed:
+                greet(ours)
+                return child
         except (OSError, EOFError, ValueError) as error:
-            self.close()
-            raise CompilerUnavailableError(f"the compiler process did not come up: {error}") from error
-        return ours
+            self._drop(child)
+            if self._closings == closings:
+                raise CompilerUnavailableError(f"the compiler process did not come up: {error}") from error
+        self._drop(child)
+        raise CompilerClosedError
 
 
 def greet(connection: socket.socket) -> None:

@@ -21,15 +21,9 @@ from typing import Any
 import numpy as np
 
 from aioexec.graph.kernel import LoopKernel
+from aioexec.graph.loop_language import LANGUAGE
 
-MODULES = "math np numpy"
-POINTERS = "offset gemm"
-CASTS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
-MATH = (
-    "fma nan inf acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf erfc exp expm1 fabs floor "
-    "fmod hypot isfinite isinf isnan log log10 log1p log2 sin sinh sqrt tan tanh trunc"
-)
-SUPPLIED = frozenset(" ".join((MODULES, POINTERS, CASTS, MATH)).split())
+SUPPLIED = frozenset({"math", "np", "numpy", *LANGUAGE})
 """Names the compiler gives to every body, whatever they mean in the module the body stands in."""
 
 Constant = bool | int | float | str | None | list[Any] | Mapping[str, Any]
