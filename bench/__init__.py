@@ -1,0 +1,1 @@
+"""Benchmarks: one file a question, aioexec beside its peers in one run; see `python -m bench --help`."""

@@ -1,0 +1,223 @@
+"""Runs one benchmark: each peer in its own process, their rounds in turn, their results compared."""
+
+import itertools
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from bench.peers import PEERS
+from bench.workload import Case
+
+REPOSITORY = Path(__file__).parents[1]
+DEFAULT_TOLERANCE = 1e-3
+"""Relative to the largest value: float32 results of different summation orders and polynomials."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure."""
+
+    rounds: int = 7
+    seconds: float = 0.4
+
+
+QUICK = Effort(rounds=3, seconds=0.1)
+
+
+@dataclass
+class Figures:
+    """What one peer showed for one case."""
+
+    seconds: list[float] = field(default_factory=list)  # one minimum a round
+    medians: list[float] = field(default_factory=list)  # one median a round
+    notes: dict[str, list[float]] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    error: str | None = None
+
+    @property
+    def minimum(self) -> float:
+        return min(self.seconds)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.medians)
+
+    def add(self, answer: dict[str, Any]) -> None:
+        self.seconds.append(min(answer["seconds"]))
+        self.medians.append(statistics.median(answer["seconds"]))
+        for name, value in answer["notes"].items():
+            self.notes.setdefault(name, []).append(value)
+
+    def as_json(self) -> dict[str, Any]:
+        if self.error is not None:
+            return {"error": self.error, **self.about}
+        notes = {name: statistics.median(values) for name, values in self.notes.items()}
+        return {
+            "minimum_s": self.minimum,
+            "median_s": self.median,
+            "rounds": self.seconds,
+            **notes,
+            **self.about,
+        }
+
+
+@dataclass
+class Report:
+    """What one benchmark showed: figures by case, then by peer."""
+
+    name: str
+    question: str
+    measures: str
+    cases: dict[str, dict[str, Figures]]
+    references: list[str]  # shown, but no rivals
+    absent: list[str]  # not installed
+
+
+class PeerError(RuntimeError):
+    """A peer's process failed or died."""
+
+
+class PeerProcess:
+    """A worker process, asked one thing at a time."""
+
+    def __init__(self, benchmark: str, peer: str) -> None:
+        self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed in __exit__)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.worker", benchmark, peer],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            cwd=REPOSITORY,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.close()
+            self._process.wait(timeout=10)
+        except (subprocess.TimeoutExpired, BrokenPipeError):
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._log.close()
+
+    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """Send a request and return the answer."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            print(json.dumps({"do": do, **arguments}), file=self._process.stdin, flush=True)
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise PeerError(f"the process ended with status {self._process.wait()}: {self._last_words()}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise PeerError(answer["error"])
+        return answer
+
+    def _last_words(self) -> str:
+        self._log.seek(0)
+        lines = self._log.read().strip().splitlines()
+        return lines[-1] if lines else "(no message)"
+
+
+def run(name: str, only: Sequence[str], effort: Effort) -> Report:
+    """Run one benchmark with the peers that are installed, all of them or those named in `only`."""
+    module = import_module(f"bench.{name}")
+    wanted = [peer for peer in PEERS if hasattr(module, peer) and (not only or peer in only)]
+    present = [peer for peer in wanted if PEERS[peer].is_installed()]
+    rounds = min(effort.rounds, getattr(module, "ROUNDS", effort.rounds))
+    effort = Effort(rounds, effort.seconds)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        processes = {peer: stack.enter_context(PeerProcess(name, peer)) for peer in present}
+        cases = {
+            case.name: _run_case(module, case, processes, effort, Path(folder) / str(number))
+            for number, case in enumerate(module.CASES)
+        }
+    measures = getattr(module, "MEASURES", "time of a step")
+    absent = [peer for peer in wanted if peer not in present]
+    return Report(name, module.QUESTION, measures, cases, getattr(module, "REFERENCES", []), absent)
+
+
+def _run_case(
+    module: ModuleType, case: Case, processes: dict[str, PeerProcess], effort: Effort, folder: Path
+) -> dict[str, Figures]:
+    folder.mkdir()
+    figures = {peer: Figures() for peer in processes}
+    for peer, process in processes.items():
+        with _noting(figures[peer]):
+            figures[peer].about = process.ask("open", case=case.name, outputs=str(folder / f"{peer}.npz"))
+    figures = {peer: figure for peer, figure in figures.items() if figure.about.pop("takes_part", True)}
+    processes = {peer: processes[peer] for peer in figures}
+    _compare(figures, folder, getattr(module, "TOLERANCE", DEFAULT_TOLERANCE))
+    order = itertools.cycle(processes)
+    for _ in range(effort.rounds):
+        for peer in itertools.islice(order, len(processes)):
+            if figures[peer].error is None:
+                with _noting(figures[peer]):
+                    figures[peer].add(processes[peer].ask("round", seconds=effort.seconds))
+        next(order)  # another peer goes first each time
+    for peer, process in processes.items():
+        with _noting(figures[peer]):
+            process.ask("close")
+    return figures
+
+
+@contextmanager
+def _noting(figures: Figures) -> Iterator[None]:
+    try:
+        yield
+    except PeerError as error:
+        figures.error = figures.error or str(error)
+
+
+def _compare(figures: dict[str, Figures], folder: Path, tolerance: float) -> None:
+    """Hold each peer's results against the reference's: NumPy's where it takes part, else TensorFlow's."""
+    loaded = {peer: _load(folder / f"{peer}.npz") for peer, figure in figures.items() if figure.error is None}
+    reference = next((peer for peer in ("numpy", "tensorflow", *loaded) if peer in loaded), None)
+    for peer, arrays in loaded.items():
+        figures[peer].about["compared_with"] = reference
+        assert reference is not None, "some peer was loaded"
+        difference = _difference(arrays, loaded[reference])
+        figures[peer].about["difference"] = difference
+        if not difference <= tolerance:
+            figures[
+                peer
+            ].error = f"results differ from {reference}'s by {difference:.1e} (allowed {tolerance:.0e})"
+
+
+def _load(path: Path) -> list[np.ndarray]:
+    with np.load(path, allow_pickle=False) as file:
+        return [file[name] for name in file.files]
+
+
+def _difference(got: list[np.ndarray], expected: list[np.ndarray]) -> float:
+    """Return the largest difference, relative to the largest value; infinite where shapes differ."""
+    if [array.shape for array in got] != [array.shape for array in expected]:
+        return float("inf")
+    differences = [
+        float(np.max(np.abs(a.astype(np.float64) - b)) / max(float(np.max(np.abs(b))), 1e-30))
+        for a, b in zip(got, expected, strict=True)
+        if b.size
+    ]
+    return max(differences, default=0.0)

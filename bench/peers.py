@@ -1,0 +1,91 @@
+"""The peers: which are installed, in which version, with how many threads; and the machine they run on."""
+
+import os
+import platform
+import re
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One column of the table.
+
+    Attributes:
+        module: What must be importable.
+        distributions: Whose version is reported; the first one installed counts.
+    """
+
+    title: str
+    module: str
+    distributions: tuple[str, ...]
+
+    def is_installed(self) -> bool:
+        return find_spec(self.module) is not None
+
+    def version(self) -> str:
+        for name in self.distributions:
+            try:
+                return metadata.version(name)
+            except metadata.PackageNotFoundError:
+                continue
+        return "source tree"
+
+
+PEERS = {
+    "aioexec": Peer("aioexec", "aioexec", ("aioexec",)),
+    "tensorflow": Peer("TensorFlow", "tensorflow", ("tensorflow-cpu", "tensorflow")),
+    "tensorflow_inline": Peer("TF inter_op=-1", "tensorflow", ("tensorflow-cpu", "tensorflow")),
+    "tensorflow_threads": Peer("TF in threads", "tensorflow", ("tensorflow-cpu", "tensorflow")),
+    "onnxruntime": Peer("onnxruntime", "onnxruntime", ("onnxruntime",)),
+    "onnxruntime_threads": Peer("ORT in threads", "onnxruntime", ("onnxruntime",)),
+    "jax": Peer("JAX", "jax", ("jax",)),
+    "torch": Peer("torch", "torch", ("torch",)),
+    "numpy": Peer("NumPy", "numpy", ("numpy",)),
+}
+
+
+def threads(peer: str) -> str:
+    """Describe how many threads a peer uses; called in its process, after its workload is built."""
+    if peer == "tensorflow_inline":
+        return "intra_op default, inter_op -1"
+    if peer == "torch":
+        import torch
+
+        return str(torch.get_num_threads())
+    if peer == "numpy":
+        from threadpoolctl import threadpool_info
+
+        return "BLAS " + "/".join(str(pool["num_threads"]) for pool in threadpool_info()) or "1"
+    return f"default of {os.cpu_count()} cores"
+
+
+def machine() -> dict[str, Any]:
+    """Describe this machine."""
+    return {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
+
+
+def native_share(explained: object) -> float | None:
+    """Read the share of natively run nodes from what `session.explain(fetches)` says, if it says so."""
+    share = getattr(explained, "native_share", None)
+    if isinstance(share, float):
+        return share
+    found = re.search(r"native[^\n%]*?([0-9.]+)\s*%", str(explained))
+    return float(found[1]) / 100 if found else None
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor()
+    found = re.search(r"model name\s*:\s*(.+)", text)
+    return found[1] if found else platform.processor()

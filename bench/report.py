@@ -1,0 +1,124 @@
+"""Prints reports as tables and writes them as JSON."""
+
+import json
+import statistics
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.harness import Effort, Figures, Report
+from bench.peers import PEERS, machine
+
+OURS = "aioexec"
+
+
+def show(report: Report) -> None:
+    """Print the table of one benchmark."""
+    console = Console(width=None if sys.stdout.isatty() else 190)
+    peers = [peer for peer in PEERS if any(peer in figures for figures in report.cases.values())]
+    title = f"{report.name}: {report.question}\n{report.measures}, minimum / median"
+    table = Table(title=title, title_justify="left")
+    table.add_column("case")
+    for peer in peers:
+        table.add_column(PEERS[peer].title, justify="right")
+    table.add_column("best peer / aioexec", justify="right")
+    table.add_column("TensorFlow / aioexec", justify="right")
+    for case, figures in report.cases.items():
+        cells = [_cell(figures.get(peer)) for peer in peers]
+        table.add_row(case, *cells, ratio_to_best(report, figures), ratio_to_tensorflow(figures))
+    console.print(table)
+    console.print(_caption(report), markup=False, highlight=False)
+
+
+def write(path: Path, reports: list[Report], effort: Effort) -> None:
+    """Write all reports to a file."""
+    document: dict[str, Any] = {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "rounds": effort.rounds,
+        "seconds_a_round": effort.seconds,
+        "benchmarks": {report.name: _as_json(report) for report in reports},
+    }
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def failures(report: Report) -> list[str]:
+    """Return what went wrong, a line each."""
+    return [
+        f"{report.name} {case}: {PEERS[peer].title}: {figure.error}"
+        for case, figures in report.cases.items()
+        for peer, figure in figures.items()
+        if figure.error is not None
+    ]
+
+
+def ratio_to_best(report: Report, figures: dict[str, Figures]) -> str:
+    """Say how many times faster than the best other peer aioexec is."""
+    return _ratio(figures, [peer for peer in figures if peer not in (OURS, *report.references)])
+
+
+def ratio_to_tensorflow(figures: dict[str, Figures]) -> str:
+    """Say how many times faster than TensorFlow, as it comes, aioexec is."""
+    return _ratio(figures, ["tensorflow"] if "tensorflow" in figures else ["tensorflow_threads"])
+
+
+def _ratio(figures: dict[str, Figures], rivals: list[str]) -> str:
+    well = {peer: figure.minimum for peer, figure in figures.items() if figure.error is None}
+    others = [well[peer] for peer in rivals if peer in well]
+    return f"{min(others) / well[OURS]:.2f}" if others and OURS in well else "-"
+
+
+def _as_json(report: Report) -> dict[str, Any]:
+    return {
+        "question": report.question,
+        "measures": report.measures,
+        "absent": report.absent,
+        "cases": {
+            case: {
+                "peers": {peer: figure.as_json() for peer, figure in figures.items()},
+                "best_peer_ratio": ratio_to_best(report, figures),
+                "tensorflow_ratio": ratio_to_tensorflow(figures),
+            }
+            for case, figures in report.cases.items()
+        },
+    }
+
+
+def _cell(figure: Figures | None) -> str:
+    if figure is None:
+        return ""
+    if figure.error is not None:
+        return "failed"
+    scale, unit = 1e6, "µs"
+    if figure.median >= 1e-3:
+        scale, unit = (1.0, "s") if figure.median >= 1 else (1e3, "ms")
+    return f"{_digits(figure.minimum * scale)} / {_digits(figure.median * scale)} {unit}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _caption(report: Report) -> str:
+    lines = []
+    for case, figures in report.cases.items():
+        for peer, figure in figures.items():
+            notes = [f"{name} {_digits(statistics.median(values))}" for name, values in figure.notes.items()]
+            if figure.about.get("native_share") is not None:
+                notes.append(f"{figure.about['native_share']:.1%} of the nodes run natively")
+            if notes:
+                lines.append(f"{case}, {PEERS[peer].title}: {', '.join(notes)}")
+    figures_by_peer = [pair for figures in report.cases.values() for pair in figures.items()]
+    abouts = {peer: figure.about for peer, figure in figures_by_peer if "version" in figure.about}
+    lines += [
+        f"{PEERS[peer].title} {about['version']}, threads: {about['threads']}, "
+        f"results {'/'.join(about['dtypes'])}"
+        for peer, about in abouts.items()
+    ]
+    if report.absent:
+        lines.append("not installed: " + ", ".join(PEERS[peer].title for peer in report.absent))
+    return "\n".join([*lines, *failures(report)])

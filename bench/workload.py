@@ -1,0 +1,146 @@
+"""What a benchmark module declares: cases, and for each peer a function that builds one case.
+
+A module holds `QUESTION`, `CASES` and functions named after peers (`aioexec`, `numpy`, `tensorflow`, …):
+
+    def numpy(case: Case) -> Workload: ...
+    async def aioexec(case: Case, stack: AsyncExitStack) -> Workload: ...  # may enter sessions into the stack
+
+A function that returns None does not take part in the case. Every peer computes the same thing from the same
+seeded inputs; the harness compares what they return. Optional: `TOLERANCE` (relative, of the comparison),
+`ROUNDS` (at most so many), `MEASURES` (what the number is, if not the time of one step), `REFERENCES` (peers that
+are compared and shown, but are no rivals: they do less).
+"""
+
+import asyncio
+import gc
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+BATCH_SECONDS = 0.001
+"""Steps shorter than this are timed in batches, so the clock's own cost does not show."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of a benchmark's table."""
+
+    name: str
+    size: int = 0
+    variant: str = ""
+
+
+@dataclass
+class Sample:
+    """What one round measured: seconds (less is better), and figures for the notes."""
+
+    seconds: list[float]
+    notes: dict[str, float] = field(default_factory=dict)
+
+
+Step = Callable[[], Any]
+"""Does one step; may return an awaitable."""
+
+
+@dataclass
+class Workload:
+    """One case, built and warmed up by one peer.
+
+    Attributes:
+        step: What is timed.
+        outputs: The arrays to compare, taken once before timing; by default what `step` returns.
+        measure: How one round of some seconds is measured; by default the time of a step.
+        native_share: For aioexec: the share of nodes inside native programs, if the session tells.
+    """
+
+    step: Step
+    outputs: Callable[[], Any] | None = None
+    measure: Callable[[float], Awaitable[Sample]] | None = None
+    native_share: Callable[[], Any] | None = None
+    batch: int = 1
+
+    async def warm_up(self, steps: int = 5, seconds: float = 0.2) -> None:
+        """Run until it is warm, and find the batch that is long enough to time."""
+        started = perf_counter()
+        fastest = math.inf
+        done = 0
+        while perf_counter() - started < (20 * seconds if done < steps else seconds):
+            before = perf_counter()
+            await call(self.step)
+            fastest = min(fastest, perf_counter() - before)
+            done += 1
+        self.batch = max(1, math.ceil(BATCH_SECONDS / fastest))
+        gc.collect()
+
+    async def round(self, seconds: float) -> Sample:
+        """Measure for some seconds, one batch at least."""
+        if self.measure is not None:
+            return await self.measure(seconds)
+        return await self._time_steps(seconds)
+
+    async def _time_steps(self, seconds: float) -> Sample:
+        step, batch = self.step, range(self.batch)
+        awaits = asyncio.iscoroutinefunction(step)
+        samples = []
+        end = perf_counter() + seconds
+        while True:
+            before = perf_counter()
+            if awaits:
+                for _ in batch:
+                    await step()
+            else:
+                for _ in batch:
+                    step()
+            now = perf_counter()
+            samples.append((now - before) / self.batch)
+            if now >= end:
+                return Sample(samples)
+
+
+async def call(function: Callable[[], Any]) -> Any:
+    """Call a plain or coroutine function."""
+    result = function()
+    return await result if isinstance(result, Awaitable) else result
+
+
+async def measure_lag(step: Step, seconds: float) -> Sample:
+    """Repeat a step for some seconds; the measure is the 99th percentile of the loop's lag."""
+    from aioexec.testing.lag import LoopLagProbe  # here: peers whose start is timed must not load aioexec
+
+    steps = 0
+    started = perf_counter()
+    async with LoopLagProbe() as probe:
+        while perf_counter() < started + seconds:
+            await call(step)
+            await asyncio.sleep(0)  # one that blocks still lets the loop turn between steps
+            steps += 1
+    lag = probe.result()
+    elapsed = perf_counter() - started
+    return Sample(
+        [lag.p99_ms / 1e3],
+        {"lag p50 ms": lag.p50_ms, "lag max ms": lag.max_ms, "steps/s": steps / elapsed},
+    )
+
+
+async def measure_clients(request: Step, clients: int, seconds: float) -> Sample:
+    """Let clients repeat a request for some seconds; the measure is seconds a request, all clients together."""
+    from aioexec.testing.lag import LoopLagProbe  # here: peers whose start is timed must not load aioexec
+
+    started = perf_counter()
+    end = started + seconds
+
+    async def client() -> int:
+        requests = 0
+        while perf_counter() < end:
+            await call(request)
+            requests += 1
+        return requests
+
+    async with LoopLagProbe() as probe:
+        counts: Sequence[int] = await asyncio.gather(*(client() for _ in range(clients)))
+    elapsed = perf_counter() - started
+    lag = probe.result()
+    notes = {"requests/s": sum(counts) / elapsed, "lag p99 ms": lag.p99_ms, "lag max ms": lag.max_ms}
+    return Sample([elapsed / sum(counts)], notes)
