@@ -1,0 +1,323 @@
+"""The expression language of kernel bodies: from text to typed, straight-line LLVM IR.
+
+A body is statements "z = x + y; w = exp(z)" in Python's syntax: names, literals, arithmetic, comparisons, `& | ~`, and calls
+of primitives (one or a few instructions each, `primitives`) or of functions written in this same language (`math`). Every name
+has one dtype and nothing is converted silently, except that a literal takes the dtype of the operand beside it.
+
+A function of the language becomes an LLVM function of its own, inlined by LLVM. So a body is translated once, however often a
+loop nest repeats it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from aioexec.devices.jit import math, primitives
+from aioexec.devices.jit.ir import LLVM_TYPES, Code, Number, Value
+from aioexec.graph.kernel import ElementwiseKernel
+
+BINARY = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "floormod",
+    ast.BitAnd: "bit_and",
+    ast.BitOr: "bit_or",
+    ast.BitXor: "bit_xor",
+    ast.LShift: "shift_left",
+    ast.RShift: "shift_right",
+}
+UNARY = {ast.USub: "neg", ast.Invert: "invert"}
+COMPARISONS = {
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+}
+
+
+class BodyError(ValueError):
+    """A kernel body outside the language. Bodies are written by us: this is a bug of whoever wrote the op's row."""
+
+
+@dataclass(slots=True)
+class Module:
+    """The functions and declarations of one LLVM module, all for vectors of the same number of lanes.
+
+    Attributes:
+        functions, declarations: symbol to text.
+        results: symbol of a function to the dtype of its result and its weight.
+    """
+
+    lanes: int
+    declarations: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, str] = field(default_factory=dict)
+    results: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def instance(self, definition: math.Definition, dtypes: Sequence[str]) -> str:
+        """The symbol of a function of the language for arguments of these dtypes; translated on first use."""
+        symbol = f'@"{definition.name}.{".".join(dtypes)}"'
+        if symbol not in self.functions:
+            self.functions[symbol] = ""  # a function that called itself would find this, and fail to parse
+            parameters = {
+                name: Value(dtype, f"%p{index}")
+                for index, (name, dtype) in enumerate(zip(definition.parameters, dtypes, strict=True))
+            }
+            translator = Translator(self, Code(self.lanes, self.declarations), definition.source, dict(parameters))
+            result = translator.function(definition.body)
+            code = translator.code
+            if code.failures:
+                raise BodyError(f"function {definition.name!r}: a checked division belongs in a kernel body")
+            header = f"define internal {code.type(result.dtype)} {symbol}"
+            arguments = ", ".join(map(code.typed, parameters.values()))
+            self.results[symbol] = result.dtype, code.weight
+            self.functions[symbol] = "\n".join(
+                [f"{header}({arguments}) alwaysinline nounwind {{", *code.lines, f"  ret {code.typed(result)}", "}"]
+            )
+        return symbol
+
+
+@dataclass(slots=True)
+class Translator:
+    """Turns the statements of one body or function into code. `names` grows with each assignment."""
+
+    module: Module
+    code: Code
+    source: str
+    names: dict[str, Value]
+
+    def fail(self, node: ast.AST, message: str) -> BodyError:
+        segment = ast.get_source_segment(self.source, node) or ""
+        column = getattr(node, "col_offset", 0)
+        return BodyError(f"kernel body {self.source!r}: {message}, at column {column}: {segment!r}")
+
+    def assign(self, statement: ast.stmt, targets: Mapping[str, str]) -> None:
+        """Translate "name = expression"; a literal alone takes the dtype `targets` gives the name."""
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=expression):
+                result = self.evaluate(expression)
+                if not isinstance(result, Value):
+                    if name not in targets:
+                        raise self.fail(statement, f"{name!r} is only a literal and has no dtype")
+                    result = self.code.constant(result, targets[name])
+                self.names[name] = result
+            case _:
+                raise self.fail(statement, "expected 'name = expression'")
+
+    def function(self, body: Sequence[ast.stmt]) -> Value:
+        """Translate assignments and a final return."""
+        *assignments, last = body
+        for statement in assignments:
+            self.assign(statement, {})
+        if not isinstance(last, ast.Return) or last.value is None:
+            raise self.fail(last, "expected 'return expression' at the end")
+        result = self.evaluate(last.value)
+        if not isinstance(result, Value):
+            raise self.fail(last, "a function returns more than a literal")
+        return result
+
+    def evaluate(self, node: ast.expr) -> Value | Number:
+        match node:
+            case ast.Name(id="INF"):
+                return float("inf")
+            case ast.Name(id="NAN"):
+                return float("nan")
+            case ast.Name(id=name):
+                if name not in self.names:
+                    raise self.fail(node, f"unknown name {name!r}")
+                return self.names[name]
+            case ast.Constant(value=bool() | int() | float() as number):
+                return number
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
+                return self.apply(node, BINARY[type(op)], [left, right])
+            case ast.UnaryOp(op=op, operand=operand) if type(op) in UNARY:
+                return self.apply(node, UNARY[type(op)], [operand])
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
+                return self.apply(node, COMPARISONS[type(op)], [left, right])
+            case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+                return self.call(node, name, arguments)
+            case _:
+                raise self.fail(node, f"{type(node).__name__} is not part of the language")
+
+    def call(self, node: ast.Call, name: str, arguments: list[ast.expr]) -> Value | Number:
+        match name, arguments:
+            case ("cast" | "bitcast"), [operand, ast.Constant(value=str() as dtype)]:
+                return self.convert(node, name, operand, dtype)
+            case "libm", [ast.Constant(value=str() as function), *operands]:
+                values = [self.evaluate(operand) for operand in operands]
+                return self.repaired(function, *values)
+            case _ if name in primitives.PRIMITIVES:
+                return self.apply(node, name, arguments)
+            case _ if name in math.names():
+                return self.apply_function(node, name, [self.evaluate(argument) for argument in arguments])
+            case _:
+                raise self.fail(node, f"unknown function {name!r}")
+
+    def apply(self, node: ast.expr, name: str, arguments: Sequence[ast.expr]) -> Value | Number:
+        """Apply a primitive, or the function of the language it is made of for these dtypes."""
+        operands = [self.evaluate(argument) for argument in arguments]
+        if not any(isinstance(operand, Value) for operand in operands):
+            folded = primitives.fold(name, operands)  # type: ignore[arg-type]
+            if folded is None:
+                raise self.fail(node, f"{name!r} of literals alone")
+            return folded
+        try:
+            result = primitives.apply(self.code, name, operands)
+        except BodyError:
+            raise
+        except (ValueError, TypeError) as error:
+            raise self.fail(node, str(error)) from error
+        if isinstance(result, primitives.Deferred):
+            return self.apply_function(node, result.function, result.operands)
+        return result
+
+    def apply_function(self, node: ast.expr, name: str, operands: Sequence[Value | Number]) -> Value:
+        """Call a function of the language."""
+        try:
+            definition, dtypes = math.resolve(name, [getattr(operand, "dtype", None) for operand in operands])
+            values = [
+                operand if isinstance(operand, Value) else self.code.constant(operand, dtype)
+                for operand, dtype in zip(operands, dtypes, strict=True)
+            ]
+        except ValueError as error:
+            raise self.fail(node, str(error)) from error
+        symbol = self.module.instance(definition, dtypes)
+        dtype, weight = self.module.results[symbol]
+        return self.code.call(symbol, dtype, *values, weight=weight)
+
+    def convert(self, node: ast.expr, name: str, operand: ast.expr, dtype: str) -> Value:
+        value = self.evaluate(operand)
+        if dtype not in LLVM_TYPES:
+            raise self.fail(node, f"unknown dtype {dtype!r}")
+        if not isinstance(value, Value):
+            return self.code.constant(value, dtype)
+        try:
+            return (primitives.cast if name == "cast" else primitives.bitcast)(self.code, value, dtype)
+        except ValueError as error:
+            raise self.fail(node, str(error)) from error
+
+    def repaired(self, function: str, *operands: Value | Number) -> Value:
+        """`libm("sinf", x, y, c)`: y, but the C library's sinf(x) in the lanes where c holds; one branch if there are none."""
+        x, y, c = operands
+        assert isinstance(x, Value) and isinstance(y, Value) and isinstance(c, Value)
+        symbol = f"@repair.{function}"
+        if symbol not in self.module.functions:
+            self.module.declarations[f"@{function}"] = EXTERNAL_SYMBOLS[function]
+            any_lane = f"@llvm.vector.reduce.or.v{self.code.lanes}i1"
+            self.module.declarations[any_lane] = f"declare i1 {any_lane}({self.code.type('bool')})"
+            self.module.functions[symbol] = repair_function(function, self.code, LLVM_TYPES[x.dtype])
+        return self.code.call(symbol, x.dtype, x, y, c)
+
+
+EXTERNAL_SYMBOLS = {
+    name: f"declare {result} @{name}({arguments}) nounwind"
+    for plain, count in (("sin", 1), ("cos", 1), ("tan", 1), ("fmod", 2))
+    for name, result in ((plain, "double"), (plain + "f", "float"))
+    for arguments in (", ".join([result] * count),)
+}
+"""C functions a kernel may call, in rare lanes only, and their declarations."""
+
+
+def repair_function(function: str, code: Code, item: str) -> str:
+    """The LLVM functions behind `libm`: a test inlined everywhere, and a cold loop over lanes."""
+    lanes, vector, mask = code.lanes, f"<{code.lanes} x {item}>", code.type("bool")
+    return f"""\
+define internal {vector} @repair.{function}({vector} %x, {vector} %y, {mask} %c) alwaysinline nounwind {{
+  %any = call i1 @llvm.vector.reduce.or.v{lanes}i1({mask} %c)
+  br i1 %any, label %slow, label %done, !prof !1
+slow:
+  %repaired = call {vector} @lanes.{function}({vector} %x, {vector} %y, {mask} %c)
+  br label %done
+done:
+  %result = phi {vector} [ %y, %0 ], [ %repaired, %slow ]
+  ret {vector} %result
+}}
+define internal {vector} @lanes.{function}({vector} %x, {vector} %y, {mask} %c) noinline cold nounwind {{
+entry:
+  br label %lane
+lane:
+  %i = phi i32 [ 0, %entry ], [ %next, %after ]
+  %r = phi {vector} [ %y, %entry ], [ %merged, %after ]
+  %wanted = extractelement {mask} %c, i32 %i
+  br i1 %wanted, label %compute, label %after
+compute:
+  %in = extractelement {vector} %x, i32 %i
+  %out = call {item} @{function}({item} %in)
+  %patched = insertelement {vector} %r, {item} %out, i32 %i
+  br label %after
+after:
+  %merged = phi {vector} [ %r, %lane ], [ %patched, %compute ]
+  %next = add i32 %i, 1
+  %end = icmp eq i32 %next, {lanes}
+  br i1 %end, label %done, label %lane
+done:
+  ret {vector} %merged
+}}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A translated kernel body: the LLVM function `@body`.
+
+    Attributes:
+        fallible: whether it reports failed lanes beside its outputs.
+        weight: what one vector costs, in vector instructions.
+    """
+
+    text: str
+    result_type: str
+    fallible: bool
+    weight: int
+
+
+def translate(kernel: ElementwiseKernel, module: Module) -> Body:
+    """Translate a kernel's body into the function `@body`: inputs to a struct of outputs, then failed lanes if any can fail.
+
+    Raises:
+        BodyError: the body is not in the language, or does not fit the declared operands.
+    """
+    code = Code(module.lanes, module.declarations)
+    parameters = {name: Value(dtype, f"%p{index}") for index, (name, dtype) in enumerate(kernel.inputs)}
+    if len(parameters) != len(kernel.inputs):
+        raise BodyError(f"kernel body {kernel.body!r}: two inputs of one name among {kernel.inputs!r}")
+    try:
+        statements = ast.parse(kernel.body).body
+    except SyntaxError as error:
+        raise BodyError(f"kernel body {kernel.body!r}: {error.msg}, at column {error.offset}") from error
+    translator = Translator(module, code, kernel.body, dict(parameters))
+    for statement in statements:
+        translator.assign(statement, dict(kernel.outputs))
+    results = [output_value(translator, name, dtype) for name, dtype in kernel.outputs]
+    fallible = bool(code.failures)
+    if fallible:
+        failed = code.failures[0]
+        for other in code.failures[1:]:
+            failed = code.binary("or", "bool", failed, other)
+        results.append(failed)
+    result_type = "{ " + ", ".join(code.type(result.dtype) for result in results) + " }"
+    aggregate = "poison"
+    for index, result in enumerate(results):
+        code.lines.append(f"  %r{index} = insertvalue {result_type} {aggregate}, {code.typed(result)}, {index}")
+        aggregate = f"%r{index}"
+    arguments = ", ".join(map(code.typed, parameters.values()))
+    header = f"define internal {result_type} @body({arguments}) alwaysinline nounwind {{"
+    text = "\n".join([header, *code.lines, f"  ret {result_type} {aggregate}", "}"])
+    return Body(text, result_type, fallible, code.weight)
+
+
+def output_value(translator: Translator, name: str, dtype: str) -> Value:
+    """The value a body computed for one of the kernel's outputs."""
+    value = translator.names.get(name)
+    if value is None:
+        raise BodyError(f"kernel body {translator.source!r}: output {name!r} is never assigned")
+    if value.dtype != dtype:
+        raise BodyError(
+            f"kernel body {translator.source!r}: output {name!r} is {value.dtype}, expected {dtype}"
+        )
+    return value
