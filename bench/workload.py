@@ -7,8 +7,8 @@ A module holds `QUESTION`, `CASES` and functions named after peers (`aioexec`, `
 
 A function that returns None does not take part in the case. Every peer computes the same thing from the same
 seeded inputs; the harness compares what they return. Optional: `TOLERANCE` (relative, of the comparison),
-`ROUNDS` (at most so many), `MEASURES` (what the number is, if not the time of one step), `REFERENCES` (peers that
-are compared and shown, but are no rivals: they do less).
+`ROUNDS` (at most so many), `MEASURES` (what the number is, if not the time of one step), `REFERENCES` (peers
+that are compared and shown, but are no rivals: they do less).
 """
 
 import asyncio
@@ -125,7 +125,7 @@ async def measure_lag(step: Step, seconds: float) -> Sample:
 
 
 async def measure_clients(request: Step, clients: int, seconds: float) -> Sample:
-    """Let clients repeat a request for some seconds; the measure is seconds a request, all clients together."""
+    """Let clients repeat a request for some seconds; the measure is seconds a request, of all together."""
     from aioexec.testing.lag import LoopLagProbe  # here: peers whose start is timed must not load aioexec
 
     started = perf_counter()
