@@ -137,3 +137,8 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
         # A cancelled future does not stop the thread, but nobody waits for it any more.
         future.add_done_callback(lambda _: hold.__exit__(None, None, None))
         return future
+
+    async def shutdown_default_executor(self, *args: Any, **options: Any) -> None:
+        """Wait for the executor's threads in real time: the standard library does so in a thread of its own."""
+        with self.clock.hold():
+            await super().shutdown_default_executor(*args, **options)
