@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import functools
 import hashlib
-import importlib
 import json
 import logging
 import os
@@ -22,6 +21,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aioexec.devices.jit import templates
 from aioexec.devices.jit.cache import ABI_VERSION, ObjectCache, default_directory
 from aioexec.devices.jit.lane import Lane
 from aioexec.devices.jit.linker import Linker
@@ -40,6 +40,9 @@ logger = logging.getLogger(__name__)
 
 SYMBOL = "aioexec_kernel"
 """The function an IR template defines; each object is linked apart from the others."""
+
+LOGGED_LENGTH = 300
+"""Characters of a compiler's complaint that are logged; `failed` has all of it."""
 
 Emit = Callable[[ElementwiseKernel, str], str]
 """An elementwise kernel and a symbol to LLVM IR."""
@@ -103,14 +106,13 @@ class KernelLibrary:
     def __init__(
         self,
         cache: ObjectCache,
-        emit: Emit,
-        linker: Linker | None = None,
+        emit: Emit = templates.emit,
         process: CompilerProcess | None = None,
     ) -> None:
         self.cache = cache
         self.process = process if process is not None else CompilerProcess()
         self._emit = emit
-        self._linker = linker if linker is not None else Linker()
+        self._linker = Linker(templates.EXTERNAL_SYMBOLS)
         self._ir_compiler: IrCompiler | None = None  # made by the first lane
         self._addresses: dict[Kernel, int] = {}  # available; only grows
         self._failures: dict[Kernel, str] = {}  # failed, and why; only grows
@@ -285,7 +287,8 @@ class KernelLibrary:
 
     def _fail(self, kernel: Kernel, reason: str) -> None:
         if kernel in self._pending:
-            logger.warning("kernel %s: not compiled, NumPy computes instead: %s", title(kernel), reason)
+            short = " ".join(reason.split())[:LOGGED_LENGTH]
+            logger.warning("kernel %s: not compiled, NumPy computes instead: %s", title(kernel), short)
         self._settle(kernel, failure=reason)
 
     def _settle(self, kernel: Kernel, *, address: int = 0, failure: str = "") -> None:
@@ -325,10 +328,7 @@ def library() -> KernelLibrary:
     global PROCESS_LIBRARY
     with MAKING:
         if PROCESS_LIBRARY is None:
-            templates = importlib.import_module("aioexec.devices.jit.templates")
-            PROCESS_LIBRARY = KernelLibrary(
-                ObjectCache(default_directory()), templates.emit, Linker(templates.EXTERNAL_SYMBOLS)
-            )
+            PROCESS_LIBRARY = KernelLibrary(ObjectCache(default_directory()))
             atexit.register(PROCESS_LIBRARY.shutdown)
             os.register_at_fork(after_in_child=PROCESS_LIBRARY.forget_threads)
         return PROCESS_LIBRARY

@@ -146,12 +146,41 @@ def generate_gemm(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-def supplied_names() -> dict[str, Any]:
+@functools.cache
+def inlined_library(codegen: Any, symbol: str, text: str) -> Any:
+    """A function given as LLVM IR, for linking into kernels before they are optimised."""
+    library = codegen.create_library(symbol)
+    library.add_llvm_module(llvm.parse_assembly(text))
+    library.finalize()
+    return library
+
+
+def elementary(name: str, modules: dict[str, str]) -> Any:
+    """A function of the language from its LLVM IR for each dtype, in place of the C library's."""
+
+    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    def function(typing_context: Any, x: Any) -> Any:
+        kind = types.float32 if x == types.float32 else types.float64
+        symbol = f"aioexec.{name}.{kind.name}"
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            library = inlined_library(context.codegen(), symbol, modules[kind.name])
+            context.active_code_library.add_linking_library(library)
+            signature = ir.FunctionType(args[0].type, [args[0].type])
+            return builder.call(cgutils.get_or_insert_function(builder.module, signature, symbol), args)
+
+        return kind(kind), generate
+
+    return function
+
+
+def supplied_names(request: dict[str, Any]) -> dict[str, Any]:
     """What every body may use besides its own module's functions and constants."""
     names: dict[str, Any] = {"math": math, "np": np, "numpy": np, "nan": math.nan, "inf": math.inf}
     names.update({name: getattr(math, name) for name in MATH.split()})
     names.update({name: getattr(types, name) for name in CASTS.split()})
     names.update(offset=offset, gemm=gemm, fma=fma)
+    names.update({name: elementary(name, modules) for name, modules in request["elementary"].items()})
     return names
 
 
@@ -163,7 +192,7 @@ def decode_constant(value: Any) -> Any:
     return value
 
 
-def define(name: str, text: str, constants: str, number: int) -> Any:
+def define(supplied: dict[str, Any], name: str, text: str, constants: str) -> Any:
     """The Python function a text defines, without its decorators and annotations."""
     tree = ast.parse(text)
     function = tree.body[0]
@@ -173,10 +202,9 @@ def define(name: str, text: str, constants: str, number: int) -> Any:
     function.returns = None
     for argument in function.args.args:
         argument.annotation = None
-    file = f"<loop kernel {number}: {name}>"
+    file = f"<loop kernel {name}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    namespace = supplied_names()
-    namespace.update({key: decode_constant(value) for key, value in json.loads(constants).items()})
+    namespace = supplied | {key: decode_constant(value) for key, value in json.loads(constants).items()}
     exec(compile(tree, file, "exec"), namespace)
     return namespace[name]
 
@@ -191,9 +219,9 @@ def entry_text(pointers: int, ints: int, reals: int) -> str:
 
 def compile_loop(request: dict[str, Any]) -> tuple[str, bytes]:
     """Compile one request (see `source.request_for`) to the name of its function and an object file."""
+    supplied = supplied_names(request)
     functions = [
-        define(each["name"], each["text"], each["constants"], number)
-        for number, each in enumerate(request["functions"])
+        define(supplied, each["name"], each["text"], each["constants"]) for each in request["functions"]
     ]
     compiled = [numba.njit(forceinline=True, no_cpython_wrapper=True, **OPTIONS)(each) for each in functions]
     for function, each in zip(functions, request["functions"], strict=True):

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from aioexec.devices.jit import scalars
 from aioexec.graph.kernel import LoopKernel
 from aioexec.graph.loop_language import LANGUAGE
 
@@ -42,12 +43,14 @@ class FunctionSource:
         text: its definition, dedented.
         constants: JSON of the globals it reads that are values.
         calls: (name it uses, index of the function meant) of the others.
+        language: names of the language it uses.
     """
 
     name: str
     text: str
     constants: str
     calls: tuple[tuple[str, int], ...]
+    language: frozenset[str]
 
 
 def encode_constant(value: object) -> Constant:
@@ -110,7 +113,8 @@ def closure(body: Callable[..., int]) -> tuple[FunctionSource, ...]:
     for function in queue:
         constants: dict[str, Constant] = {}
         calls: list[tuple[str, int]] = []
-        for name in global_names(function.__code__):
+        names = global_names(function.__code__)
+        for name in names:
             if name in SUPPLIED or (name not in function.__globals__ and hasattr(builtins, name)):
                 continue
             value = function.__globals__.get(name, NotImplemented)
@@ -122,7 +126,8 @@ def closure(body: Callable[..., int]) -> tuple[FunctionSource, ...]:
             else:
                 constants[name] = constant_for(function, name, value)
         text = json.dumps(constants, sort_keys=True)
-        sources.append(FunctionSource(function.__name__, definition(function), text, tuple(calls)))
+        used = SUPPLIED.intersection(names)
+        sources.append(FunctionSource(function.__name__, definition(function), text, tuple(calls), used))
     return tuple(sources)
 
 
@@ -144,11 +149,21 @@ def request_for(kernel: LoopKernel) -> str:
     Raises:
         SourceError: the body cannot be shipped.
     """
+    sources = closure(kernel.body)
     functions = [
         {"name": source.name, "text": source.text, "constants": source.constants, "calls": source.calls}
-        for source in closure(kernel.body)
+        for source in sources
     ]
+    used = scalars.FUNCTIONS & {name for source in sources for name in source.language}
     return json.dumps(
-        {"functions": functions, "pointers": kernel.pointers, "ints": kernel.ints, "reals": kernel.reals},
+        {
+            "functions": functions,
+            "elementary": {
+                name: {dtype: scalars.scalar_module(name, dtype) for dtype in scalars.DTYPES} for name in used
+            },
+            "pointers": kernel.pointers,
+            "ints": kernel.ints,
+            "reals": kernel.reals,
+        },
         sort_keys=True,
     )

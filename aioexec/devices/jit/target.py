@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import platform
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 from aioexec.devices.jit.objects import ObjectCode
@@ -46,6 +45,8 @@ class Target:
 @functools.cache
 def host() -> Target:
     """This machine, told to use 512-bit vectors where it has them: LLVM's models of some x86 prefer 256."""
+    from importlib import metadata  # it brings along a mail parser
+
     features = llvm().get_host_cpu_features().flatten()
     if platform.machine().lower() in ("x86_64", "amd64"):
         features += ",-prefer-256-bit"

@@ -302,18 +302,28 @@ def test_a_program_may_end_while_kernels_are_compiled(tmp_path):
     script.write_text(
         textwrap.dedent(
             """
-            import atexit, sys
-            from pathlib import Path
-            from aioexec.devices.jit.cache import ObjectCache
-            from aioexec.devices.jit.library import KernelLibrary
-            from aioexec.graph.kernel import LoopKernel
+            import os, sys
+            from aioexec.devices.jit.library import library
+            from aioexec.graph.kernel import ElementwiseKernel, LoopKernel
 
             def body(x) -> int:
                 return 0
 
-            library = KernelLibrary(ObjectCache(None), lambda kernel, symbol: "")
-            atexit.register(library.shutdown)
-            library.request([LoopKernel(body, (dtype,), 0, 0) for dtype in ("int32", "int64", "float32")])
+            def add(dtype):
+                return ElementwiseKernel("z = x + y", (("x", dtype), ("y", dtype)), (("z", dtype),), "vvv")
+
+            assert library() is library()
+            assert "llvmlite" not in sys.modules
+            library().request([add("float32")]).result()
+            assert library().address(add("float32"))
+            child = os.fork()
+            if child == 0:
+                library().request([add("int32")]).result()
+                assert library().address(add("float32"))
+                assert library().address(add("int32"))
+                os._exit(3)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+            library().request([LoopKernel(body, (dtype,), 0, 0) for dtype in ("int32", "int64", "float32")])
             assert "numba" not in sys.modules
             print("end")
             """
@@ -326,7 +336,11 @@ def test_a_program_may_end_while_kernels_are_compiled(tmp_path):
         check=False,
         text=True,
         cwd=Path(__file__).parents[3],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[3]),
+            "AIOEXEC_CACHE_DIR": str(tmp_path / "c"),
+        },
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 

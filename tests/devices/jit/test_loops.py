@@ -14,7 +14,7 @@ from aioexec.devices.jit.cache import ObjectCache
 from aioexec.devices.jit.library import KernelLibrary
 from aioexec.devices.jit.source import SourceError, closure, request_for
 from aioexec.graph.kernel import LoopKernel
-from aioexec.graph.loop_language import LANGUAGE, exp, fma, gemm, inf, offset
+from aioexec.graph.loop_language import LANGUAGE, exp, expm1, fabs, fma, gemm, inf, log, log1p, offset, tanh
 
 SCALE = 3.0
 SHIFTS = (1, 10)
@@ -64,6 +64,12 @@ def softmax(x, y, size) -> int:
         total += y[i]
     for i in range(size):
         y[i] = fma(y[i], 1 / total, 0.0)
+    return 0
+
+
+def logistic_like(x, y, size) -> int:
+    for i in range(size):
+        y[i] = log1p(exp(x[i])) + log(fabs(x[i])) + expm1(x[i]) * tanh(x[i])
     return 0
 
 
@@ -183,6 +189,15 @@ def test_names_of_the_language_mean_what_they_say(run):
 
     run(softmax, [x, y], [33])
     np.testing.assert_allclose(y, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-5), ("float64", 1e-13)])
+def test_elementary_functions_are_as_exact_as_numpys(run, dtype, rtol):
+    x, y = uniform(1000, dtype), np.empty(1000, dtype)
+    expected = np.log1p(np.exp(x)) + np.log(np.abs(x)) + np.expm1(x) * np.tanh(x)
+
+    run(logistic_like, [x, y], [1000])
+    np.testing.assert_allclose(y, expected, rtol=rtol, atol=rtol)
 
 
 def test_a_body_means_the_same_in_plain_python():
