@@ -74,7 +74,9 @@ def _convert(definition: OpDef, arguments: Sequence[Any], attrs: dict[str, Any])
 
 def _known_dtypes(definition: OpDef, arguments: Sequence[Any], attrs: dict[str, Any]) -> dict[str, DType]:
     """The dtype of each type attribute as far as attributes and symbolic arguments tell."""
-    known = {attr.name: attrs[attr.name] for attr in definition.attrs if attr.kind == "type" and attr.name in attrs}
+    known = {
+        attr.name: attrs[attr.name] for attr in definition.attrs if attr.kind == "type" and attr.name in attrs
+    }
     for arg, value in zip(definition.inputs, arguments, strict=True):
         dtype = symbolic_dtype(value) if arg.type_attr else None
         if dtype is not None:

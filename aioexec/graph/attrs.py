@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aioexec import dtypes
@@ -49,7 +49,9 @@ def complete_attrs(
             done[attr.name] = check_attr(where, attr, attrs[attr.name])
     unknown = sorted(set(attrs) - set(done))
     if unknown:
-        raise GraphValueError(f"{where} has no attr {unknown[0]!r}; it has {[attr.name for attr in definition.attrs]}")
+        raise GraphValueError(
+            f"{where} has no attr {unknown[0]!r}; it has {[attr.name for attr in definition.attrs]}"
+        )
     _match_inputs(where, definition, done, input_types)
     for attr in definition.attrs:
         if attr.name not in done:
@@ -71,7 +73,9 @@ def _match_inputs(where: str, definition: OpDef, attrs: dict[str, Any], input_ty
         _match_types(where, definition, arg, attrs, types, position)
         position += count
     if position != len(input_types):
-        raise GraphValueError(f"{where}: {len(input_types)} inputs, expected {position} for {_signature(definition)}")
+        raise GraphValueError(
+            f"{where}: {len(input_types)} inputs, expected {position} for {_signature(definition)}"
+        )
 
 
 def _count_for(where: str, definition: OpDef, arg: ArgDef, attrs: dict[str, Any], rest: int) -> int:
@@ -97,7 +101,9 @@ def _match_types(
 ) -> None:
     for offset, dtype in enumerate(types):
         if arg.is_ref and not dtype.is_ref:
-            raise GraphTypeError(f"{where}: input {position + offset} ({arg.name!r}) must be a variable, got a value of {dtype.name}")
+            raise GraphTypeError(
+                f"{where}: input {position + offset} ({arg.name!r}) must be a variable, got a value of {dtype.name}"
+            )
     base = [dtype.base_dtype for dtype in types]
     if arg.type_list_attr:
         attr = definition.attr(arg.type_list_attr)
@@ -133,7 +139,9 @@ def check_attr(where: str, attr: AttrDef, value: Any) -> Any:
             raise GraphTypeError(f"{where}: attr {attr.name!r} must be a {attr.kind}, got {value!r}")
         items = tuple(_check_item(where, attr, attr.kind[5:-1], item) for item in value)
         if attr.minimum is not None and len(items) < attr.minimum:
-            raise GraphValueError(f"{where}: attr {attr.name!r} needs at least {attr.minimum} items, got {len(items)}")
+            raise GraphValueError(
+                f"{where}: attr {attr.name!r} needs at least {attr.minimum} items, got {len(items)}"
+            )
         return items
     value = _check_item(where, attr, attr.kind, value)
     if attr.minimum is not None and value < attr.minimum:
@@ -190,7 +198,7 @@ def _identity(value: Any) -> Any:
     return value
 
 
-_CANONICAL = {
+_CANONICAL: dict[str, Callable[[Any], Any]] = {
     "int": _integer,
     "float": float,
     "bool": _boolean,

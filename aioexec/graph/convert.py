@@ -54,7 +54,10 @@ def _dtype_of(array: np.ndarray[Any, Any]) -> DType:
 
 
 def _reshape(array: np.ndarray[Any, Any], shape: Any, verify_shape: bool) -> np.ndarray[Any, Any]:
-    dims = tuple(int(dim) for dim in (shape.as_list() if hasattr(shape, "as_list") else np.atleast_1d(np.asarray(shape, int))))
+    dims = tuple(
+        int(dim)
+        for dim in (shape.as_list() if hasattr(shape, "as_list") else np.atleast_1d(np.asarray(shape, int)))
+    )
     if array.shape == dims:
         return array
     if verify_shape:
@@ -107,7 +110,9 @@ def convert_to_tensor(
 
 def stands_for_tensor(value: Any) -> bool:
     """Whether the value is symbolic: a tensor, IndexedSlices, or of a type registered for conversion."""
-    return isinstance(value, Tensor | IndexedSlices) or any(isinstance(value, kinds) for kinds, _ in _conversions)
+    return isinstance(value, Tensor | IndexedSlices) or any(
+        isinstance(value, kinds) for kinds, _ in _conversions
+    )
 
 
 def _holds_tensor(values: Sequence[Any]) -> bool:
@@ -145,7 +150,9 @@ def densify(slices: IndexedSlices) -> Tensor:
         GraphValueError: their dense shape is not known.
     """
     if slices.dense_shape is None:
-        raise GraphValueError(f"IndexedSlices {slices.name!r} has no dense_shape: it cannot become a dense tensor")
+        raise GraphValueError(
+            f"IndexedSlices {slices.name!r} has no dense_shape: it cannot become a dense tensor"
+        )
     graph: Graph = slices.graph
     rows = graph.create_op(
         "StridedSlice",
@@ -153,4 +160,6 @@ def densify(slices: IndexedSlices) -> Tensor:
         attrs={"shrink_axis_mask": 1},
         name="rows",
     ).outputs[0]
-    return graph.create_op("UnsortedSegmentSum", [slices.values, slices.indices, rows], name="dense").outputs[0]
+    return graph.create_op("UnsortedSegmentSum", [slices.values, slices.indices, rows], name="dense").outputs[
+        0
+    ]

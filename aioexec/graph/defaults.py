@@ -37,7 +37,9 @@ class DefaultStack(Generic[Item]):
         """
         items = self._items.get()
         if not items or items[-1] is not item:
-            raise GraphValueError(f"nesting violated for the stack of default objects: {item!r} is not the innermost")
+            raise GraphValueError(
+                f"nesting violated for the stack of default objects: {item!r} is not the innermost"
+            )
         self._items.set(items[:-1])
 
     @contextlib.contextmanager

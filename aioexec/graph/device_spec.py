@@ -75,7 +75,10 @@ def _parse(spec: str) -> DeviceSpec:
         elif match[2] == "*":
             continue
         else:
-            result = replace(result, **{match[1]: _index(spec, match[2])})
+            number = _index(spec, match[2])
+            result = (
+                replace(result, replica=number) if match[1] == "replica" else replace(result, task=number)
+            )
     return result
 
 

@@ -17,7 +17,7 @@ from aioexec.graph import registry
 from aioexec.graph.attrs import complete_attrs, output_dtypes
 from aioexec.graph.defaults import default_graphs
 from aioexec.graph.device_spec import merge_device
-from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.node import EVALUATORS, Operation, Tensor
 from aioexec.graph.static_values import infer_shapes
 
 _OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
@@ -127,6 +127,32 @@ class Graph:
         if device is None:
             self._apply_scopes(op)
         return op
+
+    @contextlib.contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        """Take out again the nodes and names that were added if the block raises."""
+        count, names = len(self._nodes), dict(self._names_in_use)
+        try:
+            yield
+        except BaseException:
+            for op in self._nodes[count:]:
+                del self._by_name[op.name]
+                for tensor in op.inputs:
+                    tensor._consumers = [consumer for consumer in tensor._consumers if consumer.index < count]
+            for controller in self._control_stack:
+                controller.made_here = {op for op in controller.made_here if op.index < count}
+            del self._nodes[count:]
+            self._names_in_use = names
+            raise
+
+    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
+        """The nodes as a GraphDef proto.
+
+        Args:
+            from_version: leave out the nodes that were there when `version` was this.
+            add_shapes: say in each node's attr `_output_shapes` what is known of its output shapes.
+        """
+        return EVALUATORS["graph_def"](self, from_version, add_shapes)
 
     def _check_name(self, name: str) -> None:
         if not _OP_NAME.match(name):
@@ -287,7 +313,9 @@ class Graph:
         op_name, colon, index = name.partition(":")
         if not colon:
             if not allow_operation:
-                raise GraphValueError(f"{name!r} is the name of an operation; the name of a tensor is '<op_name>:<index>'")
+                raise GraphValueError(
+                    f"{name!r} is the name of an operation; the name of a tensor is '<op_name>:<index>'"
+                )
             if op_name not in self._by_name:
                 raise UnknownNameError(f"operation {name!r} not found: the graph has no node of that name")
             return self._by_name[op_name]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from aioexec.resources.manager import ResourceManager
 
 Attrs = Mapping[str, Any]
-"""Attributes of an operation as Python values: int, float, bool, str, DType, Dims (shape), ndarray (tensor), tuples of these."""
+"""Attributes of an operation as Python values: int, float, bool, str, DType, Dims (shape), ndarray (tensor), tuples of them."""
 
 
 class Role(enum.Enum):

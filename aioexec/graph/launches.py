@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from aioexec.graph.kernel import Attrs, ElementwiseKernel, Launch, Launches, Native, Operand, Spec
 from aioexec.errors import OpError
+from aioexec.graph.kernel import Attrs, ElementwiseKernel, Launch, Launches, Native, Operand, Spec
 
 Shape = tuple[int, ...]
 
-_EXPENSIVE = re.compile(r"\b(exp|expm1|log|log1p|tanh|sigmoid|softplus|sin|cos|tan|erf|erfc|pow|atan|asin|acos|sinh|cosh)\(")
+_EXPENSIVE = re.compile(
+    r"\b(exp|expm1|log|log1p|tanh|sigmoid|softplus|sin|cos|tan|erf|erfc|pow|atan|asin|acos|sinh|cosh)\("
+)
 _ENTRY_NS = 6
 _NATIVE_DTYPES = frozenset({"float32", "float64", "int32", "int64", "bool"})
 
@@ -43,7 +45,9 @@ def broadcast_strides(shape: Shape, itemsize: int, to: Shape) -> tuple[int, ...]
     """Strides in bytes under which a C-ordered array of `shape` reads as one of shape `to`."""
     padded = (1,) * (len(to) - len(shape)) + shape
     strides = c_strides(padded, itemsize)
-    return tuple(0 if dim == 1 and wide != 1 else stride for dim, wide, stride in zip(padded, to, strides, strict=True))
+    return tuple(
+        0 if dim == 1 and wide != 1 else stride for dim, wide, stride in zip(padded, to, strides, strict=True)
+    )
 
 
 def launch(
@@ -66,7 +70,9 @@ def launch(
         "".join(_letter(view, stride[-1], dims[-1]) for view, stride in zip(views, strides, strict=True)),
     )
     words = (len(dims), *dims, *(stride for operand in strides for stride in operand))
-    return Launch(kernel, tuple(view.operand for view in views), words, cost=_cost(body, prod(shape), len(views)))
+    return Launch(
+        kernel, tuple(view.operand for view in views), words, cost=_cost(body, prod(shape), len(views))
+    )
 
 
 def collapse(shape: Shape, strides: Sequence[tuple[int, ...]]) -> tuple[Shape, list[tuple[int, ...]]]:
@@ -76,7 +82,9 @@ def collapse(shape: Shape, strides: Sequence[tuple[int, ...]]) -> tuple[Shape, l
     steps = [[operand[axis] for operand in strides] for axis in kept]
     axis = len(dims) - 2
     while axis >= 0:
-        if all(outer == inner * dims[axis + 1] for outer, inner in zip(steps[axis], steps[axis + 1], strict=True)):
+        if all(
+            outer == inner * dims[axis + 1] for outer, inner in zip(steps[axis], steps[axis + 1], strict=True)
+        ):
             dims[axis] *= dims.pop(axis + 1)
             steps[axis] = steps.pop(axis + 1)
         axis -= 1
@@ -103,16 +111,26 @@ def _cost(body: str, elements: int, operands: int) -> int:
 
 
 def copy_launch(
-    source: Operand, source_strides: tuple[int, ...], target: Operand, target_strides: tuple[int, ...], shape: Shape, itemsize: int
+    source: Operand,
+    source_strides: tuple[int, ...],
+    target: Operand,
+    target_strides: tuple[int, ...],
+    shape: Shape,
+    itemsize: int,
 ) -> Launch | None:
     """Copy a strided array of `shape`; None if there are no elements. Only the width of an element matters."""
     dtype = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}[itemsize]
     return launch(
-        "y = x", [("x", View(source, dtype, source_strides))], [("y", View(target, dtype, target_strides))], shape
+        "y = x",
+        [("x", View(source, dtype, source_strides))],
+        [("y", View(target, dtype, target_strides))],
+        shape,
     )
 
 
-def fill_launch(value: float | int | bool, target: Operand, strides: tuple[int, ...], shape: Shape, dtype: str) -> Launch | None:
+def fill_launch(
+    value: float | int | bool, target: Operand, strides: tuple[int, ...], shape: Shape, dtype: str
+) -> Launch | None:
     """Set every element of a strided array to a number."""
     return launch(f"y = {value!r}", [], [("y", View(target, dtype, strides))], shape)
 
@@ -155,7 +173,11 @@ def _parse(text: str) -> tuple[list[str], list[str], str]:
 
 
 def _bind_expression(
-    input_names: list[str], output_names: list[str], body: str, inputs: Sequence[Spec], outputs: Sequence[Spec]
+    input_names: list[str],
+    output_names: list[str],
+    body: str,
+    inputs: Sequence[Spec],
+    outputs: Sequence[Spec],
 ) -> Launches | None:
     targets, spare = [], list(enumerate(outputs))
     for name in output_names:
@@ -171,15 +193,25 @@ def _bind_expression(
     if any(spec.shape != shape for _, _, spec in targets):
         return None
     sources = [
-        (name, View(Operand("input", k), spec.dtype.name, broadcast_strides(spec.shape, spec.dtype.itemsize, shape)))
+        (
+            name,
+            View(
+                Operand("input", k),
+                spec.dtype.name,
+                broadcast_strides(spec.shape, spec.dtype.itemsize, shape),
+            ),
+        )
         for k, (name, spec) in enumerate(zip(input_names, inputs, strict=True))
     ]
     sinks = [
-        (name, View(operand, spec.dtype.name, c_strides(shape, spec.dtype.itemsize))) for name, operand, spec in targets
+        (name, View(operand, spec.dtype.name, c_strides(shape, spec.dtype.itemsize)))
+        for name, operand, spec in targets
     ]
     row = launch(body, sources, sinks, shape)
     first = targets[0][2]
     inplace = tuple(
-        k for k, spec in enumerate(inputs) if spec.shape == shape and spec.dtype.itemsize == first.dtype.itemsize
+        k
+        for k, spec in enumerate(inputs)
+        if spec.shape == shape and spec.dtype.itemsize == first.dtype.itemsize
     )
     return Launches(() if row is None else (row,), inplace=inplace)

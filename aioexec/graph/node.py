@@ -105,7 +105,9 @@ class Tensor:
         return f"Tensor({self.name!r}, shape={self.shape}, dtype={self._dtype.name})"
 
     def __bool__(self) -> NoReturn:
-        raise GraphTypeError(f"tensor {self.name!r} used as a Python bool: fetch it, or use cond and logical_and")
+        raise GraphTypeError(
+            f"tensor {self.name!r} used as a Python bool: fetch it, or use cond and logical_and"
+        )
 
     def __iter__(self) -> NoReturn:
         raise GraphTypeError(f"tensor {self.name!r} is not iterable: fetch it, or use unstack or map_fn")
@@ -117,13 +119,16 @@ class Tensor:
         return OPERATORS["getitem"](self, key)  # type: ignore[no-any-return]
 
 
-_BINARY = "add sub mul truediv floordiv mod pow matmul and or xor".split()
-_COMPARISONS = "lt le gt ge".split()
-_UNARY = "neg abs invert".split()
+_BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"]
+_COMPARISONS = ["lt", "le", "gt", "ge"]
+_UNARY = ["neg", "abs", "invert"]
 
 
 def _attach_operators() -> None:
-    """Give Tensor the Python operators, each looked up in OPERATORS when used; == and hash stay identity, as in 1.x."""
+    """Give Tensor the Python operators; == and hash stay identity, as in 1.x.
+
+    Each looks its meaning up when it is used, since the table is filled after this module is loaded.
+    """
 
     def binary(name: str) -> Callable[[Tensor, Any], Any]:
         return lambda self, other: OPERATORS[name](self, other)
@@ -193,7 +198,8 @@ class Operation:
     def set_outputs(self, dtypes: Sequence[DType], shapes_of_outputs: Sequence[Dims]) -> None:
         """Make the output tensors; called once, by the graph."""
         self._outputs = tuple(
-            Tensor(self, i, dtype, dims) for i, (dtype, dims) in enumerate(zip(dtypes, shapes_of_outputs, strict=True))
+            Tensor(self, i, dtype, dims)
+            for i, (dtype, dims) in enumerate(zip(dtypes, shapes_of_outputs, strict=True))
         )
 
     @property
@@ -228,7 +234,9 @@ class Operation:
             GraphValueError: the operation has no such attribute.
         """
         if name not in self.attrs:
-            raise GraphValueError(f"{self.type} {self.name!r} has no attr named {name!r}; it has {sorted(self.attrs)}")
+            raise GraphValueError(
+                f"{self.type} {self.name!r} has no attr named {name!r}; it has {sorted(self.attrs)}"
+            )
         return self.attrs[name]
 
     def colocation_groups(self) -> list[str]:

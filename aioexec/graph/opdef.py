@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from aioexec import dtypes
@@ -126,18 +126,16 @@ class OpDef:
 
 
 _SIGNATURE = re.compile(r"^(\w+)\((.*?)\) -> \((.*?)\)(?: \[(.*)\])?(?: \{([\w,]+)\})?$", re.DOTALL)
-_ATTR = re.compile(
-    r"^(\w+):(list\(\w+\)|\w+)(?:@(\d+)|\{([^}]*)\})?(?:>=(-?\d+))?(?:=(.*))?$", re.DOTALL
-)
+_ATTR = re.compile(r"^(\w+):(list\(\w+\)|\w+)(?:@(\d+)|\{([^}]*)\})?(?:>=(-?\d+))?(?:=(.*))?$", re.DOTALL)
 _TYPE_NAMES = {"half": "float16", "float": "float32", "double": "float64"}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _dtype(name: str) -> DType:
     return dtypes.as_dtype(_TYPE_NAMES.get(name, name))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _allowed_dtypes(names: str) -> tuple[DType, ...]:
     return tuple(dict.fromkeys(_dtype(name) for name in names.split("|")))
 

@@ -93,7 +93,11 @@ class Row:
     @property
     def is_pure(self) -> bool:
         """Same inputs, same outputs, nothing else: may be folded, merged and dropped."""
-        return not self.definition.is_stateful and not self.writes and self.role in (Role.COMPUTE, Role.IDENTITY, Role.CONSTANT)
+        return (
+            not self.definition.is_stateful
+            and not self.writes
+            and self.role in (Role.COMPUTE, Role.IDENTITY, Role.CONSTANT)
+        )
 
 
 @dataclass(slots=True)

@@ -68,7 +68,9 @@ def _input_values(op: Operation, depth: int) -> list[np.ndarray[Any, Any]] | Non
     return values
 
 
-def _compute(op: Operation, values: Sequence[np.ndarray[Any, Any]], index: int) -> np.ndarray[Any, Any] | None:
+def _compute(
+    op: Operation, values: Sequence[np.ndarray[Any, Any]], index: int
+) -> np.ndarray[Any, Any] | None:
     assert op.row.kernel is not None
     context: Any = SimpleNamespace(
         node_name=op.name,
@@ -120,7 +122,12 @@ def _scalar(tensor: Tensor, depth: int) -> int | None:
         return _scalar(op.inputs[0], depth - 1) if depth > 0 else None
     if op.type == "StridedSlice" and op.attrs["shrink_axis_mask"] == 1 and depth > 0:
         begin, source = constant_value(op.inputs[1]), constant_value_as_dims(op.inputs[0], depth - 1)
-        if begin is not None and source is not None and len(begin) == 1 and -len(source) <= begin[0] < len(source):
+        if (
+            begin is not None
+            and source is not None
+            and len(begin) == 1
+            and -len(source) <= begin[0] < len(source)
+        ):
             return source[int(begin[0])]
     return None
 

@@ -45,12 +45,14 @@ class ResourceManager:
             raise AlreadyExistsError(f"Resource {container or self.default_container}/{name} exists already")
         held[type(resource), name] = resource
 
-    def lookup_or_create(self, kind: type[Resource], container: str, name: str, make: Callable[[], Resource]) -> Resource:
+    def lookup_or_create(
+        self, kind: type[Resource], container: str, name: str, make: Callable[[], Resource]
+    ) -> Resource:
         held = self._held(container)
-        found = held.get((kind, name))
+        found: Resource | None = held.get((kind, name))
         if found is None:
             found = held[kind, name] = make()
-        return found  # type: ignore[no-any-return]
+        return found
 
     def delete(self, kind: type[Any], container: str, name: str) -> None:
         """Forget a resource.

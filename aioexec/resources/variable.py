@@ -4,9 +4,9 @@ A buffer that has been handed out (`read`) is never written again: the next upda
 pins the buffer instead, for as long as it runs. So a reader keeps the value it read, without a copy, whatever is written later.
 
 State: `buffer` is the present value, None before it is initialised. `escaped`: somebody outside native programs may hold
-`buffer`. `pins`: running native programs that read `buffer`. `leased`: a running program has the right to write; others that
-want to write wait in `waiters`, first come first served. Buffer, pins and lease change on the event loop or, for the reference
-kernels of a program that holds the lease, in the worker that runs it.
+`buffer`. `pins`: programs running on workers that read `buffer`. `spare`: a buffer nobody holds, for the next update. `leased`:
+a running step has the right to write; others that want to write wait in `waiters`, first come first served. All of it changes
+on the event loop or, for the reference kernels of a step that holds the lease, in the worker that runs them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,19 @@ _ids = itertools.count()
 class Variable:
     """The state behind a variable node."""
 
-    __slots__ = ("__weakref__", "buffer", "dims", "dtype", "escaped", "id", "leased", "name", "pins", "waiters")
+    __slots__ = (
+        "__weakref__",
+        "buffer",
+        "dims",
+        "dtype",
+        "escaped",
+        "id",
+        "leased",
+        "name",
+        "pins",
+        "spare",
+        "waiters",
+    )
 
     def __init__(self, name: str, dtype: DType, dims: Dims) -> None:
         self.id = next(_ids)
@@ -36,6 +48,7 @@ class Variable:
         self.dtype = dtype
         self.dims = dims
         self.buffer: np.ndarray[Any, Any] | None = None
+        self.spare: np.ndarray[Any, Any] | None = None
         self.escaped = False
         self.pins = 0
         self.leased = False
@@ -90,6 +103,28 @@ class Variable:
                 f"update of variable {self.name!r}: expected shape {present.shape}, got {fresh.shape}"
             )
         self.swap(fresh.copy() if fresh is present else fresh)
+
+    def next_buffer(self, in_place: bool) -> np.ndarray[Any, Any]:
+        """A buffer for the new content: the present one if `in_place` and nobody else holds it, else another."""
+        if in_place and self.buffer is not None and not self.escaped and not self.pins:
+            return self.buffer
+        fresh, self.spare = self.spare, None
+        if fresh is not None:
+            return fresh
+        return np.empty([dim or 0 for dim in self.dims or ()], self.dtype.numpy)
+
+    def publish(self, buffer: np.ndarray[Any, Any]) -> None:
+        """Make what `next_buffer` gave, now written, the present content."""
+        if buffer is self.buffer:
+            return
+        if (
+            self.buffer is not None
+            and not self.escaped
+            and not self.pins
+            and self.buffer.shape == buffer.shape
+        ):
+            self.spare = self.buffer
+        self.swap(buffer)
 
     def swap(self, buffer: np.ndarray[Any, Any]) -> None:
         """Make `buffer`, which nobody else holds, the present value."""

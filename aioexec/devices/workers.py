@@ -1,0 +1,154 @@
+"""Worker threads of a device: they run what would hold the event loop, and report back to it.
+
+A `Job` is one call on a worker. Awaiting it is safe to cancel: the await goes on until the worker has reported, and only then
+raises, so nothing a step started outlives it. Threads start when there is work and end with `close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+Result = TypeVar("Result")
+
+SWITCH_INTERVAL = 0.0005
+"""Seconds a thread may keep the interpreter while another waits, while workers exist: the default of 5 ms is a loop lag."""
+
+
+class Job(Generic[Result]):
+    """One call on a worker.
+
+    `_result`, `_error` are written by the worker before `_finished` is set on the loop; `_waiter` belongs to the loop.
+    """
+
+    __slots__ = ("_call", "_done", "_error", "_finished", "_loop", "_result", "_waiter")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        call: Callable[[], Result],
+        done: Callable[[Job[Result]], None] | None,
+    ) -> None:
+        self._loop = loop
+        self._call = call
+        self._done = done
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._finished = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def run(self) -> None:
+        """Make the call; on the worker."""
+        try:
+            self._result = self._call()
+        except BaseException as error:  # handed to whoever awaits the job
+            self._error = error
+        with contextlib.suppress(RuntimeError):  # the loop was closed under us
+            self._loop.call_soon_threadsafe(self._finish)
+
+    def _finish(self) -> None:
+        self._finished = True
+        if self._done is not None:
+            self._done(self)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def result(self, cancel: Callable[[], None] | None = None) -> Result:
+        """Wait for the worker; if the awaiting task is cancelled, call `cancel`, wait on, and raise when it has reported."""
+        cancelled: asyncio.CancelledError | None = None
+        while not self._finished:
+            self._waiter = self._loop.create_future()
+            try:
+                await self._waiter
+            except asyncio.CancelledError as error:
+                cancelled = error
+                if cancel is not None:
+                    cancel()
+        if cancelled is not None:
+            raise cancelled
+        return self.outcome()
+
+    def outcome(self) -> Result:
+        """What the call returned or raised, once it has finished."""
+        assert self._finished
+        if self._error is not None:
+            raise self._error
+        return self._result  # type: ignore[no-any-return]
+
+
+class Workers:
+    """A pool of up to `count` threads."""
+
+    def __init__(self, count: int, name: str) -> None:
+        self.count = count
+        self.name = name
+        self._queue: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._closed = False
+
+    def submit(
+        self, call: Callable[[], Result], done: Callable[[Job[Result]], None] | None = None
+    ) -> Job[Result]:
+        """Queue a call; from the event loop. `done` is called there when it has finished."""
+        job = Job(asyncio.get_running_loop(), call, done)
+        self._start_thread()
+        self._queue.put(job)
+        return job
+
+    def _start_thread(self) -> None:
+        if len(self._threads) < self.count and not self._closed:
+            _SwitchInterval.acquire()
+            thread = threading.Thread(
+                target=self._work, name=f"{self.name}-{len(self._threads)}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def _work(self) -> None:
+        while (job := self._queue.get()) is not None:
+            job.run()
+
+    async def close(self) -> None:
+        """End the threads, after the jobs that are queued."""
+        self._closed = True
+        threads, self._threads = self._threads, []
+        for _ in threads:
+            self._queue.put(None)
+        for thread in threads:
+            if thread.is_alive():
+                await asyncio.get_running_loop().run_in_executor(None, thread.join)
+            _SwitchInterval.release()
+
+
+class _SwitchInterval:
+    """The interpreter's switch interval, lowered while any worker exists."""
+
+    _lock = threading.Lock()
+    _holders = 0
+    _before = 0.0
+
+    @classmethod
+    def acquire(cls) -> None:
+        with cls._lock:
+            if cls._holders == 0:
+                cls._before = sys.getswitchinterval()
+                sys.setswitchinterval(min(cls._before, SWITCH_INTERVAL))
+            cls._holders += 1
+
+    @classmethod
+    def release(cls) -> None:
+        with cls._lock:
+            cls._holders -= 1
+            if cls._holders == 0:
+                sys.setswitchinterval(cls._before)
+
+
+def processors() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,55 @@
+"""How much of a tick of the event loop inline work may take.
+
+Each loop has one budget, shared by all sessions on it. A run that never suspends would starve the loop and outlive its own
+timeout, so beyond the budget a run yields before it starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Generator
+from weakref import WeakKeyDictionary
+
+TICK_NS = 500_000
+
+
+@types.coroutine
+def yield_once() -> Generator[None, None, None]:
+    """Let the loop go round once."""
+    yield
+
+
+class TickBudget:
+    """Inline work of one loop. `spent` is what this tick has used; `_reset_due` whether the reset is scheduled."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.spent = 0
+        self._reset_due = False
+
+    def charge(self, nanoseconds: int) -> None:
+        self.spent += nanoseconds
+        if not self._reset_due:
+            self._reset_due = True
+            self._loop.call_soon(self._reset)
+
+    def _reset(self) -> None:
+        self.spent = 0
+        self._reset_due = False
+
+    async def turn(self) -> None:
+        """Wait until this tick has budget left."""
+        while self.spent > TICK_NS:
+            await yield_once()
+
+
+_budgets: WeakKeyDictionary[asyncio.AbstractEventLoop, TickBudget] = WeakKeyDictionary()
+
+
+def budget_of(loop: asyncio.AbstractEventLoop) -> TickBudget:
+    """The budget of a loop."""
+    found = _budgets.get(loop)
+    if found is None:
+        found = _budgets[loop] = TickBudget(loop)
+    return found

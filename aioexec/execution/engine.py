@@ -1,0 +1,65 @@
+"""What the items of a session share: its device, its threads, and how programs are made."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from aioexec.devices.jit.library import library
+from aioexec.devices.jit.walker import walker
+from aioexec.devices.workers import Workers, processors
+from aioexec.execution.budget import budget_of
+from aioexec.execution.program import Program
+from aioexec.graph.kernel import Kernel, Spec
+from aioexec.planning.layout import lay_out_item
+from aioexec.planning.plan import Item, Plan
+
+JitMode = Literal["off", "background", "eager"]
+
+
+class Engine:
+    """One session's means of execution.
+
+    Constant: `device`, `jit`, `budget` (of the loop), `workers` for kernels, `planner` for plans, `builder` for programs (it waits
+    for compilers, which must not delay planning). `_closing` is done once the session closes, so that nobody waits for a compiler.
+    """
+
+    def __init__(self, device: str, jit: JitMode, intra_op_threads: int) -> None:
+        self.device = device
+        self.jit = jit
+        self.budget = budget_of(asyncio.get_running_loop())
+        self.workers = Workers(intra_op_threads or processors(), "aioexec-worker")
+        self.planner = Workers(1, "aioexec-planner")
+        self.builder = Workers(1, "aioexec-builder")
+        self._closing: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+    def build(self, item: Item, plan: Plan, inputs: Mapping[int, Spec]) -> Program | None:
+        """Lay out, compile and link an item; on the builder. None: no walker here, or the session is closing."""
+        walk = walker()
+        refused: set[Kernel] = set()
+        while walk is not None:
+            variant = lay_out_item(item, plan.values, inputs, refused)
+            compiling = library().request(variant.kernels)
+            concurrent.futures.wait(
+                {compiling, self._closing}, return_when=concurrent.futures.FIRST_COMPLETED
+            )
+            if self._closing.done():
+                return None
+            failed = {kernel for kernel in variant.kernels if not library().address(kernel)}
+            if not failed:
+                return Program(variant, walk, library().address, self.device)
+            refused |= failed
+        return None
+
+    async def close(self) -> None:
+        if not self._closing.done():
+            self._closing.set_result(None)
+        for pool in (self.builder, self.planner, self.workers):
+            await pool.close()
+
+
+def spec_of(value: Any, with_content: bool) -> Spec:
+    """What a program is laid out for."""
+    return Spec(value.dtype, value.shape, value.copy() if with_content else None)

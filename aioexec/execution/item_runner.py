@@ -1,0 +1,249 @@
+"""Running one item of a plan: which tier, where, and under which leases.
+
+State, all of it changed on the event loop only: `programs` by shapes, the least recently used of which make room; `sightings`,
+how often shapes without a program were seen; `unfit`, shapes that have none; `building`, an event for each build under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from aioexec.devices.jit.walker import Outcome
+from aioexec.devices.workers import Job
+from aioexec.errors import OpError
+from aioexec.execution.budget import TICK_NS
+from aioexec.execution.engine import Engine, spec_of
+from aioexec.execution.leases import lease, release
+from aioexec.execution.program import Array, Program, Run, locate
+from aioexec.planning.plan import Instruction, Item, Plan
+from aioexec.resources.variable import Variable
+
+MOST_PROGRAMS = 16
+"""Sets of shapes an item keeps programs for; what goes beyond makes the least recently used leave."""
+_MOST_SIGHTINGS = 1024
+_LARGEST_CONTENT = 16  # elements of an input whose content may join the key
+_HEAVY_BYTES = 128 * 1024  # inputs of a reference kernel above which it goes to a worker
+_SLICE_NS = 200_000  # reference kernels on the loop between two looks at the budget
+
+Key = tuple[Hashable, ...]
+
+
+class ItemRunner:
+    """Runs one item for all steps of a session."""
+
+    def __init__(self, item: Item, plan: Plan, engine: Engine) -> None:
+        self.item = item
+        self.plan = plan
+        self.engine = engine
+        self.programs: dict[Key, Program] = {}
+        self.unfit: dict[Key, str] = {}
+        self._sightings: dict[Key, int] = {}
+        self._building: dict[Key, asyncio.Event] = {}
+        self._used: dict[Key, int] = {}
+        self._clock = 0
+        self._content = tuple(k for k, value in enumerate(item.inputs) if value in item.shape_inputs)
+
+    # Choosing a program
+
+    def key_of(self, inputs: Sequence[Array]) -> Key | None:
+        """What a program is laid out for; None if an input's content matters and is too large to be part of it."""
+        shapes = tuple([value.shape for value in inputs])
+        if not self._content:
+            return shapes
+        content = []
+        for k in self._content:
+            if inputs[k].size > _LARGEST_CONTENT or inputs[k].dtype.kind not in "iub":
+                return None
+            content.append(inputs[k].tobytes())
+        return (*shapes, *content)
+
+    async def program_for(self, inputs: Sequence[Array]) -> Program | None:
+        """The program for these inputs, or None: the reference tier runs them."""
+        if self.engine.jit == "off" or not all(isinstance(value, np.ndarray) for value in inputs):
+            return None
+        key = self.key_of(inputs)
+        if key is None or key in self.unfit:
+            return None
+        program = self.programs.get(key)
+        if program is None:
+            if self.engine.jit == "background":
+                self._sight(key, inputs)
+                return None
+            await self._build_now(key, inputs)
+            program = self.programs.get(key)
+        self._clock += 1
+        self._used[key] = self._clock
+        return program
+
+    def _sight(self, key: Key, inputs: Sequence[Array]) -> None:
+        """Build in the background what is seen a second time."""
+        if len(self._sightings) > _MOST_SIGHTINGS:
+            self._sightings.clear()
+        self._sightings[key] = self._sightings.get(key, 0) + 1
+        if self._sightings[key] >= 2 and key not in self._building:
+            self._start_build(key, inputs)
+
+    async def _build_now(self, key: Key, inputs: Sequence[Array]) -> None:
+        if key not in self._building:
+            self._start_build(key, inputs)
+        await self._building[key].wait()
+
+    def _start_build(self, key: Key, inputs: Sequence[Array]) -> None:
+        finished = self._building[key] = asyncio.Event()
+        specs = {
+            value: spec_of(inputs[k], with_content=k in self._content)
+            for k, value in enumerate(self.item.inputs)
+        }
+
+        def done(job: Job[Program | None]) -> None:
+            del self._building[key]
+            try:
+                program = job.outcome()
+                if program is not None:
+                    self._keep(key, program)
+                else:
+                    self.unfit[key] = "no native tier here"
+            except OpError as error:
+                self.unfit[key] = str(error)  # the reference tier raises it where the node is known
+            finally:
+                finished.set()
+
+        self.engine.builder.submit(partial(self.engine.build, self.item, self.plan, specs), done)
+
+    def _keep(self, key: Key, program: Program) -> None:
+        if len(self.programs) >= MOST_PROGRAMS:
+            oldest = min(self.programs, key=lambda k: self._used.get(k, 0))
+            del self.programs[oldest]
+            self._used.pop(oldest, None)
+        self._sightings.pop(key, None)
+        self.programs[key] = program
+
+    # Running
+
+    async def run(self, values: list[Any], fresh: set[int]) -> None:
+        """Run the item on the values of a step; `fresh` collects the values nobody else holds."""
+        inputs = [values[value] for value in self.item.inputs]
+        program = await self.program_for(inputs)
+        if program is None:
+            await self._run_reference(values)
+            return
+        run = await self.run_program(program, inputs)
+        for (value, _), output in zip(program.variant.outputs, run.outputs, strict=True):
+            values[value] = output
+            fresh.add(value)
+        for value in program.variant.objects:
+            values[value] = run.objects[value]
+        for value, variable in program.variant.handles:
+            values[value] = variable
+
+    async def run_program(self, program: Program, inputs: Sequence[Array]) -> Run:
+        """Run a program to its end, inline or on a worker."""
+        writes = self.item.writes
+        if program.inline and not any(variable.leased for variable in writes):
+            return await self._run_inline(program, inputs)
+        await lease(writes)
+        try:
+            run = Run(program, inputs, in_place=False)
+            return await self._finish_on_worker(run, None)
+        finally:
+            release(writes)
+
+    async def _run_inline(self, program: Program, inputs: Sequence[Array]) -> Run:
+        began = time.perf_counter_ns()
+        writes = self.item.writes
+        run = Run(program, inputs, in_place=True)
+        walker = program.walker
+        try:
+            outcome = run.walk(run.start(walker.start_inline), walker.resume_inline)
+            while outcome == Outcome.PAUSED and writes:
+                outcome = run.walk(walker.resume_inline(run.frame.words), walker.resume_inline)
+        except BaseException:
+            run.finish(done=False)
+            raise
+        spent = time.perf_counter_ns() - began
+        self.engine.budget.charge(spent)
+        program.measured(spent)
+        if outcome == Outcome.PAUSED:
+            return await self._finish_on_worker(run, outcome)
+        run.finish(done=True)
+        return run
+
+    async def _finish_on_worker(self, run: Run, outcome: int | None) -> Run:
+        done = False
+        run.pin(1)
+        try:
+
+            def walk() -> tuple[int, int]:
+                began = time.perf_counter_ns()
+                return run.released(outcome), time.perf_counter_ns() - began
+
+            ended, spent = await self.engine.workers.submit(walk).result(run.cancel)
+            done = ended == Outcome.DONE
+            if outcome is None:
+                run.program.measured(spent)
+        finally:
+            run.pin(-1)
+            run.finish(done)
+        return run
+
+    # The reference tier
+
+    async def _run_reference(self, values: list[Any]) -> None:
+        writes = self.item.writes
+        await lease(writes)
+        try:
+            began = time.perf_counter_ns()
+            for instruction in self.item.instructions:
+                inputs = [values[value] for value in instruction.inputs]
+                for position in instruction.dereferences:
+                    if isinstance(inputs[position], Variable):
+                        inputs[position] = partial(inputs[position].read)
+                result = await self._compute(instruction, inputs)
+                outputs = result if len(instruction.outputs) > 1 else (result,)
+                for value, output in zip(instruction.outputs, outputs, strict=False):
+                    values[value] = output if isinstance(output, np.ndarray | Variable) else _as_array(output)
+                spent = time.perf_counter_ns() - began
+                if spent > _SLICE_NS:
+                    self.engine.budget.charge(spent)
+                    if self.engine.budget.spent > TICK_NS:
+                        await self.engine.budget.turn()
+                    began = time.perf_counter_ns()
+            self.engine.budget.charge(time.perf_counter_ns() - began)
+        finally:
+            release(writes)
+
+    async def _compute(self, instruction: Instruction, inputs: list[Any]) -> Any:
+        if _is_heavy(inputs):
+            return await self.engine.workers.submit(partial(self._call, instruction, inputs)).result()
+        return self._call(instruction, inputs)
+
+    def _call(self, instruction: Instruction, inputs: list[Any]) -> Any:
+        try:
+            for position in instruction.dereferences:
+                if isinstance(inputs[position], partial):
+                    inputs[position] = inputs[position]()
+            with np.errstate(all="ignore"):
+                return instruction.compute(*inputs)
+        except Exception as error:
+            raise locate(error, instruction, self.engine.device) from error
+
+
+def _as_array(output: Any) -> Any:
+    """What a kernel returned as a value; handles of resources stay what they are."""
+    return np.asarray(output) if isinstance(output, np.generic | int | float | bool | complex) else output
+
+
+def _is_heavy(inputs: Sequence[Any]) -> bool:
+    total = 0
+    for value in inputs:
+        if isinstance(value, np.ndarray):
+            total += value.nbytes
+        elif isinstance(value, Variable) and value.buffer is not None:
+            total += value.buffer.nbytes
+    return total > _HEAVY_BYTES

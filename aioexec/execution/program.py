@@ -1,0 +1,297 @@
+"""A program: a variant linked to kernels, and its runs.
+
+A `Program` is immutable but for its pool of frames and its measured cost. A `Run` is one run: a leased frame, the arrays bound
+to it, and what breaks have put out. `walk` drives the walker until the program is done, doing breaks in between; it may begin
+on the loop and go on in a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from aioexec.devices.jit import walker as walking
+from aioexec.devices.jit.walker import HEADER, Entry, Outcome, Walker
+from aioexec.errors import InternalError, OpError, from_exception, with_context
+from aioexec.graph.kernel import Kernel
+from aioexec.planning.buffers import ALIGNMENT
+from aioexec.planning.plan import Instruction
+from aioexec.planning.variant import Break, Place, ProgramRow, Variant
+from aioexec.resources.variable import Variable
+
+Array = np.ndarray[Any, Any]
+INLINE_FUEL = 50_000
+"""Estimated nanoseconds an inline walk may take before it moves to a worker."""
+_POOL = 4
+
+
+def address_of(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def locate(error: Exception, instruction: Instruction, device: str) -> OpError:
+    """The error of a kernel as an OpError that names the node."""
+    op = instruction.node.op
+    found = error if isinstance(error, OpError) else from_exception(error)
+    return with_context(found, node=op.name, op_type=op.type, device=device, created_at=op.created_at)
+
+
+class Frame:
+    """Words of a walk, and the arena its slots point into."""
+
+    __slots__ = ("arena", "words")
+
+    def __init__(self, program: Program) -> None:
+        variant = program.variant
+        self.words = np.zeros(HEADER + variant.slots, np.int64)
+        memory = np.empty(variant.arena_bytes + ALIGNMENT, np.uint8)
+        start = -address_of(memory) % ALIGNMENT
+        self.arena = memory[start : start + variant.arena_bytes]
+        self.words[walking.ROWS] = address_of(program.rows)
+        self.words[walking.ROW_COUNT] = len(variant.rows)
+        self.words[walking.INLINE_FUEL] = INLINE_FUEL
+        self.words[HEADER + variant.arena_slot] = address_of(self.arena)
+        self.words[HEADER + variant.constants_slot] = address_of(variant.constants)
+
+
+class Program:
+    """A variant whose kernels have addresses.
+
+    Constant: variant, rows, blocks (the memory the walker reads), device. Changing: `frames`, idle ones; `cost`, nanoseconds of
+    a run: estimated, then the least of recent runs; `inline`, where runs begin.
+    """
+
+    def __init__(
+        self, variant: Variant, walker: Walker, address: Callable[[Kernel], int], device: str
+    ) -> None:
+        self.variant = variant
+        self.walker = walker
+        self.device = device
+        self.rows, self.blocks = _link(variant, address)
+        self.frames: list[Frame] = []
+        self.cost = variant.cost
+        self.inline = variant.cost <= INLINE_FUEL
+        self.specs = [(spec.shape, spec.dtype) for _, spec in variant.outputs]
+
+    def lease(self) -> Frame:
+        return self.frames.pop() if self.frames else Frame(self)
+
+    def release(self, frame: Frame) -> None:
+        if len(self.frames) < _POOL:
+            self.frames.append(frame)
+
+    def measured(self, nanoseconds: int) -> None:
+        """Learn from a run; the least counts, fading, so that one slow run does not move the program."""
+        self.cost = nanoseconds if nanoseconds < self.cost else self.cost + (nanoseconds - self.cost) // 16
+        self.inline = self.cost <= (INLINE_FUEL if not self.inline else INLINE_FUEL * 5 // 4)
+
+
+def _link(variant: Variant, address: Callable[[Kernel], int]) -> tuple[Array, Array]:
+    """Rows and blocks as the walker reads them."""
+    rows = np.zeros((max(len(variant.rows), 1), walking.ROW_WORDS), np.int64)
+    blocks: list[int] = []
+    starts: list[int] = []
+    reals: list[tuple[int, tuple[float, ...]]] = []
+    for row in variant.rows:
+        starts.append(len(blocks))
+        if isinstance(row, ProgramRow):
+            for slot, offset in row.operands:
+                blocks.extend((HEADER + slot, offset))
+            blocks.extend(row.words)
+            reals.append((len(blocks), row.reals))
+            blocks.extend([0] * len(row.reals))
+    memory = np.array(blocks or [0], np.int64)
+    for start, numbers in reals:
+        memory[start : start + len(numbers)] = np.array(numbers, np.float64).view(np.int64)
+    base = address_of(memory)
+    for index, row in enumerate(variant.rows):
+        if isinstance(row, ProgramRow):
+            rows[index] = address(row.kernel), base + 8 * starts[index], row.cost, 0
+    return rows, memory
+
+
+class Run:
+    """One run of a program.
+
+    `arrays` are bound to the first slots; `news` the new contents of variables, parallel to `variant.uses`; `kept` keeps what
+    frame words point to; `objects` are values that memory cannot hold.
+    """
+
+    __slots__ = ("arrays", "frame", "kept", "news", "objects", "outputs", "program", "published")
+
+    def __init__(self, program: Program, inputs: Sequence[Array], in_place: bool) -> None:
+        self.program = program
+        self.outputs = [np.empty(shape, dtype) for shape, dtype in program.specs]
+        self.kept: list[Array] = []
+        self.objects: dict[int, Any] = {}
+        self.published: set[Variable] = set()
+        self.news: list[Array | None] = []
+        if program.variant.uses:
+            self.arrays = [*inputs, *self._variables(in_place), *self.outputs]
+        else:
+            self.arrays = [*inputs, *self.outputs]
+        self.frame = program.lease()
+
+    def _variables(self, in_place: bool) -> list[Array]:
+        bound: list[Array] = []
+        uses = self.program.variant.uses
+        for use in uses:
+            if use.old_slot is not None and use.variable.buffer is None and use.reader is not None:
+                try:
+                    use.variable.require()
+                except OpError as error:
+                    raise locate(error, use.reader, self.program.device) from None
+        for use in uses:
+            if use.old_slot is not None:
+                bound.append(use.variable.require())
+            new = None
+            if use.new_slot is not None:
+                new = use.variable.next_buffer(in_place and use.in_place)
+                bound.append(new)
+            self.news.append(new)
+        return bound
+
+    # Walking
+
+    def start(self, entry: Entry) -> int:
+        """Begin; copies an input that is not contiguous and aligned, and begins again."""
+        outcome = entry(self.frame.words, *self.arrays)
+        if outcome == Outcome.MISFIT:
+            self.arrays = [np.require(array, requirements=["C", "A"]) for array in self.arrays]
+            outcome = entry(self.frame.words, *self.arrays)
+        return outcome
+
+    def walk(self, outcome: int, resume: Entry) -> int:
+        """Go on from an outcome until it is DONE or PAUSED.
+
+        Raises:
+            OpError: a node failed; CANCELLED is left to the caller.
+        """
+        while outcome == Outcome.BREAK:
+            row = self.program.variant.rows[int(self.frame.words[walking.PC])]
+            assert isinstance(row, Break)
+            self._break(row)
+            self.frame.words[walking.PC] += 1
+            outcome = resume(self.frame.words)
+        if outcome == Outcome.FAILED:
+            raise self._failure()
+        return outcome
+
+    def released(self, outcome: int | None) -> int:
+        """Start (None) or go on, in a worker."""
+        walker = self.program.walker
+        if outcome is None:
+            outcome = self.start(walker.start_released)
+        elif outcome == Outcome.PAUSED:
+            outcome = walker.resume_released(self.frame.words)
+        return self.walk(outcome, walker.resume_released)
+
+    def cancel(self) -> None:
+        """Make the walk stop before its next row."""
+        self.frame.words[walking.CANCEL] = 1
+
+    def finish(self, done: bool) -> None:
+        """Publish what was written, also by a run that failed or was cancelled on its way, and give the frame back."""
+        reached = len(self.program.variant.rows) if done else int(self.frame.words[walking.PC])
+        for use, new in zip(self.program.variant.uses, self.news, strict=True):
+            if new is None or use.variable in self.published:
+                continue
+            if use.written_by is not None and use.written_by < reached:
+                use.variable.publish(new)
+            elif new is not use.variable.buffer:
+                use.variable.spare = new
+        self.program.release(self.frame)
+
+    def pin(self, step: int) -> None:
+        """Count this run among the readers of its variables (1), or no longer (-1)."""
+        for use in self.program.variant.uses:
+            use.variable.pins += step
+
+    def _failure(self) -> OpError:
+        words = self.frame.words
+        row = self.program.variant.rows[int(words[walking.PC])]
+        assert isinstance(row, ProgramRow)
+        instruction = self.program.variant.item.instructions[row.position]
+        native = instruction.node.row.native
+        assert native is not None
+        status = int(words[walking.STATUS])
+        if not 1 <= status <= len(native.statuses):
+            return locate(
+                InternalError(f"native kernel returned status {status}"), instruction, self.program.device
+            )
+        kind, message = native.statuses[status - 1]
+        return locate(kind(message), instruction, self.program.device)
+
+    # Breaks
+
+    def _break(self, row: Break) -> None:
+        self._publish_before(row)
+        inputs = [self._input(source) for source in row.inputs]
+        for position in row.instruction.dereferences:
+            if isinstance(inputs[position], Variable):
+                inputs[position] = inputs[position].read()
+        try:
+            with np.errstate(all="ignore"):
+                result = row.instruction.compute(*inputs)
+            self._store(row, result if len(row.outputs) > 1 else (result,), inputs)
+            for slot, variable in row.rebinds:
+                self.kept.append(variable.require())
+                self.frame.words[HEADER + slot] = address_of(self.kept[-1])
+        except Exception as error:
+            raise locate(error, row.instruction, self.program.device) from error
+
+    def _publish_before(self, row: Break) -> None:
+        for variable in row.publishes:
+            for use, new in zip(self.program.variant.uses, self.news, strict=True):
+                written = use.written_by is not None and use.written_by < self.frame.words[walking.PC]
+                if (
+                    use.variable is variable
+                    and new is not None
+                    and written
+                    and variable not in self.published
+                ):
+                    variable.publish(new)
+                    self.published.add(variable)
+
+    def _input(self, source: Any) -> Any:
+        if isinstance(source, Place):
+            return self._view(source)
+        return self.objects[source] if isinstance(source, int) else source
+
+    def _view(self, place: Place) -> Array:
+        """A value in memory as an array, for the length of a break."""
+        variant, spec = self.program.variant, place.spec
+        if place.slot < len(self.arrays):
+            memory = self.arrays[place.slot].reshape(-1).view(np.uint8)
+        elif place.slot == variant.arena_slot:
+            memory = self.frame.arena
+        elif place.slot == variant.constants_slot:
+            memory = variant.constants
+        else:
+            address = int(self.frame.words[HEADER + place.slot])
+            memory = (
+                next(a for a in reversed(self.kept) if address_of(a) == address).reshape(-1).view(np.uint8)
+            )
+        return memory[place.offset : place.offset + spec.nbytes].view(spec.dtype).reshape(spec.shape)
+
+    def _store(self, row: Break, results: Sequence[Any], inputs: Sequence[Any]) -> None:
+        for output, result in zip(row.outputs, results, strict=False):
+            if isinstance(output, int):
+                self.objects[output] = result if isinstance(result, Variable) else np.array(result, copy=True)
+                continue
+            slot, spec = output
+            array = np.asarray(result)
+            if array.shape != spec.shape or array.dtype != spec.dtype:
+                raise InternalError(
+                    f"expected {spec.dtype}{spec.shape} from the kernel, got {array.dtype}{array.shape}"
+                )
+            if (
+                array.base is not None
+                or any(array is given for given in inputs)
+                or not array.flags.c_contiguous
+            ):
+                array = np.array(array, copy=True, order="C")
+            self.kept.append(array)
+            self.frame.words[HEADER + slot] = address_of(array)

@@ -1,0 +1,190 @@
+"""Attributes of nodes as AttrValue protos and back.
+
+An attribute its op defines has a kind, and its Python form is the one `graph.attrs` keeps: a shape is a plain tuple or None.
+A private attribute (its name starts with "_") has no definition: it is read for what the proto holds, a shape as a
+TensorShape, so that writing it again gives the same proto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from aioexec import dtypes
+from aioexec.dtypes import DType, as_dtype
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.formats.protos import AttrValue, NameAttrList
+from aioexec.formats.tensor_codec import decode_tensor, encode_tensor, shape_from_proto, shape_to_proto
+from aioexec.graph.opdef import AttrDef
+from aioexec.shapes import TensorShape, as_dims
+
+
+class _Form(NamedTuple):
+    """How one kind of value lies in an AttrValue: its field, from the proto's value, and to it."""
+
+    field: str
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _read_text(value: bytes) -> str | bytes:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _write_text(value: str | bytes) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def _read_dtype(number: int) -> DType:
+    try:
+        return as_dtype(int(number))
+    except GraphTypeError:
+        raise GraphValueError(f"unknown DataType number {int(number)}") from None
+
+
+def _write_dtype(dtype: Any) -> int:
+    return as_dtype(dtype).as_datatype_enum
+
+
+def _read_tensor(proto: Any) -> np.ndarray[Any, Any]:
+    value = decode_tensor(proto)
+    value.setflags(write=False)
+    return value
+
+
+def _write_tensor(value: np.ndarray[Any, Any]) -> Any:
+    return encode_tensor(value, dtypes.string if value.dtype.hasobject else None)
+
+
+def _write_shape(value: Any) -> Any:
+    return shape_to_proto(as_dims(value))
+
+
+def _read_func(proto: Any) -> NameAttrList:
+    copy = NameAttrList()
+    copy.CopyFrom(proto)
+    return copy
+
+
+_FORMS: Final = {
+    "int": _Form("i", _same, int),
+    "float": _Form("f", _same, float),
+    "bool": _Form("b", _same, bool),
+    "string": _Form("s", _read_text, _write_text),
+    "type": _Form("type", _read_dtype, _write_dtype),
+    "shape": _Form("shape", shape_from_proto, _write_shape),
+    "tensor": _Form("tensor", _read_tensor, _write_tensor),
+    "func": _Form("func", _read_func, _same),
+}
+_KIND_OF_FIELD: Final = {form.field: kind for kind, form in _FORMS.items()}
+_MESSAGES: Final = frozenset(
+    {"shape", "tensor", "func"}
+)  # kinds that are messages: copied into place, not assigned
+
+
+def read_attr(attr: AttrDef, proto: AttrValue) -> Any:
+    """The value of an attribute of this definition; it may still break its bounds.
+
+    Raises:
+        InvalidArgumentError: the proto holds another kind of value, or a malformed one.
+    """
+    held = proto.WhichOneof("value")
+    if not attr.kind.startswith("list("):
+        form = _FORMS[attr.kind]
+        if held != form.field:
+            raise _unlike(attr, held)
+        return form.read(getattr(proto, form.field))
+    form = _FORMS[attr.kind[5:-1]]
+    if held != "list":
+        raise _unlike(attr, held)
+    fields = [field.name for field, _ in proto.list.ListFields()]
+    if fields and fields != [form.field]:
+        raise GraphValueError(f"attr {attr.name!r} must be a {attr.kind}, got a list of {fields}")
+    return tuple(map(form.read, getattr(proto.list, form.field)))
+
+
+def _unlike(attr: AttrDef, held: str | None) -> GraphValueError:
+    got = "nothing" if held is None else f"a value of kind {_KIND_OF_FIELD.get(held, held)!r}"
+    return GraphValueError(f"attr {attr.name!r} must be a {attr.kind}, got {got}")
+
+
+def read_private_attr(proto: AttrValue) -> Any:
+    """The value of an attribute that no definition describes.
+
+    Raises:
+        InvalidArgumentError: malformed.
+    """
+    held = proto.WhichOneof("value")
+    if held == "list":
+        fields = proto.list.ListFields()
+        return tuple(
+            _read_untold(_KIND_OF_FIELD[field.name], item) for field, items in fields for item in items
+        )
+    if held is None or held not in _KIND_OF_FIELD:
+        copy = AttrValue()
+        copy.CopyFrom(proto)
+        return copy
+    return _read_untold(_KIND_OF_FIELD[held], getattr(proto, held))
+
+
+def _read_untold(kind: str, value: Any) -> Any:
+    read = _FORMS[kind].read(value)
+    return TensorShape(read) if kind == "shape" else read
+
+
+def write_attr(target: AttrValue, kind: str, value: Any) -> None:
+    """Put a value of a defined kind ("int", "list(shape)", …) into an empty proto."""
+    if kind.startswith("list("):
+        kind = kind[5:-1]
+        form = _FORMS[kind]
+        target.list.SetInParent()
+        getattr(target.list, form.field).extend(map(form.write, value))
+        return
+    form = _FORMS[kind]
+    if kind in _MESSAGES:
+        getattr(target, form.field).CopyFrom(form.write(value))
+    else:
+        setattr(target, form.field, form.write(value))
+
+
+def write_private_attr(target: AttrValue, value: Any) -> None:
+    """Put a value of any kind into an empty proto, choosing the kind by its Python type.
+
+    Raises:
+        GraphTypeError: no attribute holds such a value.
+    """
+    if isinstance(value, AttrValue):
+        target.CopyFrom(value)
+    elif isinstance(value, list | tuple):
+        write_attr(target, f"list({_kind_of(value[0])})" if value else "list(int)", value)
+    else:
+        write_attr(target, _kind_of(value), value)
+
+
+# In this order: a bool is an int to Python.
+_KINDS_BY_TYPE: Final[tuple[tuple[Any, str], ...]] = (
+    ((bool, np.bool_), "bool"),
+    ((int, np.integer), "int"),
+    ((float, np.floating), "float"),
+    ((str, bytes), "string"),
+    (DType, "type"),
+    (TensorShape, "shape"),
+    (np.ndarray, "tensor"),
+    (NameAttrList, "func"),
+)
+
+
+def _kind_of(value: Any) -> str:
+    for types, kind in _KINDS_BY_TYPE:
+        if isinstance(value, types):
+            return kind
+    raise GraphTypeError(f"an attribute cannot hold {value!r} of type {type(value).__name__!r}")

@@ -1,0 +1,39 @@
+"""Works on GraphDefs as such: which nodes some of them need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.formats.protos import GraphDef
+
+
+def node_of_input(text: str) -> str:
+    """The name of the node that an input of a NodeDef ("a", "a:1", "^a") comes from."""
+    text = text.removeprefix("^")
+    name, colon, index = text.rpartition(":")
+    return name if colon and index.isdigit() else text
+
+
+def extract_sub_graph(graph_def: GraphDef, dest_nodes: Sequence[str]) -> GraphDef:
+    """Return the nodes that `dest_nodes` need, themselves included, in the order of `graph_def`.
+
+    Raises:
+        GraphTypeError: `dest_nodes` is a single name.
+        GraphValueError: a name that is not in the graph.
+    """
+    if isinstance(dest_nodes, str):
+        raise GraphTypeError(f"dest_nodes must be a list of node names, got {dest_nodes!r}")
+    nodes = {node.name: node for node in graph_def.node}
+    found: set[str] = set()
+    waiting = list(dest_nodes)
+    while waiting:
+        name = waiting.pop()
+        if name not in nodes:
+            raise GraphValueError(f"extract_sub_graph: the graph has no node {name!r}")
+        if name not in found:
+            found.add(name)
+            waiting.extend(map(node_of_input, nodes[name].input))
+    result = GraphDef(versions=graph_def.versions, library=graph_def.library)
+    result.node.extend(node for node in graph_def.node if node.name in found)
+    return result

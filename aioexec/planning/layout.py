@@ -1,0 +1,489 @@
+"""Laying out an item for concrete shapes: an abstract run of its nodes that leaves rows, buffers and folded values behind.
+
+Each value is, during layout, one of four things: known (its content is a constant at these shapes: what computes shapes usually
+is), in memory (a place in a buffer), a variable (a handle or reference), or an object (what memory cannot hold: strings, shapes
+that depend on data). A variable has versions: its content at entry, and after each write in the program; a read is an alias of
+the version it sees, so it keeps its value whatever is written later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aioexec import shapes
+from aioexec.errors import OpError
+from aioexec.graph.kernel import Alias, Compute, Kernel, Launch, Launches, Operand, Role, Spec
+from aioexec.graph.launches import c_strides, copy_launch
+from aioexec.graph.registry import ShapeContext
+from aioexec.planning.buffers import ALIGNMENT, Buffer, Local, lay_out
+from aioexec.planning.plan import Instruction, Item
+from aioexec.planning.variant import Break, Place, ProgramRow, Source, Variant
+from aioexec.planning.versions import Versions
+from aioexec.resources.variable import Variable
+
+Array = np.ndarray[Any, Any]
+LARGEST_KNOWN = 64 * 1024
+"""Bytes of a value worth folding into a variant; larger ones are computed by rows."""
+BREAK_NS = 3000
+
+
+class Object:
+    """A value memory cannot hold; its number is where runs keep it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
+Held = Local | Object | Variable | Array
+PendingOperand = tuple[Buffer, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRow:
+    """A launch whose buffers have no place yet."""
+
+    launch: Launch
+    operands: tuple[PendingOperand, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingBreak:
+    """A break whose buffers have no place yet; see `Break`."""
+
+    instruction: Instruction
+    position: int
+    reason: str
+    inputs: tuple[Held, ...]
+    outputs: tuple[tuple[Buffer, Spec] | int, ...]
+    publishes: tuple[Variable, ...]
+    rebinds: tuple[tuple[Buffer, Variable], ...]
+
+
+class Layout:
+    """The state of one abstract run.
+
+    `held` is what is known of each value so far; `buffers` every buffer made; `pending` the rows, with operands still as
+    (buffer, offset); `versions` the variables.
+    """
+
+    def __init__(
+        self, item: Item, values: tuple[Any, ...], inputs: Mapping[int, Spec], refused: Container[Kernel]
+    ) -> None:
+        self.refused = refused
+        self.item = item
+        self.held: dict[int, Held] = {}
+        self.buffers: list[Buffer] = []
+        self.pending: list[PendingRow | PendingBreak] = []
+        self.constants: list[tuple[Buffer, Array]] = []
+        self.constant_buffers: dict[int, Buffer] = {}
+        self.native = 0
+        self.cost = 0
+        self.last = len(item.instructions)
+        for value, content in enumerate(values):
+            if content is not None:
+                self.held[value] = content
+        self.input_buffers = {value: self._external(spec.nbytes) for value, spec in inputs.items()}
+        for value, spec in inputs.items():
+            self.held[value] = (
+                spec.value if spec.value is not None else Local(self.input_buffers[value], 0, spec)
+            )
+        self.versions = Versions(item, self.held, self._external)
+        self.break_buffers: list[Buffer] = []
+        self.handles: list[tuple[int, Variable]] = []
+
+    def _external(self, nbytes: int) -> Buffer:
+        buffer = Buffer(nbytes, slot=-1)
+        self.buffers.append(buffer)
+        return buffer
+
+    def _arena(self, nbytes: int, position: int) -> Buffer:
+        buffer = Buffer(nbytes, born=position, dies=position)
+        self.buffers.append(buffer)
+        return buffer
+
+    # The abstract run
+
+    def run(self) -> None:
+        for position, instruction in enumerate(self.item.instructions):
+            self._visit(position, instruction)
+
+    def _visit(self, position: int, instruction: Instruction) -> None:
+        node, row = instruction.node, instruction.node.row
+        self.native += 1
+        if row.role is Role.NO_OP:
+            return
+        inputs = [self._seen(position, instruction, k) for k in range(len(instruction.inputs))]
+        if row.role in (Role.IDENTITY, Role.READ) and len(inputs) == 1:
+            source = inputs[0]
+            if isinstance(source, Variable) and row.role is Role.READ:
+                source = self.versions.read(source, position, instruction) or source
+            if not isinstance(source, Variable) or not (row.role is Role.READ or instruction.dereferences):
+                self.held[instruction.outputs[0]] = source
+                return
+        known = self._fold(instruction, inputs)
+        if known is not None:
+            for value, content in zip(instruction.outputs, known, strict=True):
+                self.held[value] = content
+            return
+        reason = self._lay_native(position, instruction, inputs)
+        if reason is not None:
+            self.native -= 1
+            self._lay_break(position, instruction, inputs, reason)
+        if row.role is Role.UPDATE and instruction.outputs and node.op.outputs[0].dtype.is_ref:
+            self.held[instruction.outputs[0]] = self.held[instruction.inputs[0]]
+
+    def _seen(self, position: int, instruction: Instruction, k: int) -> Held:
+        """What input k is; a reference wanted as a value is the variable's content, if that has a place in memory."""
+        held = self.held[instruction.inputs[k]]
+        if isinstance(held, Variable) and k in instruction.dereferences:
+            return self.versions.read(held, position, instruction) or held
+        if isinstance(held, Local):
+            held.buffer.dies = max(held.buffer.dies, position)
+        return held
+
+    def _fold(self, instruction: Instruction, inputs: list[Held]) -> tuple[Array, ...] | None:
+        """The outputs, if they follow from known contents, or from shapes alone."""
+        row = instruction.node.row
+        if not instruction.node.is_pure or row.kernel is None:
+            return None
+        contents = []
+        for held in inputs:
+            if isinstance(held, np.ndarray):
+                contents.append(held)
+            elif isinstance(held, Local) and row.shape_only:
+                contents.append(np.broadcast_to(np.zeros((), held.spec.dtype), held.spec.shape))
+            else:
+                return None
+        if not row.shape_only and sum(array.nbytes for array in contents) > LARGEST_KNOWN:
+            return None
+        outputs = _evaluate(instruction.compute, contents, len(instruction.outputs))
+        if outputs is None or sum(array.nbytes for array in outputs) > LARGEST_KNOWN:
+            return None
+        return outputs
+
+    def _lay_native(self, position: int, instruction: Instruction, inputs: list[Held]) -> str | None:
+        """Append the rows of a node; the reason if it has none."""
+        row = instruction.node.row
+        if row.native is None:
+            return "no native kernel"
+        specs = [self._spec(held) for held in inputs]
+        if any(spec is None for spec in specs):
+            return "an input that memory cannot hold"
+        outputs = self._output_specs(instruction, inputs)
+        if outputs is None:
+            return "an output shape that depends on data"
+        if any(spec.dtype == object for spec in outputs):
+            return "an output that memory cannot hold"
+        written = [held for k, held in enumerate(inputs) if k in row.writes]
+        if any(not isinstance(held, Variable) or not self.versions.can_write(held) for held in written):
+            return "a variable that cannot be written here"
+        bound = row.native.bind(
+            instruction.node.op.attrs, [spec for spec in specs if spec is not None], outputs
+        )
+        if bound is None:
+            return "no native form for these shapes and attributes"
+        if isinstance(bound, Launches) and any(launch.kernel in self.refused for launch in bound.rows):
+            return "its kernel did not compile"
+        if isinstance(bound, Alias):
+            return self._lay_alias(instruction, inputs, outputs, bound)
+        self._lay_launches(position, instruction, inputs, outputs, bound)
+        return None
+
+    def _lay_alias(
+        self, instruction: Instruction, inputs: list[Held], outputs: list[Spec], alias: Alias
+    ) -> str | None:
+        for value, spec, k, offset in zip(
+            instruction.outputs, outputs, alias.inputs, alias.offsets, strict=True
+        ):
+            held = inputs[k]
+            if isinstance(held, np.ndarray):
+                flat = np.ascontiguousarray(held).reshape(-1).view(np.uint8)
+                self.held[value] = flat[offset : offset + spec.nbytes].view(spec.dtype).reshape(spec.shape)
+            elif isinstance(held, Local):
+                self.held[value] = Local(held.buffer, held.offset + offset, spec)
+            else:
+                return "an alias of what is not in memory"
+        return None
+
+    def _lay_launches(
+        self,
+        position: int,
+        instruction: Instruction,
+        inputs: list[Held],
+        outputs: list[Spec],
+        launches: Launches,
+    ) -> None:
+        row = instruction.node.row
+        targets = []
+        for value, spec in zip(instruction.outputs, outputs, strict=False):
+            if row.role is not Role.UPDATE:
+                targets.append(Local(self._arena(spec.nbytes, position), 0, spec))
+                self.held[value] = targets[-1]
+        scratch = [self._arena(nbytes, position) for nbytes in launches.scratch]
+        if targets:
+            self._let_inherit(inputs, launches, targets[0].buffer)
+        sources: dict[int, PendingOperand] = {}
+
+        def place(operand: Operand) -> PendingOperand:
+            if operand.kind == "output":
+                return targets[operand.index].buffer, operand.offset
+            if operand.kind == "scratch":
+                return scratch[operand.index], operand.offset
+            if operand.kind == "state":
+                variable = inputs[operand.index]
+                assert isinstance(variable, Variable)
+                return self.versions.written(variable), operand.offset
+            if operand.index not in sources:
+                sources[operand.index] = self._address(position, instruction, inputs[operand.index])
+            buffer, offset = sources[operand.index]
+            return buffer, offset + operand.offset
+
+        for launch in launches.rows:
+            self.pending.append(
+                PendingRow(launch, tuple(place(operand) for operand in launch.operands), position)
+            )
+        self.cost += sum(launch.cost for launch in launches.rows)
+        for k in row.writes:
+            variable = inputs[k]
+            assert isinstance(variable, Variable)
+            self.versions.wrote(variable, position, len(self.pending) - 1)
+
+    def _let_inherit(self, inputs: list[Held], launches: Launches, heir: Buffer) -> None:
+        for k in launches.inplace:
+            held = inputs[k]
+            if (
+                isinstance(held, Local)
+                and held.buffer.slot is None
+                and held.offset == 0
+                and _sole(held, inputs)
+            ):
+                held.buffer.heirs.append(heir)
+                return
+
+    def _address(self, position: int, instruction: Instruction, held: Held) -> PendingOperand:
+        if isinstance(held, Variable):
+            local = self.versions.content(held, position, instruction)
+            return local.buffer, local.offset
+        if isinstance(held, np.ndarray):
+            return self._constant(held), 0
+        assert isinstance(held, Local)
+        return held.buffer, held.offset
+
+    def _constant(self, content: Array) -> Buffer:
+        buffer = self.constant_buffers.get(id(content))
+        if buffer is None:
+            buffer = self._external(content.nbytes)
+            self.constant_buffers[id(content)] = buffer
+            self.constants.append((buffer, content))
+        return buffer
+
+    def _lay_break(self, position: int, instruction: Instruction, inputs: list[Held], reason: str) -> None:
+        handles = list(dict.fromkeys(held for held in inputs if isinstance(held, Variable)))
+        specs = self._output_specs(instruction, inputs) if instruction.outputs else []
+        outputs: list[tuple[Buffer, Spec] | int] = []
+        for k, value in enumerate(instruction.outputs):
+            if specs is None or specs[k].dtype == object or instruction.node.op.outputs[k].dtype.is_ref:
+                self.held[value] = Object(value)
+                outputs.append(value)
+            else:
+                buffer = self._external(specs[k].nbytes)
+                self.break_buffers.append(buffer)
+                self.held[value] = Local(buffer, 0, specs[k])
+                outputs.append((buffer, specs[k]))
+        rebinds = self.versions.break_on(handles, position)
+        self.cost += BREAK_NS
+        self.pending.append(
+            PendingBreak(
+                instruction, position, reason, tuple(inputs), tuple(outputs), tuple(handles), rebinds
+            )
+        )
+
+    def _spec(self, held: Held) -> Spec | None:
+        if isinstance(held, Local):
+            return held.spec
+        if isinstance(held, np.ndarray):
+            return None if held.dtype == object else Spec(held.dtype, held.shape, held)
+        if isinstance(held, Variable) and shapes.is_fully_defined(held.dims):
+            return Spec(held.dtype.numpy, tuple(int(d or 0) for d in held.dims or ()))
+        return None
+
+    def _output_specs(self, instruction: Instruction, inputs: list[Held]) -> list[Spec] | None:
+        """Specs of the outputs; None if a shape is not known."""
+        row, op = instruction.node.row, instruction.node.op
+
+        def dims(k: int, held: Held) -> shapes.Dims:
+            if isinstance(held, Variable) and not op.inputs[k].dtype.is_ref:
+                return ()
+            spec = self._spec(held)
+            return spec.shape if spec is not None else (held.shape if isinstance(held, np.ndarray) else None)
+
+        def value(k: int) -> Array | None:
+            held = inputs[k]
+            return held if isinstance(held, np.ndarray) else None
+
+        def partial(k: int) -> shapes.Dims:
+            content = value(k)
+            return None if content is None else tuple(None if d < 0 else int(d) for d in content.reshape(-1))
+
+        found = row.shape(
+            ShapeContext(op.attrs, [dims(k, held) for k, held in enumerate(inputs)], value, partial)
+        )
+        specs = []
+        for tensor, output in zip(op.outputs, found, strict=True):
+            if output is None or None in output:
+                return None
+            specs.append(Spec(tensor.dtype.numpy, tuple(int(d or 0) for d in output)))
+        return specs
+
+    # Freezing
+
+    def freeze(self) -> Variant:
+        """Give buffers their slots and offsets, and rows their final operands."""
+        copies, outputs, objects = self._place_outputs()
+        uses = self.versions.uses()
+        slot = 0
+        for buffer in self.input_buffers.values():
+            buffer.slot, slot = slot, slot + 1
+        for use in uses:
+            for content in (use.old, use.new):
+                if content is not None:
+                    content.slot, slot = slot, slot + 1
+        for _, buffer, _ in outputs:
+            buffer.slot, slot = slot, slot + 1
+        arena_slot, constants_slot, slot = slot, slot + 1, slot + 2
+        for buffer in (*self.break_buffers, *self.versions.rebound):
+            buffer.slot, slot = slot, slot + 1
+        constants = self._pool(constants_slot)
+        arena_bytes = lay_out(self.buffers)
+        rows = tuple(self._final(row, arena_slot) for row in (*self.pending, *copies))
+        return Variant(
+            self.item,
+            tuple(self.input_buffers),
+            tuple(use.freeze() for use in uses),
+            tuple((value, spec) for value, _, spec in outputs),
+            tuple(objects),
+            tuple(self.handles),
+            rows,
+            slot,
+            arena_slot,
+            arena_bytes,
+            constants_slot,
+            constants,
+            self.cost,
+            self.native,
+            len(self.item.instructions),
+        )
+
+    def _place_outputs(self) -> tuple[list[PendingRow], list[tuple[int, Buffer, Spec]], list[int]]:
+        """An output slot for each value others need: its own buffer, or a copy where it shares one."""
+        copies: list[PendingRow] = []
+        outputs: list[tuple[int, Buffer, Spec]] = []
+        objects: list[int] = []
+        for value in self.item.outputs:
+            held = self.held[value]
+            if isinstance(held, Variable):
+                self.handles.append((value, held))
+                continue
+            if isinstance(held, Object) or (isinstance(held, np.ndarray) and held.dtype == object):
+                objects.append(value)
+                continue
+            spec = held.spec if isinstance(held, Local) else Spec(held.dtype, held.shape)
+            own = isinstance(held, Local) and held.buffer.slot is None and held.offset == 0
+            if own and isinstance(held, Local) and held.buffer.nbytes == spec.nbytes:
+                held.buffer.slot = -1
+                outputs.append((value, held.buffer, spec))
+                continue
+            target = self._external(spec.nbytes)
+            outputs.append((value, target, spec))
+            source = (held.buffer, held.offset) if isinstance(held, Local) else (self._constant(held), 0)
+            source[0].dies = self.last
+            strides = c_strides(spec.shape, spec.dtype.itemsize)
+            row = copy_launch(
+                Operand("input", 0), strides, Operand("output", 0), strides, spec.shape, spec.dtype.itemsize
+            )
+            if row is not None:
+                copies.append(PendingRow(row, (source, (target, 0)), self.last - 1))
+        return copies, outputs, objects
+
+    def _pool(self, slot: int) -> Array:
+        """All constants in one array of bytes, each aligned."""
+        offset = 0
+        for buffer, content in self.constants:
+            buffer.slot, buffer.offset = slot, offset
+            offset += -(-content.nbytes // ALIGNMENT) * ALIGNMENT
+        pool = np.zeros(offset + ALIGNMENT, np.uint8)
+        start = -pool.__array_interface__["data"][0] % ALIGNMENT
+        pool = pool[start : start + max(offset, 1)]
+        for buffer, content in self.constants:
+            flat = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+            pool[buffer.offset : buffer.offset + content.nbytes] = flat
+        return pool
+
+    def _final(self, row: PendingRow | PendingBreak, arena_slot: int) -> ProgramRow | Break:
+        def address(buffer: Buffer, offset: int = 0) -> tuple[int, int]:
+            slot = arena_slot if buffer.slot is None else buffer.slot
+            assert slot >= 0
+            return slot, buffer.offset + offset
+
+        if isinstance(row, PendingRow):
+            launch = row.launch
+            operands = tuple(address(*operand) for operand in row.operands)
+            return ProgramRow(launch.kernel, operands, launch.words, launch.reals, launch.cost, row.position)
+
+        def source(held: Held) -> Source:
+            if isinstance(held, Local):
+                return Place(*address(held.buffer, held.offset), held.spec)
+            return held.value if isinstance(held, Object) else held
+
+        return Break(
+            row.instruction,
+            row.position,
+            row.reason,
+            tuple(source(held) for held in row.inputs),
+            tuple(out if isinstance(out, int) else (address(out[0])[0], out[1]) for out in row.outputs),
+            row.publishes,
+            tuple((address(buffer)[0], variable) for buffer, variable in row.rebinds),
+        )
+
+
+def _sole(held: Local, inputs: list[Held]) -> bool:
+    """Whether no other input reads the same buffer in another way, so that it may be overwritten element by element."""
+    return all(
+        other.offset == held.offset and other.spec.shape == held.spec.shape
+        for other in inputs
+        if isinstance(other, Local) and other.buffer is held.buffer
+    )
+
+
+def _evaluate(compute: Compute, inputs: list[Array], count: int) -> tuple[Array, ...] | None:
+    try:
+        with np.errstate(all="ignore"):
+            result = compute(*inputs)
+    except OpError:
+        return None  # the break that follows raises it when the step runs
+    outputs = result if count > 1 else (result,)
+    return tuple(np.asarray(value) for value in outputs)
+
+
+def lay_out_item(
+    item: Item, values: tuple[Any, ...], inputs: Mapping[int, Spec], refused: Container[Kernel] = ()
+) -> Variant:
+    """Lay an item out for inputs of these specs; those in `shape_inputs` with their content.
+
+    Args:
+        values: the plan's values, of which constants and variables are known.
+        refused: kernels that cannot be compiled; nodes that would need one become breaks.
+
+    Raises:
+        GraphValueError: the shapes do not fit an op.
+    """
+    layout = Layout(item, values, inputs, refused)
+    layout.run()
+    return layout.freeze()

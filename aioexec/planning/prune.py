@@ -1,0 +1,77 @@
+"""Pruning: only what the fetches and targets need is run, and nothing above a feed."""
+
+from __future__ import annotations
+
+import heapq
+
+from aioexec.errors import InvalidArgumentError
+from aioexec.graph.node import Operation, Tensor
+from aioexec.planning.subgraph import Edge, Node, Signature, Subgraph
+
+
+def prune(signature: Signature) -> Subgraph:
+    """Copy the ancestors of the fetches and targets, cut at the feeds.
+
+    Raises:
+        InvalidArgumentError: they wait for each other in a cycle.
+    """
+    feeds = {tensor: Node(tensor.op, feed=tensor) for tensor in signature.feeds}
+    needed = _ancestors(signature, feeds)
+    made = {op: Node(op) for op in needed}
+
+    def edge(tensor: Tensor) -> Edge:
+        feed = feeds.get(tensor)
+        return (made[tensor.op], tensor.value_index) if feed is None else (feed, 0)
+
+    for op, node in made.items():
+        node.inputs = [edge(tensor) for tensor in op.inputs]
+        node.controls = [made[producer] for producer in op.control_inputs]
+    nodes = [*feeds.values(), *_ordered(list(made.values()))]
+    return Subgraph(
+        nodes,
+        list(feeds.values()),
+        [edge(tensor) for tensor in signature.fetches],
+        [made[op] for op in signature.targets],
+    )
+
+
+def _ancestors(signature: Signature, feeds: dict[Tensor, Node]) -> set[Operation]:
+    needed: set[Operation] = set()
+    stack = [tensor.op for tensor in signature.fetches if tensor not in feeds]
+    stack.extend(signature.targets)
+    while stack:
+        op = stack.pop()
+        if op in needed:
+            continue
+        needed.add(op)
+        stack.extend(tensor.op for tensor in op.inputs if tensor not in feeds)
+        stack.extend(op.control_inputs)
+    return needed
+
+
+def _ordered(nodes: list[Node]) -> list[Node]:
+    """Nodes after their producers, otherwise as they were made: the graph's own order, unless control inputs came later."""
+    nodes.sort(key=lambda node: node.op.index)
+    position = {id(node): place for place, node in enumerate(nodes)}
+    if all(position.get(id(p), -1) < place for place, node in enumerate(nodes) for p in node.producers()):
+        return nodes
+    waiting = [sum(id(p) in position for p in node.producers()) for node in nodes]
+    consumers: dict[int, list[int]] = {}
+    for place, node in enumerate(nodes):
+        for producer in node.producers():
+            consumers.setdefault(id(producer), []).append(place)
+    ready = [place for place, count in enumerate(waiting) if count == 0]
+    order: list[Node] = []
+    while ready:
+        node = nodes[heapq.heappop(ready)]
+        order.append(node)
+        for place in consumers.get(id(node), ()):
+            waiting[place] -= 1
+            if waiting[place] == 0:
+                heapq.heappush(ready, place)
+    if len(order) < len(nodes):
+        stuck = [node.name for node, count in zip(nodes, waiting, strict=True) if count]
+        raise InvalidArgumentError(
+            f"the graph has a cycle: {len(stuck)} nodes wait for each other, among them {stuck[:5]}"
+        )
+    return order

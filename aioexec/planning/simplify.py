@@ -1,0 +1,113 @@
+"""Passes that make a subgraph smaller without changing what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from aioexec.errors import OpError
+from aioexec.graph.kernel import Compute, Role
+from aioexec.graph.node import Operation
+from aioexec.planning.subgraph import Node, Subgraph
+
+Bind = Callable[[Operation], Compute]
+
+LARGEST_FOLDED = 10 * 2**20
+"""Bytes of a folded value; larger ones are computed in each step, as in TensorFlow."""
+
+
+def fold_constants(graph: Subgraph, bind: Bind) -> None:
+    """Compute what depends on constants alone, with the reference kernels."""
+    for node in graph.nodes:
+        if not node.is_pure or node.controls or node.is_constant:
+            continue
+        if node.row.role is Role.CONSTANT:
+            node.values = (node.op.attrs["value"],)
+        elif node.row.kernel is not None and all(producer.is_constant for producer, _ in node.inputs):
+            node.values = _folded(node, bind)
+        if node.values is not None:
+            node.inputs = []
+    graph.drop_unneeded()
+
+
+def _folded(node: Node, bind: Bind) -> tuple[np.ndarray[Any, Any], ...] | None:
+    inputs = [producer.values[index] for producer, index in node.inputs if producer.values is not None]
+    size = _static_bytes(node)
+    if size is None or size > LARGEST_FOLDED:
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            result = bind(node.op)(*inputs)
+    except OpError:
+        return None  # it fails when the step runs, where its place is known
+    outputs = result if len(node.op.outputs) > 1 else (result,)
+    return tuple(np.asarray(value) for value in outputs)
+
+
+def _static_bytes(node: Node) -> int | None:
+    total = 0
+    for tensor in node.op.outputs:
+        if tensor.dims is None or None in tensor.dims:
+            return LARGEST_FOLDED if node.row.dynamic_shape else None
+        total += int(np.prod([d or 0 for d in tensor.dims], dtype=np.int64)) * tensor.dtype.numpy.itemsize
+    return total
+
+
+def drop_identities(graph: Subgraph, bind: Bind) -> None:
+    """Let consumers of an Identity use its input, unless it orders something or takes a snapshot of a variable."""
+    aliases: dict[int, tuple[Node, int]] = {}
+    waited_for = {id(control) for node in graph.nodes for control in node.controls}
+    targets = {id(node) for node in graph.targets}
+    for node in graph.nodes:
+        node.inputs = [aliases.get(id(producer), (producer, index)) for producer, index in node.inputs]
+        plain = (
+            node.feed is None
+            and node.row.role is Role.IDENTITY
+            and len(node.inputs) == 1
+            and not node.is_constant
+        )
+        if plain and not node.controls and id(node) not in waited_for | targets and not node.dereferences():
+            aliases[id(node)] = node.inputs[0]
+    fed = {id(node) for node in graph.feeds}
+    graph.fetches = [
+        aliases[id(node)] if id(node) in aliases and id(aliases[id(node)][0]) not in fed else (node, index)
+        for node, index in graph.fetches
+    ]
+    graph.drop_unneeded()
+
+
+def merge_common_subexpressions(graph: Subgraph, bind: Bind) -> None:
+    """Compute equal pure nodes once."""
+    first: dict[Hashable, Node] = {}
+    replacements: dict[int, Node] = {}
+    for node in graph.nodes:
+        node.inputs = [(replacements.get(id(producer), producer), index) for producer, index in node.inputs]
+        if not node.is_pure or node.controls:
+            continue
+        key = _key(node)
+        kept = first.setdefault(key, node)
+        if kept is not node:
+            replacements[id(node)] = kept
+    graph.replace(replacements)
+
+
+def _key(node: Node) -> Hashable:
+    if node.values is not None:
+        return tuple(_content(value) for value in node.values)
+    inputs = [(id(producer), index) for producer, index in node.inputs]
+    if node.row.definition.is_commutative:
+        inputs.sort()
+    attrs = tuple(
+        (name, _content(value)) for name, value in sorted(node.op.attrs.items()) if not name.startswith("_")
+    )
+    return node.row.name, attrs, tuple(inputs)
+
+
+def _content(value: Any) -> Hashable:
+    """Something hashable that is equal for equal attribute values or arrays only."""
+    if isinstance(value, np.ndarray):
+        content: Hashable = value.tobytes() if value.dtype != object else tuple(map(_content, value.flat))
+        return value.dtype.str if value.dtype != object else "object", value.shape, content
+    return (type(value).__name__, repr(value)) if not isinstance(value, str | bytes) else value

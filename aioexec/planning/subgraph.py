@@ -1,0 +1,152 @@
+"""The graph a plan is made of: the part of a session's graph one signature needs, in an order it can run in.
+
+A `Subgraph` is a copy: passes rewrite it freely, the session's graph never changes. Invariants (`check_invariants`): every
+producer of a node stands before it; every fetch and target is among the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from aioexec.dtypes import DType
+from aioexec.graph.kernel import Role
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.registry import Row
+
+Value = np.ndarray[Any, Any]
+Edge = tuple["Node", int]
+"""An output of a node: (node, output index)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a plan answers: these tensors fed, those fetched, these operations run; in the order given."""
+
+    feeds: tuple[Tensor, ...]
+    fetches: tuple[Tensor, ...]
+    targets: tuple[Operation, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A node of a subgraph: an operation, or a feed, which replaces whatever produced the tensor.
+
+    Attributes:
+        op: the operation; of a feed, the one it replaces.
+        feed: the tensor fed, or None.
+        inputs, controls: what it waits for.
+        values: its outputs, where a pass has computed them; the node is then a constant.
+    """
+
+    op: Operation
+    feed: Tensor | None = None
+    inputs: list[Edge] = field(default_factory=list)
+    controls: list[Node] = field(default_factory=list)
+    values: tuple[Value, ...] | None = None
+
+    @property
+    def row(self) -> Row:
+        return self.op.row
+
+    @property
+    def name(self) -> str:
+        return self.op.name
+
+    @property
+    def is_constant(self) -> bool:
+        return self.values is not None
+
+    @property
+    def is_pure(self) -> bool:
+        return self.feed is None and self.row.is_pure
+
+    def output_dtypes(self) -> list[DType]:
+        if self.feed is not None:
+            return [self.feed.dtype]
+        return [tensor.dtype for tensor in self.op.outputs]
+
+    def producers(self) -> Iterator[Node]:
+        for producer, _ in self.inputs:
+            yield producer
+        yield from self.controls
+
+    def dereferences(self) -> tuple[int, ...]:
+        """Inputs that arrive as a reference to a variable and are wanted as its value."""
+        if self.feed is not None or self.row.role in (Role.CONSTANT, Role.PLACEHOLDER):
+            return ()
+        wants_reference = [arg.is_ref for arg in self.row.definition.inputs for _ in range(1)]
+        return tuple(
+            position
+            for position, (producer, index) in enumerate(self.inputs)
+            if producer.output_dtypes()[index].is_ref
+            and not (position < len(wants_reference) and wants_reference[position])
+        )
+
+
+@dataclass(slots=True)
+class Subgraph:
+    """Nodes in a runnable order, and what is asked of them; `feeds[i]` stands for the i-th feed of the signature."""
+
+    nodes: list[Node]
+    feeds: list[Node]
+    fetches: list[Edge]
+    targets: list[Node]
+
+    def check_invariants(self) -> None:
+        seen: set[int] = set()
+        for node in self.nodes:
+            assert all(id(producer) in seen for producer in node.producers()), node.name
+            seen.add(id(node))
+        assert all(id(node) in seen for node, _ in self.fetches)
+        assert all(id(node) in seen for node in self.targets)
+
+    def consumers(self) -> dict[int, list[Node]]:
+        """Nodes that use a node's outputs or wait for it, by the producer's id()."""
+        found: dict[int, list[Node]] = {}
+        for node in self.nodes:
+            for producer in dict.fromkeys(id(producer) for producer in node.producers()):
+                found.setdefault(producer, []).append(node)
+        return found
+
+    def replace(self, replacements: dict[int, Node]) -> None:
+        """Redirect every use of a node, by id(), to another with the same outputs, and drop the replaced ones."""
+
+        def final(node: Node) -> Node:
+            while id(node) in replacements:
+                node = replacements[id(node)]
+            return node
+
+        self.nodes = [node for node in self.nodes if id(node) not in replacements]
+        for node in self.nodes:
+            node.inputs = [(final(producer), index) for producer, index in node.inputs]
+            node.controls = list(dict.fromkeys(final(producer) for producer in node.controls))
+        self.fetches = [(final(node), index) for node, index in self.fetches]
+        self.targets = [final(node) for node in self.targets]
+
+    def drop_unneeded(self) -> None:
+        """Remove what no fetch or target needs any more; feeds stay, their order is the signature's."""
+        needed: set[int] = set()
+        stack: list[Node] = [node for node, _ in self.fetches] + list(self.targets)
+        while stack:
+            node = stack.pop()
+            if id(node) not in needed:
+                needed.add(id(node))
+                stack.extend(node.producers())
+        keep = needed | {id(node) for node in self.feeds}
+        self.nodes = [node for node in self.nodes if id(node) in keep]
+
+    def dump(self) -> str:
+        """One line a node, for people and for comparing plans."""
+        return "\n".join(_lines(self.nodes))
+
+
+def _lines(nodes: Iterable[Node]) -> Iterator[str]:
+    for node in nodes:
+        kind = "Feed" if node.feed is not None else "Folded" if node.is_constant else node.row.name
+        inputs = ", ".join(f"{producer.name}:{index}" for producer, index in node.inputs)
+        controls = "".join(f", ^{producer.name}" for producer in node.controls)
+        yield f"{node.name} = {kind}({inputs}{controls})"

@@ -1,0 +1,126 @@
+"""A variant: an item laid out for concrete shapes, as rows for the walker.
+
+Immutable and shared by all runs. Slots of its frames come in this order: inputs, present contents of variables, new contents
+of variables, outputs (all bound when a run starts), then the arena, the constants, and what breaks put out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aioexec.graph.kernel import Kernel, Spec
+from aioexec.planning.plan import Instruction, Item
+from aioexec.resources.variable import Variable
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Memory of a value during a run: a slot, an offset in bytes, and what lies there."""
+
+    slot: int
+    offset: int
+    spec: Spec
+
+
+Source = Place | int | Variable | Array
+"""Where a break finds an input: in memory, among the run's objects (by value number), or known beforehand."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProgramRow:
+    """A launch with its operands resolved to (slot, byte offset); `position` is its instruction in the item."""
+
+    kernel: Kernel
+    operands: tuple[tuple[int, int], ...]
+    words: tuple[int, ...]
+    reals: tuple[float, ...]
+    cost: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Break:
+    """A row without a native kernel: the reference kernel runs, and the program goes on.
+
+    Attributes:
+        reason: why there is no native form, for people.
+        inputs: where its inputs are.
+        outputs: for each output its slot and spec, or the number of the value it becomes as an object.
+        publishes: variables handed to the kernel, whose content as of this row must be their present one.
+        rebinds: the slots of those variables that later rows use.
+    """
+
+    instruction: Instruction
+    position: int
+    reason: str
+    inputs: tuple[Source, ...]
+    outputs: tuple[tuple[int, Spec] | int, ...]
+    publishes: tuple[Variable, ...]
+    rebinds: tuple[tuple[int, Variable], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VariableUse:
+    """How a variable takes part in a program.
+
+    Attributes:
+        reader: the instruction that first needs its present content; None if nothing does.
+        old_slot, new_slot: where its present and new content are bound; None if not needed.
+        written_by: the last row that writes it, None if no row does.
+        in_place: whether the new content may be written over the present one when nobody else holds that.
+    """
+
+    variable: Variable
+    reader: Instruction | None
+    old_slot: int | None
+    new_slot: int | None
+    written_by: int | None
+    in_place: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variant:
+    """An item for concrete shapes.
+
+    Attributes:
+        inputs: item inputs to bind, in slot order.
+        uses: variables, in slot order.
+        outputs: (value, spec) of each output to be allocated and bound, in slot order.
+        objects: item outputs that come from breaks as they are.
+        handles: item outputs that are variables themselves.
+        rows: program rows; a Break takes a row of its own.
+        slots: number of slots.
+        arena_slot, arena_bytes: the arena.
+        constants_slot, constants: bytes of all constants the rows read.
+        cost: estimated nanoseconds of a run.
+        native, total: nodes of the item that run natively (folded and aliased ones included), and all.
+    """
+
+    item: Item
+    inputs: tuple[int, ...]
+    uses: tuple[VariableUse, ...]
+    outputs: tuple[tuple[int, Spec], ...]
+    objects: tuple[int, ...]
+    handles: tuple[tuple[int, Variable], ...]
+    rows: tuple[ProgramRow | Break, ...]
+    slots: int
+    arena_slot: int
+    arena_bytes: int
+    constants_slot: int
+    constants: Array
+    cost: int
+    native: int
+    total: int
+
+    @property
+    def breaks(self) -> list[Break]:
+        return [row for row in self.rows if isinstance(row, Break)]
+
+    @property
+    def kernels(self) -> set[Kernel]:
+        return {row.kernel for row in self.rows if isinstance(row, ProgramRow)}
