@@ -15,9 +15,16 @@ from aioexec.formats.protos import GraphDef, OpList
 from aioexec.graph.apply import graph_of
 from aioexec.graph.convert import convert_to_tensor, stands_for_tensor
 from aioexec.graph.graph import Graph
-from aioexec.graph.graphdef_source import COLOCATED, CONTROL, OUTPUT_SHAPES, Key, Source, SourceNode, parse_key
+from aioexec.graph.graphdef_source import (
+    COLOCATED,
+    CONTROL,
+    OUTPUT_SHAPES,
+    Key,
+    Source,
+    SourceNode,
+    parse_key,
+)
 from aioexec.graph.node import Operation, Tensor
-
 
 
 def import_graph_def(
@@ -195,7 +202,9 @@ class _Importer:
             return self.added[name]
         outputs = self.added[name].outputs
         if index >= len(outputs):
-            raise GraphValueError(f"Requested return_element {text!r}: node {name!r} has {len(outputs)} outputs")
+            raise GraphValueError(
+                f"Requested return_element {text!r}: node {name!r} has {len(outputs)} outputs"
+            )
         return outputs[index]
 
 

@@ -187,7 +187,9 @@ class Source:
 def _read_private(name: str, held: AttrValue) -> Any:
     value = read_private_attr(held)
     items = {"_class": str, OUTPUT_SHAPES: TensorShape}.get(name)
-    if items is not None and not (isinstance(value, tuple) and all(isinstance(item, items) for item in value)):
+    if items is not None and not (
+        isinstance(value, tuple) and all(isinstance(item, items) for item in value)
+    ):
         raise GraphValueError(f"attr {name!r} must be a list of {items.__name__}, got {value!r}")
     return value
 
