@@ -10,7 +10,9 @@
         │   └── GraphTypeError                  also TypeError: likewise, for a wrong type
         ├── DeadlineExceededError           4   time ran out
         ├── NotFoundError                   5   no such file, node, resource
-        │   └── UnknownNameError                also KeyError: a name looked up in a graph or table
+        │   ├── UnknownNameError                also KeyError: a name looked up in a graph or table
+        │   ├── UnknownFetchError               also ValueError: a name fetched that the graph lacks
+        │   └── UnknownFeedError                also TypeError: a name fed that the graph lacks
         ├── AlreadyExistsError              6
         ├── PermissionDeniedError           7
         ├── ResourceExhaustedError          8   memory, quota
@@ -233,6 +235,14 @@ class GraphTypeError(InvalidArgumentError, TypeError):
 
 class UnknownNameError(NotFoundError, KeyError):
     """A name that is in no graph, collection or table. Unlike KeyError, `str` is the message itself."""
+
+
+class UnknownFetchError(NotFoundError, ValueError):
+    """A fetch or target that the session's graph does not have."""
+
+
+class UnknownFeedError(NotFoundError, TypeError):
+    """A feed key that the session's graph does not have."""
 
 
 class SessionClosedError(CancelledError, RuntimeError):

@@ -22,8 +22,9 @@ JitMode = Literal["off", "background", "eager"]
 class Engine:
     """One session's means of execution.
 
-    Constant: `device`, `jit`, `budget` (of the loop), `workers` for kernels, `planner` for plans, `builder` for programs (it waits
-    for compilers, which must not delay planning). `_closing` is done once the session closes, so that nobody waits for a compiler.
+    Constant: `device`, `jit`, `budget` (of the loop), `workers` for kernels, `planner` for plans, `builder` for programs
+    (it waits for compilers, which must not delay planning). `_closing` is done once the session closes, so that nobody
+    waits for a compiler then.
     """
 
     def __init__(self, device: str, jit: JitMode, intra_op_threads: int) -> None:

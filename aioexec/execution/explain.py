@@ -1,0 +1,74 @@
+"""A plan as text: what runs where, what broke a program and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from aioexec.execution.executor import Executor
+from aioexec.execution.item_runner import ItemRunner
+from aioexec.execution.program import Program
+
+
+def explain(executor: Executor) -> str:
+    """Items of the plan in order, with the programs made so far."""
+    return "\n".join(_lines(executor))
+
+
+def native_share(executor: Executor) -> float:
+    """Nodes inside native programs over all nodes; an item counts by its last used program."""
+    native = total = 0
+    for runner in executor.runners:
+        program = _latest(runner)
+        total += len(runner.item.instructions)
+        native += program.variant.native if program is not None else 0
+    return native / total if total else 1.0
+
+
+def breaks_by_op(executor: Executor) -> Counter[str]:
+    """How many nodes of each op run outside native programs."""
+    found: Counter[str] = Counter()
+    for runner in executor.runners:
+        program = _latest(runner)
+        if program is None:
+            found.update(instruction.node.row.name for instruction in runner.item.instructions)
+        else:
+            found.update(row.instruction.node.row.name for row in program.variant.breaks)
+    return found
+
+
+def _latest(runner: ItemRunner) -> Program | None:
+    return next(reversed(runner.programs.values()), None) if runner.programs else None
+
+
+def _lines(executor: Executor) -> Iterator[str]:
+    plan = executor.plan
+    signature = plan.signature
+    yield (
+        f"plan: {len(signature.feeds)} feeds, {len(signature.fetches)} fetches, {len(signature.targets)} targets, "
+        f"{len(plan.subgraph.nodes)} nodes after simplification, {len(plan.items)} items"
+    )
+    yield f"partition {executor.engine.device} (jit {executor.engine.jit})"
+    for runner in executor.runners:
+        item = runner.item
+        yield f"  item {item.index}: {len(item.instructions)} nodes, writes {[v.name for v in item.writes]}"
+        if not runner.programs:
+            yield "    tier: reference (no program yet)"
+        for shapes, program in runner.programs.items():
+            yield from _program_lines(shapes, program)
+        for shapes, reason in runner.unfit.items():
+            yield f"    shapes {shapes}: reference tier, {reason}"
+    broken = breaks_by_op(executor)
+    yield f"native {native_share(executor):.1%}; breaks: {dict(broken.most_common()) or 'none'}"
+
+
+def _program_lines(shapes: object, program: Program) -> Iterator[str]:
+    variant = program.variant
+    where = "inline" if program.inline else "worker"
+    yield (
+        f"    program for {shapes}: {len(variant.rows)} rows, {variant.native} of {variant.total} nodes native, "
+        f"{where}, {program.cost / 1000:.1f} us, arena {variant.arena_bytes} bytes, "
+        f"constants {variant.constants.nbytes} bytes, {len(variant.kernels)} kernels"
+    )
+    for row in variant.breaks:
+        yield f"      break at {row.instruction.node.name!r} ({row.instruction.node.row.name}): {row.reason}"

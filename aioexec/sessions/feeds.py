@@ -1,0 +1,97 @@
+"""Feeds: which tensors a feed_dict means, and its values as arrays of their dtype and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from aioexec import dtypes, shapes
+from aioexec.errors import GraphTypeError, GraphValueError, UnknownFeedError, UnknownNameError
+from aioexec.graph.graph import Graph
+from aioexec.graph.indexed_slices import IndexedSlices
+from aioexec.graph.node import Tensor
+
+
+def feed_tensors(graph: Graph, keys: Sequence[Any]) -> tuple[Tensor, ...]:
+    """The tensors feed_dict keys mean.
+
+    Raises:
+        UnknownFeedError: a name the graph does not have.
+        GraphTypeError: a key that means no tensor.
+        GraphValueError: a tensor that may not be fed, belongs to another graph, or is fed twice.
+    """
+    tensors = []
+    for key in keys:
+        try:
+            tensor = graph.as_graph_element(key, allow_operation=False)
+        except UnknownNameError as error:
+            raise UnknownFeedError(f"Cannot interpret feed_dict key {key!r} as Tensor: {error}") from error
+        except (GraphTypeError, GraphValueError) as error:
+            raise type(error)(f"Cannot interpret feed_dict key {key!r} as Tensor: {error.message}") from error
+        if not graph.is_feedable(tensor):
+            raise GraphValueError(f"Tensor {tensor.name!r} may not be fed")
+        if tensor in tensors:
+            raise GraphValueError(f"Tensor {tensor.name!r} fed more than once")
+        tensors.append(tensor)
+    return tuple(tensors)
+
+
+class FeedConverter:
+    """Converts the values of one tensor's feeds.
+
+    Attributes:
+        tensor: the tensor fed.
+        numpy: the dtype its kernels want.
+        dims: its static shape; None when it says nothing.
+    """
+
+    __slots__ = ("dims", "numpy", "tensor")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+        self.numpy = tensor.dtype.numpy
+        self.dims = tensor.dims
+
+    def convert(self, value: Any) -> np.ndarray[Any, Any]:
+        """The value as an array; the caller's own one if it fits as it is.
+
+        Raises:
+            GraphTypeError: a dtype that does not convert safely.
+            GraphValueError: a shape the tensor cannot have.
+        """
+        if type(value) is not np.ndarray or value.dtype != self.numpy or not value.dtype.isnative:
+            value = self._array(value)
+        dims = self.dims
+        if dims is not None and value.shape != dims and not shapes.compatible(dims, value.shape):
+            raise GraphValueError(
+                f"Cannot feed value of shape {value.shape} for Tensor {self.tensor.name!r}, "
+                f"which has shape {shapes.describe(dims)}"
+            )
+        return value  # type: ignore[no-any-return]
+
+    def _array(self, value: Any) -> np.ndarray[Any, Any]:
+        if isinstance(value, Tensor | IndexedSlices):
+            raise GraphTypeError(
+                f"The value of a feed cannot be a {type(value).__name__} (for {self.tensor.name!r}): "
+                f"expected numbers, strings or arrays, got {value!r}"
+            )
+        try:
+            return dtypes.to_array(value, self.tensor.dtype.base_dtype)
+        except (GraphTypeError, GraphValueError) as error:
+            raise type(error)(f"Cannot feed {self.tensor.name!r}: {error.message}") from error
+
+
+def expand(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """A feed_dict in which IndexedSlices are their parts."""
+    if not any(isinstance(key, IndexedSlices) for key in feed_dict):
+        return feed_dict
+    flat: dict[Any, Any] = {}
+    for key, value in feed_dict.items():
+        if not isinstance(key, IndexedSlices):
+            flat[key] = value
+            continue
+        parts = (key.values, key.indices, key.dense_shape)
+        flat.update((part, content) for part, content in zip(parts, value, strict=False) if part is not None)
+    return flat

@@ -1,0 +1,111 @@
+"""Fetches of any nesting: which graph elements they ask for, and their values in the same nesting."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from aioexec.errors import GraphTypeError, GraphValueError, UnknownFetchError, UnknownNameError
+from aioexec.graph.graph import Graph
+from aioexec.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
+from aioexec.graph.node import Operation, Tensor
+
+Build = Callable[[Sequence[Any]], Any]
+"""Values of the unique tensors, in order, to the nested result."""
+
+
+class FetchMapper:
+    """Flattens one structure of fetches.
+
+    Attributes:
+        tensors: each tensor asked for, once, in the order met.
+        targets: each operation asked for, once.
+        build: makes the result.
+    """
+
+    def __init__(self, graph: Graph, fetches: Any) -> None:
+        self._graph = graph
+        self._places: dict[Tensor, int] = {}
+        self._targets: dict[Operation, None] = {}
+        self.build: Build = self._visit(fetches)
+        self.tensors = tuple(self._places)
+        self.targets = tuple(self._targets)
+
+    def _visit(self, fetch: Any) -> Build:
+        if isinstance(fetch, Tensor | Operation | str) or hasattr(fetch, "_as_graph_element"):
+            return self._leaf(fetch)
+        if isinstance(fetch, IndexedSlices):
+            parts = [fetch.values, fetch.indices] + ([] if fetch.dense_shape is None else [fetch.dense_shape])
+            builds = [self._leaf(part) for part in parts] + ([_nothing] if fetch.dense_shape is None else [])
+            return lambda values: IndexedSlicesValue(*(build(values) for build in builds))
+        if isinstance(fetch, Mapping):
+            return self._mapping(fetch)
+        if isinstance(fetch, list | tuple):
+            return self._sequence(fetch)
+        if dataclasses.is_dataclass(fetch) and not isinstance(fetch, type):
+            names = [field.name for field in dataclasses.fields(fetch)]
+            fields = [self._visit(getattr(fetch, name)) for name in names]
+            return lambda values: dataclasses.replace(
+                fetch, **{name: build(values) for name, build in zip(names, fields, strict=True)}
+            )
+        raise GraphTypeError(
+            f"Fetch argument {fetch!r} has invalid type {type(fetch).__name__}: expected a Tensor, an Operation, "
+            f"a name, or a list, tuple, dict or dataclass of these"
+        )
+
+    def _leaf(self, fetch: Any) -> Build:
+        try:
+            element = self._graph.as_graph_element(fetch)
+        except UnknownNameError as error:
+            raise UnknownFetchError(
+                f"Fetch argument {fetch!r} cannot be interpreted as a Tensor: {error}"
+            ) from error
+        except GraphTypeError as error:
+            raise GraphTypeError(f"Fetch argument {fetch!r} has invalid type: {error.message}") from error
+        except GraphValueError as error:
+            raise GraphValueError(
+                f"Fetch argument {fetch!r} cannot be interpreted as a Tensor: {error.message}"
+            ) from error
+        if not self._graph.is_fetchable(element):
+            raise GraphValueError(f"{element!r} has been marked as not fetchable")
+        if isinstance(element, Operation):
+            self._targets[element] = None
+            return _nothing
+        place = self._places.setdefault(element, len(self._places))
+        return lambda values: values[place]
+
+    def _mapping(self, fetch: Mapping[Any, Any]) -> Build:
+        kind: Any = type(fetch)
+        builds = {key: self._visit(value) for key, value in fetch.items()}
+        if kind is dict:
+            return lambda values: {key: build(values) for key, build in builds.items()}
+        return lambda values: kind((key, build(values)) for key, build in builds.items())
+
+    def _sequence(self, fetch: Sequence[Any]) -> Build:
+        kind: Any = type(fetch)
+        builds = [self._visit(item) for item in fetch]
+        if kind is list:
+            return lambda values: [build(values) for build in builds]
+        if hasattr(fetch, "_fields"):
+            return lambda values: kind(*[build(values) for build in builds])
+        return lambda values: kind([build(values) for build in builds])
+
+
+def _nothing(values: Sequence[Any]) -> None:
+    return None
+
+
+def structure_key(fetches: Any) -> Hashable | None:
+    """Something equal for fetches of equal structure and elements; None if there is no such thing (dataclasses)."""
+    if isinstance(fetches, Tensor | Operation | str):
+        return fetches
+    if isinstance(fetches, list | tuple):
+        keys = tuple([structure_key(item) for item in fetches])
+        return None if None in keys else (type(fetches), keys)
+    if isinstance(fetches, Mapping):
+        keys = tuple([structure_key(item) for item in fetches.values()])
+        return None if None in keys else (type(fetches), tuple(fetches), keys)
+    if isinstance(fetches, IndexedSlices) or hasattr(fetches, "_as_graph_element"):
+        return id(fetches), fetches if isinstance(fetches, Hashable) else None
+    return None

@@ -1,0 +1,252 @@
+"""Session: what a program awaits.
+
+    async with Session(graph=graph) as session:
+        loss, _ = await session.run([loss, train_op], {images: batch})
+
+A run is: the structure of fetches and feed keys, met before, gives an executor (`_prepare` the first time); the feeds become
+arrays; the executor runs a step; the values go back into the structure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import warnings
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from aioexec.errors import FailedPreconditionError, GraphTypeError, GraphValueError, SessionClosedError
+from aioexec.execution import explain
+from aioexec.execution.executor import Executor
+from aioexec.graph.defaults import default_graphs, default_sessions
+from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.planning.subgraph import Signature
+from aioexec.sessions.direct import DirectSession
+from aioexec.sessions.feeds import FeedConverter, expand, feed_tensors
+from aioexec.sessions.fetches import Build, FetchMapper, structure_key
+from aioexec.sessions.options import SessionOptions
+
+_MOST_PREPARED = 4096
+
+
+class Prepared:
+    """One structure of fetches and feed keys, made ready."""
+
+    __slots__ = ("build", "converters", "executor")
+
+    def __init__(self, executor: Executor, converters: tuple[FeedConverter, ...], build: Build) -> None:
+        self.executor = executor
+        self.converters = converters
+        self.build = build
+
+
+class Session:
+    """Runs parts of a graph; belongs to one event loop.
+
+    Args:
+        target: "" for this process.
+        graph: the graph to run, by default the default graph.
+        config: a ConfigProto.
+
+    State: `_direct` is None before the first use and after `close`; `_running` counts runs under way, `_idle` is set when there
+    are none; `_prepared` remembers structures.
+    """
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        if graph is not None and not isinstance(graph, Graph):
+            raise GraphTypeError(f"Session: graph must be a Graph, got {graph!r}")
+        self.graph = graph if graph is not None else get_default_graph()
+        self._options = SessionOptions.from_config(target, config)
+        if target:
+            raise GraphValueError(f"Session: no session factory accepts the target {target!r}")
+        self._direct: DirectSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process = 0
+        self._closed = False
+        self._prepared: dict[Any, Prepared] = {}
+        self._running = 0
+        self._idle: asyncio.Event | None = None
+        self._defaults = contextlib.ExitStack()
+
+    @property
+    def sess_str(self) -> str:
+        return self._options.target
+
+    # Life
+
+    async def __aenter__(self) -> Session:
+        self._open()
+        self._defaults.enter_context(default_graphs.get_controller(self.graph))
+        self._defaults.enter_context(default_sessions.get_controller(self))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._defaults.close()
+        finally:
+            await self.close()
+
+    def as_default(self) -> contextlib.AbstractContextManager[Session]:
+        """Make this the default session of the running context; leaving does not close it."""
+        return default_sessions.get_controller(self)
+
+    def _open(self) -> DirectSession:
+        """The runtime, made in the running loop at first use.
+
+        Raises:
+            SessionClosedError: the session was closed.
+            FailedPreconditionError: another loop or process than the one it was opened in.
+        """
+        if self._closed:
+            raise SessionClosedError
+        loop = asyncio.get_running_loop()
+        if self._direct is None:
+            self._loop, self._process = loop, os.getpid()
+            self._idle = asyncio.Event()
+            self._idle.set()
+            self._direct = DirectSession(self.graph, self._options)
+        elif self._process != os.getpid():
+            raise FailedPreconditionError(
+                "Session: it was opened before fork(); open another in this process"
+            )
+        elif self._loop is not loop:
+            raise FailedPreconditionError(
+                f"Session: it belongs to the event loop {self._loop!r}, used from {loop!r}; open one session a loop"
+            )
+        return self._direct
+
+    async def close(self) -> None:
+        """Refuse further runs, wait for those under way, and give everything back. Closing twice is fine."""
+        if self._direct is None or self._closed:
+            self._closed = True
+            return
+        self._open()
+        self._closed = True
+        if self._idle is not None:
+            await self._idle.wait()
+        direct, self._direct = self._direct, None
+        self._prepared.clear()
+        await direct.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_direct", None) is not None and not self._closed:
+            warnings.warn(f"unclosed {self!r}: close it, or use `async with`", ResourceWarning, stacklevel=2)
+
+    # Running
+
+    async def run(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        options: Any = None,
+        run_metadata: Any = None,
+    ) -> Any:
+        """Run what the fetches need and return their values, in the same nesting; operations give None.
+
+        Args:
+            fetches: a tensor, operation, name, or list, tuple, dict, named tuple or dataclass of these.
+            feed_dict: values for tensors, by tensor or name.
+
+        Raises:
+            OpError: a node failed; the first error, with the node's name.
+            GraphTypeError, GraphValueError, UnknownFetchError, UnknownFeedError: fetches or feeds that do not fit the graph.
+            SessionClosedError: the session was closed.
+        """
+        if (
+            self._direct is None
+            or asyncio.get_running_loop() is not self._loop
+            or self._closed
+            or self._process != os.getpid()
+        ):
+            self._open()
+        self._begin()
+        try:
+            feeds: Mapping[Any, Any] = feed_dict or {}
+            try:
+                prepared = self._prepared.get((structure_key(fetches), *feeds))
+            except TypeError:  # a key that does not hash, or a mapping that is none
+                prepared = None
+            if prepared is None:
+                feeds = self._checked(feeds)
+                prepared = await self._prepare(fetches, feeds)
+            values = [
+                converter.convert(value)
+                for converter, value in zip(prepared.converters, feeds.values(), strict=True)
+            ]
+            return prepared.build(await prepared.executor.step(values))
+        finally:
+            self._end()
+
+    def _begin(self) -> None:
+        self._running += 1
+        if self._running == 1 and self._idle is not None:
+            self._idle.clear()
+
+    def _end(self) -> None:
+        self._running -= 1
+        if self._running == 0 and self._idle is not None:
+            self._idle.set()
+
+    def _checked(self, feeds: Any) -> Mapping[Any, Any]:
+        if not isinstance(feeds, Mapping):
+            raise GraphTypeError(f"feed_dict must be a mapping of tensors to values, got {feeds!r}")
+        return expand(feeds)
+
+    async def _prepare(self, fetches: Any, feeds: Mapping[Any, Any]) -> Prepared:
+        """Plan a structure that is new, and remember it."""
+        mapper = FetchMapper(self.graph, fetches)
+        tensors = feed_tensors(self.graph, list(feeds))
+        executor = await self._open_direct().executor(Signature(tensors, mapper.tensors, mapper.targets))
+        prepared = Prepared(executor, tuple(FeedConverter(tensor) for tensor in tensors), mapper.build)
+        key = structure_key(fetches)
+        if key is not None:
+            if len(self._prepared) >= _MOST_PREPARED:
+                self._prepared.clear()
+            with contextlib.suppress(TypeError):
+                self._prepared[(key, *feeds)] = prepared
+        return prepared
+
+    def _open_direct(self) -> DirectSession:
+        """The runtime while a run is under way: `close` waits for it."""
+        assert self._direct is not None
+        return self._direct
+
+    # Looking inside
+
+    async def explain(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> str:
+        """How `run(fetches, feed_dict)` is executed, as text: items, programs, what broke a program and why, buffers.
+
+        Programs are made per set of input shapes when runs need them, so run first what is to be explained.
+        """
+        self._open()
+        return explain.explain((await self._prepare(fetches, self._checked(feed_dict or {}))).executor)
+
+    async def native_share(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> float:
+        """The share of the nodes of `run(fetches, feed_dict)` that run inside native programs, from 0 to 1."""
+        self._open()
+        return explain.native_share((await self._prepare(fetches, self._checked(feed_dict or {}))).executor)
+
+
+def eval_tensor(tensor: Any, feed_dict: Any = None, session: Session | None = None) -> Any:
+    """`tensor.eval()`: an awaitable of its value in `session` or the default session."""
+    return _session_for(tensor.graph, session, "evaluate tensor using `eval()`").run(tensor, feed_dict)
+
+
+def run_operation(op: Any, feed_dict: Any = None, session: Session | None = None) -> Any:
+    """`op.run()`: an awaitable that runs it in `session` or the default session."""
+    return _session_for(op.graph, session, "execute operation using `run()`").run(op, feed_dict)
+
+
+def _session_for(graph: Graph, session: Session | None, what: str) -> Session:
+    found: Session | None = session if session is not None else default_sessions.top()
+    if found is None:
+        raise GraphValueError(
+            f"Cannot {what}: No default session is registered; use `with sess.as_default()`"
+        )
+    if found.graph is not graph:
+        raise GraphValueError(f"Cannot {what}: the session's graph is another than the one it belongs to")
+    return found
