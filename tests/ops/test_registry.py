@@ -1,0 +1,163 @@
+"""Every op of the registry against its cases: values, dtypes, shapes, gradients, and the native form against the reference."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aioexec.ops
+from aioexec import shapes
+from aioexec.graph import registry
+from aioexec.graph.graph import Graph
+from aioexec.graph.kernel import Launches, Role
+from aioexec.graph.registry import NOT_DIFFERENTIABLE
+from aioexec.resources.variable import Variable
+from tests.ops import harness
+from tests.ops.harness import Case, Ref
+from tests.ops.native import NativeStatusError, bind, output_specs, run_native
+
+for module in pkgutil.iter_modules(aioexec.ops.__path__):
+    importlib.import_module(f"aioexec.ops.{module.name}")
+
+CASES = harness.tables()
+
+
+def over(cases: list[Case]) -> Any:
+    """Parametrise a test over cases, each under the name of its op."""
+    return pytest.mark.parametrize("case", [pytest.param(case, id=case.op_type) for case in cases])
+
+
+VALID = [case for case in CASES if case.raises is None]
+
+
+@over(VALID)
+def test_the_reference_kernel_computes_what_the_table_says_in_every_dtype(case: Case):
+    for setting in harness.settings(case):
+        values = setting.fresh_values()
+
+        outputs = harness.run_reference(setting, values)
+
+        wanted = harness.expectation(setting, case.expected, len(outputs))
+        for k, expected in enumerate(wanted or ()):
+            harness.assert_close(setting, outputs[k], expected, f"output {k}")
+        after = [value.require() for value in values if isinstance(value, Variable)]
+        for variable, expected in zip(after, harness.expectation(setting, case.state, 0) or (), strict=False):
+            harness.assert_close(setting, variable, expected, "variable")
+
+
+@over([case for case in VALID if case.strided])
+def test_the_reference_kernel_takes_arrays_that_are_not_contiguous(case: Case):
+    setting = next(harness.settings(case))
+    expected = harness.run_reference(setting, setting.fresh_values())
+    values = [harness.variable(v) if isinstance(v, Ref) else harness.strided(v) for v in setting.values]
+
+    outputs = harness.run_reference(setting, values)
+
+    for k, (actual, wanted) in enumerate(zip(outputs, expected, strict=True)):
+        if isinstance(actual, np.ndarray):
+            harness.assert_close(setting, actual, wanted, f"output {k}")
+
+
+@over(VALID)
+def test_static_shapes_agree_with_the_values_however_little_is_known(case: Case):
+    setting = next(harness.settings(case))
+    outputs = harness.run_reference(setting, setting.fresh_values())
+    arguments = [arg for arg, _ in harness.flat_inputs(case)]
+    unknown_dims = [(None,) * harness.plain(value).ndim for value in setting.values]
+
+    for dims, constant in ((None, False), (unknown_dims, False), ((), False), ((), True)):
+        with Graph().as_default() as graph:
+            tensors = [
+                harness.source(graph, arg, value, constant=constant, dims=dims[k] if isinstance(dims, list) else dims)
+                for k, (arg, value) in enumerate(zip(arguments, setting.values, strict=True))
+            ]
+            op = graph.create_op(case.op_type, tensors, attrs=dict(case.attrs))
+        for k, actual in enumerate(outputs):
+            if isinstance(actual, np.ndarray):
+                assert shapes.compatible(op.outputs[k].dims, actual.shape), (case, dims, op.outputs[k].dims, actual.shape)
+
+
+@over([case for case in VALID if case.gradients])
+def test_the_gradient_rule_agrees_with_differences(case: Case):
+    for index in case.gradients:
+        by_rule, by_differences = harness.gradient_pair(case, index)
+
+        assert by_rule.shape == by_differences.shape
+        tolerance = 2e-5 if case.tolerance is None else max(2e-5, case.tolerance)
+        np.testing.assert_allclose(by_rule, by_differences, rtol=tolerance, atol=tolerance, err_msg=f"input {index} of {case}")
+
+
+NATIVE = [case for case in VALID if case.native and registry.lookup(case.op_type).native is not None]
+
+
+@pytest.mark.allow_leaks("compiles kernels: its threads and its child end a little later")
+@pytest.mark.timeout(300)
+@over(NATIVE)
+def test_the_native_form_agrees_with_the_reference_kernel(case: Case):
+    native = registry.lookup(case.op_type).native
+    assert native is not None
+    for setting in harness.settings(case):
+        if setting.dtype is not None and setting.dtype not in native.dtypes:
+            continue
+        assert harness.native_agrees(setting, None), f"{case} in {setting.dtype}: no native form"
+        inputs = [v.value if isinstance(v, Ref) else v for v in setting.values]
+        launches = bind(setting.op, inputs, output_specs(setting.op, inputs))
+        for k in launches.inplace if isinstance(launches, Launches) else ():
+            harness.native_agrees(setting, k)
+
+
+@over([case for case in CASES if case.raises is not None])
+def test_bad_values_raise_the_canonical_error(case: Case):
+    setting = next(harness.settings(case))
+    assert case.raises is not None
+
+    with pytest.raises(case.raises):
+        harness.run_reference(setting, setting.fresh_values())
+
+
+@pytest.mark.allow_leaks("compiles kernels: its threads and its child end a little later")
+@over([case for case in CASES if case.raises and case.native and registry.lookup(case.op_type).native is not None])
+def test_bad_values_are_found_by_the_native_form_as_well(case: Case):
+    native = registry.lookup(case.op_type).native
+    assert native is not None
+    setting = next(item for item in harness.settings(case) if item.dtype is None or item.dtype in native.dtypes)
+
+    try:
+        result = run_native(setting.op, setting.fresh_values())
+    except NativeStatusError as error:
+        assert error.error_class is case.raises
+    else:
+        assert result is None, f"{case}: the native form accepts it"
+
+
+ROWS = [pytest.param(row, id=row.name) for row in registry.registered()]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_every_op_has_a_case(row: registry.Row):
+    assert row.name in {case.op_type for case in VALID} or row.role is Role.NO_OP
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_every_differentiable_op_has_a_gradient_case(row: registry.Row):
+    assert row.gradient is NOT_DIFFERENTIABLE or any(case.gradients for case in VALID if case.op_type == row.name)
+
+
+def _covered(row: registry.Row) -> set[str]:
+    return {name for case in VALID if case.op_type == row.name for name in harness.dtypes_of(case) if name}
+
+
+@pytest.mark.parametrize("row", [param for param in ROWS if param.values[0].native is not None])  # type: ignore[union-attr]
+def test_every_dtype_promised_natively_has_a_case(row: registry.Row):
+    cases = [case for case in NATIVE if case.op_type == row.name]
+    varied = harness.varied_attribute(cases[0]) if cases else None
+    attr = row.definition.attr(varied) if varied else None
+    if row.native is None or attr is None:
+        return
+    allowed = row.native.dtypes if attr.allowed is None else row.native.dtypes & {d.name for d in attr.allowed}
+
+    assert allowed <= _covered(row)
