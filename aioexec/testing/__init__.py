@@ -4,8 +4,8 @@ The pytest plugin is opt-in: put `pytest_plugins = ["aioexec.testing.plugin"]` i
 `conftest.py`.
 """
 
+from aioexec.observability.loop_lag import LoopLag, LoopLagProbe
 from aioexec.testing.clock import VirtualClock, VirtualClockLoop
-from aioexec.testing.lag import LoopLag, LoopLagProbe
 from aioexec.testing.leaks import LeakCheck, LeakError
 from aioexec.testing.tasks import all_tasks_blocked
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from aioexec.testing import LoopLag, LoopLagProbe
+from aioexec.observability.loop_lag import LoopLag, LoopLagProbe
 
 
 def hold_the_loop(seconds: float) -> None:
@@ -22,6 +22,7 @@ async def test_a_held_loop_shows_as_lag_and_each_suppressed_beat_counts():
     assert lag.max_ms >= 48
     assert lag.p50_ms >= 20
     assert lag.beats >= 48
+    assert probe.worst_ms == lag.max_ms
 
 
 @pytest.mark.both_loops

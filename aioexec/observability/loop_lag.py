@@ -54,6 +54,7 @@ class LoopLagProbe:
     def __init__(self, interval: float = 0.001) -> None:
         self._interval = interval
         self._lateness: list[float] = []
+        self._worst = 0.0  # the greatest of them: `result` sorts all, too slow for a display that runs along
         self._due = 0.0  # when the pending beat should fire, by perf_counter
         self._timer: asyncio.TimerHandle | None = None  # the pending beat; None outside `async with`
 
@@ -70,6 +71,11 @@ class LoopLagProbe:
             self._timer.cancel()
             self._timer = None
         self._record(perf_counter())  # the beat that the end of the block cut off may be late already
+
+    @property
+    def worst_ms(self) -> float:
+        """The greatest lag seen so far."""
+        return self._worst * 1e3
 
     def result(self) -> LoopLag:
         """Return the lag seen so far."""
@@ -89,6 +95,7 @@ class LoopLagProbe:
         """Note the lateness of the due beat and of those it held up; return whether it was late."""
         lateness = now - self._due
         late = lateness > 0
+        self._worst = max(self._worst, lateness)
         while lateness > 0:
             self._lateness.append(lateness)
             lateness -= self._interval

@@ -1,0 +1,1 @@
+"""What a program can be told about its own run."""
