@@ -347,10 +347,21 @@ _BODIES = {
 }
 
 
+def _zeros(output: Spec) -> Launches | None:
+    """An empty sum."""
+    if output.dtype.name not in ("float32", "float64"):
+        return None
+    strides = c_strides(output.shape, output.dtype.itemsize)
+    row = fill_launch(0.0, _OPERANDS[2], strides, output.shape, output.dtype.name)
+    return Launches(() if row is None else (row,))
+
+
 def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
     image, filters = inputs
     if outputs[0].size == 0:
         return Launches(())
+    if image.size == 0:
+        return _zeros(outputs[0])
     case = _convolution(attrs, image, filters.shape)
     if case is None:
         return None
@@ -365,6 +376,8 @@ def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
     dx = outputs[0]
     if dx.size == 0:
         return Launches(())
+    if dy.size == 0 or filters.size == 0:
+        return _zeros(dx)
     case = _convolution(attrs, dx, filters.shape)
     operands = (Operand("input", 1), Operand("input", 2), *_OPERANDS[2:])
     if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.n):
@@ -380,14 +393,7 @@ def bind_filter(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -
     if dfilters.size == 0:
         return Launches(())
     if image.size == 0 or dy.size == 0:
-        row = fill_launch(
-            0.0,
-            _OPERANDS[2],
-            c_strides(dfilters.shape, dfilters.dtype.itemsize),
-            dfilters.shape,
-            dfilters.dtype.name,
-        )
-        return None if row is None else Launches((row,))
+        return _zeros(dfilters)
     case = _convolution(attrs, image, dfilters.shape)
     operands = (Operand("input", 0), Operand("input", 2), *_OPERANDS[2:])
     if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.n):

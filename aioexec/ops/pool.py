@@ -277,11 +277,8 @@ def _average_grad_kernel(context: KernelContext) -> Compute:
 
 
 def _same(op: Operation) -> dict[str, Any]:
-    return {
-        name: op.attrs[name]
-        for name in ("ksize", "strides", "padding", "explicit_paddings", "data_format")
-        if name in op.attrs
-    }
+    names = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
+    return {name: op.attrs[name] for name in names if op.attrs.get(name)}
 
 
 def _max_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
