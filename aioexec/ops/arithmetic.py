@@ -1,0 +1,508 @@
+"""Arithmetic on two tensors (or N): sums, products, quotients and remainders, powers, extremes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from aioexec import dtypes, shapes
+from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
+from aioexec.graph.apply import apply_op
+from aioexec.graph.convert import convert_to_tensor, symbolic_dtype
+from aioexec.graph.indexed_slices import IndexedSlices
+from aioexec.graph.kernel import Attrs, Launches, Native, Spec, plain
+from aioexec.graph.launches import expression
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, register
+from aioexec.ops.elementwise import (
+    FLOATS,
+    Array,
+    binary,
+    convert_pair,
+    fitting,
+    in_float32,
+    merged_shape,
+    op_scope,
+    reduced,
+)
+
+ZERO_DIVISOR = ((InvalidArgumentError, "Integer division by zero"),)
+NEGATIVE_POWER = "Integers to negative integer powers are not allowed"
+
+
+def is_integer(array: Array) -> bool:
+    return array.dtype.kind in "iu"
+
+
+def _is_floating(attrs: Attrs) -> bool:
+    return bool(attrs["T"].is_floating)
+
+
+def _nonzero(y: Array) -> None:
+    if is_integer(y) and not np.all(y):
+        raise InvalidArgumentError("Integer division by zero")
+
+
+# Sums and products
+
+for _name, _types in (("Add", 3), ("AddV2", 5)):
+    binary(
+        f"{_name}(x:T, y:T) -> (z:T) [T:type@{_types}]" + (" {commutative,aggregate}" if _name == "AddV2" else ""),
+        numpy=np.add,
+        native="x, y: x + y",
+        gradient=lambda op, dz: reduced(op, dz, dz),
+    )
+
+binary(
+    "Sub(x:T, y:T) -> (z:T) [T:type@33]",
+    numpy=np.subtract,
+    native="x, y: x - y",
+    gradient=lambda op, dz: reduced(op, dz, -dz),
+)
+
+
+def _mul_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
+    x, y = op.inputs
+    return reduced(op, dz * y, x * dz)
+
+
+binary("Mul(x:T, y:T) -> (z:T) [T:type@15] {commutative}", numpy=np.multiply, native="x, y: x * y", gradient=_mul_gradient)
+
+
+def _squared_difference_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
+    x, y = op.inputs
+    dx = 2 * dz * (x - y)
+    return reduced(op, dx, -dx)
+
+
+binary(
+    "SquaredDifference(x:T, y:T) -> (z:T) [T:type@14] {commutative}",
+    numpy=lambda x, y: np.conj(x - y) * (x - y) if x.dtype.kind == "c" else np.square(x - y),
+    native="x, y -> z: d = x - y; z = d * d",
+    gradient=_squared_difference_gradient,
+)
+
+
+def _add_n(*inputs: Array) -> Array:
+    if len({array.shape for array in inputs}) > 1:
+        raise InvalidArgumentError(f"Inputs to AddN must have one shape, got {[array.shape for array in inputs]}")
+    return functools.reduce(np.add, inputs)
+
+
+def _add_n_text(attrs: Attrs) -> str:
+    names = [f"x{k}" for k in range(attrs["N"])]
+    return f"{', '.join(names)}: {' + '.join(names)}"
+
+
+_ADD_N_NATIVE = expression(_add_n_text)
+WIDEST_ADD_N = 16
+
+
+def _bind_add_n(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
+    """One launch while that is a reasonable number of operands; many more are left to the reference kernel."""
+    bound = _ADD_N_NATIVE.bind(attrs, inputs, outputs) if len(inputs) <= WIDEST_ADD_N else None
+    assert bound is None or isinstance(bound, Launches)
+    return bound
+
+
+register(
+    "AddN(inputs:N*T) -> (sum:T) [N:int>=1; T:type@4] {commutative,aggregate}",
+    shape=merged_shape,
+    kernel=plain(_add_n),
+    gradient=lambda op, dz: [dz] * len(op.inputs),
+    native=Native(_bind_add_n),
+)
+
+# Quotients
+
+
+def _truncated(x: Array, y: Array) -> Array:
+    """x / y rounded towards zero, on integers."""
+    _nonzero(y)
+    quotient: Array = np.floor_divide(x, y)
+    inexact = quotient * y != x
+    return np.asarray(quotient + (inexact & ((x < 0) != (y < 0))), x.dtype)
+
+
+def _divided(x: Array, y: Array) -> Array:
+    return _truncated(x, y) if is_integer(x) else np.divide(x, y)
+
+
+def _division_text(attrs: Attrs) -> str:
+    return "x, y: x / y" if _is_floating(attrs) else "x, y: truncdiv(x, y)"
+
+
+def _quotient_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
+    x, y = op.inputs
+    return reduced(op, dz / y, dz * (-x / y / y))
+
+
+for _name in ("Div", "RealDiv"):
+    binary(
+        f"{_name}(x:T, y:T) -> (z:T) [T:type@15]",
+        numpy=_divided,
+        native=_division_text,
+        gradient=_quotient_gradient,
+        statuses=ZERO_DIVISOR,
+    )
+
+
+def _truncate_div(x: Array, y: Array) -> Array:
+    return _truncated(x, y) if is_integer(x) else np.trunc(np.divide(x, y))
+
+
+binary(
+    "TruncateDiv(x:T, y:T) -> (z:T) [T:type@15]",
+    numpy=_truncate_div,
+    native="x, y: truncdiv(x, y)",
+    gradient=NOT_DIFFERENTIABLE,
+    statuses=ZERO_DIVISOR,
+)
+
+
+def _floor_div(x: Array, y: Array) -> Array:
+    _nonzero(y)
+    return np.floor_divide(x, y) if is_integer(x) else np.floor(np.divide(x, y))
+
+
+binary(
+    "FloorDiv(x:T, y:T) -> (z:T) [T:type@15]",
+    numpy=_floor_div,
+    native="x, y: floordiv(x, y)",
+    gradient=NOT_DIFFERENTIABLE,
+    statuses=ZERO_DIVISOR,
+)
+
+
+def _div_no_nan(x: Array, y: Array) -> Array:
+    safe = np.where(y == 0, np.ones_like(y), y)
+    return np.where(y == 0, np.zeros_like(x), np.divide(x, safe))
+
+
+def _div_no_nan_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
+    x, y = op.inputs
+    over = apply_op("DivNoNan", dz, y)
+    return reduced(op, over, dz * apply_op("DivNoNan", apply_op("DivNoNan", -x, y), y))
+
+
+binary(
+    "DivNoNan(x:T, y:T) -> (z:T) [T:type@16]",
+    numpy=_div_no_nan,
+    native="x, y: where(y == 0, 0.0, x / y)",
+    gradient=_div_no_nan_gradient,
+    dtypes=FLOATS,
+)
+
+# Remainders
+
+
+def _truncate_mod(x: Array, y: Array) -> Array:
+    _nonzero(y)
+    return np.fmod(x, y)
+
+
+def _floor_mod(x: Array, y: Array) -> Array:
+    _nonzero(y)
+    if is_integer(x):
+        return np.mod(x, y)
+    remainder = np.fmod(x, y)
+    return np.where((remainder != 0) & ((remainder < 0) != (y < 0)), remainder + y, remainder)
+
+
+def _floor_mod_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
+    x, y = op.inputs
+    return reduced(op, dz, -dz * apply_op("FloorDiv", x, y))
+
+
+binary(
+    "FloorMod(x:T, y:T) -> (z:T) [T:type@17]",
+    numpy=_floor_mod,
+    native="x, y: floormod(x, y)",
+    gradient=_floor_mod_gradient,
+    statuses=ZERO_DIVISOR,
+)
+
+for _name in ("Mod", "TruncateMod"):
+    binary(
+        f"{_name}(x:T, y:T) -> (z:T) [T:type@23]",
+        numpy=_truncate_mod,
+        native="x, y: truncmod(x, y)",
+        gradient=NOT_DIFFERENTIABLE,
+        statuses=ZERO_DIVISOR,
+    )
+
+# Powers and extremes
+
+
+def _pow(x: Array, y: Array) -> Array:
+    if is_integer(x) and np.any(y < 0):
+        raise InvalidArgumentError(NEGATIVE_POWER)
+    return np.power(x, y)
+
+
+def _pow_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
+    x, y = op.inputs
+    z = op.outputs[0]
+    positive = apply_op("Greater", x, _zero_of(x)) if not x.dtype.is_complex else apply_op("NotEqual", x, _zero_of(x))
+    safe = apply_op("SelectV2", positive, x, apply_op("OnesLike", x))
+    log_x = apply_op("SelectV2", positive, apply_op("Log", safe), apply_op("ZerosLike", x))
+    return reduced(op, dz * y * apply_op("Pow", x, y - 1), dz * z * log_x)
+
+
+def _zero_of(tensor: Tensor) -> Tensor:
+    return convert_to_tensor(0, tensor.dtype.base_dtype)
+
+
+def _bind_pow(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Any:
+    return _POW_NATIVE.bind(attrs, inputs, outputs) if _is_floating(attrs) else None
+
+
+_POW_NATIVE = expression("x, y: pow(x, y)", dtypes=FLOATS)
+
+register(
+    "Pow(x:T, y:T) -> (z:T) [T:type@26]",
+    shape=lambda context: [shapes.broadcast(*context.inputs)],
+    kernel=fitting(in_float32(_pow)),
+    gradient=_pow_gradient,
+    native=Native(_bind_pow, FLOATS),
+)
+
+
+def _extreme_gradient(selector: str) -> Any:
+    def gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
+        x, y = op.inputs
+        chosen = apply_op(selector, x, y)
+        zeros = apply_op("ZerosLike", dz)
+        return reduced(op, apply_op("SelectV2", chosen, dz, zeros), apply_op("SelectV2", chosen, zeros, dz))
+
+    return gradient
+
+
+binary(
+    "Maximum(x:T, y:T) -> (z:T) [T:type@22]",
+    numpy=np.maximum,
+    native="x, y: maximum(x, y)",
+    gradient=_extreme_gradient("GreaterEqual"),
+)
+binary(
+    "Minimum(x:T, y:T) -> (z:T) [T:type@22]",
+    numpy=np.minimum,
+    native="x, y: minimum(x, y)",
+    gradient=_extreme_gradient("LessEqual"),
+)
+
+
+def _clip_shape(context: Any) -> Any:
+    x, low, high = context.inputs
+    for bound in (low, high):
+        if bound != () and not shapes.compatible(x, bound):
+            raise GraphValueError(f"bounds of shape {shapes.describe(bound)} for a tensor of shape {shapes.describe(x)}")
+    return [x]
+
+
+def _clip(x: Array, low: Array, high: Array) -> Array:
+    return np.minimum(np.maximum(x, low), high)
+
+
+def _clip_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
+    x, low, high = op.inputs
+    zeros = apply_op("ZerosLike", dz)
+    under, over = apply_op("Less", x, low), apply_op("Greater", x, high)
+    inside = apply_op("LogicalNot", apply_op("LogicalOr", under, over))
+
+    def bound(mask: Tensor, tensor: Tensor) -> Tensor:
+        part: Tensor = apply_op("SelectV2", mask, dz, zeros)
+        rank = apply_op("Rank", part)
+        if tensor.dims == ():
+            part = apply_op("Sum", part, apply_op("Range", _int32(0), rank, _int32(1)))
+        return part
+
+    return [apply_op("SelectV2", inside, dz, zeros), bound(under, low), bound(over, high)]
+
+
+def _int32(value: int) -> Tensor:
+    return convert_to_tensor(value, dtypes.int32)
+
+
+register(
+    "ClipByValue(t:T, clip_value_min:T, clip_value_max:T) -> (output:T) [T:type@6]",
+    shape=_clip_shape,
+    kernel=fitting(_clip),
+    gradient=_clip_gradient,
+    native=expression("t, low, high: minimum(maximum(t, low), high)"),
+)
+
+# Functions
+
+
+def add(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x + y element by element; strings are joined."""
+    with op_scope(name, "Add", x, y) as scope:
+        x, y = convert_pair(x, y)
+        return _apply("Add" if x.dtype.base_dtype is dtypes.string else "AddV2", x, y, scope)
+
+
+def add_v2(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """What the operator + does."""
+    return add(x, y, name or "add")
+
+
+def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x - y element by element."""
+    return _apply("Sub", x, y, name)
+
+
+def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x * y element by element."""
+    return _apply("Mul", x, y, name)
+
+
+def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
+    """A scalar times a tensor or IndexedSlices.
+
+    Raises:
+        GraphValueError: `scalar` is not a scalar.
+    """
+    base = symbolic_dtype(x)
+    factor = convert_to_tensor(scalar, base)
+    if factor.dims not in ((), None):
+        raise GraphValueError(f"scalar_mul takes a scalar, got shape {factor.shape}")
+    if isinstance(x, IndexedSlices):
+        return IndexedSlices(_apply("Mul", factor, x.values, name), x.indices, x.dense_shape)
+    return _apply("Mul", factor, x, name)
+
+
+def div(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y as in Python 2: integers are divided rounding down."""
+    with op_scope(name, "div", x, y) as scope:
+        x, y = convert_pair(x, y)
+        return _apply("FloorDiv" if x.dtype.is_integer else "RealDiv", x, y, scope)
+
+
+def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y as in Python 3."""
+    return truediv(x, y, name)
+
+
+def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y; integers become floats first: float32 from 8 and 16 bits, else float64.
+
+    Raises:
+        GraphTypeError: the dtypes differ.
+    """
+    with op_scope(name, "truediv", x, y) as scope:
+        x, y = convert_pair(x, y)
+        base = x.dtype.base_dtype
+        if base.is_integer:
+            wide = dtypes.float32 if base.size < 4 else dtypes.float64
+            x, y = (apply_op("Cast", tensor, name="Cast", DstT=wide) for tensor in (x, y))
+        return _apply("RealDiv", x, y, scope)
+
+
+def realdiv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y of floating-point tensors."""
+    return _apply("RealDiv", x, y, name)
+
+
+def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y rounded down, also of floats."""
+    with op_scope(name, "floordiv", x, y) as scope:
+        return _apply("FloorDiv", x, y, scope)
+
+
+def floor_div(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y rounded down."""
+    return _apply("FloorDiv", x, y, name)
+
+
+def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y rounded towards zero."""
+    return _apply("TruncateDiv", x, y, name)
+
+
+def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y, and 0 where y is 0."""
+    return _apply("DivNoNan", x, y, name or "div_no_nan")
+
+
+def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The remainder that goes with `floordiv`: it has the sign of y."""
+    return _apply("FloorMod", x, y, name)
+
+
+mod = floormod
+
+
+def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The remainder that goes with `truncatediv`: it has the sign of x."""
+    return _apply("TruncateMod", x, y, name)
+
+
+def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x to the power of y."""
+    return _apply("Pow", x, y, name or "Pow")
+
+
+def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The larger element at each place; NaN if either is NaN."""
+    return _apply("Maximum", x, y, name)
+
+
+def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The smaller element at each place; NaN if either is NaN."""
+    return _apply("Minimum", x, y, name)
+
+
+def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """(x - y) squared, element by element."""
+    return _apply("SquaredDifference", x, y, name)
+
+
+def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+    """t, but no element below the minimum or above the maximum; of IndexedSlices, their values."""
+    if isinstance(t, IndexedSlices):
+        return IndexedSlices(clip_by_value(t.values, clip_value_min, clip_value_max, name), t.indices, t.dense_shape)
+    with op_scope(name, "clip_by_value", t) as scope:
+        values = convert_to_tensor(t, name="t")
+        lowered = _apply("Minimum", values, clip_value_max, None)
+        clipped = _apply("Maximum", lowered, clip_value_min, scope)
+        clipped.set_shape(values.dims)
+        return clipped
+
+
+def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
+    """The sum of tensors of one shape and dtype.
+
+    Raises:
+        GraphValueError: there are none, or their shapes differ.
+    """
+    if not isinstance(inputs, list | tuple) or not inputs:
+        raise GraphValueError(f"add_n takes a non-empty list of tensors, got {inputs!r}")
+    if len(inputs) == 1:
+        only = convert_to_tensor(inputs[0])
+        return only if name is None else _typed(apply_op("Identity", only, name=name))
+    return _typed(apply_op("AddN", inputs, name=name))
+
+
+def accumulate_n(
+    inputs: Sequence[Any], shape: Any = None, tensor_dtype: Any = None, name: str | None = None
+) -> Tensor:
+    """The sum of tensors of one shape and dtype; `shape` and `tensor_dtype` are checked."""
+    total = add_n(inputs, name or "AccumulateNV2")
+    if tensor_dtype is not None and total.dtype.base_dtype != dtypes.as_dtype(tensor_dtype):
+        raise GraphTypeError(f"accumulate_n: expected tensors of {tensor_dtype!r}, got {total.dtype.name}")
+    if shape is not None:
+        total.set_shape(shape)
+    return total
+
+
+def _apply(op_type: str, x: Any, y: Any, name: str | None) -> Tensor:
+    return _typed(apply_op(op_type, x, y, name=name))
+
+
+def _typed(tensor: Any) -> Tensor:
+    assert isinstance(tensor, Tensor)
+    return tensor

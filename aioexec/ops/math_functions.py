@@ -1,0 +1,287 @@
+"""Functions of one number: signs, roots, exponentials and logarithms, trigonometric and hyperbolic, erf, rounding, sigmoid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from aioexec.errors import InvalidArgumentError
+from aioexec.graph.apply import apply_op
+from aioexec.graph.kernel import Attrs, Compute
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.registry import NOT_DIFFERENTIABLE
+from aioexec.ops.elementwise import FLOATS, Array, Gradient, binary, in_float32, unary
+
+REAL = "bfloat16|half|float|double"
+
+
+def _is_integer(attrs: Attrs) -> bool:
+    return bool(attrs["T"].is_integer)
+
+
+# Signs and rounding
+
+
+def _sign(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        return np.where(x == 0, 0, x / np.abs(x)).astype(x.dtype)
+    return np.sign(x)
+
+
+unary("Neg(x:T) -> (y:T) [T:type@24]", numpy=np.negative, native="x: -x", gradient=lambda op, dy: [-dy])
+unary(
+    "Abs(x:T) -> (y:T) [T:type@1]",
+    numpy=np.abs,
+    native="x: abs(x)",
+    gradient=lambda op, dy: [dy * apply_op("Sign", op.inputs[0])],
+)
+unary("Sign(x:T) -> (y:T) [T:type@24]", numpy=_sign, native="x: sign(x)", gradient=lambda op, dy: [apply_op("ZerosLike", dy)])
+
+
+def _rounded(function: Compute) -> Compute:
+    return lambda x: x if x.dtype.kind in "iub" else function(x)
+
+
+for _name, _types, _function, _text in (
+    ("Floor", f"{{{REAL}}}", np.floor, "floor"),
+    ("Ceil", f"{{{REAL}}}", np.ceil, "ceil"),
+    ("Rint", f"{{{REAL}}}", np.rint, "rint"),
+    ("Round", "@24", np.rint, "rint"),
+):
+    unary(
+        f"{_name}(x:T) -> (y:T) [T:type{_types}]",
+        numpy=_rounded(_function),
+        native=f"x: {_text}(x)",
+        gradient=NOT_DIFFERENTIABLE,
+        dtypes=None if _name == "Round" else FLOATS,
+    )
+
+# Powers and roots
+
+
+def _reciprocal(x: Array) -> Array:
+    if x.dtype.kind in "iu":
+        if not np.all(x):
+            raise InvalidArgumentError("Integer division by zero")
+        return np.where(np.abs(x) == 1, x, 0).astype(x.dtype)
+    return np.reciprocal(x)
+
+
+def _reciprocal_text(attrs: Attrs) -> str:
+    return "x: truncdiv(1, x)" if _is_integer(attrs) else "x: 1.0 / x"
+
+
+for _name in ("Reciprocal", "Inv"):
+    unary(
+        f"{_name}(x:T) -> (y:T) [T:type@24]",
+        numpy=_reciprocal,
+        native=_reciprocal_text,
+        gradient=lambda op, dy: [apply_op("ReciprocalGrad", op.outputs[0], dy)],
+    )
+
+unary(
+    "Square(x:T) -> (y:T) [T:type@31]",
+    numpy=np.square,
+    native="x: x * x",
+    gradient=lambda op, dy: [dy * (2 * op.inputs[0])],
+)
+
+_POWER_GRADIENTS: dict[str, tuple[Compute, str, Gradient]] = {
+    # of y = f(x), given y and dy: value, native text, gradient by y and dy
+    "SqrtGrad": (
+        lambda y, dy: dy * y.dtype.type(0.5) / y,
+        "y, dy: dy * 0.5 / y",
+        lambda op, dz: _sqrt_grad_gradient(op, dz),
+    ),
+    "RsqrtGrad": (
+        lambda y, dy: dy * y.dtype.type(-0.5) * y * y * y,
+        "y, dy: dy * -0.5 * y * y * y",
+        lambda op, dz: [-1.5 * dz * op.inputs[1] * _square(op.inputs[0]), apply_op("RsqrtGrad", op.inputs[0], dz)],
+    ),
+    "ReciprocalGrad": (
+        lambda y, dy: -dy * y * y,
+        "y, dy: -dy * y * y",
+        lambda op, dz: [-2.0 * dz * op.inputs[1] * op.inputs[0], apply_op("ReciprocalGrad", op.inputs[0], dz)],
+    ),
+    "InvGrad": (
+        lambda y, dy: -dy * y * y,
+        "y, dy: -dy * y * y",
+        lambda op, dz: [-2.0 * dz * op.inputs[1] * op.inputs[0], apply_op("InvGrad", op.inputs[0], dz)],
+    ),
+    "SigmoidGrad": (
+        lambda y, dy: dy * y * (y.dtype.type(1) - y),
+        "y, dy: dy * y * (1.0 - y)",
+        lambda op, dz: _sigmoid_grad_gradient(op, dz),
+    ),
+    "TanhGrad": (
+        lambda y, dy: dy * (y.dtype.type(1) - y * y),
+        "y, dy: dy * (1.0 - y * y)",
+        lambda op, dz: [-2.0 * dz * op.inputs[1] * op.inputs[0], apply_op("TanhGrad", op.inputs[0], dz)],
+    ),
+}
+
+
+def _square(tensor: Tensor) -> Tensor:
+    return tensor * tensor
+
+
+def _sqrt_grad_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
+    over = dz / op.inputs[0]
+    return [-over * op.outputs[0], 0.5 * over]
+
+
+def _sigmoid_grad_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
+    y, dy = op.inputs
+    product = dz * dy
+    return [product - 2.0 * product * y, apply_op("SigmoidGrad", y, dz)]
+
+
+for _name, (_compute, _text, _gradient) in _POWER_GRADIENTS.items():
+    binary(
+        f"{_name}(y:T, dy:T) -> (z:T) [T:type@2]",
+        numpy=in_float32(_compute),
+        native=_text,
+        gradient=_gradient,
+        dtypes=FLOATS,
+    )
+
+
+def _through_output(op_type: str) -> Gradient:
+    """The gradient of an op that has an op for it, which takes the output."""
+    return lambda op, dy: [apply_op(op_type, op.outputs[0], dy)]
+
+
+def _rsqrt(x: Array) -> Array:
+    return np.reciprocal(np.sqrt(x))
+
+
+def _sigmoid(x: Array) -> Array:
+    one = x.dtype.type(1)
+    return np.reciprocal(one + np.exp(-x))
+
+
+# Exponentials, trigonometry, erf
+
+
+def _by_element(function: Callable[[float], float]) -> Compute:
+    """Apply a function of Python floats to each element."""
+    each = np.frompyfunc(function, 1, 1)
+    return lambda x: np.asarray(each(x.astype(np.float64)), np.float64).astype(x.dtype)
+
+
+def _apply(op_type: str, x: Tensor) -> Tensor:
+    tensor = apply_op(op_type, x)
+    assert isinstance(tensor, Tensor)
+    return tensor
+
+
+def _of_input(slope: Callable[[Tensor], Tensor]) -> Gradient:
+    """The gradient of an op by its derivative as a function of the input."""
+    return lambda op, dy: [dy * slope(op.inputs[0])]
+
+
+def _arc_slope(sign: float) -> Gradient:
+    """Derivative of asin (1) and acos (-1): sign / sqrt(1 - x²)."""
+    return lambda op, dy: [(sign * dy) * _apply("Rsqrt", 1.0 - _square(op.inputs[0]))]
+
+
+def _gaussian_slope(scale: float) -> Gradient:
+    return _of_input(lambda x: scale * _apply("Exp", -_square(x)))
+
+
+TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
+
+_FUNCTIONS: dict[str, tuple[Compute, str, Gradient]] = {
+    "Sqrt": (np.sqrt, "sqrt", _through_output("SqrtGrad")),
+    "Rsqrt": (_rsqrt, "rsqrt", _through_output("RsqrtGrad")),
+    "Exp": (np.exp, "exp", lambda op, dy: [dy * op.outputs[0]]),
+    "Expm1": (np.expm1, "expm1", _of_input(lambda x: _apply("Exp", x))),
+    "Log": (np.log, "log", _of_input(lambda x: _apply("Reciprocal", x))),
+    "Log1p": (np.log1p, "log1p", _of_input(lambda x: _apply("Reciprocal", 1.0 + x))),
+    "Sin": (np.sin, "sin", _of_input(lambda x: _apply("Cos", x))),
+    "Cos": (np.cos, "cos", _of_input(lambda x: -_apply("Sin", x))),
+    "Tan": (np.tan, "tan", _of_input(lambda x: _square(_apply("Reciprocal", _apply("Cos", x))))),
+    "Asin": (np.arcsin, "asin", _arc_slope(1.0)),
+    "Acos": (np.arccos, "acos", _arc_slope(-1.0)),
+    "Atan": (np.arctan, "atan", _of_input(lambda x: _apply("Reciprocal", 1.0 + _square(x)))),
+    "Sinh": (np.sinh, "sinh", _of_input(lambda x: _apply("Cosh", x))),
+    "Cosh": (np.cosh, "cosh", _of_input(lambda x: _apply("Sinh", x))),
+    "Tanh": (np.tanh, "tanh", _through_output("TanhGrad")),
+    "Sigmoid": (_sigmoid, "sigmoid", _through_output("SigmoidGrad")),
+}
+
+_REAL_FUNCTIONS: dict[str, tuple[Compute, str, Gradient]] = {
+    "Erf": (_by_element(math.erf), "erf", _gaussian_slope(TWO_OVER_ROOT_PI)),
+    "Erfc": (_by_element(math.erfc), "erfc", _gaussian_slope(-TWO_OVER_ROOT_PI)),
+}
+
+for _types, _table in (("@2", _FUNCTIONS), (f"{{{REAL}}}", _REAL_FUNCTIONS)):
+    for _name, (_compute, _text, _gradient) in _table.items():
+        unary(
+            f"{_name}(x:T) -> (y:T) [T:type{_types}]",
+            numpy=in_float32(_compute),
+            native=f"x: {_text}(x)",
+            gradient=_gradient,
+            dtypes=FLOATS,
+        )
+
+
+# Functions
+
+
+def _function(op_type: str, summary: str) -> Callable[..., Tensor]:
+    """The Python function of an op of one argument."""
+
+    def function(x: Any, name: str | None = None) -> Tensor:
+        tensor = apply_op(op_type, x, name=name)
+        assert isinstance(tensor, Tensor)
+        return tensor
+
+    function.__name__ = function.__qualname__ = op_type.lower()
+    function.__doc__ = f"{summary}, element by element; shape and dtype of `x`."
+    return function
+
+
+negative = _function("Neg", "-x")
+abs = _function("Abs", "The absolute value of x")
+sign = _function("Sign", "-1, 0 or 1 by the sign of x")
+floor = _function("Floor", "x rounded down")
+ceil = _function("Ceil", "x rounded up")
+rint = _function("Rint", "x rounded to the nearest integer, halves to even")
+reciprocal = _function("Reciprocal", "1 / x")
+square = _function("Square", "x squared")
+sqrt = _function("Sqrt", "The square root of x")
+rsqrt = _function("Rsqrt", "1 over the square root of x")
+exp = _function("Exp", "e to the power of x")
+expm1 = _function("Expm1", "exp(x) - 1, exact near 0")
+log = _function("Log", "The natural logarithm of x")
+log1p = _function("Log1p", "log(1 + x), exact near 0")
+sin = _function("Sin", "The sine of x")
+cos = _function("Cos", "The cosine of x")
+tan = _function("Tan", "The tangent of x")
+asin = _function("Asin", "The arc sine of x")
+acos = _function("Acos", "The arc cosine of x")
+atan = _function("Atan", "The arc tangent of x")
+sinh = _function("Sinh", "The hyperbolic sine of x")
+cosh = _function("Cosh", "The hyperbolic cosine of x")
+tanh = _function("Tanh", "The hyperbolic tangent of x")
+sigmoid = _function("Sigmoid", "1 / (1 + exp(-x))")
+erf = _function("Erf", "The error function of x")
+erfc = _function("Erfc", "1 - erf(x)")
+
+
+def round(x: Any, name: str | None = None) -> Tensor:
+    """x rounded to the nearest integer, halves to even; integers as they are."""
+    tensor = apply_op("Round", x, name=name)
+    assert isinstance(tensor, Tensor)
+    return tensor
+
+
+def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
+    """log(1 / (1 + exp(-x))) without overflow."""
+    tensor = apply_op("Neg", apply_op("Softplus", -x), name=name or "LogSigmoid")
+    assert isinstance(tensor, Tensor)
+    return tensor
