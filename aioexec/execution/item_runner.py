@@ -7,9 +7,10 @@ how often shapes without a program were seen; `unfit`, shapes that have none; `b
 from __future__ import annotations
 
 import asyncio
-import time
+import itertools
 from collections.abc import Hashable, Sequence
 from functools import partial
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ _HEAVY_BYTES = 128 * 1024  # inputs of a reference kernel above which it goes to
 _SLICE_NS = 200_000  # reference kernels on the loop between two looks at the budget
 
 Key = tuple[Hashable, ...]
+_uses = itertools.count()
 
 
 class ItemRunner:
@@ -45,8 +47,6 @@ class ItemRunner:
         self.unfit: dict[Key, str] = {}
         self._sightings: dict[Key, int] = {}
         self._building: dict[Key, asyncio.Event] = {}
-        self._used: dict[Key, int] = {}
-        self._clock = 0
         self._content = tuple(k for k, value in enumerate(item.inputs) if value in item.shape_inputs)
 
     # Choosing a program
@@ -77,8 +77,8 @@ class ItemRunner:
                 return None
             await self._build_now(key, inputs)
             program = self.programs.get(key)
-        self._clock += 1
-        self._used[key] = self._clock
+        if program is not None:
+            program.last_used = next(_uses)
         return program
 
     def _sight(self, key: Key, inputs: Sequence[Array]) -> None:
@@ -118,9 +118,7 @@ class ItemRunner:
 
     def _keep(self, key: Key, program: Program) -> None:
         if len(self.programs) >= MOST_PROGRAMS:
-            oldest = min(self.programs, key=lambda k: self._used.get(k, 0))
-            del self.programs[oldest]
-            self._used.pop(oldest, None)
+            del self.programs[min(self.programs, key=lambda k: self.programs[k].last_used)]
         self._sightings.pop(key, None)
         self.programs[key] = program
 
@@ -154,25 +152,47 @@ class ItemRunner:
         finally:
             release(writes)
 
+    def run_at_once(self, inputs: Sequence[Array]) -> list[Array] | None:
+        """The outputs, by a program that exists, runs inline and has no breaks; None: there is none, nothing was run."""
+        key = self.key_of(inputs)
+        program = self.programs.get(key) if key is not None else None
+        if program is None or not program.inline or not program.unbroken:
+            return None
+        for variable in self.item.writes:
+            if variable.leased:
+                return None
+        program.last_used = next(_uses)
+        run, outcome = self._walk_inline(program, inputs)
+        if outcome != Outcome.DONE:  # more than it looked like, and it writes nothing: leave it to a worker
+            run.finish(done=False)
+            program.inline = False
+            return None
+        return run.outputs
+
     async def _run_inline(self, program: Program, inputs: Sequence[Array]) -> Run:
-        began = time.perf_counter_ns()
-        writes = self.item.writes
+        run, outcome = self._walk_inline(program, inputs)
+        return run if outcome == Outcome.DONE else await self._finish_on_worker(run, outcome)
+
+    def _walk_inline(self, program: Program, inputs: Sequence[Array]) -> tuple[Run, int]:
+        """Walk on the loop until the program is done, or has spent its fuel and may pause: one that writes may not."""
+        began = perf_counter_ns()
         run = Run(program, inputs, in_place=True)
         walker = program.walker
         try:
-            outcome = run.walk(run.start(walker.start_inline), walker.resume_inline)
-            while outcome == Outcome.PAUSED and writes:
+            outcome = run.start(walker.start_inline)
+            if outcome != Outcome.DONE:
+                outcome = run.walk(outcome, walker.resume_inline)
+            while outcome == Outcome.PAUSED and self.item.writes:
                 outcome = run.walk(walker.resume_inline(run.frame.words), walker.resume_inline)
         except BaseException:
             run.finish(done=False)
             raise
-        spent = time.perf_counter_ns() - began
+        if outcome == Outcome.DONE:
+            run.finish(done=True)
+        spent = perf_counter_ns() - began
         self.engine.budget.charge(spent)
         program.measured(spent)
-        if outcome == Outcome.PAUSED:
-            return await self._finish_on_worker(run, outcome)
-        run.finish(done=True)
-        return run
+        return run, outcome
 
     async def _finish_on_worker(self, run: Run, outcome: int | None) -> Run:
         done = False
@@ -180,8 +200,8 @@ class ItemRunner:
         try:
 
             def walk() -> tuple[int, int]:
-                began = time.perf_counter_ns()
-                return run.released(outcome), time.perf_counter_ns() - began
+                began = perf_counter_ns()
+                return run.released(outcome), perf_counter_ns() - began
 
             ended, spent = await self.engine.workers.submit(walk).result(run.cancel)
             done = ended == Outcome.DONE
@@ -195,55 +215,70 @@ class ItemRunner:
     # The reference tier
 
     async def _run_reference(self, values: list[Any]) -> None:
+        """Run node by node: small ones on the loop, in slices; a heavy one on a worker."""
         writes = self.item.writes
         await lease(writes)
         try:
-            began = time.perf_counter_ns()
-            for instruction in self.item.instructions:
-                inputs = [values[value] for value in instruction.inputs]
-                for position in instruction.dereferences:
-                    if isinstance(inputs[position], Variable):
-                        inputs[position] = partial(inputs[position].read)
-                result = await self._compute(instruction, inputs)
-                outputs = result if len(instruction.outputs) > 1 else (result,)
-                for value, output in zip(instruction.outputs, outputs, strict=False):
-                    values[value] = output if isinstance(output, np.ndarray | Variable) else _as_array(output)
-                spent = time.perf_counter_ns() - began
-                if spent > _SLICE_NS:
-                    self.engine.budget.charge(spent)
-                    if self.engine.budget.spent > TICK_NS:
+            position, end = 0, len(self.item.instructions)
+            while position < end:
+                began = perf_counter_ns()
+                position = self._slice(values, position, began)
+                self.engine.budget.charge(perf_counter_ns() - began)
+                if position < end:
+                    instruction = self.item.instructions[position]
+                    if self._is_heavy(values, instruction):
+                        await self.engine.workers.submit(
+                            partial(self._step_quietly, values, instruction)
+                        ).result()
+                        position += 1
+                    elif self.engine.budget.spent > TICK_NS:
                         await self.engine.budget.turn()
-                    began = time.perf_counter_ns()
-            self.engine.budget.charge(time.perf_counter_ns() - began)
         finally:
             release(writes)
 
-    async def _compute(self, instruction: Instruction, inputs: list[Any]) -> Any:
-        if _is_heavy(inputs):
-            return await self.engine.workers.submit(partial(self._call, instruction, inputs)).result()
-        return self._call(instruction, inputs)
+    def _slice(self, values: list[Any], position: int, began: int) -> int:
+        """Run nodes from `position` on, until the slice is over or a heavy one comes; returns the next position."""
+        with np.errstate(all="ignore"):
+            for instruction in self.item.instructions[position:]:
+                if self._is_heavy(values, instruction):
+                    break
+                self._step(values, instruction)
+                position += 1
+                if perf_counter_ns() - began > _SLICE_NS:
+                    break
+        return position
 
-    def _call(self, instruction: Instruction, inputs: list[Any]) -> Any:
+    def _step_quietly(self, values: list[Any], instruction: Instruction) -> None:
+        with np.errstate(all="ignore"):
+            self._step(values, instruction)
+
+    def _step(self, values: list[Any], instruction: Instruction) -> None:
+        """One node by its reference kernel."""
         try:
-            for position in instruction.dereferences:
-                if isinstance(inputs[position], partial):
-                    inputs[position] = inputs[position]()
-            with np.errstate(all="ignore"):
-                return instruction.compute(*inputs)
+            inputs = [values[value] for value in instruction.inputs]
+            for k in instruction.dereferences:
+                if isinstance(inputs[k], Variable):
+                    inputs[k] = inputs[k].read()
+            result = instruction.compute(*inputs)
         except Exception as error:
             raise locate(error, instruction, self.engine.device) from error
+        if len(instruction.outputs) == 1:
+            values[instruction.outputs[0]] = result if type(result) is np.ndarray else _as_array(result)
+        elif instruction.outputs:
+            for value, output in zip(instruction.outputs, result, strict=True):
+                values[value] = _as_array(output)
+
+    def _is_heavy(self, values: list[Any], instruction: Instruction) -> bool:
+        total = 0
+        for value in instruction.inputs:
+            held = values[value]
+            if isinstance(held, np.ndarray):
+                total += held.nbytes
+            elif isinstance(held, Variable) and held.buffer is not None:
+                total += held.buffer.nbytes
+        return total > _HEAVY_BYTES
 
 
 def _as_array(output: Any) -> Any:
     """What a kernel returned as a value; handles of resources stay what they are."""
     return np.asarray(output) if isinstance(output, np.generic | int | float | bool | complex) else output
-
-
-def _is_heavy(inputs: Sequence[Any]) -> bool:
-    total = 0
-    for value in inputs:
-        if isinstance(value, np.ndarray):
-            total += value.nbytes
-        elif isinstance(value, Variable) and value.buffer is not None:
-            total += value.buffer.nbytes
-    return total > _HEAVY_BYTES

@@ -60,7 +60,7 @@ class Program:
     """A variant whose kernels have addresses.
 
     Constant: variant, rows, blocks (the memory the walker reads), device. Changing: `frames`, idle ones; `cost`, nanoseconds of
-    a run: estimated, then the least of recent runs; `inline`, where runs begin.
+    a run: estimated, then the least of recent runs; `inline`, where runs begin; `last_used`, a count that grows.
     """
 
     def __init__(
@@ -73,6 +73,8 @@ class Program:
         self.frames: list[Frame] = []
         self.cost = variant.cost
         self.inline = variant.cost <= INLINE_FUEL
+        self.last_used = 0
+        self.unbroken = not (variant.breaks or variant.objects or variant.handles)
         self.specs = [(spec.shape, spec.dtype) for _, spec in variant.outputs]
 
     def lease(self) -> Frame:

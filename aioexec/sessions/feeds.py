@@ -61,7 +61,7 @@ class FeedConverter:
             GraphTypeError: a dtype that does not convert safely.
             GraphValueError: a shape the tensor cannot have.
         """
-        if type(value) is not np.ndarray or value.dtype != self.numpy or not value.dtype.isnative:
+        if type(value) is not np.ndarray or value.dtype != self.numpy:
             value = self._array(value)
         dims = self.dims
         if dims is not None and value.shape != dims and not shapes.compatible(dims, value.shape):

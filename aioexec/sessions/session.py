@@ -50,8 +50,8 @@ class Session:
         graph: the graph to run, by default the default graph.
         config: a ConfigProto.
 
-    State: `_direct` is None before the first use and after `close`; `_running` counts runs under way, `_idle` is set when there
-    are none; `_prepared` remembers structures.
+    State: `_direct` and `_loop` are None before the first use and after `close`; `_running` counts runs under way, and `close`
+    waits for `_idle`, set when there are none left; `_prepared` remembers structures.
     """
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
@@ -106,8 +106,6 @@ class Session:
         loop = asyncio.get_running_loop()
         if self._direct is None:
             self._loop, self._process = loop, os.getpid()
-            self._idle = asyncio.Event()
-            self._idle.set()
             self._direct = DirectSession(self.graph, self._options)
         elif self._process != os.getpid():
             raise FailedPreconditionError(
@@ -126,7 +124,9 @@ class Session:
             return
         self._open()
         self._closed = True
-        if self._idle is not None:
+        self._loop = None
+        if self._running:
+            self._idle = asyncio.Event()
             await self._idle.wait()
         direct, self._direct = self._direct, None
         self._prepared.clear()
@@ -156,14 +156,9 @@ class Session:
             GraphTypeError, GraphValueError, UnknownFetchError, UnknownFeedError: fetches or feeds that do not fit the graph.
             SessionClosedError: the session was closed.
         """
-        if (
-            self._direct is None
-            or asyncio.get_running_loop() is not self._loop
-            or self._closed
-            or self._process != os.getpid()
-        ):
+        if asyncio.get_running_loop() is not self._loop:
             self._open()
-        self._begin()
+        self._running += 1
         try:
             feeds: Mapping[Any, Any] = feed_dict or {}
             try:
@@ -173,23 +168,19 @@ class Session:
             if prepared is None:
                 feeds = self._checked(feeds)
                 prepared = await self._prepare(fetches, feeds)
+            else:
+                outputs = prepared.executor.run_at_once(feeds.values())
+                if outputs is not None:
+                    return prepared.build(outputs)
             values = [
                 converter.convert(value)
                 for converter, value in zip(prepared.converters, feeds.values(), strict=True)
             ]
             return prepared.build(await prepared.executor.step(values))
         finally:
-            self._end()
-
-    def _begin(self) -> None:
-        self._running += 1
-        if self._running == 1 and self._idle is not None:
-            self._idle.clear()
-
-    def _end(self) -> None:
-        self._running -= 1
-        if self._running == 0 and self._idle is not None:
-            self._idle.set()
+            self._running -= 1
+            if self._idle is not None and self._running == 0:
+                self._idle.set()
 
     def _checked(self, feeds: Any) -> Mapping[Any, Any]:
         if not isinstance(feeds, Mapping):
@@ -212,7 +203,8 @@ class Session:
 
     def _open_direct(self) -> DirectSession:
         """The runtime while a run is under way: `close` waits for it."""
-        assert self._direct is not None
+        if self._direct is None:
+            raise SessionClosedError
         return self._direct
 
     # Looking inside
