@@ -1,0 +1,61 @@
+"""Loop bodies of ArgMax and ArgMin, over an array seen as [outer, n, inner]. Of equal elements the first wins, a NaN never."""
+
+from __future__ import annotations
+
+from aioexec.graph.loop_language import Pointer, Real, inf, offset
+
+TILE = 256
+"""Columns looked at together; `best` holds the extreme element of each so far."""
+
+
+def arg_maximum(x: Pointer, y: Pointer, best: Pointer, outer: int, n: int, inner: int) -> int:
+    return arg_extremum(True, x, y, best, outer, n, inner)
+
+
+def arg_minimum(x: Pointer, y: Pointer, best: Pointer, outer: int, n: int, inner: int) -> int:
+    return arg_extremum(False, x, y, best, outer, n, inner)
+
+
+def arg_extremum(largest: bool, x: Pointer, y: Pointer, best: Pointer, outer: int, n: int, inner: int) -> int:
+    """`largest` is a constant wherever this is inlined."""
+    for o in range(outer):
+        source = offset(x, o * n * inner)
+        target = offset(y, o * inner)
+        if inner == 1:
+            target[0] = arg_row(largest, source, n)
+        else:
+            for start in range(0, inner, TILE):
+                width = min(TILE, inner - start)
+                arg_columns(largest, offset(source, start), offset(target, start), best, n, width, inner)
+    return 0
+
+
+def is_better(largest: bool, value: Real, found: Real) -> bool:
+    """A NaN found first counts as infinitely bad; then an element that is as bad does not replace it."""
+    if largest:
+        return bool(value > found or (found != found and value > -inf))
+    return bool(value < found or (found != found and value < inf))
+
+
+def arg_row(largest: bool, x: Pointer, n: int) -> int:
+    found = x[0]
+    index = 0
+    for i in range(1, n):
+        if is_better(largest, x[i], found):
+            found = x[i]
+            index = i
+    return index
+
+
+def arg_columns(
+    largest: bool, x: Pointer, y: Pointer, best: Pointer, n: int, width: int, stride: int
+) -> None:
+    for i in range(width):
+        best[i] = x[i]
+        y[i] = 0
+    for r in range(1, n):
+        row = offset(x, r * stride)
+        for i in range(width):
+            better = is_better(largest, row[i], best[i])
+            best[i] = row[i] if better else best[i]
+            y[i] = r if better else y[i]
