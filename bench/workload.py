@@ -107,7 +107,8 @@ async def call(function: Callable[[], Any]) -> Any:
 
 async def measure_lag(step: Step, seconds: float) -> Sample:
     """Repeat a step for some seconds; the measure is the 99th percentile of the loop's lag."""
-    from aioexec.observability.loop_lag import LoopLagProbe  # here: peers whose start is timed must not load aioexec
+    # Imported here: peers whose start is timed must not load aioexec.
+    from aioexec.observability.loop_lag import LoopLagProbe
 
     steps = 0
     started = perf_counter()
@@ -126,7 +127,8 @@ async def measure_lag(step: Step, seconds: float) -> Sample:
 
 async def measure_clients(request: Step, clients: int, seconds: float) -> Sample:
     """Let clients repeat a request for some seconds; the measure is seconds a request, of all together."""
-    from aioexec.observability.loop_lag import LoopLagProbe  # here: peers whose start is timed must not load aioexec
+    # Imported here: peers whose start is timed must not load aioexec.
+    from aioexec.observability.loop_lag import LoopLagProbe
 
     started = perf_counter()
     end = started + seconds

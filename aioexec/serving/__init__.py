@@ -1,1 +1,8 @@
-"""Models over HTTP."""
+"""Models over HTTP, in the manner of TensorFlow Serving's REST interface."""
+
+from aioexec.serving.application import application
+from aioexec.serving.client import PredictionClient
+from aioexec.serving.model import Model
+from aioexec.serving.server import Server, serve
+
+__all__ = ["Model", "PredictionClient", "Server", "application", "serve"]

@@ -1,0 +1,82 @@
+"""The aiohttp application: routes of TensorFlow Serving's REST interface over a table of models.
+
+    POST /v1/models/NAME:predict   {"instances": …} -> {"predictions": …}
+    GET  /v1/models/NAME           the model's status
+
+Whatever goes wrong is answered with {"error": message}, its status by the class of the error. A program that has
+an aiohttp server of its own mounts this one there: `own.add_subapp("/ml", application({"digits": model}))`.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from aioexec.errors import NotFoundError, OpError
+from aioexec.serving.http_status import status_of
+from aioexec.serving.model import Model
+from aioexec.serving.rest_json import decode_request, encode_answer
+
+T = TypeVar("T")
+
+LARGEST_REQUEST = 1 << 20
+"""Bytes a request's body may have."""
+
+_LARGEST_INLINE = 1 << 14
+"""Bytes of JSON that are read or written on the loop, in a fraction of a millisecond; more goes to a thread."""
+
+_BYTES_A_NUMBER = 16
+
+MODELS = web.AppKey("MODELS", Mapping[str, Model])
+
+
+def application(models: Mapping[str, Model], *, largest_request: int = LARGEST_REQUEST) -> web.Application:
+    """Return an application that serves `models` by name; the mapping may change while it runs."""
+    app = web.Application(middlewares=[_answer_errors_as_json], client_max_size=largest_request)
+    app[MODELS] = models
+    app.router.add_post("/v1/models/{name}:predict", _predict)
+    app.router.add_get("/v1/models/{name}", _status)
+    return app
+
+
+async def _predict(request: web.Request) -> web.Response:
+    model = _model(request)
+    body = await request.read()
+    asked = await _bounded(len(body), lambda: decode_request(model.inputs, body))
+    values = await model.session.run(dict(model.outputs), asked.feeds)
+    size = _BYTES_A_NUMBER * sum(value.size for value in values.values())
+    answer = await _bounded(size, lambda: encode_answer(values, asked.count))
+    return web.Response(body=answer, content_type="application/json")
+
+
+async def _status(request: web.Request) -> web.Response:
+    _model(request)
+    available = {"version": "1", "state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
+    return web.json_response({"model_version_status": [available]})
+
+
+def _model(request: web.Request) -> Model:
+    name, models = request.match_info["name"], request.app[MODELS]
+    if name not in models:
+        raise NotFoundError(f"no model {name!r} here, only {sorted(models)}")
+    return models[name]
+
+
+async def _bounded(size: int, work: Callable[[], T]) -> T:
+    """Do work that grows with `size` bytes of JSON, without holding the loop."""
+    return work() if size <= _LARGEST_INLINE else await asyncio.to_thread(work)
+
+
+@web.middleware
+async def _answer_errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except OpError as error:
+        return web.json_response({"error": error.message}, status=status_of(error))
+    except web.HTTPException as error:  # aiohttp's own: no such route, method not allowed, body too large
+        error.text = json.dumps({"error": error.text or error.reason})
+        error.content_type = "application/json"
+        raise

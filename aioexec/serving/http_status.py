@@ -1,0 +1,42 @@
+"""Canonical errors as HTTP statuses and back: the mapping that Google's APIs use."""
+
+from typing import Final
+
+from aioexec import errors
+
+_STATUS: Final = {
+    errors.InvalidArgumentError: 400,
+    errors.UnauthenticatedError: 401,
+    errors.PermissionDeniedError: 403,
+    errors.NotFoundError: 404,
+    errors.AbortedError: 409,
+    errors.ResourceExhaustedError: 429,
+    errors.CancelledError: 499,
+    errors.InternalError: 500,
+    errors.UnimplementedError: 501,
+    errors.UnavailableError: 503,
+    errors.DeadlineExceededError: 504,
+    # Not the first of their status, so nothing is read back as these.
+    errors.FailedPreconditionError: 400,
+    errors.OutOfRangeError: 400,
+    errors.AlreadyExistsError: 409,
+    errors.DataLossError: 500,
+    errors.UnknownError: 500,
+}
+
+_TO_STATUS: Final = {kind.code: status for kind, status in _STATUS.items()}
+_TO_ERROR: Final = {status: kind for kind, status in reversed(_STATUS.items())}
+
+
+def status_of(error: errors.OpError) -> int:
+    """Return the HTTP status that tells of an error."""
+    if isinstance(error, errors.SessionClosedError):
+        return 503  # its code says cancelled, but the client had no part in that
+    return _TO_STATUS.get(error.error_code, 500)
+
+
+def error_of(status: int) -> type[errors.OpError]:
+    """Return the class of error that an HTTP status tells of."""
+    if status == 413:  # the request's body
+        return errors.InvalidArgumentError
+    return _TO_ERROR.get(status, errors.UnknownError)

@@ -1,0 +1,39 @@
+"""A model: the tensors of a session's graph that requests feed and fetch, by the names requests use."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.node import Tensor
+
+
+class Runner(Protocol):
+    """What serving needs of a session."""
+
+    async def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+        """Run what the fetches need and return their values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A session with a signature: every input and output has a batch as its first dimension.
+
+    The session stays its owner's: it may train the same graph meanwhile, and closes it.
+    """
+
+    session: Runner
+    inputs: Mapping[str, Tensor]
+    outputs: Mapping[str, Tensor]
+
+    def __post_init__(self) -> None:
+        for kind, tensors in (("inputs", self.inputs), ("outputs", self.outputs)):
+            if not tensors:
+                raise GraphValueError(f"Model: {kind} must name at least one tensor")
+            for name, tensor in tensors.items():
+                if not isinstance(tensor, Tensor):
+                    raise GraphTypeError(f"Model: {kind}[{name!r}] must be a Tensor, got {tensor!r}")
+                if tensor.dims == ():
+                    raise GraphValueError(
+                        f"Model: {kind}[{name!r}] must have a batch dimension, {tensor.name!r} is a scalar"
+                    )

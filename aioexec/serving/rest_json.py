@@ -1,0 +1,120 @@
+"""JSON of the REST interface: a request becomes arrays to feed, fetched arrays become an answer.
+
+The row format of TensorFlow Serving. Where a model has one input (output), a row is its value; otherwise an
+object with a value for each name:
+
+    {"instances": [[0.1, 0.2], [0.3, 0.4]]}             {"predictions": [1, 7]}
+    {"instances": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}   {"predictions": [{"sum": 3, "product": 2}, …]}
+"""
+
+import base64
+import json
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from aioexec import shapes
+from aioexec.dtypes import to_array
+from aioexec.errors import InternalError, InvalidArgumentError, OpError
+from aioexec.graph.node import Tensor
+
+Array = npt.NDArray[Any]
+
+SIGNATURE_NAME = "serving_default"
+"""The one signature a model has so far, by the name TensorFlow's clients ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictRequest:
+    """What to feed, and how many instances that is."""
+
+    feeds: Mapping[Tensor, Array]
+    count: int
+
+
+def decode_request(inputs: Mapping[str, Tensor], body: bytes) -> PredictRequest:
+    """Read the body of a predict request.
+
+    Raises:
+        InvalidArgumentError: it is not JSON of the row format, or a value does not fit its input.
+    """
+    rows = _instances(body)
+    columns = _columns(list(inputs), rows)
+    feeds = {tensor: _value(name, tensor, columns[name]) for name, tensor in inputs.items()}
+    return PredictRequest(feeds, len(rows))
+
+
+def encode_answer(outputs: Mapping[str, Array], count: int) -> bytes:
+    """Write the body of the answer to `count` instances.
+
+    Raises:
+        InternalError: an output has another batch size than the request, so its rows belong to no instance.
+    """
+    for name, value in outputs.items():
+        if value.ndim == 0 or len(value) != count:
+            raise InternalError(f"output {name!r}: expected {count} rows, got shape {value.shape}")
+    columns = {name: value.tolist() for name, value in outputs.items()}
+    if len(columns) == 1:
+        (predictions,) = columns.values()
+    else:
+        predictions = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return json.dumps({"predictions": predictions}, default=_encode_leaf).encode()
+
+
+def _instances(body: bytes) -> list[Any]:
+    try:
+        request = json.loads(body)
+    except (ValueError, RecursionError) as error:  # ValueError: bad JSON and bad UTF-8 alike
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InvalidArgumentError(f"the request is not JSON: {reason}") from error
+    if not isinstance(request, dict):
+        raise InvalidArgumentError(f"the request must be a JSON object, got {reprlib.repr(request)}")
+    if "instances" not in request:
+        raise InvalidArgumentError(f"the request must have 'instances', got the keys {_names(request)}")
+    unknown = request.keys() - {"instances", "signature_name"}
+    if unknown:
+        raise InvalidArgumentError(f"the request has unknown keys: {_names(unknown)}")
+    if request.get("signature_name", SIGNATURE_NAME) != SIGNATURE_NAME:
+        raise InvalidArgumentError(
+            f"'signature_name' must be {SIGNATURE_NAME!r}, got {reprlib.repr(request['signature_name'])}"
+        )
+    rows = request["instances"]
+    if not isinstance(rows, list) or not rows:
+        raise InvalidArgumentError(f"'instances' must be a list of at least one, got {reprlib.repr(rows)}")
+    return rows
+
+
+def _columns(names: list[str], rows: list[Any]) -> dict[str, list[Any]]:
+    if len(names) == 1 and not isinstance(rows[0], dict):
+        return {names[0]: rows}
+    for index, row in enumerate(rows):
+        if not isinstance(row, dict) or row.keys() != set(names):
+            got = f"the keys {_names(row)}" if isinstance(row, dict) else reprlib.repr(row)
+            raise InvalidArgumentError(
+                f"instance {index}: expected an object with the keys {_names(names)}, got {got}"
+            )
+    return {name: [row[name] for row in rows] for name in names}
+
+
+def _value(name: str, tensor: Tensor, column: list[Any]) -> Array:
+    try:
+        value = to_array(column, tensor.dtype)
+    except OpError as error:
+        raise InvalidArgumentError(f"input {name!r}: {error.message}") from error
+    if not shapes.compatible(tensor.dims, value.shape):
+        raise InvalidArgumentError(
+            f"input {name!r}: expected shape {shapes.describe(tensor.dims)}, got {value.shape}"
+        )
+    return value
+
+
+def _names(names: Any) -> str:
+    return reprlib.repr(sorted(names))
+
+
+def _encode_leaf(leaf: Any) -> Any:
+    """Encode what `tolist` leaves and JSON lacks: strings, and scalars of types that NumPy does not have."""
+    return {"b64": base64.b64encode(leaf).decode()} if isinstance(leaf, bytes) else float(leaf)

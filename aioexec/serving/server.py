@@ -1,0 +1,75 @@
+"""`serve`: one model over HTTP for the length of an `async with`."""
+
+import ipaddress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from aioexec.errors import PermissionDeniedError
+from aioexec.graph.node import Tensor
+from aioexec.serving.application import LARGEST_REQUEST, application
+from aioexec.serving.model import Model, Runner
+
+_GRACE_SECONDS = 1.0
+"""How long requests under way may go on after the end of the block, before they are cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server: where it listens, and the model's name there."""
+
+    url: str
+    name: str
+
+    @property
+    def predict_url(self) -> str:
+        """Where to POST {"instances": …}."""
+        return f"{self.url}/v1/models/{self.name}:predict"
+
+
+@asynccontextmanager
+async def serve(
+    session: Runner,
+    inputs: Mapping[str, Tensor],
+    outputs: Mapping[str, Tensor],
+    *,
+    name: str = "default",
+    host: str = "127.0.0.1",
+    port: int = 0,
+    largest_request: int = LARGEST_REQUEST,
+) -> AsyncIterator[Server]:
+    """Serve a session's graph over HTTP while the block runs; port 0 is any free one.
+
+    async with ax.Session() as session:
+        async with serve(session, {"images": images}, {"classes": classes}, name="digits") as server:
+            print(server.predict_url)
+
+    A client that goes away cancels its step. The session is not closed at the end.
+
+    Raises:
+        PermissionDeniedError: `host` is not a loopback address.
+    """
+    _check_loopback(host)
+    app = application({name: Model(session, inputs, outputs)}, largest_request=largest_request)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+        address, bound_port, *_ = runner.addresses[0]
+        shown = f"[{address}]" if ":" in address else address
+        yield Server(f"http://{shown}:{bound_port}", name)
+    finally:
+        await runner.cleanup()
+
+
+def _check_loopback(host: str) -> None:
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise PermissionDeniedError(
+            f"serve: host must be a loopback address, got {host!r}: there is neither TLS nor a token yet"
+        )
