@@ -36,12 +36,14 @@ class ShapeContext:
         inputs: shape of each input.
         value: `value(i)` is the constant content of input i, or None when it is not known.
         partial: `partial(i)` reads input i as a shape: dims with None where an element is not known; None if nothing is.
+        variable: `variable(i)` is the shape of the variable behind input i, a resource handle; None if it is not known.
     """
 
     attrs: Attrs
     inputs: Sequence[Dims]
     value: Callable[[int], np.ndarray[Any, Any] | None]
     partial: Callable[[int], Dims]
+    variable: Callable[[int], Dims] = lambda i: None
 
 
 ShapeRule = Callable[[ShapeContext], Sequence[Dims]]

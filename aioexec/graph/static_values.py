@@ -32,12 +32,21 @@ def infer_shapes(op: Operation) -> Sequence[Dims]:
         [tensor.dims for tensor in inputs],
         lambda i: constant_value(inputs[i]),
         lambda i: constant_value_as_dims(inputs[i]),
+        lambda i: variable_dims(inputs[i]),
     )
     try:
         return op.row.shape(context)
     except GraphValueError as error:
         given = ", ".join(str(tensor.shape) for tensor in inputs)
         raise GraphValueError(f"{op.type} {op.name!r}: {error.message}; input shapes {given}") from error
+
+
+def variable_dims(handle: Tensor) -> Dims:
+    """The shape of the variable a resource handle or reference leads to, as far as the node that makes it says."""
+    op = handle.op
+    while op.row.role is Role.IDENTITY and len(op.inputs) == 1:
+        op = op.inputs[0].op
+    return op.attrs["shape"] if op.row.role is Role.VARIABLE else None
 
 
 def constant_value(tensor: Tensor, depth: int = _DEPTH) -> np.ndarray[Any, Any] | None:

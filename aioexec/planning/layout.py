@@ -332,9 +332,12 @@ class Layout:
             content = value(k)
             return None if content is None else tuple(None if d < 0 else int(d) for d in content.reshape(-1))
 
-        found = row.shape(
-            ShapeContext(op.attrs, [dims(k, held) for k, held in enumerate(inputs)], value, partial)
-        )
+        def variable(k: int) -> shapes.Dims:
+            held = inputs[k]
+            return held.dims if isinstance(held, Variable) else None
+
+        given = [dims(k, held) for k, held in enumerate(inputs)]
+        found = row.shape(ShapeContext(op.attrs, given, value, partial, variable))
         specs = []
         for tensor, output in zip(op.outputs, found, strict=True):
             if output is None or None in output:

@@ -92,7 +92,8 @@ def output_specs(op: Operation, inputs: Sequence[Array]) -> list[Spec]:
     def partial(k: int) -> Any:
         return tuple(None if dim < 0 else int(dim) for dim in inputs[k].reshape(-1)) if k in operands else None
 
-    found = op.row.shape(ShapeContext(op.attrs, [array.shape for array in inputs], value, partial))
+    shapes_given = [array.shape for array in inputs]
+    found = op.row.shape(ShapeContext(op.attrs, shapes_given, value, partial, lambda k: inputs[k].shape))
     specs = []
     for tensor, dims in zip(op.outputs, found, strict=True):
         assert dims is not None and None not in dims, f"{op.type}: shape rule gave {dims} for known inputs"
