@@ -59,22 +59,30 @@ def names(graph: Graph) -> list[str]:
 
 A = placeholder("a")
 
-_NAMES = st.sampled_from(["a", "b", "c", "d", "a/b", "a b"])
-_INPUTS = st.sampled_from(["a", "b", "c:0", "d:1", "a/b", "^a", "^b", "x", "a:x", ""])
-_TYPES = st.sampled_from([FLOAT, FLOAT, FLOAT, INT32, STRING, 99])
-_DRAWN_ATTRS = {"Placeholder": ["dtype"], "Neg": ["T"], "Add": ["T"], "NoOp": []}
+_ODD_INPUTS = ["a:0", "b:1", "a/b", "^a", "x", "a:x", ""]
+_KINDS = {"Placeholder": ("dtype", 0), "Neg": ("T", 1), "Add": ("T", 2), "NoOp": ("", 0)}
 
 
 @st.composite
-def drawn_nodes(draw: st.DrawFn) -> NodeDef:
-    """A NodeDef that may be right or wrong in every way."""
-    op = draw(st.sampled_from(list(_DRAWN_ATTRS)))
-    attrs: dict[str, Any] = {
-        name: of_type(draw(_TYPES)) for name in _DRAWN_ATTRS[op] if draw(st.integers(0, 9))
-    }
-    count = {"Placeholder": 0, "NoOp": 0, "Neg": 1, "Add": 2}[op] + draw(st.sampled_from([0] * 8 + [1, -1]))
-    inputs = draw(st.lists(_INPUTS, min_size=max(count, 0), max_size=max(count, 0)))
-    return node(draw(_NAMES), op, inputs, **attrs)
+def drawn_graph_defs(draw: st.DrawFn) -> GraphDef:
+    """Up to five nodes, most of them right, in any order."""
+    seldom = st.integers(0, 11).map(lambda n: n == 7)
+    nodes: list[NodeDef] = []
+    for _ in range(draw(st.integers(0, 5))):
+        name = "a b" if draw(seldom) else draw(st.sampled_from(["a", "b", "c", "d", "a/b", "b/a", "a_1"]))
+        if not draw(seldom) and name in [each.name for each in nodes]:
+            continue
+        with_data = [each.name for each in nodes if each.op != "NoOp"]
+        op = draw(st.sampled_from(list(_KINDS) if with_data else ["Placeholder", "NoOp"]))
+        attr_name, count = _KINDS[op]
+        dtype = draw(st.sampled_from([INT32, STRING, 99])) if draw(seldom) else FLOAT
+        attrs: dict[str, Any] = {attr_name: of_type(dtype)} if attr_name and not draw(seldom) else {}
+        inputs = [draw(st.sampled_from(with_data)) for _ in range(count + draw(seldom))] if with_data else []
+        inputs += [f"^{draw(st.sampled_from(nodes)).name}"] if nodes and draw(st.booleans()) else []
+        if draw(seldom):
+            inputs.insert(draw(st.integers(0, len(inputs))), draw(st.sampled_from(_ODD_INPUTS)))
+        nodes.append(node(name, op, inputs, **attrs))
+    return graph_def(*draw(st.permutations(nodes)))
 
 
-DRAWN_GRAPH_DEFS = st.lists(drawn_nodes(), max_size=5).map(lambda nodes: graph_def(*nodes))
+DRAWN_GRAPH_DEFS = drawn_graph_defs()
