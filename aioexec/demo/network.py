@@ -1,0 +1,64 @@
+"""The network of the demo: three dense layers, 64-128-64-10, trained with Adam."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import aioexec as ax
+from aioexec.demo import digits
+
+_HIDDEN = (128, 64)
+_LEARNING_RATE = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A graph, and the parts of it that are fed and fetched."""
+
+    graph: ax.Graph
+    images: ax.Tensor  # fed: float32 [n, 64]
+    labels: ax.Tensor  # fed for training and for the accuracy: int32 [n]
+    initialize: ax.Operation
+    train: ax.Operation
+    loss: ax.Tensor
+    accuracy: ax.Tensor
+    classes: ax.Tensor  # the likeliest digit of each image
+    probabilities: ax.Tensor
+
+
+def build(seed: int = 0) -> Network:
+    """Build the graph as a program for TensorFlow 1.x would."""
+    with ax.Graph().as_default() as graph:
+        ax.set_random_seed(seed)
+        images = ax.placeholder(ax.float32, [None, digits.SIZE * digits.SIZE], name="images")
+        labels = ax.placeholder(ax.int32, [None], name="labels")
+
+        layer = images
+        for number, size in enumerate(_HIDDEN, start=1):
+            layer = _dense(f"hidden{number}", layer, size, ax.nn.relu)
+        logits = _dense("logits", layer, digits.CLASSES)
+
+        losses = ax.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        loss = ax.reduce_mean(losses, name="loss")
+        classes = ax.argmax(logits, 1, output_type=ax.int32, name="classes")
+        right = ax.cast(ax.equal(classes, labels), ax.float32)
+        return Network(
+            graph=graph,
+            images=images,
+            labels=labels,
+            train=ax.train.AdamOptimizer(_LEARNING_RATE).minimize(loss),
+            initialize=ax.global_variables_initializer(),
+            loss=loss,
+            accuracy=ax.reduce_mean(right, name="accuracy"),
+            classes=classes,
+            probabilities=ax.nn.softmax(logits, name="probabilities"),
+        )
+
+
+def _dense(
+    name: str, inputs: ax.Tensor, size: int, activation: Callable[[ax.Tensor], ax.Tensor] | None = None
+) -> ax.Tensor:
+    with ax.variable_scope(name):
+        weights = ax.get_variable("weights", [inputs.shape[1].value, size], use_resource=True)
+        biases = ax.get_variable("biases", [size], initializer=ax.zeros_initializer(), use_resource=True)
+        outputs = ax.matmul(inputs, weights) + biases
+        return outputs if activation is None else activation(outputs)

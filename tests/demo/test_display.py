@@ -1,0 +1,91 @@
+"""The display says what the progress says, in a panel, in a line and at the end."""
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from aioexec.demo import display
+from aioexec.demo.progress import Outcome, Prediction, Progress
+from aioexec.observability.loop_lag import LoopLag, LoopLagProbe
+
+IMAGE = np.zeros(64, np.float32)
+IMAGE[:4] = [0.25, 0.5, 0.75, 1]
+RIGHT = Prediction(IMAGE, label=7, predicted=7, probability=0.875)
+WRONG = Prediction(IMAGE, label=7, predicted=1, probability=0.5)
+
+
+def shown(renderable, width=80):
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+@pytest.fixture
+def progress():
+    progress = Progress(epochs=4, probe=LoopLagProbe(), url="http://127.0.0.1:1/v1/models/digits:predict")
+    for epoch in range(2):
+        progress.stepped(2.0)
+        progress.epoch_ended(0.5 + epoch / 4)
+    return progress
+
+
+def test_the_panel_shows_the_numbers_and_the_latest_prediction(progress):
+    progress.predicted(WRONG)
+    progress.predicted(RIGHT)
+
+    text = shown(display.panel(progress))
+
+    for part in (
+        "2.0000",
+        "75.0%",
+        "2/4",
+        "1 of the last 2 right",
+        "7 (87.5%), right",
+        "░░▒▒▓▓██",
+        progress.url,
+    ):
+        assert part in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_panel_can_be_drawn_before_anything_happened():
+    assert "0/4" in shown(display.panel(Progress(epochs=4, probe=LoopLagProbe())))
+
+
+def test_the_line_shows_the_numbers(progress):
+    assert "epoch 2/4  loss 2.0000  accuracy 0.7500" in display.line(progress)
+
+
+def test_the_summary_shows_what_the_demo_found():
+    outcome = Outcome(
+        accuracy=0.975,
+        steps=1000,
+        seconds=0.5,
+        lag=LoopLag(0.1, 0.2, 0.3, 400),
+        native_share=0.96,
+        answered=12,
+        prediction=WRONG,
+        predict_url="http://127.0.0.1:1/",
+    )
+
+    text = shown(display.summary(outcome))
+
+    for part in (
+        "0.9750",
+        "2,000 steps/s (1,000 steps in 0.5 s)",
+        "p50 0.10 ms, p99 0.20 ms, max 0.30 ms",
+        "96.0% of the nodes",
+        "12 predictions",
+        "1 (50.0%), wrong: 7",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("values", "bars"),
+    [([], ""), ([3], "▁"), ([2, 2], "▁▁"), ([0, 3.5, 7], "▁▅█"), ([9] + [0] * 25 + [7], "▁" * 25 + "█")],
+)
+def test_a_sparkline_goes_from_the_least_to_the_greatest_of_the_latest_values(values, bars):
+    assert display.sparkline(values) == bars
