@@ -1,0 +1,192 @@
+"""The random streams of TensorFlow's random ops: Philox-4x32-10, and how its bits become numbers.
+
+Philox (Salmon et al., SC'11) turns a counter of 128 bits and a key into four words, so any part of a stream can be had at
+once, and a run only has to *reserve* its part. An op's key is its first seed; its counter starts at the second one, in the
+upper half. Everything here is pure but `Stream`, which knows what has been reserved.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+_MASK32, _MASK64, _MASK128 = (1 << 32) - 1, (1 << 64) - 1, (1 << 128) - 1
+_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_KEY_STEPS = 0x9E3779B9, 0xBB67AE85
+_ROUNDS = 10
+_LOW = np.uint64(_MASK32)
+_WORD = np.uint64(32)
+_CHUNK = 1 << 14  # counters at a time: what they need stays in cache
+
+RESERVED_PER_OUTPUT = 256
+"""Counters that one output takes from a stream, however many are used: distributions that reject need several."""
+
+
+class Stream:
+    """The random stream of one node in one session; seeds of 0, 0 mean any stream.
+
+    `position` is the next counter; `reserve`, which threads may call at once, is all that changes it.
+    """
+
+    def __init__(self, seed: int, seed2: int) -> None:
+        if seed == 0 and seed2 == 0:
+            seed, seed2 = secrets.randbits(64), secrets.randbits(64)
+        self.key = seed & _MASK64
+        self._position = (seed2 & _MASK64) << 64
+        self._lock = threading.Lock()
+
+    def reserve(self, count: int) -> int:
+        """Take `count` counters off the stream; return the first."""
+        with self._lock:
+            start = self._position
+            self._position = (start + count) & _MASK128
+        return start
+
+
+def words(key: int, start: int, offsets: Array) -> Array:
+    """The four words of each counter `start` + offset, as an array [counters, 4] of uint32."""
+    low = np.uint64(start & _MASK64) + offsets
+    high = np.uint64(start >> 64) + (low < offsets).astype(np.uint64)
+    a, b, c, d = low & _LOW, low >> _WORD, high & _LOW, high >> _WORD
+    first, second = key & _MASK32, key >> 32
+    for _ in range(_ROUNDS):
+        one, other = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
+        a, b = (other >> _WORD) ^ b ^ np.uint64(first), other & _LOW
+        c, d = (one >> _WORD) ^ d ^ np.uint64(second), one & _LOW
+        first, second = (first + _KEY_STEPS[0]) & _MASK32, (second + _KEY_STEPS[1]) & _MASK32
+    return np.stack([a, b, c, d], axis=1).astype(np.uint32)
+
+
+Convert = Callable[[Array], Array]
+"""Words [counters, 4] to numbers [counters, numbers of one counter]."""
+
+
+def fill(key: int, start: int, size: int, convert: Convert) -> Array:
+    """The first `size` numbers that `convert` makes of the counters from `start` on."""
+    parts: list[Array] = []
+    made = at = 0
+    while made < size or not parts:
+        count = max(1, min(_CHUNK, -(-(size - made) // 2)))
+        part = convert(words(key, start, np.arange(at, at + count, dtype=np.uint64))).reshape(-1)
+        parts.append(part)
+        made, at = made + len(part), at + count
+    return np.concatenate(parts)[:size]
+
+
+# Bits to numbers. A uniform number in [0, 1) is a random mantissa in [1, 2), less 1.
+
+
+def uniform(dtype: np.dtype[Any]) -> Convert:
+    """Numbers evenly distributed in [0, 1)."""
+    if dtype == np.float64:
+        return _uniform64
+    if dtype == np.float32:
+        return _uniform32
+    if dtype == np.float16:
+        return lambda bits: (bits.astype(np.uint16) & 0x3FF | 0x3C00).view(np.float16) - np.float16(1)
+    return lambda bits: (
+        (bits.astype(np.uint16) & 0x7F | 0x3F80).view(ml_dtypes.bfloat16) - np.ones((), ml_dtypes.bfloat16)
+    )
+
+
+def _uniform32(bits: Array) -> Array:
+    return (bits & np.uint32(0x7FFFFF) | np.uint32(0x3F800000)).view(np.float32) - np.float32(1)
+
+
+def _uniform64(bits: Array) -> Array:
+    upper, lower = bits[:, 0::2].astype(np.uint64) & np.uint64(0xFFFFF), bits[:, 1::2].astype(np.uint64)
+    return (upper << _WORD | lower | np.uint64(0x3FF << 52)).view(np.float64) - 1.0
+
+
+def uniform_int(dtype: np.dtype[Any], low: int, high: int) -> Convert:
+    """Integers in [low, high), with the slight bias of a remainder."""
+    span = high - low
+    if dtype == np.int32:
+        return lambda bits: (bits % np.uint32(span)).astype(np.int64).__add__(low).astype(np.int32)
+
+    def convert(bits: Array) -> Array:
+        wide = bits[:, 0::2].astype(np.uint64) | bits[:, 1::2].astype(np.uint64) << _WORD
+        return (wide % np.uint64(span) + np.uint64(low & _MASK64)).view(np.int64)
+
+    return convert
+
+
+_SMALLEST = 1e-7
+
+
+def normal(dtype: np.dtype[Any]) -> Convert:
+    """Normally distributed numbers, in pairs by Box and Muller's method."""
+    if dtype == np.float64:
+        return _normal64
+    return lambda bits: _normal32(bits).astype(dtype, copy=False)
+
+
+def _normal32(bits: Array) -> Array:
+    chosen = _uniform32(bits)
+    radius = np.sqrt(np.float32(-2) * np.log(np.maximum(chosen[:, 0::2], np.float32(_SMALLEST))))
+    angle = (2 * np.pi * chosen[:, 1::2].astype(np.float64)).astype(np.float32)
+    return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], axis=-1).reshape(len(bits), -1)
+
+
+def _normal64(bits: Array) -> Array:
+    chosen = _uniform64(bits)
+    radius = np.sqrt(-2.0 * np.log(np.maximum(chosen[:, :1], _SMALLEST)))
+    angle = 2 * np.pi * chosen[:, 1:]
+    return np.concatenate([np.sin(angle) * radius, np.cos(angle) * radius], axis=1)
+
+
+_BOUND = 2.0
+
+
+def truncated_normal(key: int, start: int, size: int, dtype: np.dtype[Any]) -> Array:
+    """Normally distributed numbers within two standard deviations; others are drawn again.
+
+    A group of numbers (four, of float64 two) has a stretch of the stream of its own and takes from it what it needs.
+    """
+    convert = _normal64 if dtype == np.float64 else _normal32
+    group = 2 if dtype == np.float64 else 4
+    stretch = group * RESERVED_PER_OUTPUT // 4
+    parts = [
+        _truncated_groups(
+            key,
+            start,
+            np.arange(first, min(first + _CHUNK, -(-size // group)), dtype=np.uint64),
+            stretch,
+            convert,
+        )
+        for first in range(0, max(1, -(-size // group)), _CHUNK)
+    ]
+    return np.concatenate(parts)[:size].astype(dtype, copy=False)
+
+
+def _truncated_groups(key: int, start: int, groups: Array, stretch: int, convert: Convert) -> Array:
+    count = stretch * 4 // RESERVED_PER_OUTPUT
+    result = np.zeros((len(groups), count), np.float64 if count == 2 else np.float32)
+    filled = np.zeros(len(groups), np.int64)
+    active, step = np.arange(len(groups)), 0
+    while len(active):
+        drawn = convert(words(key, start, groups[active] * np.uint64(stretch) + np.uint64(step)))
+        accepted = np.abs(drawn) < _BOUND
+        places = filled[active, None] + np.cumsum(accepted, axis=1) - 1
+        rows, columns = np.nonzero(accepted & (places < count))
+        result[active[rows], places[rows, columns]] = drawn[rows, columns]
+        filled[active] += accepted.sum(axis=1)
+        active, step = active[filled[active] < count], step + 1
+    return result.reshape(-1)
+
+
+def permutation(key: int, start: int, size: int) -> Array:
+    """A random order of `size` things (Fisher and Yates)."""
+    order = list(range(size))
+    draws = fill(key, start, max(size - 1, 0), lambda bits: bits).tolist()
+    for i, draw in enumerate(draws):
+        j = i + draw % (size - i)
+        order[i], order[j] = order[j], order[i]
+    return np.array(order, np.int64)
