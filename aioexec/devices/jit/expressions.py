@@ -14,8 +14,8 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aioexec.devices.jit import math, primitives
-from aioexec.devices.jit.ir import LLVM_TYPES, Code, Number, Value
+from aioexec.devices.jit import math, primitives, routines
+from aioexec.devices.jit.ir import INTEGERS, LLVM_TYPES, SHORT_FLOATS, SIGNED, Code, Number, Value
 from aioexec.graph.kernel import ElementwiseKernel
 
 BINARY = {
@@ -60,6 +60,9 @@ class Module:
     functions: dict[str, str] = field(default_factory=dict)
     results: dict[str, tuple[str, int]] = field(default_factory=dict)
 
+    def declare(self, symbol: str, text: str) -> None:
+        self.declarations[symbol] = text
+
     def instance(self, definition: math.Definition, dtypes: Sequence[str]) -> str:
         """The symbol of a function of the language for arguments of these dtypes; translated on first use."""
         symbol = f'@"{definition.name}.{".".join(dtypes)}"'
@@ -69,7 +72,9 @@ class Module:
                 name: Value(dtype, f"%p{index}")
                 for index, (name, dtype) in enumerate(zip(definition.parameters, dtypes, strict=True))
             }
-            translator = Translator(self, Code(self.lanes, self.declarations), definition.source, dict(parameters))
+            translator = Translator(
+                self, Code(self.lanes, self.declarations), definition.source, dict(parameters)
+            )
             result = translator.function(definition.body)
             code = translator.code
             if code.failures:
@@ -78,7 +83,12 @@ class Module:
             arguments = ", ".join(map(code.typed, parameters.values()))
             self.results[symbol] = result.dtype, code.weight
             self.functions[symbol] = "\n".join(
-                [f"{header}({arguments}) alwaysinline nounwind {{", *code.lines, f"  ret {code.typed(result)}", "}"]
+                [
+                    f"{header}({arguments}) alwaysinline nounwind {{",
+                    *code.lines,
+                    f"  ret {code.typed(result)}",
+                    "}",
+                ]
             )
         return symbol
 
@@ -124,14 +134,12 @@ class Translator:
 
     def evaluate(self, node: ast.expr) -> Value | Number:
         match node:
-            case ast.Name(id="INF"):
-                return float("inf")
-            case ast.Name(id="NAN"):
-                return float("nan")
-            case ast.Name(id=name):
-                if name not in self.names:
-                    raise self.fail(node, f"unknown name {name!r}")
+            case ast.Name(id=name) if name in self.names:
                 return self.names[name]
+            case ast.Name(id="inf" | "nan" as name):
+                return float(name)
+            case ast.Name(id=name):
+                raise self.fail(node, f"unknown name {name!r}")
             case ast.Constant(value=bool() | int() | float() as number):
                 return number
             case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
@@ -147,11 +155,12 @@ class Translator:
 
     def call(self, node: ast.Call, name: str, arguments: list[ast.expr]) -> Value | Number:
         match name, arguments:
-            case ("cast" | "bitcast"), [operand, ast.Constant(value=str() as dtype)]:
+            case (("cast" | "bitcast"), [operand, ast.Constant(value=str() as dtype)]):
                 return self.convert(node, name, operand, dtype)
+            case "like", [operand, literal]:
+                return self.like(node, self.evaluate(operand), self.evaluate(literal))
             case "libm", [ast.Constant(value=str() as function), *operands]:
-                values = [self.evaluate(operand) for operand in operands]
-                return self.repaired(function, *values)
+                return self.repaired(function, [self.evaluate(operand) for operand in operands])
             case _ if name in primitives.PRIMITIVES:
                 return self.apply(node, name, arguments)
             case _ if name in math.names():
@@ -178,16 +187,29 @@ class Translator:
         return result
 
     def apply_function(self, node: ast.expr, name: str, operands: Sequence[Value | Number]) -> Value:
-        """Call a function of the language."""
+        """Call a function of the language; short floats are computed as float32."""
+        dtypes = {operand.dtype for operand in operands if isinstance(operand, Value)}
+        if name == "pow" and dtypes <= INTEGERS:
+            return self.whole_power(operands)
+        short = dtypes & SHORT_FLOATS
+        if len(dtypes) == 1 and short:
+            wide = [
+                primitives.cast(self.code, value, "float32")
+                for value in primitives.unify(self.code, operands)
+            ]
+            result = self.apply_function(node, name, wide)
+            return primitives.cast(self.code, result, *short) if result.dtype == "float32" else result
         try:
-            definition, dtypes = math.resolve(name, [getattr(operand, "dtype", None) for operand in operands])
+            definition, wanted = math.resolve(name, [getattr(operand, "dtype", None) for operand in operands])
             values = [
                 operand if isinstance(operand, Value) else self.code.constant(operand, dtype)
-                for operand, dtype in zip(operands, dtypes, strict=True)
+                for operand, dtype in zip(operands, wanted, strict=True)
             ]
+            symbol = self.module.instance(definition, wanted)
+        except BodyError as error:
+            raise self.fail(node, f"{name!r} is not defined for {sorted(dtypes)}") from error
         except ValueError as error:
             raise self.fail(node, str(error)) from error
-        symbol = self.module.instance(definition, dtypes)
         dtype, weight = self.module.results[symbol]
         return self.code.call(symbol, dtype, *values, weight=weight)
 
@@ -202,63 +224,38 @@ class Translator:
         except ValueError as error:
             raise self.fail(node, str(error)) from error
 
-    def repaired(self, function: str, *operands: Value | Number) -> Value:
-        """`libm("sinf", x, y, c)`: y, but the C library's sinf(x) in the lanes where c holds; one branch if there are none."""
-        x, y, c = operands
-        assert isinstance(x, Value) and isinstance(y, Value) and isinstance(c, Value)
+    def like(self, node: ast.expr, value: Value | Number, literal: Value | Number) -> Value:
+        """`like(x, 1)`: a literal with the dtype of x, where no other operand gives it one."""
+        if not isinstance(value, Value) or isinstance(literal, Value):
+            raise self.fail(node, "expected 'like(value, literal)'")
+        return self.code.constant(literal, value.dtype)
+
+    def repaired(self, function: str, operands: Sequence[Value | Number]) -> Value:
+        """`libm("sinf", x, y, c)`: y, but the C library's sinf(x) in lanes where c holds; one branch if there are none."""
+        values = [operand for operand in operands if isinstance(operand, Value)]
         symbol = f"@repair.{function}"
         if symbol not in self.module.functions:
-            self.module.declarations[f"@{function}"] = EXTERNAL_SYMBOLS[function]
-            any_lane = f"@llvm.vector.reduce.or.v{self.code.lanes}i1"
-            self.module.declarations[any_lane] = f"declare i1 {any_lane}({self.code.type('bool')})"
-            self.module.functions[symbol] = repair_function(function, self.code, LLVM_TYPES[x.dtype])
-        return self.code.call(symbol, x.dtype, x, y, c)
+            self.module.declarations[f"@{function}"] = routines.EXTERNAL_SYMBOLS[function]
+            self.module.declare(*routines.any_lane(self.code.lanes))
+            item = LLVM_TYPES[values[0].dtype]
+            self.module.functions[symbol] = routines.repair_function(
+                function, len(values) - 2, self.code.lanes, item
+            )
+        return self.code.call(symbol, values[0].dtype, *values)
 
-
-EXTERNAL_SYMBOLS = {
-    name: f"declare {result} @{name}({arguments}) nounwind"
-    for plain, count in (("sin", 1), ("cos", 1), ("tan", 1), ("fmod", 2))
-    for name, result in ((plain, "double"), (plain + "f", "float"))
-    for arguments in (", ".join([result] * count),)
-}
-"""C functions a kernel may call, in rare lanes only, and their declarations."""
-
-
-def repair_function(function: str, code: Code, item: str) -> str:
-    """The LLVM functions behind `libm`: a test inlined everywhere, and a cold loop over lanes."""
-    lanes, vector, mask = code.lanes, f"<{code.lanes} x {item}>", code.type("bool")
-    return f"""\
-define internal {vector} @repair.{function}({vector} %x, {vector} %y, {mask} %c) alwaysinline nounwind {{
-  %any = call i1 @llvm.vector.reduce.or.v{lanes}i1({mask} %c)
-  br i1 %any, label %slow, label %done, !prof !1
-slow:
-  %repaired = call {vector} @lanes.{function}({vector} %x, {vector} %y, {mask} %c)
-  br label %done
-done:
-  %result = phi {vector} [ %y, %0 ], [ %repaired, %slow ]
-  ret {vector} %result
-}}
-define internal {vector} @lanes.{function}({vector} %x, {vector} %y, {mask} %c) noinline cold nounwind {{
-entry:
-  br label %lane
-lane:
-  %i = phi i32 [ 0, %entry ], [ %next, %after ]
-  %r = phi {vector} [ %y, %entry ], [ %merged, %after ]
-  %wanted = extractelement {mask} %c, i32 %i
-  br i1 %wanted, label %compute, label %after
-compute:
-  %in = extractelement {vector} %x, i32 %i
-  %out = call {item} @{function}({item} %in)
-  %patched = insertelement {vector} %r, {item} %out, i32 %i
-  br label %after
-after:
-  %merged = phi {vector} [ %r, %lane ], [ %patched, %compute ]
-  %next = add i32 %i, 1
-  %end = icmp eq i32 %next, {lanes}
-  br i1 %end, label %done, label %lane
-done:
-  ret {vector} %merged
-}}"""
+    def whole_power(self, operands: Sequence[Value | Number]) -> Value:
+        """Integer x to the power of y; a lane with a negative exponent fails and gives 0."""
+        x, y = primitives.unify(self.code, operands)
+        zero = self.code.constant(0, y.dtype)
+        symbol = f"@power.{y.dtype}"
+        self.module.declare(*routines.any_lane(self.code.lanes))
+        self.module.functions[symbol] = routines.power_function(y.dtype, self.code.lanes)
+        power = self.code.call(symbol, x.dtype, x, y, weight=30)
+        if y.dtype not in SIGNED:
+            return power
+        negative = self.code.binary("icmp slt", "bool", y, zero)
+        self.code.failures.append(negative)
+        return self.code.select(negative, zero, power)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +300,9 @@ def translate(kernel: ElementwiseKernel, module: Module) -> Body:
     result_type = "{ " + ", ".join(code.type(result.dtype) for result in results) + " }"
     aggregate = "poison"
     for index, result in enumerate(results):
-        code.lines.append(f"  %r{index} = insertvalue {result_type} {aggregate}, {code.typed(result)}, {index}")
+        code.lines.append(
+            f"  %r{index} = insertvalue {result_type} {aggregate}, {code.typed(result)}, {index}"
+        )
         aggregate = f"%r{index}"
     arguments = ", ".join(map(code.typed, parameters.values()))
     header = f"define internal {result_type} @body({arguments}) alwaysinline nounwind {{"

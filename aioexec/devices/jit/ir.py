@@ -11,9 +11,10 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+# bfloat16 is the upper half of a float32, kept as bits: LLVM's own type needs a library call where the processor has none.
 LLVM_TYPES = {
     "float16": "half",
-    "bfloat16": "bfloat",
+    "bfloat16": "i16",
     "float32": "float",
     "float64": "double",
     "int8": "i8",
@@ -41,10 +42,11 @@ ITEM_SIZES = {
     "uint64": 8,
     "bool": 1,
 }
-MANGLED = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
+MANGLED = {"half": "f16", "float": "f32", "double": "f64"}
 """How intrinsics spell a type that is not an integer."""
 
 FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
+SHORT_FLOATS = frozenset({"float16", "bfloat16"})
 SIGNED = frozenset({"int8", "int16", "int32", "int64"})
 UNSIGNED = frozenset({"uint8", "uint16", "uint32", "uint64"})
 INTEGERS = SIGNED | UNSIGNED
@@ -82,7 +84,7 @@ def real_constant(number: float, dtype: str) -> str:
     if dtype == "float16":
         return f"0xH{struct.unpack('<H', struct.pack('<e', number))[0]:04X}"
     if dtype == "bfloat16":
-        return f"0xR{bfloat16_bits(number):04X}"
+        return str(bfloat16_bits(number))
     try:
         narrow = struct.unpack("<f", struct.pack("<f", number))[0]
     except OverflowError:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from aioexec.devices.jit.math_float32 import SOURCE as FLOAT32
 from aioexec.devices.jit.math_float64 import SOURCE as FLOAT64
 
-GENERIC = '''
+GENERIC = """
 def floordiv_real(x, y):
     return floor(x / y)
 
@@ -31,6 +31,12 @@ def truncdiv_whole(a, b):
 def truncmod_whole(a, b):
     s = safe_divisor(b)
     return where((b == 0) | (b == -1), 0, a - quotient(a, s) * s)
+
+def truncdiv_unsigned(a, b):
+    return where(b == 0, 0, quotient(a, maximum(b, 1)))
+
+def truncmod_unsigned(a, b):
+    return where(b == 0, 0, a - quotient(a, maximum(b, 1)) * b)
 
 def floordiv_whole(a, b):
     q = truncdiv_whole(a, b)
@@ -54,7 +60,7 @@ def sign(x):
     return where(x > 0, 1, where(x < 0, -1, x))
 
 def exp(x):
-    return exp_scaled(x, 0)
+    return exp_sum(x, -0.0, 0)
 
 def expm1(x):
     return where(abs(x) < 1e-30, x, expm1_quarter(x) * 4.0)
@@ -64,12 +70,101 @@ def tanh(x):
     t = expm1_quarter(minimum(abs(x), 20.0) * 2.0) * 4.0
     return where(abs(x) < 1e-30, x, copysign(t / (t + 2.0), x))
 
+def sinh(x):
+    # (t + t / (t + 1)) / 2 with t = e^|x| - 1 = 2u
+    u = expm1_quarter(abs(x)) * 2.0
+    return where(abs(x) < 1e-30, x, copysign(u + where(u > 1e20, 0.5, u / (2.0 * u + 1.0)), x))
+
+def cosh(x):
+    # h + 1 / 4h with h = e^|x| / 2
+    h = exp_sum(abs(x), -0.0, -1)
+    return h + 0.25 / h
+
 def sigmoid(x):
     return 1.0 / (1.0 + exp(-x))
 
 def softplus(x):
     return maximum(x, 0.0) + log1p(exp(-abs(x)))
-'''
+
+def softsign(x):
+    return x / (1.0 + abs(x))
+
+def asin(x):
+    # asin(a) = pi/2 - 2 asin sqrt((1 - a) / 2) above 1/2
+    a = abs(x)
+    z = where(a > 0.5, fma(-0.5, a, 0.5), a * a)
+    p = asin_reduced(where(a > 0.5, sqrt(z), a), z)
+    return copysign(where(a > 0.5, half_pi_less(2.0 * p), p), x)
+
+def acos(x):
+    a = abs(x)
+    z = where(a > 0.5, fma(-0.5, a, 0.5), a * a)
+    p = asin_reduced(where(a > 0.5, sqrt(z), a), z)
+    far = where(x > 0, 2.0 * p, 2.0 * half_pi_less(p))
+    return where(a > 0.5, far, half_pi_less(copysign(p, x)))
+
+def atan2(y, x):
+    a = abs(x)
+    b = abs(y)
+    low = minimum(a, b)
+    high = maximum(a, b)
+    t = atan(where(high == 0, 0.0, where(low == inf, 1.0, low / high)))
+    r = where(b > a, half_pi_less(t), t)
+    return copysign(where(copysign(1.0, x) < 0, 2.0 * half_pi_less(0.5 * r), r), y)
+
+def asinh(x):
+    # log1p(a + a*a / (1 + sqrt(1 + a*a))); where a*a would overflow, log(2a)
+    a = abs(x)
+    big = a > 1e15
+    b = where(big, 0.0, a)
+    s = b * b
+    y = log1p(where(big, a, b + s / (1.0 + sqrt(1.0 + s)))) + where(big, 0.6931471805599453, like(b, 0.0))
+    return where(a < 1e-30, x, copysign(y, x))
+
+def acosh(x):
+    big = x > 1e15
+    t = where(big, 0.0, x - 1.0)
+    y = log1p(where(big, x, t + sqrt(t * (t + 2.0)))) + where(big, 0.6931471805599453, like(t, 0.0))
+    return where(x < 1.0, nan, y)
+
+def atanh(x):
+    a = abs(x)
+    return copysign(0.5 * log1p(2.0 * a / (1.0 - a)), x)
+
+def erfc_joined(x, a, r):
+    # erfc(a) = r e^(-a*a), the square being the sum of its rounded value and an error; then erfc(x)
+    s = a * a
+    y = r * exp_sum(-s, -fma(a, a, -s), 0)
+    return where(is_nan(x) | (a < 0.7), 1.0 - erf_near(x), where(x < 0, 2.0 - y, y))
+
+def pow(x, y):
+    # The sign and the special cases; the rest is for each dtype.
+    whole = floor(y) == y
+    odd = whole & (floor(0.5 * y) != 0.5 * y)
+    r = pow_positive(abs(x), y)
+    signed = where(odd & (copysign(1.0, x) < 0), -r, r)
+    defined = where((x < 0) & is_finite(x) & ~whole, nan, signed)
+    one = (y == 0) | (x == 1) | ((x == -1) & is_inf(y))
+    return where(one, 1.0, where(is_nan(x) | is_nan(y), nan, defined))
+
+def remainder(x, y, q):
+    # x - q y, exactly, where q = trunc(x / y) may be one too far from 0
+    r = fma(-q, y, x)
+    return where(r * copysign(1.0, x) < 0, r + copysign(y, x), r)
+
+def floormod_real(x, y):
+    r = truncmod_real(x, y)
+    return where((r != 0) & ((r < 0) != (y < 0)), r + y, r)
+
+def xlogy(x, y):
+    return where(x == 0, 0.0, x * log(y))
+
+def xdivy(x, y):
+    return where(x == 0, 0.0, x / y)
+
+def xlog1py(x, y):
+    return where(x == 0, 0.0, x * log1p(y))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +184,9 @@ def parse(source: str) -> list[Definition]:
     for statement in ast.parse(source).body:
         assert isinstance(statement, ast.FunctionDef), ast.dump(statement)
         arguments = statement.args.args
-        dtypes = tuple(item.annotation.id if isinstance(item.annotation, ast.Name) else None for item in arguments)
+        dtypes = tuple(
+            item.annotation.id if isinstance(item.annotation, ast.Name) else None for item in arguments
+        )
         names = tuple(item.arg for item in arguments)
         found.append(Definition(statement.name, names, dtypes, tuple(statement.body), source))
     return found

@@ -10,19 +10,19 @@ bit pattern: shifted left by 23 they are an exponent. A constant is subtracted i
 
 from __future__ import annotations
 
-SOURCE = '''
+SOURCE = """
 def exp_reduced(r: float32):
-    # e^r - 1 for |r| <= ln 2 / 2, 2^-34
-    p = horner(r, 0.5, 0.16666647791862488, 0.041666481643915176, 0.008337878622114658, 0.0013933919835835695,
-               0.0001734732650220394)
+    # e^r - 1 for |r| <= ln 2 / 2, 2^-33
+    p = horner(r, 0.5, 0.166666641831398, 0.041666459292173386, 0.008333895355463028, 0.001393541693687439,
+               0.00019570233416743577)
     return fma(r * r, p, r)
 
-def exp_scaled(x: float32, n: int32):
-    # 2^n e^x = 2^(k + n) e^r, in two factors, so that neither overflows before the product does
+def exp_sum(x: float32, c: float32, n: int32):
+    # 2^n e^(x + c) for a small c, as 2^(k + n) e^r: two powers of 2, so that neither overflows before the product does
     y = maximum(minimum(x, 90.0), -105.0)
     t = fma(y, 1.4426950216293335, 12582912.0)
     k = t - 12582912.0
-    r = fma(k, 1.9046542121259336e-09, fma(k, -0.6931471824645996, y))
+    r = fma(k, 1.9046542121259336e-09, fma(k, -0.6931471824645996, y)) + c
     e = (bitcast(t, "int32") + n) << 23
     h = ((bitcast(t, "int32") + n) << 22) & 0xFF800000
     p = 1.0 + exp_reduced(r)
@@ -39,8 +39,8 @@ def expm1_quarter(x: float32):
 
 def log_reduced(f: float32, c: float32):
     # log(1 + f) - f + c for 1 + f in [sqrt 1/2, sqrt 2], 2^-27
-    q = horner(f, 0.3333333134651184, -0.250008225440979, 0.20001259446144104, -0.16623230278491974, 0.14200708270072937,
-               -0.13159431517124176, 0.1280767172574997, -0.07742888480424881)
+    q = horner(f, 0.3333333134651184, -0.2500084340572357, 0.20001034438610077, -0.1662246584892273, 0.1420724093914032,
+               -0.13174821436405182, 0.12724409997463226, -0.07546304911375046)
     return fma(f * f, fma(f, q, -0.5), c)
 
 def log(x: float32):
@@ -54,7 +54,7 @@ def log(x: float32):
 
 def log_special(x: float32, z: float32):
     # z for a positive finite x, and what the logarithm is elsewhere
-    return where(x > 0, where(x < INF, z, x), where(x == 0, -INF, NAN * x))
+    return where(x > 0, where(x < inf, z, x), where(x == 0, -inf, nan * x))
 
 def log1p(x: float32):
     # log(u) with u = 1 + x rounded, and what the rounding lost: d
@@ -66,4 +66,95 @@ def log1p(x: float32):
     k = cast(e, "float32")
     z = fma(k, 0.693145751953125, g + log_reduced(f, k * 1.428606765330187e-06))
     return where(abs(x) < 1e-30, x, log_special(u, z))
-'''
+
+def circular(x: float32, n: int32):
+    # sin(x + n pi/2) for 0 <= x <= 1e6: pi/2 is subtracted in three parts, then a polynomial for either function.
+    # sin: 2^-32, cos: 2^-33
+    t = fma(x, 0.6366197466850281, 12582912.0)
+    k = t - 12582912.0
+    r = fma(k, 1.7151245100058819e-15, fma(k, 4.371138828673793e-08, fma(k, -1.5707963705062866, x)))
+    z = r * r
+    s = fma(r * z, horner(z, -0.1666666716337204, 0.008333371952176094, -0.00019849908130709082,
+                          2.8004862997477176e-06), r)
+    c = fma(z, fma(z, horner(z, 0.04166664555668831, -0.0013887310633435845, 2.4432552891084924e-05), -0.5), 1.0)
+    q = bitcast(t, "int32") + n
+    y = bitcast(where((q & 1) == 0, s, c), "int32")
+    return bitcast(y ^ ((q & 2) << 30), "float32")
+
+def sin(x: float32):
+    a = abs(x)
+    y = libm("sinf", a, circular(a, 0), ~(a < 1000000.0))
+    return bitcast(bitcast(y, "int32") ^ (bitcast(x, "int32") & 0x80000000), "float32")
+
+def cos(x: float32):
+    a = abs(x)
+    return libm("cosf", a, circular(a, 1), ~(a < 1000000.0))
+
+def tan(x: float32):
+    a = abs(x)
+    t = fma(a, 0.6366197466850281, 12582912.0)
+    k = t - 12582912.0
+    r = fma(k, 1.7151245100058819e-15, fma(k, 4.371138828673793e-08, fma(k, -1.5707963705062866, a)))
+    z = r * r
+    s = fma(r * z, horner(z, -0.1666666716337204, 0.008333371952176094, -0.00019849908130709082,
+                          2.8004862997477176e-06), r)
+    c = fma(z, fma(z, horner(z, 0.04166664555668831, -0.0013887310633435845, 2.4432552891084924e-05), -0.5), 1.0)
+    even = (bitcast(t, "int32") & 1) == 0
+    y = libm("tanf", a, where(even, s, -c) / where(even, c, s), ~(a < 1000000.0))
+    return bitcast(bitcast(y, "int32") ^ (bitcast(x, "int32") & 0x80000000), "float32")
+
+def asin_reduced(s: float32, z: float32):
+    # asin(s) for 0 <= s <= 1/2, z = s*s, 2^-31
+    p = horner(z, 0.16666659712791443, 0.07500513643026352, 0.04451585188508034, 0.03181334212422371,
+               0.01442625094205141, 0.03752510994672775)
+    return fma(s * z, p, s)
+
+def half_pi_less(y: float32):
+    # pi/2 - y
+    return 1.5707963705062866 - (y + 4.371138828673793e-08)
+
+def atan_reduced(t: float32):
+    # atan(t) for |t| <= tan(pi/8), 2^-30
+    z = t * t
+    p = horner(z, -0.33333316445350647, 0.19998525083065033, -0.14244307577610016, 0.10598445683717728,
+               -0.06088074669241905)
+    return fma(t * z, p, t)
+
+def atan(x: float32):
+    a = abs(x)
+    large = a > 2.414213562373095
+    middle = a > 0.41421356237309503
+    t = where(large, -1.0, where(middle, a - 1.0, a)) / where(large, a, where(middle, a + 1.0, 1.0))
+    base = where(large, 1.5707963705062866, where(middle, like(t, 0.7853981852531433), 0.0))
+    return copysign(base + atan_reduced(t), x)
+
+def erf_near(x: float32):
+    # x + x P(x*x) for |x| < 0.93, 2^-30
+    z = x * x
+    return fma(x, horner(z, 0.12837916612625122, -0.37612631916999817, 0.11283676326274872, -0.026858530938625336,
+                         0.005199139472097158, -0.0008123064180836082, 8.292424899991602e-05), x)
+
+def erf(x: float32):
+    # further out 1 - e^P(x), 2^-34; 1 from 4 on
+    a = minimum(abs(x), 4.0)
+    p = horner(a, 0.00017468477017246187, -1.1295154094696045, -0.633344829082489, -0.10828376561403275,
+               0.02512281946837902, -0.00417278241366148, 0.00043491620454005897, -2.1143674530321732e-05)
+    return where(a < 0.92, erf_near(x), copysign(1.0 - exp(p), x))
+
+def erfc(x: float32):
+    # (1 + 2a) e^(a*a) erfc(a) is a polynomial of (a - b) / (a + b), 2^-28, with a b near 3 that makes c0 a float32
+    a = minimum(abs(x), 10.1)
+    q = (a - 2.8671875) / (a + 2.8671875)
+    p = horner(q, 1.2560521364212036, -0.13319459557533264, -0.05969814211130142, 0.1379489302635193,
+               -0.11746831238269806, 0.060324180871248245, -0.016633184626698494, -0.0006231824518181384,
+               0.0021616737358272076, -0.00027604508795775473, -0.00023488498118240386)
+    return erfc_joined(x, a, p / fma(2.0, a, 1.0))
+
+def pow_positive(x: float32, y: float32):
+    return cast(exp(cast(y, "float64") * log(cast(x, "float64"))), "float32")
+
+def truncmod_real(x: float32, y: float32):
+    q = x / y
+    r = libm("fmodf", x, y, remainder(x, y, trunc(q)), ~(abs(q) < 4194304.0))
+    return copysign(where(abs(x) < abs(y), x, r), x)
+"""

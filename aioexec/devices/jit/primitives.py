@@ -231,6 +231,8 @@ def checked_division(function: str) -> Handler:
             return Deferred(f"{function}_real", (a, b))
         if not (isinstance(operands[1], int) and operands[1] != 0):
             code.failures.append(code.binary("icmp eq", "bool", b, code.constant(0, b.dtype)))
+        if a.dtype not in SIGNED:
+            return Deferred(f"trunc{function[5:]}_unsigned", (a, b))
         return Deferred(f"{function}_whole", (a, b))
 
     return handler
@@ -239,8 +241,8 @@ def checked_division(function: str) -> Handler:
 def quotient(code: Code, *operands: Operand) -> Value:
     """Truncating integer division, for divisors that are neither 0 nor -1.
 
-    Processors divide no vectors of integers, but up to 32 bits the quotient of the same numbers as float64, truncated, is exact:
-    a quotient below 2^32 that is no integer is further than one part in 2^32 from the nearest one.
+    Processors divide no vectors of integers, but up to 32 bits the quotient of the same numbers as float64, truncated, is
+    exact: a quotient below 2^32 that is no integer is further than one part in 2^32 from the nearest one.
     """
     a, b = unify(code, operands)
     expect(a, INTEGERS, "integers")
@@ -248,9 +250,7 @@ def quotient(code: Code, *operands: Operand) -> Value:
     if ITEM_SIZES[a.dtype] == 8:
         return code.binary("sdiv" if signed else "udiv", a.dtype, a, b)
     into, back = ("sitofp", "fptosi") if signed else ("uitofp", "fptoui")
-    real = code.binary(
-        "fdiv", "float64", code.convert(into, a, "float64"), code.convert(into, b, "float64")
-    )
+    real = code.binary("fdiv", "float64", code.convert(into, a, "float64"), code.convert(into, b, "float64"))
     return code.convert(back, real, a.dtype)
 
 
@@ -259,27 +259,70 @@ def cast(code: Code, a: Value, dtype: str) -> Value:
     source = a.dtype
     if source == dtype:
         return a
-    if dtype == "bool":
-        return code.binary(
-            "fcmp une" if source in FLOATS else "icmp ne", "bool", a, code.constant(0, source)
-        )
     if source in FLOATS and dtype in FLOATS:
         return cast_float(code, a, dtype)
+    if source == "bfloat16":
+        return cast(code, cast_float(code, a, "float32"), dtype)
+    if dtype == "bfloat16":
+        return round_to_bfloat16(code, cast(code, a, "float32"))
+    if dtype == "bool":
+        zero = code.constant(0, source)
+        return code.binary("fcmp une" if source in FLOATS else "icmp ne", "bool", a, zero)
     if source in FLOATS:
         name = "llvm.fptosi.sat" if dtype in SIGNED else "llvm.fptoui.sat"
         return code.intrinsic(name, dtype, a, overloads=(dtype, source))
     if dtype in FLOATS:
         return code.convert("sitofp" if source in SIGNED else "uitofp", a, dtype)
-    if source != "bool" and ITEM_SIZES[source] >= ITEM_SIZES[dtype]:
-        return bitcast(code, a, dtype) if ITEM_SIZES[source] == ITEM_SIZES[dtype] else code.convert("trunc", a, dtype)
+    if source != "bool" and ITEM_SIZES[source] == ITEM_SIZES[dtype]:
+        return bitcast(code, a, dtype)
+    if source != "bool" and ITEM_SIZES[source] > ITEM_SIZES[dtype]:
+        return code.convert("trunc", a, dtype)
     return code.convert("sext" if source in SIGNED else "zext", a, dtype)
 
 
 def cast_float(code: Code, a: Value, dtype: str) -> Value:
-    sizes = ITEM_SIZES[a.dtype], ITEM_SIZES[dtype]
-    if sizes[0] == sizes[1]:  # float16 and bfloat16: neither contains the other
-        return code.convert("fptrunc", code.convert("fpext", a, "float32"), dtype)
-    return code.convert("fpext" if sizes[0] < sizes[1] else "fptrunc", a, dtype)
+    if a.dtype == "bfloat16":
+        bits = code.convert("zext", Value("uint16", a.text), "uint32")
+        bits = code.binary("shl", "uint32", bits, code.constant(16, "uint32"))
+        return cast(code, code.convert("bitcast", bits, "float32"), dtype)
+    if dtype == "bfloat16":
+        return round_to_bfloat16(code, cast(code, a, "float32"))
+    if (a.dtype, dtype) == ("float64", "float16"):
+        a = round_to_odd(code, a)
+    wider = ITEM_SIZES[a.dtype] < ITEM_SIZES[dtype]
+    return code.convert("fpext" if wider else "fptrunc", a, dtype)
+
+
+def round_to_odd(code: Code, a: Value) -> Value:
+    """A float64 as float32, inexact ones with an odd last bit: rounding that further is as good as rounding the original.
+
+    No processor rounds float64 to float16 at once, and LLVM would call a library.
+    """
+    near = code.convert("fptrunc", a, "float32")
+    back = code.convert("fpext", near, "float64")
+    bits = code.convert("bitcast", near, "uint32")
+    one = code.constant(1, "uint32")
+    sizes = [code.intrinsic("llvm.fabs", "float64", value) for value in (back, a)]
+    beyond = code.binary("fcmp ogt", "bool", *sizes)
+    bits = code.select(beyond, code.binary("sub", "uint32", bits, one), bits)
+    inexact = code.binary("fcmp une", "bool", back, a)
+    bits = code.select(inexact, code.binary("or", "uint32", bits, one), bits)
+    return code.convert("bitcast", bits, "float32")
+
+
+def round_to_bfloat16(code: Code, a: Value) -> Value:
+    """The upper half of the bits, ties to even; a NaN stays one."""
+    bits = code.convert("bitcast", a, "uint32")
+    sixteen = code.constant(16, "uint32")
+    upper = code.binary("lshr", "uint32", bits, sixteen)
+    odd = code.binary("and", "uint32", upper, code.constant(1, "uint32"))
+    sum_ = code.binary(
+        "add", "uint32", bits, code.binary("add", "uint32", odd, code.constant(0x7FFF, "uint32"))
+    )
+    rounded = code.binary("lshr", "uint32", sum_, sixteen)
+    quiet = code.binary("or", "uint32", upper, code.constant(0x40, "uint32"))
+    chosen = code.select(code.binary("fcmp uno", "bool", a, a), quiet, rounded)
+    return Value("bfloat16", code.convert("trunc", chosen, "uint16").text)
 
 
 def bitcast(code: Code, a: Value, dtype: str) -> Value:
@@ -341,4 +384,15 @@ def apply(code: Code, name: str, operands: Sequence[Operand]) -> Value | Deferre
     arity, handler = PRIMITIVES[name]
     if arity is not None and len(operands) != arity:
         raise ValueError(f"{name!r} takes {arity} operands, got {len(operands)}")
-    return handler(code, *operands)
+    if not any(isinstance(operand, Value) and operand.dtype == "bfloat16" for operand in operands):
+        return handler(code, *operands)
+    result = handler(code, *[widened(code, operand) for operand in operands])
+    if isinstance(result, Value) and result.dtype == "float32":
+        return cast(code, result, "bfloat16")
+    return result
+
+
+def widened(code: Code, operand: Operand) -> Value:
+    """A bfloat16, or a literal beside one, as float32; a condition as it is."""
+    value = operand if isinstance(operand, Value) else code.constant(operand, "bfloat16")
+    return cast(code, value, "float32") if value.dtype == "bfloat16" else value

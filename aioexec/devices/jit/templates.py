@@ -14,10 +14,11 @@ A strided operand ("x") is gathered into a vector on the stack, element by eleme
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
-from aioexec.devices.jit.expressions import EXTERNAL_SYMBOLS, Body, BodyError, Module, translate
-from aioexec.devices.jit.ir import ITEM_SIZES, LLVM_TYPES, MANGLED, scalar_constant, stored_type
+from aioexec.devices.jit.expressions import BodyError, Module, translate
+from aioexec.devices.jit.ir import LLVM_TYPES
+from aioexec.devices.jit.routines import EXTERNAL_SYMBOLS
+from aioexec.devices.jit.rows import Nest, Port, main_loop, rest_loop, row
 from aioexec.graph.kernel import ElementwiseKernel
 
 __all__ = ["EXTERNAL_SYMBOLS", "BodyError", "cost", "emit"]
@@ -31,57 +32,6 @@ ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-
 METADATA = """\
 !0 = distinct !{!0, !{!"llvm.loop.unroll.disable"}, !{!"llvm.loop.vectorize.enable", i1 false}}
 !1 = !{!"branch_weights", i32 1, i32 4000}"""
-
-
-@dataclass(frozen=True, slots=True)
-class Port:
-    """One operand as the loops see it.
-
-    Attributes:
-        index: its place among the operands of the block.
-        letter: "v", "s" or "x"; an output that does not move is strided.
-    """
-
-    index: int
-    dtype: str
-    letter: str
-    output: bool
-
-    @property
-    def memory(self) -> str:
-        return stored_type(self.dtype)
-
-    @property
-    def size(self) -> int:
-        return ITEM_SIZES[self.dtype]
-
-
-@dataclass(frozen=True, slots=True)
-class Nest:
-    """What the pieces of the loop nest have in common."""
-
-    ports: tuple[Port, ...]
-    body: Body
-    lanes: int
-    unroll: int  # 0: no main loop
-
-    @property
-    def inputs(self) -> tuple[Port, ...]:
-        return tuple(port for port in self.ports if not port.output)
-
-    @property
-    def outputs(self) -> tuple[Port, ...]:
-        return tuple(port for port in self.ports if port.output)
-
-    def memory_vector(self, port: Port) -> str:
-        return f"<{self.lanes} x {port.memory}>"
-
-    def vector(self, port: Port) -> str:
-        return f"<{self.lanes} x {LLVM_TYPES[port.dtype]}>"
-
-    @property
-    def mask(self) -> str:
-        return f"<{self.lanes} x i1>"
 
 
 def emit(kernel: ElementwiseKernel, symbol: str) -> str:
@@ -113,7 +63,9 @@ def prepare(kernel: ElementwiseKernel) -> tuple[Nest, Module]:
     operands = [*kernel.inputs, *kernel.outputs]
     unknown = [dtype for _, dtype in operands if dtype not in LLVM_TYPES]
     if unknown or len(kernel.pattern) != len(operands) or set(kernel.pattern) - set("vsx"):
-        raise BodyError(f"kernel body {kernel.body!r}: bad dtypes or pattern {kernel.pattern!r} for {operands!r}")
+        raise BodyError(
+            f"kernel body {kernel.body!r}: bad dtypes or pattern {kernel.pattern!r} for {operands!r}"
+        )
     ports = []
     for index, ((_, dtype), letter) in enumerate(zip(operands, kernel.pattern, strict=True)):
         output = index >= len(kernel.inputs)
@@ -126,30 +78,41 @@ def prepare(kernel: ElementwiseKernel) -> tuple[Nest, Module]:
 
 
 def entry(nest: Nest, symbol: str) -> str:
-    """Operand addresses, the innermost dimension, strides of strided operands."""
-    count = len(nest.ports)
-    lines = [f"define i64 @{symbol}(ptr noundef %block, ptr noundef %frame) #0 {{", "entry:"]
-    lines += ["  %status = alloca i64", "  store i64 0, ptr %status"] if nest.body.fallible else []
+    """The head of the function: stack memory, operand addresses, dimensions and strides."""
+    lines = [f"define i64 @{symbol}(ptr noundef %block, ptr noundef %frame) align 64 #0 {{", "entry:"]
+    if nest.body.fallible:
+        lines += ["  %status = alloca i64", "  store i64 0, ptr %status"]
     lines += [f"  %counters = alloca [{MAX_RANK} x i64]"]
-    lines += [
-        f"  %pack{port.index} = alloca {nest.memory_vector(port)}, align 64"
-        for port in nest.ports
-        if port.letter == "x"
+    for port in nest.ports:
+        if port.letter == "x":
+            lines.append(f"  %pack{port.index} = alloca {nest.memory_vector(port)}, align 64")
+    for port in nest.ports:
+        lines += address(port.index)
+    lines += geometry(nest)
+    lines += ["  %nested = icmp ugt i64 %rank, 1", "  br i1 %nested, label %first, label %row"]
+    return "\n".join(lines)
+
+
+def address(k: int) -> list[str]:
+    """`%base<k>`: frame[block[2k]] + block[2k + 1]."""
+    return [
+        f"  %word.at{k} = getelementptr i64, ptr %block, i64 {2 * k}",
+        f"  %word{k} = load i64, ptr %word.at{k}",
+        f"  %slot{k} = getelementptr i64, ptr %frame, i64 %word{k}",
+        f"  %address{k} = load ptr, ptr %slot{k}",
+        f"  %offset.at{k} = getelementptr i64, ptr %block, i64 {2 * k + 1}",
+        f"  %offset{k} = load i64, ptr %offset.at{k}",
+        f"  %base{k} = getelementptr i8, ptr %address{k}, i64 %offset{k}",
     ]
-    for k in range(count):
-        lines += [
-            f"  %word.at{k} = getelementptr i64, ptr %block, i64 {2 * k}",
-            f"  %word{k} = load i64, ptr %word.at{k}",
-            f"  %slot{k} = getelementptr i64, ptr %frame, i64 %word{k}",
-            f"  %address{k} = load ptr, ptr %slot{k}",
-            f"  %offset.at{k} = getelementptr i64, ptr %block, i64 {2 * k + 1}",
-            f"  %offset{k} = load i64, ptr %offset.at{k}",
-            f"  %base{k} = getelementptr i8, ptr %address{k}, i64 %offset{k}",
-        ]
-    lines += [
-        f"  %rank.at = getelementptr i64, ptr %block, i64 {2 * count}",
+
+
+def geometry(nest: Nest) -> list[str]:
+    """`%n`, the innermost dimension; `%whole`, how much of it `main` does; `%strides<k>`, where an operand's strides are."""
+    first = 2 * len(nest.ports)
+    lines = [
+        f"  %rank.at = getelementptr i64, ptr %block, i64 {first}",
         "  %rank = load i64, ptr %rank.at",
-        f"  %dims = getelementptr i64, ptr %block, i64 {2 * count + 1}",
+        f"  %dims = getelementptr i64, ptr %block, i64 {first + 1}",
         "  %last = sub i64 %rank, 1",
         "  %n.at = getelementptr i64, ptr %dims, i64 %last",
         "  %n = load i64, ptr %n.at",
@@ -167,8 +130,7 @@ def entry(nest: Nest, symbol: str) -> str:
                 f"  %stride.at{k} = getelementptr i64, ptr %strides{k}, i64 %last",
                 f"  %stride{k} = load i64, ptr %stride.at{k}",
             ]
-    lines += ["  %nested = icmp ugt i64 %rank, 1", "  br i1 %nested, label %first, label %row"]
-    return "\n".join(lines)
+    return lines
 
 
 def first_row(nest: Nest) -> str:
@@ -190,222 +152,6 @@ empty:
   ret i64 0"""
 
 
-def row(nest: Nest) -> str:
-    """Where the row begins; scalars are loaded and spread, once."""
-    lines = ["row:"]
-    for port in nest.ports:
-        k = port.index
-        lines.append(f"  %p{k} = phi ptr [ %base{k}, %entry ], [ %base{k}, %first.ok ], [ %next{k}, %advanced ]")
-    if any(port.letter == "s" for port in nest.ports):
-        # With an empty row there may be no scalar to read either.
-        lines += ["  %n.zero = icmp eq i64 %n, 0", "  br i1 %n.zero, label %row.end, label %spread", "spread:"]
-    for port in nest.ports:
-        if port.letter == "s":
-            k, vector = port.index, nest.memory_vector(port)
-            lines += [
-                f"  %scalar{k} = load {port.memory}, ptr %p{k}, align {port.size}",
-                f"  %lane{k} = insertelement {vector} poison, {port.memory} %scalar{k}, i64 0",
-                f"  %m{k} = shufflevector {vector} %lane{k}, {vector} poison, <{nest.lanes} x i32> zeroinitializer",
-                register(nest, port, f"%m{k}", f"%s{k}"),
-            ]
-    if nest.unroll:
-        lines += ["  %any.whole = icmp ne i64 %whole, 0", "  br i1 %any.whole, label %main, label %rest.begin"]
-    else:
-        lines += ["  br label %rest.begin"]
-    return "\n".join(lines)
-
-
-def register(nest: Nest, port: Port, memory: str, name: str) -> str:
-    """What was loaded as the body wants it: a bool is one bit there. A bool is true if it is not zero."""
-    if port.dtype == "bool":
-        return f"  {name} = icmp ne {nest.memory_vector(port)} {memory}, zeroinitializer"
-    return f"  {name} = bitcast {nest.vector(port)} {memory} to {nest.vector(port)}"
-
-
-def call_body(nest: Nest, suffix: str, mask: str | None) -> list[str]:
-    """Call the body on `%in<k><suffix>`; its outputs, as they go to memory, are `%out<k><suffix>`."""
-    arguments = ", ".join(
-        f"{nest.vector(port)} " + (f"%s{port.index}" if port.letter == "s" else f"%in{port.index}{suffix}")
-        for port in nest.inputs
-    )
-    kind = nest.body.result_type
-    lines = [f"  %results{suffix} = call {kind} @body({arguments})"]
-    for place, port in enumerate(nest.outputs):
-        k = port.index
-        target = f"%bit{k}{suffix}" if port.dtype == "bool" else f"%out{k}{suffix}"
-        lines.append(f"  {target} = extractvalue {kind} %results{suffix}, {place}")
-        if port.dtype == "bool":
-            lines.append(f"  %out{k}{suffix} = zext {nest.mask} {target} to {nest.memory_vector(port)}")
-    if nest.body.fallible:
-        lines += note_failure(nest, suffix, mask)
-    return lines
-
-
-def note_failure(nest: Nest, suffix: str, mask: str | None) -> list[str]:
-    """Set the status to 1 if any lane that counts has failed."""
-    lines = [f"  %failed{suffix} = extractvalue {nest.body.result_type} %results{suffix}, {len(nest.outputs)}"]
-    failed = f"%failed{suffix}"
-    if mask:
-        failed = f"%active.failed{suffix}"
-        lines.append(f"  {failed} = and {nest.mask} %failed{suffix}, {mask}")
-    return [
-        *lines,
-        f"  %any.failed{suffix} = call i1 @llvm.vector.reduce.or.v{nest.lanes}i1({nest.mask} {failed})",
-        f"  %fresh.status{suffix} = zext i1 %any.failed{suffix} to i64",
-        f"  %old.status{suffix} = load i64, ptr %status",
-        f"  %new.status{suffix} = or i64 %old.status{suffix}, %fresh.status{suffix}",
-        f"  store i64 %new.status{suffix}, ptr %status",
-    ]
-
-
-def main_loop(nest: Nest) -> str:
-    """Whole groups of `unroll` vectors: no mask."""
-    lines = ["main:", f"  %i = phi i64 [ 0, {row_exit(nest)} ], [ %i.next, %main ]"]
-    moving = [port for port in nest.ports if port.letter == "v"]
-    for port in moving:
-        k = port.index
-        lines.append(f"  %i.bytes{k} = mul i64 %i, {port.size}")
-        lines.append(f"  %at{k} = getelementptr i8, ptr %p{k}, i64 %i.bytes{k}")
-    for u in range(nest.unroll):
-        for port in moving:
-            k, vector = port.index, nest.memory_vector(port)
-            lines.append(f"  %at{k}.{u} = getelementptr i8, ptr %at{k}, i64 {u * nest.lanes * port.size}")
-            if not port.output:
-                lines.append(f"  %load{k}.{u} = load {vector}, ptr %at{k}.{u}, align {port.size}")
-                lines.append(register(nest, port, f"%load{k}.{u}", f"%in{k}.{u}"))
-    for u in range(nest.unroll):
-        lines += call_body(nest, f".{u}", None)
-    for u in range(nest.unroll):
-        for port in nest.outputs:
-            k = port.index
-            lines.append(f"  store {nest.memory_vector(port)} %out{k}.{u}, ptr %at{k}.{u}, align {port.size}")
-    lines += [
-        f"  %i.next = add nuw nsw i64 %i, {nest.unroll * nest.lanes}",
-        "  %i.more = icmp ult i64 %i.next, %whole",
-        "  br i1 %i.more, label %main, label %main.end, !llvm.loop !0",
-        "main.end:",
-        "  br label %rest.begin",
-    ]
-    return "\n".join(lines)
-
-
-def row_exit(nest: Nest) -> str:
-    """The block that leads from the start of a row into its loops."""
-    return "%spread" if any(port.letter == "s" for port in nest.ports) else "%row"
-
-
-def rest_loop(nest: Nest, module: Module) -> str:
-    """What is left of the row, a vector at a time, with a mask for its last lanes."""
-    start = f"phi i64 [ 0, {row_exit(nest)} ]" + (", [ %whole, %main.end ]" if nest.unroll else "")
-    lanes = nest.lanes
-    lines = [
-        "rest.begin:",
-        f"  %j.begin = {start}",
-        "  %j.any = icmp ult i64 %j.begin, %n",
-        "  br i1 %j.any, label %rest, label %row.end",
-        "rest:",
-        "  %j = phi i64 [ %j.begin, %rest.begin ], [ %j.next, %rest.end ]",
-        "  %left = sub i64 %n, %j",
-        f"  %few = call i64 @llvm.umin.i64(i64 %left, i64 {lanes})",
-        f"  %off = sub i64 {lanes}, %few",
-        f"  %off.narrow = trunc i64 %off to i{lanes}" if lanes < 64 else "  %off.narrow = or i64 %off, 0",
-        f"  %bits = lshr i{lanes} -1, %off.narrow",
-        f"  %mask = bitcast i{lanes} %bits to {nest.mask}",
-    ]
-    module.declarations["@llvm.umin.i64"] = "declare i64 @llvm.umin.i64(i64, i64)"
-    if nest.body.fallible:
-        name = f"@llvm.vector.reduce.or.v{lanes}i1"
-        module.declarations[name] = f"declare i1 {name}({nest.mask})"
-    for port in nest.ports:
-        if port.letter == "v":
-            lines.append(f"  %j.bytes{port.index} = mul i64 %j, {port.size}")
-        elif port.letter == "x":
-            lines.append(f"  %j.bytes{port.index} = mul i64 %j, %stride{port.index}")
-        if port.letter != "s":
-            lines.append(f"  %r{port.index} = getelementptr i8, ptr %p{port.index}, i64 %j.bytes{port.index}")
-    for port in nest.inputs:
-        if port.letter != "s":
-            lines += masked_load(nest, port, module) if port.letter == "v" else gather(nest, port)
-    lines += call_body(nest, ".r", "%mask")
-    for port in nest.outputs:
-        lines += masked_store(nest, port, module) if port.letter == "v" else scatter(nest, port)
-    lines += [
-        "  br label %rest.end",
-        "rest.end:",
-        f"  %j.next = add nuw nsw i64 %j, {lanes}",
-        "  %j.more = icmp ult i64 %j.next, %n",
-        "  br i1 %j.more, label %rest, label %row.end, !llvm.loop !0",
-    ]
-    return "\n".join(lines)
-
-
-def masked_load(nest: Nest, port: Port, module: Module) -> list[str]:
-    k, vector = port.index, nest.memory_vector(port)
-    name = f"@llvm.masked.load.{overload(nest, port)}.p0"
-    module.declarations[name] = f"declare {vector} {name}(ptr, i32 immarg, {nest.mask}, {vector})"
-    return [
-        f"  %load{k}.r = call {vector} {name}(ptr %r{k}, i32 {port.size}, {nest.mask} %mask, {vector} {ones(port)})",
-        register(nest, port, f"%load{k}.r", f"%in{k}.r"),
-    ]
-
-
-def masked_store(nest: Nest, port: Port, module: Module) -> list[str]:
-    k, vector = port.index, nest.memory_vector(port)
-    name = f"@llvm.masked.store.{overload(nest, port)}.p0"
-    module.declarations[name] = f"declare void {name}({vector}, ptr, i32 immarg, {nest.mask})"
-    return [f"  call void {name}({vector} %out{k}.r, ptr %r{k}, i32 {port.size}, {nest.mask} %mask)"]
-
-
-def ones(port: Port) -> str:
-    """A vector of ones, as they lie in memory: what lanes outside the row hold."""
-    return f"splat ({port.memory} {'1' if port.dtype == 'bool' else scalar_constant(1, port.dtype)})"
-
-
-def overload(nest: Nest, port: Port) -> str:
-    return f"v{nest.lanes}{MANGLED.get(port.memory, port.memory)}"
-
-
-def gather(nest: Nest, port: Port) -> list[str]:
-    """Collect strided elements on the stack, over lanes of ones."""
-    k, vector, item = port.index, nest.memory_vector(port), port.memory
-    return [
-        f"  store {vector} {ones(port)}, ptr %pack{k}, align 64",
-        *element_loop(f"gather{k}", f"%r{k}", f"%stride{k}", f"%pack{k}", item, port.size),
-        f"  %load{k}.r = load {vector}, ptr %pack{k}, align 64",
-        register(nest, port, f"%load{k}.r", f"%in{k}.r"),
-    ]
-
-
-def scatter(nest: Nest, port: Port) -> list[str]:
-    """Spread a vector on the stack over strided elements."""
-    k, vector = port.index, nest.memory_vector(port)
-    return [
-        f"  store {vector} %out{k}.r, ptr %pack{k}, align 64",
-        *element_loop(f"scatter{k}", f"%r{k}", f"%stride{k}", f"%pack{k}", port.memory, port.size),
-    ]
-
-
-def element_loop(name: str, strided: str, stride: str, packed: str, item: str, size: int) -> list[str]:
-    """Copy `%few` elements: from strided to packed memory when gathering, back when scattering."""
-    source, target = ("from", "to") if name.startswith("gather") else ("to", "from")
-    return [
-        f"  br label %{name}.begin",
-        f"{name}.begin:",
-        f"  br label %{name}",
-        f"{name}:",
-        f"  %{name}.i = phi i64 [ 0, %{name}.begin ], [ %{name}.next, %{name} ]",
-        f"  %{name}.from = phi ptr [ {strided}, %{name}.begin ], [ %{name}.moved, %{name} ]",
-        f"  %{name}.to = getelementptr {item}, ptr {packed}, i64 %{name}.i",
-        f"  %{name}.item = load {item}, ptr %{name}.{source}, align {size}",
-        f"  store {item} %{name}.item, ptr %{name}.{target}, align {size}",
-        f"  %{name}.moved = getelementptr i8, ptr %{name}.from, i64 {stride}",
-        f"  %{name}.next = add i64 %{name}.i, 1",
-        f"  %{name}.more = icmp ult i64 %{name}.next, %few",
-        f"  br i1 %{name}.more, label %{name}, label %{name}.end, !llvm.loop !0",
-        f"{name}.end:",
-    ]
-
-
 def advance(nest: Nest) -> str:
     """Count the outer dimensions up, innermost of them first, moving every pointer; then the next row, or the end."""
     ports = [port.index for port in nest.ports]
@@ -417,13 +163,13 @@ def advance(nest: Nest) -> str:
         "  br label %advance",
         "advance:",
         "  %d = phi i64 [ %d.begin, %advance.begin ], [ %d.next, %carry ]",
-    ]
-    lines += [f"  %q{k} = phi ptr [ %p{k}, %advance.begin ], [ %back{k}, %carry ]" for k in ports]
-    lines += ["  %count.at = getelementptr i64, ptr %counters, i64 %d", "  %count = load i64, ptr %count.at"]
-    lines += ["  %d.dim.at = getelementptr i64, ptr %dims, i64 %d", "  %d.dim = load i64, ptr %d.dim.at"]
-    for k in ports:
-        lines += [f"  %d.at{k} = getelementptr i64, ptr %strides{k}, i64 %d", f"  %d.by{k} = load i64, ptr %d.at{k}"]
-    lines += [
+        *[f"  %q{k} = phi ptr [ %p{k}, %advance.begin ], [ %back{k}, %carry ]" for k in ports],
+        "  %count.at = getelementptr i64, ptr %counters, i64 %d",
+        "  %count = load i64, ptr %count.at",
+        "  %d.dim.at = getelementptr i64, ptr %dims, i64 %d",
+        "  %d.dim = load i64, ptr %d.dim.at",
+        *[f"  %d.at{k} = getelementptr i64, ptr %strides{k}, i64 %d" for k in ports],
+        *[f"  %d.by{k} = load i64, ptr %d.at{k}" for k in ports],
         "  %count.next = add i64 %count, 1",
         "  %wrapped = icmp uge i64 %count.next, %d.dim",
         "  br i1 %wrapped, label %carry, label %advanced",
@@ -434,11 +180,13 @@ def advance(nest: Nest) -> str:
         "carry:",
         "  store i64 0, ptr %count.at",
         "  %minus = sub i64 0, %count",
+        *[f"  %d.back{k} = mul i64 %d.by{k}, %minus" for k in ports],
+        *[f"  %back{k} = getelementptr i8, ptr %q{k}, i64 %d.back{k}" for k in ports],
+        "  %d.next = sub i64 %d, 1",
+        "  %d.done = icmp eq i64 %d, 0",
+        "  br i1 %d.done, label %exit, label %advance",
+        "exit:",
     ]
-    for k in ports:
-        lines += [f"  %d.back{k} = mul i64 %d.by{k}, %minus", f"  %back{k} = getelementptr i8, ptr %q{k}, i64 %d.back{k}"]
-    lines += ["  %d.next = sub i64 %d, 1", "  %d.done = icmp eq i64 %d, 0", "  br i1 %d.done, label %exit, label %advance"]
-    lines += ["exit:"]
     if nest.body.fallible:
         return "\n".join([*lines, "  %end.status = load i64, ptr %status", "  ret i64 %end.status"])
     return "\n".join([*lines, "  ret i64 0"])

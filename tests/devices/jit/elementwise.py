@@ -1,0 +1,77 @@
+"""Compiles one elementwise kernel and runs it on arrays, without the library around it."""
+
+import ctypes
+import functools
+
+import numpy as np
+
+from aioexec.devices.jit import templates
+from aioexec.devices.jit.linker import Linker
+from aioexec.devices.jit.target import IrCompiler, host
+from aioexec.graph.kernel import ElementwiseKernel
+
+Signature = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+
+
+@functools.cache
+def toolchain() -> tuple[IrCompiler, Linker]:
+    return IrCompiler(host()), Linker(templates.EXTERNAL_SYMBOLS)
+
+
+def operands(text: str) -> tuple[tuple[str, str], ...]:
+    """ "x:float32 y:bool" as (name, dtype) pairs."""
+    return tuple((name, dtype) for name, _, dtype in (item.partition(":") for item in text.split()))
+
+
+class Compiled:
+    """A compiled kernel; calling it with an array for each operand gives its status."""
+
+    def __init__(self, kernel: ElementwiseKernel) -> None:
+        compiler, linker = toolchain()
+        self.code = compiler.compile_ir("kernel", templates.emit(kernel, "kernel"))
+        self.address = linker.link(self.code)
+
+    def __call__(self, *arrays: np.ndarray) -> int:
+        block, frame = pack(*arrays)
+        return Signature(self.address)(block.ctypes.data, frame.ctypes.data)
+
+
+@functools.cache
+def compiled(body: str, inputs: str, outputs: str, pattern: str = "") -> Compiled:
+    """The kernel of a body; operands as in "x:float32 y:bool", all contiguous unless a pattern is given."""
+    ins, outs = operands(inputs), operands(outputs)
+    return Compiled(ElementwiseKernel(body, ins, outs, pattern or "v" * (len(ins) + len(outs))))
+
+
+def pack(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The block and the frame of a call: arrays are broadcast to one shape, dimensions are kept as they are."""
+    shape = np.broadcast_shapes(*(array.shape for array in arrays)) or (1,)
+    views = [array if array.shape == shape else np.broadcast_to(array, shape) for array in arrays]
+    places = [word for k in range(len(views)) for word in (k, 0)]
+    strides = [stride for view in views for stride in view.strides]
+    frame = np.array([view.ctypes.data for view in views], np.int64)
+    return np.array([*places, len(shape), *shape, *strides], np.int64), frame
+
+
+def guarded(count: int, dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """An array of some elements, and the same memory with more behind them, all bytes 0xA5."""
+    room = np.full((count + 80) * np.dtype(dtype).itemsize, 0xA5, np.uint8)
+    return room.view(dtype)[:count], room[count * np.dtype(dtype).itemsize :]
+
+
+def ulps(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """How far results are from exact values (of a wider type), in units of the last place of the results' dtype.
+
+    NaN for NaN, the right infinity, and zero for what is below the smallest normal number count as exact.
+    """
+    limits = np.finfo(got.dtype)
+    with np.errstate(all="ignore"):
+        rounded = want.astype(got.dtype)
+        same = (
+            (got == rounded) | (np.isnan(got) & np.isnan(want)) | ((np.abs(want) < limits.tiny) & (got == 0))
+        )
+        exponent = np.clip(np.frexp(want)[1] - 1, limits.minexp, limits.maxexp - 1)
+        unit = np.ldexp(np.ones_like(want), exponent - limits.nmant)
+        distance = np.abs(got.astype(want.dtype) - want) / unit
+    exact = same & ~np.isfinite(distance) | (got == 0) & (np.abs(want) < limits.tiny)
+    return np.where(exact, 0, np.where(np.isnan(distance), np.inf, distance)).astype(np.float64)
