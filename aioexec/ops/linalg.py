@@ -1,0 +1,344 @@
+"""Products of matrices and of batches of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from aioexec import shapes
+from aioexec.errors import GraphValueError, InvalidArgumentError
+from aioexec.graph.apply import apply_op, graph_of
+from aioexec.graph.convert import constant, convert_to_tensor, stands_for_tensor, symbolic_dtype
+from aioexec.graph.kernel import (
+    Attrs,
+    Compute,
+    KernelContext,
+    Launch,
+    Launches,
+    LoopKernel,
+    Native,
+    Operand,
+    Spec,
+)
+from aioexec.graph.launches import collapse
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.registry import ShapeContext, register
+from aioexec.ops import linalg_loops
+from aioexec.ops.reduction_launches import fill
+from aioexec.shapes import Dims
+
+Array = np.ndarray[Any, Any]
+
+# Shapes
+
+
+def product_dims(
+    x: tuple[int | None, ...], y: tuple[int | None, ...], flip_x: bool, flip_y: bool
+) -> tuple[int | None, ...]:
+    """The last two dimensions of a product."""
+    rows, inner_x = (x[-1], x[-2]) if flip_x else (x[-2], x[-1])
+    inner_y, columns = (y[-1], y[-2]) if flip_y else (y[-2], y[-1])
+    if not shapes.compatible((inner_x,), (inner_y,)):
+        raise GraphValueError(f"Dimensions must be equal, but are {inner_x} and {inner_y}")
+    return rows, columns
+
+
+def matmul_dims(context: ShapeContext) -> Sequence[Dims]:
+    a, b = (shapes.with_rank(dims, 2) for dims in context.inputs)
+    assert a is not None
+    assert b is not None
+    return [product_dims(a, b, context.attrs["transpose_a"], context.attrs["transpose_b"])]
+
+
+def batch_dims(context: ShapeContext) -> Sequence[Dims]:
+    x, y = (shapes.with_rank_at_least(dims, 2) for dims in context.inputs)
+    if x is None or y is None:
+        return [None]
+    batch = shapes.broadcast(x[:-2], y[:-2])
+    return [shapes.concatenate(batch, product_dims(x, y, context.attrs["adj_x"], context.attrs["adj_y"]))]
+
+
+def equal_batch_dims(context: ShapeContext) -> Sequence[Dims]:
+    x, y = context.inputs
+    if x is not None and y is not None:
+        shapes.merge(x[:-2], y[:-2])
+    return batch_dims(context)
+
+
+# Reference kernels
+
+
+def multiply(x: Array, y: Array) -> Array:
+    """Matrix products in the dtype of the operands; 16-bit floats in float32."""
+    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
+        wide = np.matmul(x.astype(np.float32), y.astype(np.float32))
+        return np.asarray(wide.astype(x.dtype))
+    return np.asarray(np.matmul(x, y))
+
+
+def checked_product(x: Array, y: Array, given: tuple[Array, Array]) -> Array:
+    if x.shape[-1] != y.shape[-2]:
+        shown = ", ".join(f"In[{k}]: {list(each.shape)}" for k, each in enumerate(given))
+        raise InvalidArgumentError(f"Matrix size-incompatible: {shown}")
+    return multiply(x, y)
+
+
+def matmul_kernel(context: KernelContext) -> Compute:
+    flips = (bool(context.attrs["transpose_a"]), bool(context.attrs["transpose_b"]))
+
+    def compute(a: Array, b: Array) -> Array:
+        for k, each in enumerate((a, b)):
+            if each.ndim != 2:
+                raise InvalidArgumentError(f"In[{k}] is not a matrix, its shape is {list(each.shape)}")
+        return checked_product(a.T if flips[0] else a, b.T if flips[1] else b, (a, b))
+
+    return compute
+
+
+def batch_kernel(context: KernelContext) -> Compute:
+    flips = (bool(context.attrs["adj_x"]), bool(context.attrs["adj_y"]))
+
+    def compute(x: Array, y: Array) -> Array:
+        for k, each in enumerate((x, y)):
+            if each.ndim < 2:
+                raise InvalidArgumentError(
+                    f"In[{k}] must have 2 dimensions or more, its shape is {list(each.shape)}"
+                )
+        try:
+            np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        except ValueError:
+            shown = f"In[0]: {list(x.shape)}, In[1]: {list(y.shape)}"
+            raise InvalidArgumentError(f"Batch dimensions do not broadcast: {shown}") from None
+        left, right = (adjoint(each) if flip else each for each, flip in zip((x, y), flips, strict=True))
+        return checked_product(left, right, (x, y))
+
+    return compute
+
+
+def adjoint(x: Array) -> Array:
+    turned = np.swapaxes(x, -1, -2)
+    return np.conj(turned) if x.dtype.kind == "c" else turned
+
+
+# Native forms
+
+BODIES = {
+    "float32": linalg_loops.matmul_real,
+    "float64": linalg_loops.matmul_real,
+    "int32": linalg_loops.matmul_whole,
+    "int64": linalg_loops.matmul_whole,
+}
+_OPERANDS = (Operand("input", 0), Operand("input", 1), Operand("output", 0))
+MOST_LAUNCHES = 64
+
+
+def bind_product(
+    flip_x: bool, flip_y: bool, inputs: Sequence[Spec], outputs: Sequence[Spec]
+) -> Launches | None:
+    """A loop over a batch has two levels; what broadcasts in a more involved way takes several launches."""
+    x, y = inputs
+    out = outputs[0]
+    if x.dtype.name not in BODIES:
+        return None
+    if 0 in out.shape:
+        return Launches(())
+    m, n = out.shape[-2:]
+    k = x.shape[-2] if flip_x else x.shape[-1]
+    if k == 0:
+        row = fill("0", _OPERANDS[2], out.size, out.dtype.name)
+        return Launches(() if row is None else (row,))
+    batch = out.shape[:-2]
+    steps = [batch_steps(spec.shape, batch) for spec in inputs]
+    if prod(y.shape[:-2]) == 1 and prod(x.shape[:-2]) == prod(batch) and not flip_x:
+        m, batch, steps = (
+            m * prod(batch),
+            (),
+            [(), ()],
+        )  # one matrix on the right: the batch is only more rows
+    dims, both = collapse(batch, steps)
+    outer = (1,) * max(0, 2 - len(dims)) + dims
+    step_x, step_y = ((0,) * (len(outer) - len(dims)) + step for step in both)
+    if prod(outer[:-2]) > MOST_LAUNCHES:
+        return None
+    kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * 3, 11, 0)
+    cost = 40 + int(m * n * k * outer[-1] * outer[-2] * (0.02 if x.dtype.kind == "f" else 0.05))
+    sizes = (int(flip_x), int(flip_y), m, n, k)
+    words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1])
+    rows = [
+        Launch(kernel, places, words, cost=cost)
+        for places in places_of(outer[:-2], step_x, step_y, m * n * outer[-1] * outer[-2], x.dtype.itemsize)
+    ]
+    return Launches(tuple(rows))
+
+
+def batch_steps(shape: tuple[int, ...], batch: tuple[int, ...]) -> tuple[int, ...]:
+    """How many elements apart the matrices of an operand are along each dimension of the batch; 0 where it broadcasts."""
+    own = (1,) * (len(batch) - len(shape) + 2) + shape[:-2]
+    step, steps = shape[-2] * shape[-1], []
+    for dim, wide in zip(reversed(own), reversed(batch), strict=True):
+        steps.append(0 if dim == 1 and wide != 1 else step)
+        step *= dim
+    return tuple(reversed(steps))
+
+
+def places_of(
+    outer: tuple[int, ...], step_x: Sequence[int], step_y: Sequence[int], size: int, itemsize: int
+) -> Iterator[tuple[Operand, ...]]:
+    """The operands of each launch."""
+    for number, index in enumerate(itertools.product(*map(range, outer))):
+        begins = (
+            sum(i * step for i, step in zip(index, step_x, strict=False)),
+            sum(i * step for i, step in zip(index, step_y, strict=False)),
+            number * size,
+        )
+        yield tuple(
+            Operand(each.kind, each.index, begin * itemsize)
+            for each, begin in zip(_OPERANDS, begins, strict=True)
+        )
+
+
+def bind_matmul(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
+    return bind_product(attrs["transpose_a"], attrs["transpose_b"], inputs, outputs)
+
+
+def bind_batch(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
+    return bind_product(attrs["adj_x"], attrs["adj_y"], inputs, outputs)
+
+
+# Gradients
+
+
+def conjugate(x: Tensor) -> Tensor:
+    return apply_op("Conj", x) if x.dtype.is_complex else x
+
+
+def matmul_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, Tensor]:
+    a, b = (conjugate(x) for x in op.inputs)
+    return operand_gradients("MatMul", "transpose_a", "transpose_b", op, a, b, dy)
+
+
+def operand_gradients(
+    op_type: str, first: str, second: str, op: Operation, a: Tensor, b: Tensor, dy: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients of op(a) @ op(b), each a product that needs no transposition of its own."""
+
+    def product(x: Tensor, y: Tensor, flip_x: bool, flip_y: bool) -> Tensor:
+        flips: dict[str, Any] = {first: flip_x, second: flip_y}
+        return apply_op(op_type, x, y, **flips)  # type: ignore[no-any-return]
+
+    match bool(op.attrs[first]), bool(op.attrs[second]):
+        case False, False:
+            return product(dy, b, False, True), product(a, dy, True, False)
+        case False, True:
+            return product(dy, b, False, False), product(dy, a, True, False)
+        case True, False:
+            return product(b, dy, False, True), product(a, dy, False, False)
+        case _:
+            return product(b, dy, True, True), product(dy, a, True, True)
+
+
+def batch_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, Tensor]:
+    x, y = op.inputs
+    gx, gy = operand_gradients(op.type, "adj_x", "adj_y", op, x, y, dy)
+    if x.dims is not None and y.dims is not None and x.dims[:-2] == y.dims[:-2] and None not in x.dims[:-2]:
+        return gx, gy
+    whole = [apply_op("Shape", each) for each in (x, y)]
+    batch = [apply_op("StridedSlice", shape, [0], [-2], [1], begin_mask=1) for shape in whole]
+    axes = apply_op("BroadcastGradientArgs", *batch)
+    summed = [apply_op("Sum", each, over) for each, over in zip((gx, gy), axes, strict=True)]
+    left, right = (apply_op("Reshape", each, shape) for each, shape in zip(summed, whole, strict=True))
+    return left, right
+
+
+# Rows
+
+register(
+    "MatMul(a:T, b:T) -> (product:T) "
+    "[transpose_a:bool=false; transpose_b:bool=false; T:type@18; grad_a:bool=false; grad_b:bool=false]",
+    shape=matmul_dims,
+    kernel=matmul_kernel,
+    native=Native(bind_matmul, frozenset(BODIES)),
+    gradient=matmul_gradient,
+)
+register(
+    "BatchMatMul(x:T, y:T) -> (output:T) "
+    "[T:type@14; adj_x:bool=false; adj_y:bool=false; grad_x:bool=false; grad_y:bool=false]",
+    shape=equal_batch_dims,
+    kernel=batch_kernel,
+    native=Native(bind_batch, frozenset(BODIES)),
+    gradient=batch_gradient,
+)
+register(
+    "BatchMatMulV2(x:T, y:T) -> (output:T) "
+    "[T:type@9; adj_x:bool=false; adj_y:bool=false; grad_x:bool=false; grad_y:bool=false]",
+    shape=batch_dims,
+    kernel=batch_kernel,
+    native=Native(bind_batch, frozenset(BODIES)),
+    gradient=batch_gradient,
+)
+
+
+# Wrappers
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The matrix product of the last two dimensions; those before are a batch and broadcast.
+
+    Args:
+        transpose_a, transpose_b: swap the last two dimensions of an operand first.
+        adjoint_a, adjoint_b: swap and conjugate them.
+        a_is_sparse, b_is_sparse: hints, accepted and unused.
+
+    Raises:
+        GraphValueError: the inner dimensions differ, or an operand is to be both transposed and adjoint.
+    """
+    if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
+        raise GraphValueError("matmul: only one of transpose and adjoint can be True for an operand")
+    with graph_of([a, b]).as_default() as graph, graph.name_scope(name or "MatMul") as scope:
+        left = convert_to_tensor(a, None if stands_for_tensor(a) else symbolic_dtype(b), "a")
+        right = convert_to_tensor(b, left.dtype.base_dtype, "b")
+        if any(each.dims is None or len(each.dims) > 2 for each in (left, right)):
+            left = conjugate(left) if transpose_a else left
+            right = conjugate(right) if transpose_b else right
+            flips = {"adj_x": transpose_a or adjoint_a, "adj_y": transpose_b or adjoint_b}
+            return apply_op("BatchMatMulV2", left, right, name=scope, **flips)  # type: ignore[no-any-return]
+        left = conjugate(left) if adjoint_a else left
+        right = conjugate(right) if adjoint_b else right
+        flips = {"transpose_a": transpose_a or adjoint_a, "transpose_b": transpose_b or adjoint_b}
+        return apply_op("MatMul", left, right, name=scope, **flips)  # type: ignore[no-any-return]
+
+
+def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
+    """Swap the last two dimensions.
+
+    Raises:
+        GraphValueError: there are fewer than two.
+    """
+    with graph_of([a]).as_default() as graph, graph.name_scope(name):
+        x = convert_to_tensor(a)
+        turned = apply_op("Conj", x) if conjugate and x.dtype.is_complex else x
+        if x.dims is not None:
+            if len(x.dims) < 2:
+                raise GraphValueError(f"matrix_transpose: expected rank 2 or more, got shape {x.shape}")
+            rank = len(x.dims)
+            order = constant(np.array([*range(rank - 2), rank - 1, rank - 2], np.int32))
+        else:
+            rank_tensor = apply_op("Rank", x)
+            kept = apply_op("Range", 0, apply_op("Sub", rank_tensor, 2), 1)
+            last = [apply_op("Sub", rank_tensor, each) for each in (1, 2)]
+            order = apply_op("ConcatV2", [kept, apply_op("Pack", last)], 0)
+        return apply_op("Transpose", turned, order, name="transpose")  # type: ignore[no-any-return]
