@@ -19,11 +19,14 @@ from aioexec.dtypes import DType
 from aioexec.errors import OpError
 from aioexec.graph import registry
 from aioexec.graph.graph import Graph
-from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.node import OPERATORS, Operation, Tensor
 from aioexec.graph.opdef import ArgDef
+from aioexec.ops.operators import OPERATORS_TABLE
 from aioexec.resources.variable import Variable
 from tests.ops.evaluate import as_outputs, context_of, evaluate, seen
 from tests.ops.native import Array, run_native
+
+OPERATORS.update(OPERATORS_TABLE)  # gradient rules use operators; the package does this when it is imported whole
 
 TOLERANCES = {"float64": 1e-11, "complex128": 1e-11, "float32": 1e-5, "complex64": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}
 """Allowed error of a floating-point result, relative and absolute; other dtypes are compared exactly."""
@@ -276,7 +279,7 @@ def protected(array: Array) -> Array:
 def strided(array: Array) -> Array:
     """The same content, every second element of something twice as large in each dimension."""
     spread = np.zeros([2 * dim for dim in array.shape], array.dtype)
-    view = spread[tuple(slice(None, None, 2) for _ in array.shape)]
+    view = spread[(*(slice(None, None, 2) for _ in array.shape), ...)]
     view[...] = array
     view.setflags(write=False)
     return view
