@@ -327,7 +327,7 @@ def _alike(tensor: Any, dtype: Any, name: str | None, op_type: str, maker: Any, 
         return _typed(made)
 
 
-def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:  # noqa: A001
+def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:
     """start, start + delta, … before limit; `range(n)` counts from 0.
 
     The dtype is `dtype`, or the widest of the arguments.
