@@ -77,7 +77,9 @@ def drawn_graph_defs(draw: st.DrawFn) -> GraphDef:
         attr_name, count = _KINDS[op]
         dtype = draw(st.sampled_from([INT32, STRING, 99])) if draw(seldom) else FLOAT
         attrs: dict[str, Any] = {attr_name: of_type(dtype)} if attr_name and not draw(seldom) else {}
-        inputs = [draw(st.sampled_from(with_data)) for _ in range(count + draw(seldom))] if with_data else []
+        inputs: list[str] = []
+        if with_data:
+            inputs += [draw(st.sampled_from(with_data)) for _ in range(count + draw(seldom))]
         inputs += [f"^{draw(st.sampled_from(nodes)).name}"] if nodes and draw(st.booleans()) else []
         if draw(seldom):
             inputs.insert(draw(st.integers(0, len(inputs))), draw(st.sampled_from(_ODD_INPUTS)))

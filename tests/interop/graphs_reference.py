@@ -157,11 +157,11 @@ def rows_of_a_table(tf: Any) -> Built:
 
 @graph
 def variables_initialised_from_each_other(tf: Any) -> Built:
-    base = variable(tf, values(1, 3, 3))
+    base, derived = variable(tf, values(1, 3, 3)), variable(tf, np.zeros((3, 3), np.float32))
     with tf.control_dependencies([base.initializer]):
         start = base.read_value()
-    derived = variable(tf, tf.matmul(start, start))
+    filled = tf.assign(derived, tf.matmul(start, start))
     doubled = tf.assign(base, base * 2.0)
     with tf.control_dependencies([doubled]):
         copied = tf.assign(derived, derived - base.read_value())
-    return Built([doubled, copied], [{}] * 3, tf.group(base.initializer, derived.initializer))
+    return Built([doubled, copied], [{}] * 3, tf.group(filled))
