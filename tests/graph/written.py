@@ -80,7 +80,7 @@ def drawn_graph_defs(draw: st.DrawFn) -> GraphDef:
         inputs: list[str] = []
         if with_data:
             inputs += [draw(st.sampled_from(with_data)) for _ in range(count + draw(seldom))]
-        if nodes and draw(st.booleans()):
+        if draw(st.booleans()) and nodes:
             inputs.append(f"^{draw(st.sampled_from([each.name for each in nodes]))}")
         if draw(seldom):
             inputs.insert(draw(st.integers(0, len(inputs))), draw(st.sampled_from(_ODD_INPUTS)))
