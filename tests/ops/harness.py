@@ -26,9 +26,18 @@ from aioexec.resources.variable import Variable
 from tests.ops.evaluate import as_outputs, context_of, evaluate, seen
 from tests.ops.native import Array, run_native
 
-OPERATORS.update(OPERATORS_TABLE)  # gradient rules use operators; the package does this when it is imported whole
+OPERATORS.update(
+    OPERATORS_TABLE
+)  # gradient rules use operators; the package does this when it is imported whole
 
-TOLERANCES = {"float64": 1e-11, "complex128": 1e-11, "float32": 1e-5, "complex64": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}
+TOLERANCES = {
+    "float64": 1e-11,
+    "complex128": 1e-11,
+    "float32": 1e-5,
+    "complex64": 1e-5,
+    "float16": 4e-3,
+    "bfloat16": 3e-2,
+}
 """Allowed error of a floating-point result, relative and absolute; other dtypes are compared exactly."""
 
 WIDE = {"float16": np.float64, "bfloat16": np.float64, "float32": np.float64, "complex64": np.complex128}
@@ -184,7 +193,9 @@ def flat_inputs(case: Case) -> list[tuple[ArgDef, Any]]:
 def dtypes_of(case: Case) -> tuple[str | None, ...]:
     """The dtypes to run a case in; (None,) if no dtype varies."""
     varied = varied_attribute(case)
-    values = [plain(value) for arg, value in flat_inputs(case) if arg.type_attr == varied or isinstance(value, Ref)]
+    values = [
+        plain(value) for arg, value in flat_inputs(case) if arg.type_attr == varied or isinstance(value, Ref)
+    ]
     if varied is None or not values:
         return (None,)
     if case.dtypes is not None:
@@ -193,7 +204,9 @@ def dtypes_of(case: Case) -> tuple[str | None, ...]:
     allowed = None if attr is None or attr.allowed is None else {dtype.name for dtype in attr.allowed}
     kind = max((value.dtype.kind for value in values), key="Obuifc".index).replace("u", "i")
     for names in (KINDS[kind], KINDS["f"], KINDS["c"]):  # integers in a table may also mean whole floats
-        found = [n for n in names if (allowed is None or n in allowed) and all(fits(value, n) for value in values)]
+        found = [
+            n for n in names if (allowed is None or n in allowed) and all(fits(value, n) for value in values)
+        ]
         if found:
             return tuple(found)
     raise AssertionError(f"{case}: the op takes no dtype of kind {kind!r}")
@@ -201,8 +214,9 @@ def dtypes_of(case: Case) -> tuple[str | None, ...]:
 
 def plain(value: Any) -> Array:
     """A value of a table as an array, its dtype still open."""
-    array = np.asarray(value.value if isinstance(value, Ref) else value)
-    return dt.to_array(value, dt.string) if array.dtype.kind in "SUO" else array
+    content = value.value if isinstance(value, Ref) else value
+    array = np.asarray(content)
+    return dt.to_array(content, dt.string) if array.dtype.kind in "SUO" else array
 
 
 def fits(value: Array, name: str) -> bool:
@@ -223,7 +237,10 @@ def setting(case: Case, name: str | None) -> Setting:
     varied = varied_attribute(case)
     values = tuple(typed(arg, value, varied, name) for arg, value in flat_inputs(case))
     with Graph().as_default() as graph:
-        tensors = [source(graph, arg, value, constant=False) for (arg, _), value in zip(flat_inputs(case), values, strict=True)]
+        tensors = [
+            source(graph, arg, value, constant=False)
+            for (arg, _), value in zip(flat_inputs(case), values, strict=True)
+        ]
         op = graph.create_op(case.op_type, tensors, attrs=dict(case.attrs))
     return Setting(case, name, op, values)
 
@@ -357,19 +374,27 @@ def gradient_pair(case: Case, index: int) -> tuple[Array, Array]:
             for k, ((arg, _), value) in enumerate(zip(flat_inputs(case), values, strict=True))
         ]
         op = graph.create_op(case.op_type, tensors, attrs=dict(case.attrs))
-        feeds = {tensors[k]: values[k] for k in case.gradients}
+        feeds = {tensors[k]: fed(values[k]) for k in case.gradients}
         weights = random_weights(case, op, feeds)
         constants = [source(graph, None, w, constant=True) if w is not None else None for w in weights]  # type: ignore[arg-type]
         by_rule = evaluate(op.row.gradient(op, *constants)[index], feeds)  # type: ignore[operator]
 
+    at = values[index]
+
     def weighted_sum(changed: Array) -> float:
-        outputs = evaluate(list(op.outputs), {**feeds, tensors[index]: changed})
+        fresh = variable(Ref(changed)) if isinstance(at, Ref) else changed
+        outputs = evaluate(list(op.outputs), {**feeds, tensors[index]: fresh})
         return float(sum(np.vdot(w, y) for w, y in zip(weights, outputs, strict=True) if w is not None))
 
-    return by_rule, differences(weighted_sum, values[index])
+    return by_rule, differences(weighted_sum, at.value if isinstance(at, Ref) else at)
 
 
-def random_weights(case: Case, op: Operation, feeds: dict[Tensor, Array]) -> list[Array | None]:
+def fed(value: Any) -> Any:
+    """An input as the evaluator takes it."""
+    return variable(value) if isinstance(value, Ref) else value
+
+
+def random_weights(case: Case, op: Operation, feeds: dict[Tensor, Any]) -> list[Array | None]:
     """A gradient for each output, None where it gets none."""
     generator = np.random.default_rng(7)
     weights: list[Array | None] = []

@@ -1,0 +1,122 @@
+"""Assigning to variables of either kind, by the names of TensorFlow's state operations.
+
+Each takes a `Variable` or a reference. A node that updates a reference is placed with the variable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from aioexec.errors import GraphTypeError
+from aioexec.graph.apply import apply_op
+from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.node import Operation, Tensor
+
+
+def reference_of(ref: Any) -> Tensor | None:
+    """The reference that `ref` is or stands for; None for a resource variable.
+
+    Raises:
+        GraphTypeError: `ref` is neither.
+    """
+    if getattr(ref, "handle", None) is not None:
+        return None
+    try:
+        tensor = convert_to_tensor(ref, as_ref=True) if not isinstance(ref, Tensor) else ref
+    except (GraphTypeError, TypeError):
+        tensor = None
+    if tensor is None or not tensor.dtype.is_ref:
+        raise GraphTypeError(f"expected a variable or a reference to one, got {ref!r}")
+    return tensor
+
+
+def update_reference(
+    op_type: str, ref: Tensor, *arguments: Any, name: str | None = None, **attrs: Any
+) -> Tensor:
+    """A node that updates the variable behind `ref`, placed with it; its output is the reference."""
+    placed = ref.graph.colocate_with(ref.op) if ref.op.type in _MAKERS else contextlib.nullcontext()
+    with placed:
+        tensor: Tensor = apply_op(op_type, ref, *arguments, name=name, **attrs)
+    return tensor
+
+
+_MAKERS = frozenset({"Variable", "VariableV2"})
+
+
+def assign(
+    ref: Any,
+    value: Any,
+    validate_shape: bool | None = None,
+    use_locking: bool | None = None,
+    name: str | None = None,
+) -> Any:
+    """Replace the content of a variable.
+
+    Args:
+        validate_shape: whether the value must have the shape of the variable; otherwise it takes the value's.
+
+    Returns:
+        The reference, or for a resource variable something that stands for its new content.
+    """
+    reference = reference_of(ref)
+    if reference is None:
+        return ref.assign(value, name=name)
+    return update_reference(
+        "Assign", reference, value, name=name, validate_shape=validate_shape, use_locking=use_locking
+    )
+
+
+def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+    """Add `value`, of the variable's shape, to a variable."""
+    reference = reference_of(ref)
+    if reference is None:
+        return ref.assign_add(value, name=name)
+    return update_reference("AssignAdd", reference, value, name=name, use_locking=use_locking)
+
+
+def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+    """Subtract `value`, of the variable's shape, from a variable."""
+    reference = reference_of(ref)
+    if reference is None:
+        return ref.assign_sub(value, name=name)
+    return update_reference("AssignSub", reference, value, name=name, use_locking=use_locking)
+
+
+def scatter_update(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+) -> Any:
+    """Replace rows of a variable; of a row given twice, the later one counts."""
+    return _scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
+
+
+def scatter_add(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Add to rows of a variable; rows given twice add up."""
+    return _scatter("ScatterAdd", ref, indices, updates, use_locking, name)
+
+
+def scatter_sub(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Subtract from rows of a variable; rows given twice add up."""
+    return _scatter("ScatterSub", ref, indices, updates, use_locking, name)
+
+
+def _scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Any:
+    reference = reference_of(ref)
+    if reference is None:
+        op: Operation = apply_op(
+            f"Resource{op_type}", ref.handle, indices, updates, name=name, dtype=ref.dtype
+        )
+        return ref.after(op)
+    return update_reference(op_type, reference, indices, updates, name=name, use_locking=use_locking)
+
+
+def is_variable_initialized(ref: Any, name: str | None = None) -> Tensor:
+    """Whether a variable has content."""
+    reference = reference_of(ref)
+    if reference is None:
+        return ref.is_initialized(name=name)  # type: ignore[no-any-return]
+    return update_reference("IsVariableInitialized", reference, name=name)
