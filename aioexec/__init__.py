@@ -1,0 +1,349 @@
+"""aioexec: TensorFlow 1.x's session runtime for asyncio.
+
+The names are TensorFlow 1.x's; a program is ported by changing the import and awaiting `session.run`. This file is the wiring:
+it says which parts are public, and plugs operators, `eval` and protos into the graph, which knows none of them.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from aioexec import dtypes as dtypes, errors as errors, nn as nn, train as train
+from aioexec.dtypes import (
+    DType as DType,
+    as_dtype as as_dtype,
+    bfloat16 as bfloat16,
+    bool as bool,
+    complex64 as complex64,
+    complex128 as complex128,
+    double as double,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    half as half,
+    int8 as int8,
+    int16 as int16,
+    int32 as int32,
+    int64 as int64,
+    qint8 as qint8,
+    qint16 as qint16,
+    qint32 as qint32,
+    quint8 as quint8,
+    quint16 as quint16,
+    resource as resource,
+    string as string,
+    uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
+    variant as variant,
+)
+from aioexec.errors import OpError as OpError
+from aioexec.graph import node
+from aioexec.graph.convert import (
+    constant as constant,
+    convert_to_tensor as convert_to_tensor,
+    register_tensor_conversion_function as register_tensor_conversion_function,
+)
+from aioexec.graph.defaults import get_default_session as get_default_session
+from aioexec.graph.device_spec import DeviceSpec as DeviceSpec
+from aioexec.graph.graph import (
+    Graph as Graph,
+    get_default_graph as get_default_graph,
+    reset_default_graph as reset_default_graph,
+)
+from aioexec.graph.indexed_slices import (
+    IndexedSlices as IndexedSlices,
+    IndexedSlicesValue as IndexedSlicesValue,
+)
+from aioexec.graph.keys import GraphKeys as GraphKeys
+from aioexec.graph.node import Operation as Operation, Tensor as Tensor
+from aioexec.graph.scopes import (
+    add_to_collection as add_to_collection,
+    add_to_collections as add_to_collections,
+    colocate_with as colocate_with,
+    container as container,
+    control_dependencies as control_dependencies,
+    device as device,
+    get_collection as get_collection,
+    get_collection_ref as get_collection_ref,
+    name_scope as name_scope,
+    op_scope as op_scope,
+)
+from aioexec.ops.arg_reduction import (
+    argmax as argmax,
+    argmin as argmin,
+)
+from aioexec.ops.arithmetic import (
+    accumulate_n as accumulate_n,
+    add as add,
+    add_n as add_n,
+    div as div,
+    div_no_nan as div_no_nan,
+    divide as divide,
+    floor_div as floor_div,
+    floordiv as floordiv,
+    floormod as floormod,
+    mod as mod,
+    multiply as multiply,
+    pow as pow,
+    realdiv as realdiv,
+    scalar_mul as scalar_mul,
+    squared_difference as squared_difference,
+    subtract as subtract,
+    truediv as truediv,
+    truncatediv as truncatediv,
+    truncatemod as truncatemod,
+)
+from aioexec.ops.array import (
+    broadcast_to as broadcast_to,
+    expand_dims as expand_dims,
+    matrix_transpose as matrix_transpose,
+    reshape as reshape,
+    reverse as reverse,
+    reverse_v2 as reverse_v2,
+    squeeze as squeeze,
+    tile as tile,
+    transpose as transpose,
+)
+from aioexec.ops.cast import (
+    cast as cast,
+    saturate_cast as saturate_cast,
+    to_bfloat16 as to_bfloat16,
+    to_double as to_double,
+    to_float as to_float,
+    to_int32 as to_int32,
+    to_int64 as to_int64,
+)
+from aioexec.ops.checks import (
+    assert_equal as assert_equal,
+    assert_greater as assert_greater,
+    assert_greater_equal as assert_greater_equal,
+    assert_integer as assert_integer,
+    assert_less as assert_less,
+    assert_less_equal as assert_less_equal,
+    assert_near as assert_near,
+    assert_negative as assert_negative,
+    assert_non_negative as assert_non_negative,
+    assert_non_positive as assert_non_positive,
+    assert_none_equal as assert_none_equal,
+    assert_positive as assert_positive,
+    assert_proper_iterable as assert_proper_iterable,
+    assert_rank as assert_rank,
+    assert_rank_at_least as assert_rank_at_least,
+    assert_rank_in as assert_rank_in,
+    assert_same_float_dtype as assert_same_float_dtype,
+    assert_scalar as assert_scalar,
+    assert_type as assert_type,
+    is_non_decreasing as is_non_decreasing,
+    is_strictly_increasing as is_strictly_increasing,
+)
+from aioexec.ops.comparison import (
+    equal as equal,
+    greater as greater,
+    greater_equal as greater_equal,
+    is_finite as is_finite,
+    is_inf as is_inf,
+    is_nan as is_nan,
+    less as less,
+    less_equal as less_equal,
+    logical_and as logical_and,
+    logical_not as logical_not,
+    logical_or as logical_or,
+    logical_xor as logical_xor,
+    not_equal as not_equal,
+    where as where,
+    where_v2 as where_v2,
+)
+from aioexec.ops.control import (
+    group as group,
+    no_op as no_op,
+    with_dependencies as with_dependencies,
+)
+from aioexec.ops.cumulative import (
+    cumprod as cumprod,
+    cumsum as cumsum,
+)
+from aioexec.ops.extremes import (
+    clip_by_value as clip_by_value,
+    maximum as maximum,
+    minimum as minimum,
+)
+from aioexec.ops.filling import (
+    fill as fill,
+    lin_space as lin_space,
+    linspace as linspace,
+    one_hot as one_hot,
+    ones as ones,
+    ones_like as ones_like,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
+from aioexec.ops.identity import (
+    identity as identity,
+    identity_n as identity_n,
+    placeholder as placeholder,
+    placeholder_with_default as placeholder_with_default,
+    prevent_gradient as prevent_gradient,
+    stop_gradient as stop_gradient,
+)
+from aioexec.ops.joining import (
+    concat as concat,
+    split as split,
+    stack as stack,
+    unstack as unstack,
+)
+from aioexec.ops.linalg import (
+    matmul as matmul,
+)
+from aioexec.ops.math_functions import (
+    abs as abs,
+    acos as acos,
+    asin as asin,
+    atan as atan,
+    ceil as ceil,
+    cos as cos,
+    cosh as cosh,
+    erf as erf,
+    erfc as erfc,
+    exp as exp,
+    expm1 as expm1,
+    floor as floor,
+    log as log,
+    log1p as log1p,
+    log_sigmoid as log_sigmoid,
+    negative as negative,
+    reciprocal as reciprocal,
+    rint as rint,
+    round as round,
+    rsqrt as rsqrt,
+    sigmoid as sigmoid,
+    sign as sign,
+    sin as sin,
+    sinh as sinh,
+    sqrt as sqrt,
+    square as square,
+    tan as tan,
+    tanh as tanh,
+)
+from aioexec.ops.numerics import (
+    add_check_numerics_ops as add_check_numerics_ops,
+    check_numerics as check_numerics,
+    verify_tensor_all_finite as verify_tensor_all_finite,
+)
+from aioexec.ops.operators import OPERATORS_TABLE
+from aioexec.ops.printing import (
+    Assert as Assert,
+    Print as Print,
+)
+from aioexec.ops.random import (
+    get_seed as get_seed,
+    multinomial as multinomial,
+    random_normal as random_normal,
+    random_shuffle as random_shuffle,
+    random_uniform as random_uniform,
+    set_random_seed as set_random_seed,
+    truncated_normal as truncated_normal,
+)
+from aioexec.ops.reduction import (
+    reduce_all as reduce_all,
+    reduce_any as reduce_any,
+    reduce_max as reduce_max,
+    reduce_mean as reduce_mean,
+    reduce_min as reduce_min,
+    reduce_prod as reduce_prod,
+    reduce_sum as reduce_sum,
+)
+from aioexec.ops.scatter_updates import (
+    scatter_add as scatter_add,
+    scatter_sub as scatter_sub,
+    scatter_update as scatter_update,
+)
+from aioexec.ops.shapes_of import (
+    broadcast_dynamic_shape as broadcast_dynamic_shape,
+    broadcast_static_shape as broadcast_static_shape,
+    invert_permutation as invert_permutation,
+    rank as rank,
+    shape as shape,
+    shape_n as shape_n,
+    size as size,
+)
+from aioexec.ops.slicing import (
+    strided_slice as strided_slice,
+)
+from aioexec.ops.state import (
+    assign as assign,
+    assign_add as assign_add,
+    assign_sub as assign_sub,
+    is_variable_initialized as is_variable_initialized,
+)
+from aioexec.ops.statistics import (
+    count_nonzero as count_nonzero,
+    reduce_logsumexp as reduce_logsumexp,
+    reduce_std as reduce_std,
+    reduce_variance as reduce_variance,
+)
+from aioexec.sessions import session as sessions_session
+from aioexec.sessions.session import Session as Session
+from aioexec.shapes import Dimension as Dimension, TensorShape as TensorShape
+
+__version__ = "0.1.0"
+
+newaxis = None
+
+
+def _node_def(op: Operation) -> Any:
+    from aioexec.graph.graphdef_export import node_def
+
+    return node_def(op)
+
+
+def _graph_def(graph: Graph, from_version: int | None, add_shapes: builtins.bool) -> Any:
+    from aioexec.graph.graphdef_export import graph_to_graph_def
+
+    return graph_to_graph_def(graph, from_version, add_shapes)
+
+
+def import_graph_def(*args: Any, **kwargs: Any) -> Any:
+    """Add the nodes of a GraphDef to the default graph; see `aioexec.graph.graphdef_import.import_graph_def`."""
+    from aioexec.graph.graphdef_import import import_graph_def as load
+
+    return load(*args, **kwargs)
+
+
+node.OPERATORS.update(OPERATORS_TABLE)
+node.EVALUATORS.update(
+    eval=sessions_session.eval_tensor,
+    run=sessions_session.run_operation,
+    node_def=_node_def,
+    graph_def=_graph_def,
+)
+
+_PROTOS = frozenset(
+    {
+        "AttrValue",
+        "CallableOptions",
+        "ConfigProto",
+        "GPUOptions",
+        "GraphDef",
+        "GraphOptions",
+        "MetaGraphDef",
+        "NameAttrList",
+        "NodeDef",
+        "OptimizerOptions",
+        "RunMetadata",
+        "RunOptions",
+        "Summary",
+        "TensorProto",
+    }
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Messages are loaded when they are used: a program that only runs graphs needs none."""
+    if name in _PROTOS:
+        from aioexec.formats import protos
+
+        return getattr(protos, name)
+    raise AttributeError(f"module 'aioexec' has no attribute {name!r}")
