@@ -65,7 +65,7 @@ class Module:
 
     def instance(self, definition: math.Definition, dtypes: Sequence[str]) -> str:
         """The symbol of a function of the language for arguments of these dtypes; translated on first use."""
-        symbol = f'@"{definition.name}.{".".join(dtypes)}"'
+        symbol = f'@"{definition.name}.{".".join(dtypes)}.v{self.lanes}"'
         if symbol not in self.functions:
             self.functions[symbol] = ""  # a function that called itself would find this, and fail to parse
             parameters = {
@@ -233,7 +233,7 @@ class Translator:
     def repaired(self, function: str, operands: Sequence[Value | Number]) -> Value:
         """`libm("sinf", x, y, c)`: y, but the C library's sinf(x) in lanes where c holds; one branch if there are none."""
         values = [operand for operand in operands if isinstance(operand, Value)]
-        symbol = f"@repair.{function}"
+        symbol = f"@repair.{function}.v{self.code.lanes}"
         if symbol not in self.module.functions:
             self.module.declarations[f"@{function}"] = routines.EXTERNAL_SYMBOLS[function]
             self.module.declare(*routines.any_lane(self.code.lanes))
@@ -247,7 +247,7 @@ class Translator:
         """Integer x to the power of y; a lane with a negative exponent fails and gives 0."""
         x, y = primitives.unify(self.code, operands)
         zero = self.code.constant(0, y.dtype)
-        symbol = f"@power.{y.dtype}"
+        symbol = f"@power.{y.dtype}.v{self.code.lanes}"
         self.module.declare(*routines.any_lane(self.code.lanes))
         self.module.functions[symbol] = routines.power_function(y.dtype, self.code.lanes)
         power = self.code.call(symbol, x.dtype, x, y, weight=30)
@@ -260,21 +260,27 @@ class Translator:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A translated kernel body: the LLVM function `@body`.
+    """A translated kernel body: an LLVM function.
 
     Attributes:
+        lanes: the width of its vectors, which its symbol ends with.
         fallible: whether it reports failed lanes beside its outputs.
         weight: what one vector costs, in vector instructions.
     """
 
+    lanes: int
     text: str
     result_type: str
     fallible: bool
     weight: int
 
+    @property
+    def symbol(self) -> str:
+        return f"@body.v{self.lanes}"
+
 
 def translate(kernel: ElementwiseKernel, module: Module) -> Body:
-    """Translate a kernel's body into the function `@body`: inputs to a struct of outputs, then failed lanes if any can fail.
+    """Translate a kernel's body into a function: inputs to a struct of outputs, then failed lanes if any can fail.
 
     Raises:
         BodyError: the body is not in the language, or does not fit the declared operands.
@@ -305,9 +311,9 @@ def translate(kernel: ElementwiseKernel, module: Module) -> Body:
         )
         aggregate = f"%r{index}"
     arguments = ", ".join(map(code.typed, parameters.values()))
-    header = f"define internal {result_type} @body({arguments}) alwaysinline nounwind {{"
+    header = f"define internal {result_type} @body.v{code.lanes}({arguments}) alwaysinline nounwind {{"
     text = "\n".join([header, *code.lines, f"  ret {result_type} {aggregate}", "}"])
-    return Body(text, result_type, fallible, code.weight)
+    return Body(code.lanes, text, result_type, fallible, code.weight)
 
 
 def output_value(translator: Translator, name: str, dtype: str) -> Value:

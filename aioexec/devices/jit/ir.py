@@ -8,7 +8,6 @@ depends neither on the lane nor on the loop it was computed in.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 # bfloat16 is the upper half of a float32, kept as bits: LLVM's own type needs a library call where the processor has none.
@@ -53,7 +52,7 @@ INTEGERS = SIGNED | UNSIGNED
 
 WEIGHTS = {"fdiv": 8, "sdiv": 60, "udiv": 60, "frem": 200, "bitcast": 0}
 """Instructions dearer, or cheaper, than an addition."""
-INTRINSIC_WEIGHTS = {"llvm.sqrt": 10, "llvm.fptosi.sat": 5, "llvm.fptoui.sat": 5}
+INTRINSIC_WEIGHTS = {"llvm.sqrt": 10}
 
 Number = int | float | bool
 
@@ -169,9 +168,9 @@ class Code:
         self.weight += weight - 1
         return self.add(dtype, f"call {self.type(dtype)} {function}({', '.join(map(self.typed, arguments))})")
 
-    def intrinsic(self, name: str, dtype: str, *arguments: Value, overloads: Sequence[str] = ()) -> Value:
-        """Call an LLVM intrinsic, declaring it; `overloads` are the dtypes in its name (default: its result's)."""
-        suffix = "".join(f".{mangled(self.lanes, overload)}" for overload in overloads or (dtype,))
+    def intrinsic(self, name: str, dtype: str, *arguments: Value) -> Value:
+        """Call an LLVM intrinsic, declaring it; its name ends with the type of its result."""
+        suffix = f".{mangled(self.lanes, dtype)}"
         types = ", ".join(self.type(argument.dtype) for argument in arguments)
         self.declarations[f"@{name}{suffix}"] = f"declare {self.type(dtype)} @{name}{suffix}({types})"
         weight = INTRINSIC_WEIGHTS.get(name, 1)

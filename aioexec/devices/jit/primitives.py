@@ -268,9 +268,10 @@ def cast(code: Code, a: Value, dtype: str) -> Value:
     if dtype == "bool":
         zero = code.constant(0, source)
         return code.binary("fcmp une" if source in FLOATS else "icmp ne", "bool", a, zero)
+    if source == "float16":
+        return cast(code, code.convert("fpext", a, "float32"), dtype)
     if source in FLOATS:
-        name = "llvm.fptosi.sat" if dtype in SIGNED else "llvm.fptoui.sat"
-        return code.intrinsic(name, dtype, a, overloads=(dtype, source))
+        return saturate(code, a, dtype)
     if dtype in FLOATS:
         return code.convert("sitofp" if source in SIGNED else "uitofp", a, dtype)
     if source != "bool" and ITEM_SIZES[source] == ITEM_SIZES[dtype]:
@@ -278,6 +279,22 @@ def cast(code: Code, a: Value, dtype: str) -> Value:
     if source != "bool" and ITEM_SIZES[source] > ITEM_SIZES[dtype]:
         return code.convert("trunc", a, dtype)
     return code.convert("sext" if source in SIGNED else "zext", a, dtype)
+
+
+def saturate(code: Code, a: Value, dtype: str) -> Value:
+    """A float as an integer, truncated. (LLVM has an intrinsic, but takes vectors apart for it.)"""
+    signed, bits = dtype in SIGNED, 8 * ITEM_SIZES[dtype]
+    top = 1 << bits - 1 if signed else 1 << bits
+    low, high = (code.constant(float(limit), a.dtype) for limit in (-top if signed else 0, top))
+    at_least = code.binary("fcmp oge", "bool", a, low)
+    inside = code.binary("and", "bool", at_least, code.binary("fcmp olt", "bool", a, high))
+    safe = code.select(inside, a, code.constant(0.0, a.dtype))
+    whole = code.convert("fptosi" if signed else "fptoui", safe, dtype)
+    above = code.binary("fcmp oge", "bool", a, high)
+    result = code.select(above, code.constant(top - 1, dtype), whole)
+    if not signed:
+        return result
+    return code.select(code.binary("fcmp olt", "bool", a, low), code.constant(-top, dtype), result)
 
 
 def cast_float(code: Code, a: Value, dtype: str) -> Value:

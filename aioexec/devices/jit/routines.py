@@ -24,18 +24,18 @@ def repair_function(function: str, count: int, lanes: int, item: str) -> str:
     elements = "\n".join(f"  %in{k} = extractelement {vector} %x{k}, i32 %i" for k in range(count))
     arguments = ", ".join(f"{item} %in{k}" for k in range(count))
     return f"""\
-define internal {vector} @repair.{function}({signature}) alwaysinline nounwind {{
+define internal {vector} @repair.{function}.v{lanes}({signature}) alwaysinline nounwind {{
 entry:
   %any = call i1 @llvm.vector.reduce.or.v{lanes}i1({mask} %c)
   br i1 %any, label %slow, label %done, !prof !1
 slow:
-  %repaired = call {vector} @lanes.{function}({signature})
+  %repaired = call {vector} @lanes.{function}.v{lanes}({signature})
   br label %done
 done:
   %result = phi {vector} [ %y, %entry ], [ %repaired, %slow ]
   ret {vector} %result
 }}
-define internal {vector} @lanes.{function}({signature}) noinline cold nounwind {{
+define internal {vector} @lanes.{function}.v{lanes}({signature}) noinline cold nounwind {{
 entry:
   br label %lane
 lane:
@@ -69,7 +69,7 @@ def power_function(dtype: str, lanes: int) -> str:
     vector = f"<{lanes} x {LLVM_TYPES[dtype]}>"
     one = f"splat ({LLVM_TYPES[dtype]} 1)"
     return f"""\
-define internal {vector} @power.{dtype}({vector} %x, {vector} %y) nounwind {{
+define internal {vector} @power.{dtype}.v{lanes}({vector} %x, {vector} %y) nounwind {{
 entry:
   br label %step
 step:

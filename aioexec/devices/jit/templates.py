@@ -14,24 +14,47 @@ A strided operand ("x") is gathered into a vector on the stack, element by eleme
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from aioexec.devices.jit.expressions import BodyError, Module, translate
 from aioexec.devices.jit.ir import LLVM_TYPES
 from aioexec.devices.jit.routines import EXTERNAL_SYMBOLS
-from aioexec.devices.jit.rows import Nest, Port, main_loop, rest_loop, row
+from aioexec.devices.jit.rows import Loop, Port, main_loop, rest_loop, row
 from aioexec.graph.kernel import ElementwiseKernel
 
 __all__ = ["EXTERNAL_SYMBOLS", "BodyError", "cost", "emit"]
 
-VECTOR_BYTES = 64
 MAX_RANK = 16
-CHEAP_BODY = 12  # weight; a body up to this one is repeated in `main`
-UNROLL = 4
+REST_BYTES, WIDE_BYTES = 64, 256
+"""Bytes of a vector in `rest`, the widest register there is; and at most, in `main` and where elements are gathered."""
+LONG_CHAIN, LONGEST_CHAIN = 45, 400
+"""Weights of a body: from the first on it is worth interleaving fourfold, beyond the second compiling would take too long."""
+CHEAP = 12
+"""A body up to this weight is little but loads and stores: more of them in one turn of the loop."""
 
 ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
 METADATA = """\
 !0 = distinct !{!0, !{!"llvm.loop.unroll.disable"}, !{!"llvm.loop.vectorize.enable", i1 false}}
 !1 = !{!"branch_weights", i32 1, i32 4000}"""
+
+
+FIRST_ROW = """\
+first:
+  %f = phi i64 [ 0, %entry ], [ %f.next, %first.ok ]
+  %f.dim.at = getelementptr i64, ptr %dims, i64 %f
+  %f.dim = load i64, ptr %f.dim.at
+  %f.empty = icmp eq i64 %f.dim, 0
+  br i1 %f.empty, label %empty, label %first.ok
+first.ok:
+  %f.at = getelementptr i64, ptr %counters, i64 %f
+  store i64 0, ptr %f.at
+  %f.next = add i64 %f, 1
+  %f.more = icmp ult i64 %f.next, %last
+  br i1 %f.more, label %first, label %row, !llvm.loop !0
+empty:
+  ret i64 0"""
+"""Set the odometer to zero; with an empty outer dimension there is no row at all."""
 
 
 def emit(kernel: ElementwiseKernel, symbol: str) -> str:
@@ -40,52 +63,82 @@ def emit(kernel: ElementwiseKernel, symbol: str) -> str:
     Raises:
         BodyError: the body is not in the language, or does not fit the operands.
     """
-    nest, module = prepare(kernel)
+    nest = prepare(kernel)
+    loops = [
+        (loop, module)
+        for loop, module in ((nest.main, nest.main_module), (nest.rest, nest.rest_module))
+        if loop
+    ]
     parts = [
         entry(nest, symbol),
-        first_row(nest),
-        row(nest),
-        main_loop(nest) if nest.unroll else "",
-        rest_loop(nest, module),
+        FIRST_ROW,
+        row(nest.ports, nest.main, nest.rest),
+        main_loop(nest.main, nest.main_module) if nest.main else "",
+        rest_loop(nest.rest, nest.rest_module, after_main=nest.main is not None),
         advance(nest),
         "}",
-        nest.body.text,
-        *module.functions.values(),
-        *module.declarations.values(),
+        *(text for loop, module in loops for text in (loop.body.text, *module.functions.values())),
+        *nest.rest_module.declarations.values(),
         ATTRIBUTES,
         METADATA,
     ]
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def prepare(kernel: ElementwiseKernel) -> tuple[Nest, Module]:
-    """Translate the body and decide on lanes and unrolling."""
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A kernel on its way to text: its operands, and its loops with the functions they call.
+
+    `main` is None where an operand is strided. Both modules share their declarations.
+    """
+
+    ports: tuple[Port, ...]
+    rest: Loop
+    rest_module: Module
+    main: Loop | None
+    main_module: Module
+
+    @property
+    def fallible(self) -> bool:
+        return self.rest.body.fallible
+
+
+def prepare(kernel: ElementwiseKernel) -> Nest:
+    """Translate the body for each loop and decide how wide their vectors are."""
+    ports = tuple(operand_ports(kernel))
+    widest = max(port.size for port in ports)
+    strided = any(port.letter == "x" for port in ports)
+    rest_module = Module(min(64, WIDE_BYTES // widest) if strided else REST_BYTES // widest)
+    rest = Loop("rest", ports, translate(kernel, rest_module))
+    if strided:
+        return Nest(ports, rest, rest_module, None, rest_module)
+    interleaved = rest.body.weight <= CHEAP or LONG_CHAIN <= rest.body.weight <= LONGEST_CHAIN
+    main_module = Module((WIDE_BYTES if interleaved else WIDE_BYTES // 2) // widest, rest_module.declarations)
+    main = Loop("main", ports, translate(kernel, main_module))
+    return Nest(ports, rest, rest_module, main, main_module)
+
+
+def operand_ports(kernel: ElementwiseKernel) -> Iterator[Port]:
     operands = [*kernel.inputs, *kernel.outputs]
     unknown = [dtype for _, dtype in operands if dtype not in LLVM_TYPES]
     if unknown or len(kernel.pattern) != len(operands) or set(kernel.pattern) - set("vsx"):
         raise BodyError(
             f"kernel body {kernel.body!r}: bad dtypes or pattern {kernel.pattern!r} for {operands!r}"
         )
-    ports = []
     for index, ((_, dtype), letter) in enumerate(zip(operands, kernel.pattern, strict=True)):
         output = index >= len(kernel.inputs)
-        ports.append(Port(index, dtype, "x" if output and letter == "s" else letter, output))
-    module = Module(VECTOR_BYTES // max(port.size for port in ports))
-    body = translate(kernel, module)
-    strided = any(port.letter == "x" for port in ports)
-    cheap = body.weight <= CHEAP_BODY
-    return Nest(tuple(ports), body, module.lanes, 0 if strided else UNROLL if cheap else 1), module
+        yield Port(index, dtype, "x" if output and letter == "s" else letter, output)
 
 
 def entry(nest: Nest, symbol: str) -> str:
     """The head of the function: stack memory, operand addresses, dimensions and strides."""
     lines = [f"define i64 @{symbol}(ptr noundef %block, ptr noundef %frame) align 64 #0 {{", "entry:"]
-    if nest.body.fallible:
+    if nest.fallible:
         lines += ["  %status = alloca i64", "  store i64 0, ptr %status"]
     lines += [f"  %counters = alloca [{MAX_RANK} x i64]"]
     for port in nest.ports:
         if port.letter == "x":
-            lines.append(f"  %pack{port.index} = alloca {nest.memory_vector(port)}, align 64")
+            lines.append(f"  %pack{port.index} = alloca {nest.rest.memory(port)}, align 64")
     for port in nest.ports:
         lines += address(port.index)
     lines += geometry(nest)
@@ -117,8 +170,8 @@ def geometry(nest: Nest) -> list[str]:
         "  %n.at = getelementptr i64, ptr %dims, i64 %last",
         "  %n = load i64, ptr %n.at",
     ]
-    if nest.unroll:
-        lines.append(f"  %whole = and i64 %n, {-nest.unroll * nest.lanes}")
+    if nest.main:
+        lines.append(f"  %whole = and i64 %n, {-nest.main.lanes}")
     for port in nest.ports:
         k = port.index
         lines += [
@@ -131,25 +184,6 @@ def geometry(nest: Nest) -> list[str]:
                 f"  %stride{k} = load i64, ptr %stride.at{k}",
             ]
     return lines
-
-
-def first_row(nest: Nest) -> str:
-    """Set the odometer to zero; with an empty outer dimension there is no row at all."""
-    return """\
-first:
-  %f = phi i64 [ 0, %entry ], [ %f.next, %first.ok ]
-  %f.dim.at = getelementptr i64, ptr %dims, i64 %f
-  %f.dim = load i64, ptr %f.dim.at
-  %f.empty = icmp eq i64 %f.dim, 0
-  br i1 %f.empty, label %empty, label %first.ok
-first.ok:
-  %f.at = getelementptr i64, ptr %counters, i64 %f
-  store i64 0, ptr %f.at
-  %f.next = add i64 %f, 1
-  %f.more = icmp ult i64 %f.next, %last
-  br i1 %f.more, label %first, label %row, !llvm.loop !0
-empty:
-  ret i64 0"""
 
 
 def advance(nest: Nest) -> str:
@@ -187,7 +221,7 @@ def advance(nest: Nest) -> str:
         "  br i1 %d.done, label %exit, label %advance",
         "exit:",
     ]
-    if nest.body.fallible:
+    if nest.fallible:
         return "\n".join([*lines, "  %end.status = load i64, ptr %status", "  ret i64 %end.status"])
     return "\n".join([*lines, "  ret i64 0"])
 
@@ -195,11 +229,12 @@ def advance(nest: Nest) -> str:
 @functools.lru_cache(maxsize=4096)
 def picoseconds(kernel: ElementwiseKernel) -> float:
     """Estimated time an element of this kernel takes."""
-    nest, _ = prepare(kernel)
+    nest = prepare(kernel)
     strided = sum(port.letter == "x" for port in nest.ports)
-    return 150 * nest.body.weight / nest.lanes + 8 * sum(port.size for port in nest.ports) + 400 * strided
+    arithmetic = nest.rest.body.weight / nest.rest.lanes
+    return 100 * arithmetic + 3 * sum(port.size for port in nest.ports) + 200 * strided
 
 
 def cost(kernel: ElementwiseKernel, elements: int) -> int:
-    """Estimate the nanoseconds of one call."""
+    """Estimate the nanoseconds of one call with its operands in the cache."""
     return 4 + round(picoseconds(kernel) * elements / 1000)

@@ -5,6 +5,8 @@ The suite runs a seeded share of the float32 numbers; `-m sweep` runs all of the
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ def exact_sigmoid(x):
     return np.where(x > 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))))
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "exp": np.exp,
     "expm1": np.expm1,
     "log": np.log,
