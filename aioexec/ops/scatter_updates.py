@@ -29,6 +29,7 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register
 from aioexec.graph.static_values import variable_dims
 from aioexec.ops.elementwise import Array, shown
+from aioexec.ops.state import reference_of, update_reference
 from aioexec.ops.update_rows import NUMBERS
 from aioexec.ops.variables import ALL
 from aioexec.resources.variable import Variable
@@ -59,9 +60,7 @@ def gather_rows(params: Pointer, indices: Pointer, out: Pointer, count: int, wid
     return 0
 
 
-def scatter_update(
-    state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int
-) -> int:
+def put_rows(state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int) -> int:
     """state[indices] = updates, a later row over an earlier one; 1 if an index is outside."""
     if outside(indices, count, rows):
         return 1
@@ -72,7 +71,7 @@ def scatter_update(
     return 0
 
 
-def scatter_add(state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int) -> int:
+def add_rows(state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int) -> int:
     """state[indices] += updates, repeated rows add up; 1 if an index is outside."""
     if outside(indices, count, rows):
         return 1
@@ -83,7 +82,9 @@ def scatter_add(state: Pointer, indices: Pointer, updates: Pointer, count: int, 
     return 0
 
 
-def scatter_sub(state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int) -> int:
+def subtract_rows(
+    state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int
+) -> int:
     """state[indices] -= updates, repeated rows add up; 1 if an index is outside."""
     if outside(indices, count, rows):
         return 1
@@ -270,9 +271,9 @@ def _scatter_shape(*, is_ref: bool) -> ShapeRule:
 
 
 for _name, _method, _body, _types, _native in (
-    ("ScatterUpdate", _put, scatter_update, "", ALL),
-    ("ScatterAdd", _at(np.add), scatter_add, "@6", NUMBERS),
-    ("ScatterSub", _at(np.subtract), scatter_sub, "@6", NUMBERS),
+    ("ScatterUpdate", _put, put_rows, "", ALL),
+    ("ScatterAdd", _at(np.add), add_rows, "@6", NUMBERS),
+    ("ScatterSub", _at(np.subtract), subtract_rows, "@6", NUMBERS),
 ):
     _locking = "true" if _name == "ScatterUpdate" else "false"
     register(
@@ -323,3 +324,34 @@ def resource_scatter_sub(resource: Tensor, indices: Any, updates: Any, name: str
     """Subtract from rows of a resource variable; repeated rows add up."""
     op: Operation = apply_op("ResourceScatterSub", resource, indices, updates, name=name)
     return op
+
+
+def scatter_update(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+) -> Any:
+    """Replace rows of a variable; of a row given twice, the later one counts."""
+    return _scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
+
+
+def scatter_add(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Add to rows of a variable; rows given twice add up."""
+    return _scatter("ScatterAdd", ref, indices, updates, use_locking, name)
+
+
+def scatter_sub(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Subtract from rows of a variable; rows given twice add up."""
+    return _scatter("ScatterSub", ref, indices, updates, use_locking, name)
+
+
+def _scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Any:
+    reference = reference_of(ref)
+    if reference is None:
+        op: Operation = apply_op(
+            f"Resource{op_type}", ref.handle, indices, updates, name=name, dtype=ref.dtype
+        )
+        return ref.after(op)
+    return update_reference(op_type, reference, indices, updates, name=name, use_locking=use_locking)

@@ -11,7 +11,7 @@ from typing import Any
 from aioexec.errors import GraphTypeError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
-from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.node import Tensor
 
 
 def reference_of(ref: Any) -> Tensor | None:
@@ -81,37 +81,6 @@ def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str 
     if reference is None:
         return ref.assign_sub(value, name=name)
     return update_reference("AssignSub", reference, value, name=name, use_locking=use_locking)
-
-
-def scatter_update(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
-) -> Any:
-    """Replace rows of a variable; of a row given twice, the later one counts."""
-    return _scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
-
-
-def scatter_add(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Add to rows of a variable; rows given twice add up."""
-    return _scatter("ScatterAdd", ref, indices, updates, use_locking, name)
-
-
-def scatter_sub(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Subtract from rows of a variable; rows given twice add up."""
-    return _scatter("ScatterSub", ref, indices, updates, use_locking, name)
-
-
-def _scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Any:
-    reference = reference_of(ref)
-    if reference is None:
-        op: Operation = apply_op(
-            f"Resource{op_type}", ref.handle, indices, updates, name=name, dtype=ref.dtype
-        )
-        return ref.after(op)
-    return update_reference(op_type, reference, indices, updates, name=name, use_locking=use_locking)
 
 
 def is_variable_initialized(ref: Any, name: str | None = None) -> Tensor:
