@@ -1,6 +1,8 @@
 """An elementwise kernel computes what NumPy computes, whatever the strides, the rank and the place of an element."""
 
+import ctypes
 import itertools
+import mmap
 
 import numpy as np
 import pytest
@@ -43,6 +45,23 @@ def test_every_length_is_computed_and_nothing_behind_it_touched(rng, dtype):
         assert kernel(x, y, z) == 0
         np.testing.assert_array_equal(z, x + y)
         assert (behind == 0xA5).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_nothing_is_read_or_written_beyond_the_end_of_memory(rng, dtype):
+    """An operand may end where the process's memory ends: lanes that are off must not touch what follows."""
+    kernel = compiled("z = x + y", f"x:{dtype} y:{dtype}", f"z:{dtype}")
+    size, page = np.dtype(dtype).itemsize, mmap.PAGESIZE
+    regions = [mmap.mmap(-1, 2 * page) for _ in range(3)]
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    bases = [ctypes.addressof(ctypes.c_char.from_buffer(region)) for region in regions]
+    assert not any(protect(ctypes.c_void_p(base + page), ctypes.c_size_t(page), 0) for base in bases)
+
+    for count in (1, 7, 16, 33, 64, 100):
+        x, y, z = (np.frombuffer(region, dtype, count, page - count * size) for region in regions)
+        x[:], y[:] = numbers(rng, count, dtype), numbers(rng, count, dtype)
+        assert kernel(x, y, z) == 0
+        np.testing.assert_array_equal(z, x + y)
 
 
 @pytest.mark.parametrize("pattern", ["".join(p) for p in itertools.product("vsx", repeat=2)])
