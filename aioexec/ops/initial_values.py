@@ -1,0 +1,62 @@
+"""Initial values that depend on other variables: rewritten so that the order of initialisation does not matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aioexec.graph.graph import Graph
+from aioexec.graph.kernel import Role
+from aioexec.graph.keys import GraphKeys
+from aioexec.graph.node import Operation, Tensor
+
+
+def without_uninitialized(value: Tensor, suffix: str) -> Tensor:
+    """`value`, with what it reads of variables replaced by their initial values.
+
+    Args:
+        suffix: goes behind the names of nodes that are copied for it.
+    """
+    ancestors = _ancestors(value.op)
+    if not any(op.row.role is Role.VARIABLE for op in ancestors):
+        return value
+    graph: Graph = value.graph
+    variables = _by_node(graph)
+    replaced: dict[Tensor, Tensor] = {}
+    with graph.control_dependencies(None), graph.name_scope(None):
+        for op in sorted(ancestors, key=lambda op: op.index):
+            variable = _read_by(op, variables)
+            if variable is not None:
+                replaced[op.outputs[0]] = variable.initialized_value()
+            elif any(tensor in replaced for tensor in op.inputs) and not _takes_references(op):
+                inputs = [replaced.get(tensor, tensor) for tensor in op.inputs]
+                copied = graph.create_op(op.type, inputs, name=op.name + suffix, attrs=dict(op.attrs))
+                replaced.update(zip(op.outputs, copied.outputs, strict=True))
+    return replaced.get(value, value)
+
+
+def _ancestors(op: Operation) -> set[Operation]:
+    """`op` and all it gets values from."""
+    found = {op}
+    waiting = [op]
+    while waiting:
+        producers = {tensor.op for tensor in waiting.pop().inputs} - found
+        found |= producers
+        waiting.extend(producers)
+    return found
+
+
+def _by_node(graph: Graph) -> dict[Operation, Any]:
+    """The variable each variable node belongs to."""
+    keys = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES)
+    return {variable.op: variable for key in keys for variable in graph.get_collection(key)}
+
+
+def _read_by(op: Operation, variables: dict[Operation, Any]) -> Any:
+    """The variable whose content `op` hands out, if that is all it does."""
+    if op.row.role is Role.VARIABLE and op.outputs[0].dtype.is_ref:
+        return variables.get(op)
+    return variables.get(op.inputs[0].op) if op.row.role is Role.READ else None
+
+
+def _takes_references(op: Operation) -> bool:
+    return any(arg.is_ref for arg in op.row.definition.inputs)
