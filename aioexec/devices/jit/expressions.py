@@ -178,8 +178,6 @@ class Translator:
             return folded
         try:
             result = primitives.apply(self.code, name, operands)
-        except BodyError:
-            raise
         except (ValueError, TypeError) as error:
             raise self.fail(node, str(error)) from error
         if isinstance(result, primitives.Deferred):
