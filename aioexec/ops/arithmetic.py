@@ -19,6 +19,7 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, register
 from aioexec.ops.elementwise import (
     FLOATS,
+    ZERO_DIVISOR,
     Array,
     binary,
     convert_pair,
@@ -29,7 +30,6 @@ from aioexec.ops.elementwise import (
     reduced,
 )
 
-ZERO_DIVISOR = ((InvalidArgumentError, "Integer division by zero"),)
 NEGATIVE_POWER = "Integers to negative integer powers are not allowed"
 
 

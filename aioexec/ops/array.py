@@ -204,6 +204,11 @@ def _transpose(x: Array, perm: Array) -> Array:
     return np.transpose(x, perm.reshape(-1))
 
 
+def _conjugate_transpose(x: Array, perm: Array) -> Array:
+    moved: Array = _transpose(x, perm)
+    return np.conj(moved) if moved.dtype.kind == "c" else moved
+
+
 def _bind_transpose(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | Alias | None:
     x, perm = inputs
     if perm.value is None:
@@ -217,7 +222,7 @@ for _name in ("Transpose", "ConjugateTranspose"):
     register(
         f"{_name}(x:T, perm:Tperm) -> (y:T) [T:type; Tperm:type{{int32|int64}}=int32]",
         shape=_transposed_shape,
-        kernel=plain(_transpose if _name == "Transpose" else lambda x, perm: np.conj(_transpose(x, perm))),
+        kernel=plain(_transpose if _name == "Transpose" else _conjugate_transpose),
         gradient=lambda op, dy: [apply_op(op.type, dy, apply_op("InvertPermutation", op.inputs[1])), None],
         native=Native(_bind_transpose),
         shape_operands=(1,),

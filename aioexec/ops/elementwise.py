@@ -26,6 +26,9 @@ Statuses = tuple[tuple[type[OpError], str], ...]
 FLOATS = frozenset({"float32", "float64"})
 """Native dtypes of an op that takes no integers."""
 
+ZERO_DIVISOR: Statuses = ((InvalidArgumentError, "Integer division by zero"),)
+"""What status 1 of a kernel that divides integers means."""
+
 
 def same_shape(context: ShapeContext) -> Sequence[Dims]:
     """The output has the shape of the first input."""
@@ -49,6 +52,7 @@ def unary(
     native: str | Callable[[Attrs], str] | None,
     gradient: Gradient,
     dtypes: frozenset[str] | None = None,
+    statuses: Statuses = (),
 ) -> Row:
     """Register an op with one input and an output of its shape; `native` as in `launches.expression`."""
     return register(
@@ -56,7 +60,7 @@ def unary(
         shape=same_shape,
         kernel=plain(numpy),
         gradient=gradient,
-        native=None if native is None else _native(native, dtypes, ()),
+        native=None if native is None else _native(native, dtypes, statuses),
     )
 
 

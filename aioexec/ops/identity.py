@@ -112,7 +112,7 @@ register(
     shape=_with_default_shape,
     kernel=plain(_first),
     gradient=lambda op, dy: [dy],
-    native=ALIAS,
+    role=Role.IDENTITY,
 )
 
 

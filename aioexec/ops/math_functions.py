@@ -13,7 +13,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import Attrs, Compute
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE
-from aioexec.ops.elementwise import FLOATS, Array, Gradient, binary, in_float32, unary
+from aioexec.ops.elementwise import FLOATS, ZERO_DIVISOR, Array, Gradient, binary, in_float32, unary
 
 REAL = "bfloat16|half|float|double"
 
@@ -80,6 +80,7 @@ for _name in ("Reciprocal", "Inv"):
         numpy=_reciprocal,
         native=_reciprocal_text,
         gradient=lambda op, dy: [apply_op("ReciprocalGrad", op.outputs[0], dy)],
+        statuses=ZERO_DIVISOR,
     )
 
 unary(

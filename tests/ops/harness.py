@@ -190,6 +190,13 @@ def flat_inputs(case: Case) -> list[tuple[ArgDef, Any]]:
     return flat
 
 
+def attrs_of(case: Case) -> dict[str, Any]:
+    """Attributes, with the lengths of the lists: two lists of one length cannot be told apart otherwise."""
+    definition = registry.lookup(case.op_type).definition
+    pairs = zip(definition.inputs, case.inputs, strict=True)
+    return {arg.number_attr: len(value) for arg, value in pairs if arg.number_attr} | case.attrs
+
+
 def dtypes_of(case: Case) -> tuple[str | None, ...]:
     """The dtypes to run a case in; (None,) if no dtype varies."""
     varied = varied_attribute(case)
@@ -198,10 +205,10 @@ def dtypes_of(case: Case) -> tuple[str | None, ...]:
     ]
     if varied is None or not values:
         return (None,)
-    if case.dtypes is not None:
-        return case.dtypes
     attr = registry.lookup(case.op_type).definition.attr(varied)
     allowed = None if attr is None or attr.allowed is None else {dtype.name for dtype in attr.allowed}
+    if case.dtypes is not None:
+        return tuple(name for name in case.dtypes if allowed is None or name in allowed)
     kind = max((value.dtype.kind for value in values), key="Obuifc".index).replace("u", "i")
     for names in (KINDS[kind], KINDS["f"], KINDS["c"]):  # integers in a table may also mean whole floats
         found = [
@@ -241,7 +248,7 @@ def setting(case: Case, name: str | None) -> Setting:
             source(graph, arg, value, constant=False)
             for (arg, _), value in zip(flat_inputs(case), values, strict=True)
         ]
-        op = graph.create_op(case.op_type, tensors, attrs=dict(case.attrs))
+        op = graph.create_op(case.op_type, tensors, attrs=attrs_of(case))
     return Setting(case, name, op, values)
 
 
@@ -367,13 +374,13 @@ STEP = 1e-6
 def gradient_pair(case: Case, index: int) -> tuple[Array, Array]:
     """The gradient of a weighted sum of the outputs by input `index`: by the op's rule, and by differences."""
     varied = varied_attribute(case)
-    values = [typed(arg, value, varied, "float64") for arg, value in flat_inputs(case)]
+    values = [doubled(typed(arg, value, varied, "float64")) for arg, value in flat_inputs(case)]
     with Graph().as_default() as graph:
         tensors = [
             source(graph, arg, value, constant=k not in case.gradients)
             for k, ((arg, _), value) in enumerate(zip(flat_inputs(case), values, strict=True))
         ]
-        op = graph.create_op(case.op_type, tensors, attrs=dict(case.attrs))
+        op = graph.create_op(case.op_type, tensors, attrs=attrs_of(case))
         feeds = {tensors[k]: fed(values[k]) for k in case.gradients}
         weights = random_weights(case, op, feeds)
         constants = [source(graph, None, w, constant=True) if w is not None else None for w in weights]  # type: ignore[arg-type]
@@ -387,6 +394,11 @@ def gradient_pair(case: Case, index: int) -> tuple[Array, Array]:
         return float(sum(np.vdot(w, y) for w, y in zip(weights, outputs, strict=True) if w is not None))
 
     return by_rule, differences(weighted_sum, at.value if isinstance(at, Ref) else at)
+
+
+def doubled(value: Any) -> Any:
+    """Floats in double precision, whatever the argument."""
+    return value.astype(np.float64) if not isinstance(value, Ref) and value.dtype == np.float32 else value
 
 
 def fed(value: Any) -> Any:
