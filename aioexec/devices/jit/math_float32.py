@@ -1,8 +1,9 @@
 """Elementary functions of float32, in the expression language.
 
-Every polynomial is a minimax approximation made for this file: Remez exchange in 200-bit arithmetic, weighted so that the
-*relative* error of the finished function is level, then coefficients rounded to float32 one by one, lowest first, the others
-refitted after each (least squares on Chebyshev nodes). The comment gives the error of the exact polynomial as a power of two (an ulp is 2^-23 or less).
+Every polynomial is a minimax approximation made for this file: Remez exchange in 256-bit arithmetic, weighted so that the
+*relative* error of the finished function is level; then coefficients rounded to float32 one by one, lowest first, the others
+refitted after each (least squares on Chebyshev nodes). The comment gives the error of the rounded polynomial in exact
+arithmetic as a power of two; an ulp is 2^-23 or less.
 
 Two devices recur. Adding and subtracting 1.5 * 2^23 rounds to an integer, whose low bits then stand at the bottom of the sum's
 bit pattern: shifted left by 23 they are an exponent. A constant is subtracted in parts, each by fma, so that nothing cancels.

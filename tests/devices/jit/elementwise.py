@@ -10,6 +10,10 @@ from aioexec.devices.jit.linker import Linker
 from aioexec.devices.jit.target import IrCompiler, host
 from aioexec.graph.kernel import ElementwiseKernel
 
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+REALS = ("float32", "float64")
+ALL = (*INTEGERS, *REALS, "float16", "bool")
+
 Signature = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -57,6 +61,16 @@ def guarded(count: int, dtype: str) -> tuple[np.ndarray, np.ndarray]:
     """An array of some elements, and the same memory with more behind them, all bytes 0xA5."""
     room = np.full((count + 80) * np.dtype(dtype).itemsize, 0xA5, np.uint8)
     return room.view(dtype)[:count], room[count * np.dtype(dtype).itemsize :]
+
+
+def numbers(rng, count, dtype):
+    """Random numbers of a dtype: all bit patterns of an integer, moderate reals."""
+    if dtype == "bool":
+        return rng.integers(0, 2, count).astype(bool)
+    if np.dtype(dtype).kind in "iu":
+        limits = np.iinfo(dtype)
+        return rng.integers(limits.min, limits.max, count, dtype=dtype, endpoint=True)
+    return (rng.normal(size=count) * 100).astype(dtype)
 
 
 def ulps(got: np.ndarray, want: np.ndarray) -> np.ndarray:
