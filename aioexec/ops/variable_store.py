@@ -1,0 +1,202 @@
+"""The variables of a graph by name: what `get_variable` makes once and finds again."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from aioexec import dtypes, shapes
+from aioexec.dtypes import DType
+from aioexec.errors import GraphValueError
+from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.graph.keys import GraphKeys
+from aioexec.ops.initializers import GlorotUniform, Zeros
+from aioexec.ops.variable import Variable
+from aioexec.shapes import Dims
+
+
+class ReuseMode(enum.Enum):
+    """How `get_variable` treats a name it has met, besides True (must exist) and False (must not)."""
+
+    AUTO_REUSE = 1
+
+
+AUTO_REUSE: Final = ReuseMode.AUTO_REUSE
+"""Find the variable if it exists, else make it."""
+
+_STORE: Final = ("__variable_store",)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What `get_variable` was asked for, scope and defaults applied; see there."""
+
+    name: str
+    shape: Any
+    dtype: DType
+    initializer: Any
+    regularizer: Callable[[Any], Any] | None
+    reuse: Any
+    trainable: bool | None
+    collections: Any
+    caching_device: Any
+    validate_shape: bool
+    use_resource: bool | None
+    constraint: Callable[[Any], Any] | None
+
+
+@dataclass(slots=True)
+class VariableStore:
+    """The variables `get_variable` has made in one graph.
+
+    `scope_counts` says how often a variable scope of a name has been opened, so that default names can be made unique.
+    """
+
+    variables: dict[str, Any] = field(default_factory=dict)
+    scope_counts: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, graph: Graph) -> VariableStore:
+        held = graph.get_collection_ref(_STORE)
+        if not held:
+            held.append(cls())
+        store: VariableStore = held[0]
+        return store
+
+    # Scopes
+
+    def open_scope(self, name: str) -> None:
+        self.scope_counts[name] = self.scope_counts.get(name, 0) + 1
+
+    def close_subscopes(self, name: str) -> None:
+        """Forget the scopes below `name`: opened again, their default names start anew."""
+        for other in self.scope_counts:
+            if not name or other.startswith(f"{name}/"):
+                self.scope_counts[other] = 0
+
+    # Variables
+
+    def get(self, request: Request) -> Any:
+        """The variable of that name, made if it is not there and may be made."""
+        from_value = request.initializer is not None and not callable(request.initializer)
+        if from_value and request.shape is not None:
+            raise GraphValueError(
+                f"variable {request.name!r}: the initializer is a value, so its shape is the variable's; "
+                f"shape must be None, got {request.shape!r}"
+            )
+        dims = shapes.as_dims(request.shape)
+        found = self.variables.get(request.name)
+        if found is not None:
+            _check_shared(request, found, dims)
+            return found
+        if request.reuse is True:
+            raise GraphValueError(
+                f"Variable {request.name} does not exist, or was not created with get_variable(); "
+                f"with reuse=AUTO_REUSE it would be created"
+            )
+        if not from_value and request.initializer is None and not shapes.is_fully_defined(dims):
+            raise _unknown_shape(request, dims)
+        variable = self.variables[request.name] = _make(request, dims)
+        _regularize(request, variable)
+        return variable
+
+
+def _check_shared(request: Request, found: Any, dims: Dims) -> None:
+    if request.reuse is False:
+        raise GraphValueError(
+            f"Variable {request.name} already exists, disallowed; it was created at {found.op.created_at}; "
+            f"to get it again set reuse=True or reuse=AUTO_REUSE in the variable scope"
+        )
+    if not shapes.compatible(dims, found.dims):
+        raise GraphValueError(
+            f"Trying to share variable {request.name}, but specified shape {shapes.describe(dims)} "
+            f"and found shape {shapes.describe(found.dims)}"
+        )
+    if request.dtype != found.dtype.base_dtype:
+        raise GraphValueError(
+            f"Trying to share variable {request.name}, but specified dtype {request.dtype.name} "
+            f"and found dtype {found.dtype.base_dtype.name}"
+        )
+
+
+def _make(request: Request, dims: Dims) -> Variable:
+    initial_value, dtype = _initial_value(request, dims)
+    return Variable(
+        initial_value=initial_value,
+        name=request.name,
+        trainable=request.trainable,
+        collections=request.collections,
+        caching_device=request.caching_device,
+        dtype=dtype,
+        validate_shape=request.validate_shape,
+        constraint=request.constraint,
+        use_resource=request.use_resource,
+    )
+
+
+def _initial_value(request: Request, dims: Dims) -> tuple[Any, DType | None]:
+    """The initial value, or a function that makes it, and the dtype to convert it to."""
+    initializer = request.initializer
+    if initializer is None:
+        initializer = _default_initializer(request)
+    if not callable(initializer):
+        return initializer, None
+    if inspect.isclass(initializer):
+        initializer = initializer()
+    if shapes.is_fully_defined(dims):
+        sizes = [int(dim or 0) for dim in dims or ()]
+        return lambda: _call(initializer, sizes, request.dtype), request.dtype
+    if request.shape is None and _takes_nothing(initializer):
+        return initializer, None
+    raise _unknown_shape(request, dims)
+
+
+def _call(initializer: Callable[..., Any], sizes: list[int], dtype: DType) -> Any:
+    """Call an initializer the way it can be called: some take no dtype, some no partition_info either."""
+    try:
+        parameters = inspect.signature(initializer).parameters
+    except (TypeError, ValueError):
+        return initializer(sizes, dtype=dtype)
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    given = {"dtype": dtype, "partition_info": None}
+    return initializer(
+        sizes, **{name: value for name, value in given.items() if takes_all or name in parameters}
+    )
+
+
+def _takes_nothing(function: Callable[..., Any]) -> bool:
+    return all(
+        parameter.default is not parameter.empty
+        or parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        for parameter in inspect.signature(function).parameters.values()
+    )
+
+
+def _default_initializer(request: Request) -> Any:
+    if request.dtype.is_floating:
+        return GlorotUniform()
+    if request.dtype.is_integer or request.dtype == dtypes.bool_ or request.dtype == dtypes.string:
+        return Zeros()
+    raise GraphValueError(
+        f"variable {request.name!r}: an initializer is required, there is none for {request.dtype.name} by default"
+    )
+
+
+def _unknown_shape(request: Request, dims: Dims) -> GraphValueError:
+    return GraphValueError(
+        f"Shape of a new variable ({request.name}) must be fully defined, but instead was {shapes.describe(dims)}"
+    )
+
+
+def _regularize(request: Request, variable: Any) -> None:
+    """Add what the regularizer makes of the variable to the losses."""
+    if request.regularizer is None:
+        return
+    graph = get_default_graph()
+    with graph.colocate_with(variable.op), graph.name_scope(f"{request.name}/Regularizer/"):
+        loss = request.regularizer(variable)
+    if loss is not None:
+        graph.add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
