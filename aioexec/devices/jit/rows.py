@@ -43,11 +43,13 @@ class Loop:
 
     Attributes:
         name: "main" or "rest"; it ends the names of the loop's values.
+        module: the functions the body calls, and the declarations of all.
     """
 
     name: str
     ports: tuple[Port, ...]
     body: Body
+    module: Module
 
     @property
     def lanes(self) -> int:
@@ -149,11 +151,11 @@ def note_failure(loop: Loop, mask: str | None) -> list[str]:
     ]
 
 
-def main_loop(loop: Loop, module: Module) -> str:
+def main_loop(loop: Loop) -> str:
     """Whole vectors, without a mask."""
     lines = ["main:", "  %i = phi i64 [ 0, %spread ], [ %i.next, %main ]"]
     if loop.body.fallible:
-        module.declare(*any_lane(loop.lanes))
+        loop.module.declare(*any_lane(loop.lanes))
     moving = [port for port in loop.ports if port.letter == "v"]
     for port in moving:
         k = port.index
@@ -176,7 +178,7 @@ def main_loop(loop: Loop, module: Module) -> str:
     return "\n".join(lines)
 
 
-def rest_loop(loop: Loop, module: Module, after_main: bool) -> str:
+def rest_loop(loop: Loop, after_main: bool) -> str:
     """What is left of the row, a vector at a time, with a mask for its last lanes."""
     start = "phi i64 [ 0, %spread ]" + (", [ %whole, %main.end ]" if after_main else "")
     lines = [
@@ -188,9 +190,9 @@ def rest_loop(loop: Loop, module: Module, after_main: bool) -> str:
         "  %j = phi i64 [ %j.begin, %rest.begin ], [ %j.next, %rest.end ]",
         *active_lanes(loop.lanes),
     ]
-    module.declare("@llvm.umin.i64", "declare i64 @llvm.umin.i64(i64, i64)")
+    loop.module.declare("@llvm.umin.i64", "declare i64 @llvm.umin.i64(i64, i64)")
     if loop.body.fallible:
-        module.declare(*any_lane(loop.lanes))
+        loop.module.declare(*any_lane(loop.lanes))
     for port in loop.ports:
         k = port.index
         if port.letter != "s":
@@ -199,10 +201,10 @@ def rest_loop(loop: Loop, module: Module, after_main: bool) -> str:
             lines.append(f"  %r{k} = getelementptr i8, ptr %p{k}, i64 %j.bytes{k}")
     for port in loop.inputs:
         if port.letter != "s":
-            lines += masked_load(loop, port, module) if port.letter == "v" else gather(loop, port)
+            lines += masked_load(loop, port) if port.letter == "v" else gather(loop, port)
     lines += call_body(loop, "%mask")
     for port in loop.outputs:
-        lines += masked_store(loop, port, module) if port.letter == "v" else scatter(loop, port)
+        lines += masked_store(loop, port) if port.letter == "v" else scatter(loop, port)
     lines += [
         "  br label %rest.end",
         "rest.end:",
@@ -225,18 +227,18 @@ def active_lanes(lanes: int) -> list[str]:
     ]
 
 
-def masked_load(loop: Loop, port: Port, module: Module) -> list[str]:
+def masked_load(loop: Loop, port: Port) -> list[str]:
     k, vector, size = port.index, loop.memory(port), port.size
     name = f"@llvm.masked.load.{overload(loop, port)}.p0"
-    module.declare(name, f"declare {vector} {name}(ptr, i32 immarg, {loop.mask}, {vector})")
+    loop.module.declare(name, f"declare {vector} {name}(ptr, i32 immarg, {loop.mask}, {vector})")
     arguments = f"ptr %r{k}, i32 {size}, {loop.mask} %mask, {vector} {ones(port)}"
     return [f"  %load{k}.rest = call {vector} {name}({arguments})", to_register(loop, port)]
 
 
-def masked_store(loop: Loop, port: Port, module: Module) -> list[str]:
+def masked_store(loop: Loop, port: Port) -> list[str]:
     k, vector = port.index, loop.memory(port)
     name = f"@llvm.masked.store.{overload(loop, port)}.p0"
-    module.declare(name, f"declare void {name}({vector}, ptr, i32 immarg, {loop.mask})")
+    loop.module.declare(name, f"declare void {name}({vector}, ptr, i32 immarg, {loop.mask})")
     return [f"  call void {name}({vector} %out{k}.rest, ptr %r{k}, i32 {port.size}, {loop.mask} %mask)"]
 
 

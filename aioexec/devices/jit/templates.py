@@ -28,10 +28,9 @@ __all__ = ["EXTERNAL_SYMBOLS", "BodyError", "cost", "emit"]
 MAX_RANK = 16
 REST_BYTES, WIDE_BYTES = 64, 256
 """Bytes of a vector in `rest`, the widest register there is; and at most, in `main` and where elements are gathered."""
-LONG_CHAIN, LONGEST_CHAIN = 45, 400
-"""Weights of a body: from the first on it is worth interleaving fourfold, beyond the second compiling would take too long."""
-CHEAP = 12
-"""A body up to this weight is little but loads and stores: more of them in one turn of the loop."""
+CHEAP, LONG_CHAIN = 12, 45
+"""Weights of a body: up to the first it is little but loads and stores, from the second on a long chain of dependencies.
+Both want the widest vectors; between them half the width does, and compiles faster."""
 
 ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
 METADATA = """\
@@ -64,21 +63,17 @@ def emit(kernel: ElementwiseKernel, symbol: str) -> str:
         BodyError: the body is not in the language, or does not fit the operands.
     """
     nest = prepare(kernel)
-    loops = [
-        (loop, module)
-        for loop, module in ((nest.main, nest.main_module), (nest.rest, nest.rest_module))
-        if loop
-    ]
+    loops = [loop for loop in (nest.main, nest.rest) if loop]
     parts = [
         entry(nest, symbol),
         FIRST_ROW,
         row(nest.ports, nest.main, nest.rest),
-        main_loop(nest.main, nest.main_module) if nest.main else "",
-        rest_loop(nest.rest, nest.rest_module, after_main=nest.main is not None),
+        main_loop(nest.main) if nest.main else "",
+        rest_loop(nest.rest, after_main=nest.main is not None),
         advance(nest),
         "}",
-        *(text for loop, module in loops for text in (loop.body.text, *module.functions.values())),
-        *nest.rest_module.declarations.values(),
+        *(text for loop in loops for text in (loop.body.text, *loop.module.functions.values())),
+        *nest.rest.module.declarations.values(),
         ATTRIBUTES,
         METADATA,
     ]
@@ -87,16 +82,11 @@ def emit(kernel: ElementwiseKernel, symbol: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """A kernel on its way to text: its operands, and its loops with the functions they call.
-
-    `main` is None where an operand is strided. Both modules share their declarations.
-    """
+    """A kernel on its way to text: its operands and its loops; no `main` where an operand is strided."""
 
     ports: tuple[Port, ...]
-    rest: Loop
-    rest_module: Module
     main: Loop | None
-    main_module: Module
+    rest: Loop
 
     @property
     def fallible(self) -> bool:
@@ -108,14 +98,14 @@ def prepare(kernel: ElementwiseKernel) -> Nest:
     ports = tuple(operand_ports(kernel))
     widest = max(port.size for port in ports)
     strided = any(port.letter == "x" for port in ports)
-    rest_module = Module(min(64, WIDE_BYTES // widest) if strided else REST_BYTES // widest)
-    rest = Loop("rest", ports, translate(kernel, rest_module))
+    declarations: dict[str, str] = {}
+    narrow = Module(min(64, WIDE_BYTES // widest) if strided else REST_BYTES // widest, declarations)
+    rest = Loop("rest", ports, translate(kernel, narrow), narrow)
     if strided:
-        return Nest(ports, rest, rest_module, None, rest_module)
-    interleaved = rest.body.weight <= CHEAP or LONG_CHAIN <= rest.body.weight <= LONGEST_CHAIN
-    main_module = Module((WIDE_BYTES if interleaved else WIDE_BYTES // 2) // widest, rest_module.declarations)
-    main = Loop("main", ports, translate(kernel, main_module))
-    return Nest(ports, rest, rest_module, main, main_module)
+        return Nest(ports, None, rest)
+    halved = CHEAP < rest.body.weight < LONG_CHAIN
+    wide = Module((WIDE_BYTES // 2 if halved else WIDE_BYTES) // widest, declarations)
+    return Nest(ports, Loop("main", ports, translate(kernel, wide), wide), rest)
 
 
 def operand_ports(kernel: ElementwiseKernel) -> Iterator[Port]:
