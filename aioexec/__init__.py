@@ -40,6 +40,9 @@ from aioexec.dtypes import (
     variant as variant,
 )
 from aioexec.errors import OpError as OpError
+from aioexec.gradients.backprop import (
+    gradients as gradients,
+)
 from aioexec.graph import node
 from aioexec.graph.convert import (
     constant as constant,
@@ -159,6 +162,7 @@ from aioexec.ops.comparison import (
 from aioexec.ops.control import (
     group as group,
     no_op as no_op,
+    tuple_ as tuple,
     with_dependencies as with_dependencies,
 )
 from aioexec.ops.cumulative import (
@@ -177,8 +181,16 @@ from aioexec.ops.filling import (
     one_hot as one_hot,
     ones as ones,
     ones_like as ones_like,
+    range_ as range,
     zeros as zeros,
     zeros_like as zeros_like,
+)
+from aioexec.ops.gathering import (
+    boolean_mask as boolean_mask,
+    gather as gather,
+    gather_nd as gather_nd,
+    scatter_nd as scatter_nd,
+    unsorted_segment_sum as unsorted_segment_sum,
 )
 from aioexec.ops.identity import (
     identity as identity,
@@ -187,6 +199,35 @@ from aioexec.ops.identity import (
     placeholder_with_default as placeholder_with_default,
     prevent_gradient as prevent_gradient,
     stop_gradient as stop_gradient,
+)
+from aioexec.ops.initialization import (
+    all_variables as all_variables,
+    assert_variables_initialized as assert_variables_initialized,
+    global_variables as global_variables,
+    global_variables_initializer as global_variables_initializer,
+    initialize_all_variables as initialize_all_variables,
+    initialize_local_variables as initialize_local_variables,
+    initialize_variables as initialize_variables,
+    local_variables as local_variables,
+    local_variables_initializer as local_variables_initializer,
+    model_variables as model_variables,
+    moving_average_variables as moving_average_variables,
+    report_uninitialized_variables as report_uninitialized_variables,
+    trainable_variables as trainable_variables,
+    variables_initializer as variables_initializer,
+)
+from aioexec.ops.initializers import (
+    constant_initializer as constant_initializer,
+    glorot_normal_initializer as glorot_normal_initializer,
+    glorot_uniform_initializer as glorot_uniform_initializer,
+    identity_initializer as identity_initializer,
+    ones_initializer as ones_initializer,
+    random_normal_initializer as random_normal_initializer,
+    random_uniform_initializer as random_uniform_initializer,
+    truncated_normal_initializer as truncated_normal_initializer,
+    uniform_unit_scaling_initializer as uniform_unit_scaling_initializer,
+    variance_scaling_initializer as variance_scaling_initializer,
+    zeros_initializer as zeros_initializer,
 )
 from aioexec.ops.joining import (
     concat as concat,
@@ -227,12 +268,26 @@ from aioexec.ops.math_functions import (
     tan as tan,
     tanh as tanh,
 )
+from aioexec.ops.norms import (
+    clip_by_average_norm as clip_by_average_norm,
+    clip_by_global_norm as clip_by_global_norm,
+    clip_by_norm as clip_by_norm,
+    global_norm as global_norm,
+    norm as norm,
+)
 from aioexec.ops.numerics import (
     add_check_numerics_ops as add_check_numerics_ops,
     check_numerics as check_numerics,
     verify_tensor_all_finite as verify_tensor_all_finite,
 )
 from aioexec.ops.operators import OPERATORS_TABLE
+from aioexec.ops.padding import (
+    pad as pad,
+)
+from aioexec.ops.partitioning import (
+    dynamic_partition as dynamic_partition,
+    dynamic_stitch as dynamic_stitch,
+)
 from aioexec.ops.printing import (
     Assert as Assert,
     Print as Print,
@@ -270,6 +325,7 @@ from aioexec.ops.shapes_of import (
     size as size,
 )
 from aioexec.ops.slicing import (
+    slice_ as slice,
     strided_slice as strided_slice,
 )
 from aioexec.ops.state import (
@@ -283,6 +339,26 @@ from aioexec.ops.statistics import (
     reduce_logsumexp as reduce_logsumexp,
     reduce_std as reduce_std,
     reduce_variance as reduce_variance,
+)
+from aioexec.ops.tensordot import (
+    tensordot as tensordot,
+)
+from aioexec.ops.variable import (
+    Variable as Variable,
+    disable_resource_variables as disable_resource_variables,
+    enable_resource_variables as enable_resource_variables,
+    resource_variables_enabled as resource_variables_enabled,
+)
+from aioexec.ops.variable_scope import (
+    VariableScope as VariableScope,
+    get_local_variable as get_local_variable,
+    get_variable as get_variable,
+    get_variable_scope as get_variable_scope,
+    no_regularizer as no_regularizer,
+    variable_scope as variable_scope,
+)
+from aioexec.ops.variable_store import (
+    AUTO_REUSE as AUTO_REUSE,
 )
 from aioexec.sessions import session as sessions_session
 from aioexec.sessions.session import Session as Session

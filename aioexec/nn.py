@@ -18,9 +18,25 @@ from aioexec.ops.conv import (
     conv2d_backprop_input as conv2d_backprop_input,
     conv2d_transpose as conv2d_transpose,
 )
+from aioexec.ops.losses import (
+    sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits_v2 as softmax_cross_entropy_with_logits_v2,
+    sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
+    weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
+)
 from aioexec.ops.math_functions import (
     sigmoid as sigmoid,
     tanh as tanh,
+)
+from aioexec.ops.nn import (
+    bias_add as bias_add,
+    in_top_k as in_top_k,
+    l2_loss as l2_loss,
+    l2_normalize as l2_normalize,
+    relu_layer as relu_layer,
+    top_k as top_k,
+    xw_plus_b as xw_plus_b,
 )
 from aioexec.ops.pool import (
     avg_pool as avg_pool,
