@@ -50,7 +50,8 @@ def _nonzero(y: Array) -> None:
 
 for _name, _types in (("Add", 3), ("AddV2", 5)):
     binary(
-        f"{_name}(x:T, y:T) -> (z:T) [T:type@{_types}]" + (" {commutative,aggregate}" if _name == "AddV2" else ""),
+        f"{_name}(x:T, y:T) -> (z:T) [T:type@{_types}]"
+        + (" {commutative,aggregate}" if _name == "AddV2" else ""),
         numpy=np.add,
         native="x, y: x + y",
         gradient=lambda op, dz: reduced(op, dz, dz),
@@ -69,7 +70,12 @@ def _mul_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
     return reduced(op, dz * y, x * dz)
 
 
-binary("Mul(x:T, y:T) -> (z:T) [T:type@15] {commutative}", numpy=np.multiply, native="x, y: x * y", gradient=_mul_gradient)
+binary(
+    "Mul(x:T, y:T) -> (z:T) [T:type@15] {commutative}",
+    numpy=np.multiply,
+    native="x, y: x * y",
+    gradient=_mul_gradient,
+)
 
 
 def _squared_difference_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
@@ -88,7 +94,9 @@ binary(
 
 def _add_n(*inputs: Array) -> Array:
     if len({array.shape for array in inputs}) > 1:
-        raise InvalidArgumentError(f"Inputs to AddN must have one shape, got {[array.shape for array in inputs]}")
+        raise InvalidArgumentError(
+            f"Inputs to AddN must have one shape, got {[array.shape for array in inputs]}"
+        )
     return functools.reduce(np.add, inputs)
 
 
@@ -246,7 +254,11 @@ def _pow(x: Array, y: Array) -> Array:
 def _pow_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
     x, y = op.inputs
     z = op.outputs[0]
-    positive = apply_op("Greater", x, _zero_of(x)) if not x.dtype.is_complex else apply_op("NotEqual", x, _zero_of(x))
+    positive = (
+        apply_op("Greater", x, _zero_of(x))
+        if not x.dtype.is_complex
+        else apply_op("NotEqual", x, _zero_of(x))
+    )
     safe = apply_op("SelectV2", positive, x, apply_op("OnesLike", x))
     log_x = apply_op("SelectV2", positive, apply_op("Log", safe), apply_op("ZerosLike", x))
     return reduced(op, dz * y * apply_op("Pow", x, y - 1), dz * z * log_x)

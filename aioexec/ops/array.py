@@ -63,12 +63,16 @@ def reshaped(dims: Dims, wanted: tuple[int | None, ...]) -> Dims:
         return wanted
     if missing == 0:
         if known != count:
-            raise GraphValueError(f"Cannot reshape {count} elements to {shapes.describe(wanted)} ({known} elements)")
+            raise GraphValueError(
+                f"Cannot reshape {count} elements to {shapes.describe(wanted)} ({known} elements)"
+            )
         return wanted
     if known == 0:
         return wanted
     if count % known:
-        raise GraphValueError(f"Cannot reshape {count} elements to {shapes.describe(wanted)}: {known} is no divisor")
+        raise GraphValueError(
+            f"Cannot reshape {count} elements to {shapes.describe(wanted)}: {known} is no divisor"
+        )
     return tuple(count // known if dim is None else dim for dim in wanted)
 
 
@@ -83,7 +87,9 @@ def _reshape_shape(context: ShapeContext) -> Sequence[Dims]:
     plain_dims = tuple(None if dim == -1 else dim for dim in dims)
     done = reshaped(context.inputs[0], plain_dims)
     if done is not None and None in done and shapes.is_fully_defined(context.inputs[0]):
-        return [tuple(0 if dim is None else dim for dim in done)]  # -1 beside a 0: of no elements, none are left
+        return [
+            tuple(0 if dim is None else dim for dim in done)
+        ]  # -1 beside a 0: of no elements, none are left
     return [done]
 
 
@@ -101,9 +107,13 @@ def _reshape(x: Array, shape: Array) -> Array:
         if known == 0 and x.size == 0:
             dims[dims.index(-1)] = 0
         elif known == 0 or x.size % known:
-            raise InvalidArgumentError(f"Input has {x.size} values, requested shape {shown(dims)} needs a multiple of {known}")
+            raise InvalidArgumentError(
+                f"Input has {x.size} values, requested shape {shown(dims)} needs a multiple of {known}"
+            )
     elif known != x.size:
-        raise InvalidArgumentError(f"Input has {x.size} values, but the requested shape {shown(dims)} has {known}")
+        raise InvalidArgumentError(
+            f"Input has {x.size} values, but the requested shape {shown(dims)} has {known}"
+        )
     return x.reshape(dims)
 
 
@@ -241,13 +251,19 @@ def _tiled_shape(context: ShapeContext) -> Sequence[Dims]:
     if (times < 0).any():
         raise GraphValueError(f"multiples must be >= 0, got {times.tolist()}")
     dims = shapes.with_rank(dims, times.size) or ()
-    return [tuple(None if d is None and t else int(t) * (d or 0) for d, t in zip(dims, times.tolist(), strict=True))]
+    return [
+        tuple(
+            None if d is None and t else int(t) * (d or 0) for d, t in zip(dims, times.tolist(), strict=True)
+        )
+    ]
 
 
 def _tile(x: Array, multiples: Array) -> Array:
     times = shape_from(multiples)
     if len(times) != x.ndim:
-        raise InvalidArgumentError(f"Expected multiples argument to be a vector of length {x.ndim} but got length {len(times)}")
+        raise InvalidArgumentError(
+            f"Expected multiples argument to be a vector of length {x.ndim} but got length {len(times)}"
+        )
     return np.tile(x, times)
 
 
@@ -256,7 +272,9 @@ def _tile_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
     x, multiples = op.inputs
     shape = apply_op("Shape", x, out_type=multiples.dtype.base_dtype)
     flat = convert_to_tensor([-1], dtypes.int32)
-    pairs = apply_op("Transpose", apply_op("Pack", [multiples, shape]), convert_to_tensor([1, 0], dtypes.int32))
+    pairs = apply_op(
+        "Transpose", apply_op("Pack", [multiples, shape]), convert_to_tensor([1, 0], dtypes.int32)
+    )
     split = apply_op("Reshape", dy, apply_op("Reshape", pairs, flat))
     zero, two = (convert_to_tensor(number, dtypes.int32) for number in (0, 2))
     axes = apply_op("Range", zero, apply_op("Mul", apply_op("Rank", x), two), two)
@@ -300,8 +318,12 @@ def _broadcast_to_shape(context: ShapeContext) -> Sequence[Dims]:
 
 def _check_broadcast(dims: Sequence[int | None], wanted: Sequence[int | None]) -> None:
     padded = (1,) * (len(wanted) - len(dims)) + tuple(dims)
-    if len(dims) > len(wanted) or any(a not in (1, None) and a != b for a, b in zip(padded, wanted, strict=True)):
-        raise GraphValueError(f"shape {shapes.describe(tuple(dims))} does not broadcast to {shapes.describe(tuple(wanted))}")
+    if len(dims) > len(wanted) or any(
+        a not in (1, None) and a != b for a, b in zip(padded, wanted, strict=True)
+    ):
+        raise GraphValueError(
+            f"shape {shapes.describe(tuple(dims))} does not broadcast to {shapes.describe(tuple(wanted))}"
+        )
 
 
 @run_time

@@ -40,7 +40,9 @@ def _to_integer(x: Array, wanted: np.dtype[Any]) -> Array:
     limits = np.iinfo(wanted)
     low, high = wide.dtype.type(limits.min), wide.dtype.type(limits.max)
     inside = np.where((wide >= low) & (wide < high), wide, wide.dtype.type(0)).astype(wanted)
-    result = np.where(wide >= high, wanted.type(limits.max), np.where(wide < low, wanted.type(limits.min), inside))
+    result = np.where(
+        wide >= high, wanted.type(limits.max), np.where(wide < low, wanted.type(limits.min), inside)
+    )
     return result.astype(wanted, copy=False)
 
 

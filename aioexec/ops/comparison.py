@@ -32,12 +32,27 @@ REAL = "bfloat16|half|float|double"
 
 # Comparisons
 
-for _name, _function, _sign in (
+_ORDERS: tuple[tuple[str, Compute, str], ...] = (
     ("Less", np.less, "<"),
     ("LessEqual", np.less_equal, "<="),
     ("Greater", np.greater, ">"),
     ("GreaterEqual", np.greater_equal, ">="),
-):
+)
+_EQUALITIES: tuple[tuple[str, Compute, str], ...] = (
+    ("Equal", np.equal, "=="),
+    ("NotEqual", np.not_equal, "!="),
+)
+_LOGIC: tuple[tuple[str, Compute, str], ...] = (
+    ("LogicalAnd", np.logical_and, "&"),
+    ("LogicalOr", np.logical_or, "|"),
+)
+_TESTS: tuple[tuple[str, Compute, str], ...] = (
+    ("IsNan", np.isnan, "is_nan"),
+    ("IsInf", np.isinf, "is_inf"),
+    ("IsFinite", np.isfinite, "is_finite"),
+)
+
+for _name, _function, _sign in _ORDERS:
     binary(
         f"{_name}(x:T, y:T) -> (z:bool) [T:type@12]",
         numpy=_function,
@@ -50,7 +65,9 @@ def _equality_shape(context: ShapeContext) -> Sequence[Dims]:
     x, y = context.inputs
     if not context.attrs["incompatible_shape_error"]:
         try:
-            return [shapes.broadcast(x, y) if shapes.is_fully_defined(x) and shapes.is_fully_defined(y) else None]
+            return [
+                shapes.broadcast(x, y) if shapes.is_fully_defined(x) and shapes.is_fully_defined(y) else None
+            ]
         except GraphValueError:
             return [()]
     return [shapes.broadcast(x, y)]
@@ -63,7 +80,9 @@ def _equality(function: Compute) -> Any:
                 np.broadcast_shapes(x.shape, y.shape)
             except ValueError:
                 if context.attrs["incompatible_shape_error"]:
-                    raise InvalidArgumentError(f"Incompatible shapes: {shown(x.shape)} vs. {shown(y.shape)}") from None
+                    raise InvalidArgumentError(
+                        f"Incompatible shapes: {shown(x.shape)} vs. {shown(y.shape)}"
+                    ) from None
                 return np.asarray(function is np.not_equal)
             return np.asarray(function(x, y), np.bool_)
 
@@ -72,7 +91,7 @@ def _equality(function: Compute) -> Any:
     return kernel
 
 
-for _name, _function, _sign in (("Equal", np.equal, "=="), ("NotEqual", np.not_equal, "!=")):
+for _name, _function, _sign in _EQUALITIES:
     register(
         f"{_name}(x:T, y:T) -> (z:bool) [T:type; incompatible_shape_error:bool=true] {{commutative}}",
         shape=_equality_shape,
@@ -83,7 +102,7 @@ for _name, _function, _sign in (("Equal", np.equal, "=="), ("NotEqual", np.not_e
 
 # Logic
 
-for _name, _function, _sign in (("LogicalAnd", np.logical_and, "&"), ("LogicalOr", np.logical_or, "|")):
+for _name, _function, _sign in _LOGIC:
     binary(
         f"{_name}(x:bool, y:bool) -> (z:bool) {{commutative}}",
         numpy=_function,
@@ -92,13 +111,15 @@ for _name, _function, _sign in (("LogicalAnd", np.logical_and, "&"), ("LogicalOr
         dtypes=BOOL,
     )
 
-unary("LogicalNot(x:bool) -> (y:bool)", numpy=np.logical_not, native="x: ~x", gradient=NOT_DIFFERENTIABLE, dtypes=BOOL)
+unary(
+    "LogicalNot(x:bool) -> (y:bool)",
+    numpy=np.logical_not,
+    native="x: ~x",
+    gradient=NOT_DIFFERENTIABLE,
+    dtypes=BOOL,
+)
 
-for _name, _function, _text in (
-    ("IsNan", np.isnan, "is_nan"),
-    ("IsInf", np.isinf, "is_inf"),
-    ("IsFinite", np.isfinite, "is_finite"),
-):
+for _name, _function, _text in _TESTS:
     unary(
         f"{_name}(x:T) -> (y:bool) [T:type{{{REAL}}}]",
         numpy=_function,
@@ -126,12 +147,16 @@ def _select_shape(context: ShapeContext) -> Sequence[Dims]:
 
 def _select(condition: Array, then: Array, otherwise: Array) -> Array:
     if then.shape != otherwise.shape:
-        raise InvalidArgumentError(f"Select: values of shapes {shown(then.shape)} and {shown(otherwise.shape)} differ")
+        raise InvalidArgumentError(
+            f"Select: values of shapes {shown(then.shape)} and {shown(otherwise.shape)} differ"
+        )
     rank = then.ndim
     if condition.ndim == 1 and rank > 1 and condition.shape[0] == then.shape[0]:
         condition = condition.reshape(-1, *(1,) * (rank - 1))
     elif condition.shape not in ((), then.shape):
-        raise InvalidArgumentError(f"Select: a condition of shape {shown(condition.shape)} for values of {shown(then.shape)}")
+        raise InvalidArgumentError(
+            f"Select: a condition of shape {shown(condition.shape)} for values of {shown(then.shape)}"
+        )
     return np.where(condition, then, otherwise)
 
 
@@ -152,12 +177,18 @@ def _bind_select(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
         strides = (1 if condition.shape else 0, *(0,) * (len(shape) - 1)) if shape else ()
     values = c_strides(shape, then.dtype.itemsize)
     sources = [("c", View(Operand("input", 0), "bool", strides))]
-    sources += [(name, View(Operand("input", k), then.dtype.name, values)) for k, name in ((1, "t"), (2, "e"))]
-    row = launch("y = where(c, t, e)", sources, [("y", View(Operand("output", 0), then.dtype.name, values))], shape)
+    sources += [
+        (name, View(Operand("input", k), then.dtype.name, values)) for k, name in ((1, "t"), (2, "e"))
+    ]
+    row = launch(
+        "y = where(c, t, e)", sources, [("y", View(Operand("output", 0), then.dtype.name, values))], shape
+    )
     return Launches(() if row is None else (row,), inplace=(1, 2))
 
 
-NATIVE_ITEMS = frozenset({"float32", "float64", "int32", "int64", "bool", "int8", "uint8", "int16", "uint16", "uint32", "uint64"})
+NATIVE_ITEMS = frozenset(
+    {"float32", "float64", "int32", "int64", "bool", "int8", "uint8", "int16", "uint16", "uint32", "uint64"}
+)
 
 register(
     "Select(condition:bool, t:T, e:T) -> (output:T) [T:type]",

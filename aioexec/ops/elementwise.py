@@ -110,7 +110,7 @@ def incompatible(given: Sequence[tuple[int, ...]]) -> OpError:
     return InvalidArgumentError(f"Incompatible shapes: {' vs. '.join(map(shown, given))}")
 
 
-def shown(shape: Sequence[int]) -> str:
+def shown(shape: Sequence[int] | Array) -> str:
     """A shape as run-time messages show it: [2,3]."""
     return f"[{','.join(map(str, shape))}]"
 

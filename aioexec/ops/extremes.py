@@ -46,7 +46,9 @@ def _clip_shape(context: Any) -> Any:
     x, low, high = context.inputs
     for bound in (low, high):
         if bound != () and not shapes.compatible(x, bound):
-            raise GraphValueError(f"bounds of shape {shapes.describe(bound)} for a tensor of shape {shapes.describe(x)}")
+            raise GraphValueError(
+                f"bounds of shape {shapes.describe(bound)} for a tensor of shape {shapes.describe(x)}"
+            )
     return [x]
 
 
@@ -98,7 +100,9 @@ def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
     """t, but no element below the minimum or above the maximum; of IndexedSlices, their values."""
     if isinstance(t, IndexedSlices):
-        return IndexedSlices(clip_by_value(t.values, clip_value_min, clip_value_max, name), t.indices, t.dense_shape)
+        return IndexedSlices(
+            clip_by_value(t.values, clip_value_min, clip_value_max, name), t.indices, t.dense_shape
+        )
     with op_scope(name, "clip_by_value", t) as scope:
         values = convert_to_tensor(t, name="t")
         lowered = _apply("Minimum", values, clip_value_max, None)

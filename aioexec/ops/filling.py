@@ -11,7 +11,19 @@ from aioexec import dtypes, shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant, convert_to_tensor, symbolic_dtype
-from aioexec.graph.kernel import Attrs, Compute, KernelContext, Launch, Launches, LoopKernel, Native, Operand, Role, Spec, plain
+from aioexec.graph.kernel import (
+    Attrs,
+    Compute,
+    KernelContext,
+    Launch,
+    Launches,
+    LoopKernel,
+    Native,
+    Operand,
+    Role,
+    Spec,
+    plain,
+)
 from aioexec.graph.launches import c_strides, copy_launch, fill_launch
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
@@ -66,7 +78,9 @@ def _bind_fill(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
         return None
     size = output.dtype.itemsize
     broadcast, dense = (0,) * len(output.shape), c_strides(output.shape, size)
-    return rows_of(copy_launch(Operand("input", 1), broadcast, Operand("output", 0), dense, output.shape, size))
+    return rows_of(
+        copy_launch(Operand("input", 1), broadcast, Operand("output", 0), dense, output.shape, size)
+    )
 
 
 register(
@@ -91,7 +105,9 @@ def _likeness(number: int) -> Any:
             return None
         size = output.dtype.itemsize
         value = bool(number) if output.dtype.kind == "b" else number
-        row = fill_launch(value, Operand("output", 0), c_strides(output.shape, size), output.shape, output.dtype.name)
+        row = fill_launch(
+            value, Operand("output", 0), c_strides(output.shape, size), output.shape, output.dtype.name
+        )
         return rows_of(row)
 
     return bind
@@ -133,9 +149,11 @@ def range_size(start: Any, limit: Any, delta: Any) -> int:
         raise InvalidArgumentError("Requires delta != 0: 0")
     if (delta > 0 and start > limit) or (delta < 0 and start < limit):
         relation = "<=" if delta > 0 else ">="
-        raise InvalidArgumentError(f"Requires start {relation} limit when delta {relation[0]} 0: {start}/{limit}")
+        raise InvalidArgumentError(
+            f"Requires start {relation} limit when delta {relation[0]} 0: {start}/{limit}"
+        )
     if isinstance(delta, int):
-        return -(-abs(limit - start) // abs(delta))
+        return int(-(-abs(limit - start) // abs(delta)))
     return int(np.ceil(abs((limit - start) / delta)))
 
 
@@ -156,8 +174,8 @@ def _range(start: Array, limit: Array, delta: Array) -> Array:
     first, step = start.item(), delta.item()
     count = range_size(first, limit.item(), step)
     if start.dtype.kind in "iu":
-        return (first + step * np.arange(count)).astype(start.dtype)
-    return (first + step * np.arange(count, dtype=np.float64)).astype(start.dtype)
+        return np.asarray(first + step * np.arange(count)).astype(start.dtype)
+    return np.asarray(first + step * np.arange(count, dtype=np.float64)).astype(start.dtype)
 
 
 register(
@@ -246,12 +264,19 @@ def _bind_one_hot(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec])
         return rows_of()
     target = Operand("output", 0)
     fill = copy_launch(
-        Operand("input", 3), (0,) * len(output.shape), target, c_strides(output.shape, size), output.shape, size
+        Operand("input", 3),
+        (0,) * len(output.shape),
+        target,
+        c_strides(output.shape, size),
+        output.shape,
+        size,
     )
     name = output.dtype.name
     kernel = LoopKernel(one_hot_rows, (indices.dtype.name, name, name), 3, 0)
     operands = (Operand("input", 0), Operand("input", 2), target)
-    return rows_of(fill, Launch(kernel, operands, (prefix, output.shape[axis], suffix), cost=10 + 2 * prefix * suffix))
+    return rows_of(
+        fill, Launch(kernel, operands, (prefix, output.shape[axis], suffix), cost=10 + 2 * prefix * suffix)
+    )
 
 
 register(
@@ -341,7 +366,8 @@ def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, nam
             held = [tensor.dtype.base_dtype for tensor in given]
             widest = max(held, key=lambda item: order.index(item) if item in order else -1)
             given = [
-                tensor if tensor.dtype.base_dtype == widest else apply_op("Cast", tensor, DstT=widest) for tensor in given
+                tensor if tensor.dtype.base_dtype == widest else apply_op("Cast", tensor, DstT=widest)
+                for tensor in given
             ]
         return _typed(apply_op("Range", *given, name=scope))
 
@@ -384,10 +410,11 @@ def one_hot(
                 (off_value, 0 if wanted != dtypes.bool_ else False, "off_value"),
             )
         )
-        return _typed(apply_op("OneHot", indices, depth, on, off, name=scope, axis=-1 if axis is None else axis))
+        return _typed(
+            apply_op("OneHot", indices, depth, on, off, name=scope, axis=-1 if axis is None else axis)
+        )
 
 
 def _typed(tensor: Any) -> Tensor:
     assert isinstance(tensor, Tensor)
     return tensor
-

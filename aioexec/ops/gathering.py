@@ -13,7 +13,18 @@ from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.indexed_slices import IndexedSlices
-from aioexec.graph.kernel import Attrs, Compute, KernelContext, Launch, Launches, LoopKernel, Native, Operand, Spec, plain
+from aioexec.graph.kernel import (
+    Attrs,
+    Compute,
+    KernelContext,
+    Launch,
+    Launches,
+    LoopKernel,
+    Native,
+    Operand,
+    Spec,
+    plain,
+)
 from aioexec.graph.launches import c_strides, fill_launch
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
@@ -35,7 +46,9 @@ def check_indices(indices: Array, limit: int) -> None:
     bad = (indices < 0) | (indices >= limit)
     if bad.any():
         place = tuple(int(k) for k in np.argwhere(bad)[0])
-        raise InvalidArgumentError(f"indices{shown(place) if place else ''} = {indices[place]} is not in [0, {limit})")
+        raise InvalidArgumentError(
+            f"indices{shown(place) if place else ''} = {indices[place]} is not in [0, {limit})"
+        )
 
 
 # Gather
@@ -48,7 +61,9 @@ def gathered(params: Dims, indices: Dims, axis: int | None, batch_dims: int) -> 
     k = axis_of(axis, len(params))
     batch = batch_dims + len(indices) if batch_dims < 0 else batch_dims
     if not 0 <= batch <= min(k, len(indices)):
-        raise GraphValueError(f"batch_dims {batch_dims} must be at most axis {k} and the rank of indices {len(indices)}")
+        raise GraphValueError(
+            f"batch_dims {batch_dims} must be at most axis {k} and the rank of indices {len(indices)}"
+        )
     shared = shapes.merge(params[:batch], indices[:batch]) or ()
     return (*shared, *params[batch:k], *indices[batch:], *params[k + 1 :])
 
@@ -103,16 +118,16 @@ def _bind_gather(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
             return None
         axis = int(inputs[2].value)
     batch = attrs.get("batch_dims", 0)
-    return gather_launch(params, indices, outputs[0], axis, batch % len(indices.shape) if batch < 0 else batch)
+    return gather_launch(
+        params, indices, outputs[0], axis, batch % len(indices.shape) if batch < 0 else batch
+    )
 
 
 def _rows_gradient(params: Tensor, indices: Tensor, dy: Tensor) -> IndexedSlices:
     """Of a gather along dimension 0: the rows of dy belong where they came from."""
     shape = apply_op("Shape", params, out_type=dtypes.int32)
     count = apply_op("ExpandDims", apply_op("Size", indices), convert_to_tensor(0, dtypes.int32))
-    tail = apply_op(
-        "StridedSlice", shape, *(constant(n, dtypes.int32, [1]) for n in (1, 0, 1)), end_mask=1
-    )
+    tail = apply_op("StridedSlice", shape, *(constant(n, dtypes.int32, [1]) for n in (1, 0, 1)), end_mask=1)
     values_shape = apply_op("ConcatV2", [count, tail], convert_to_tensor(0, dtypes.int32))
     values = apply_op("Reshape", dy, values_shape)
     return IndexedSlices(values, apply_op("Reshape", indices, count), shape)
@@ -124,7 +139,9 @@ def _gather_v2_gradient(op: Operation, dy: Tensor) -> list[Any]:
     if number == 0 and op.attrs["batch_dims"] == 0:
         return [_rows_gradient(params, indices, dy), None, None]
     if op.attrs["batch_dims"] != 0 or number is None or params.dims is None or indices.dims is None:
-        raise GraphValueError(f"gradient of {op.name!r}: needs a constant axis, known ranks, and no batch dimensions")
+        raise GraphValueError(
+            f"gradient of {op.name!r}: needs a constant axis, known ranks, and no batch dimensions"
+        )
     return [_gradient_along(params, indices, dy, number % len(params.dims)), None, None]
 
 
@@ -136,7 +153,9 @@ def _gradient_along(params: Tensor, indices: Tensor, dy: Tensor, k: int) -> Tens
     flat = apply_op("Reshape", indices, _vector([-1]))
     shape = apply_op("Shape", params)
     rest = apply_op("GatherV2", shape, _vector([j for j in range(rank) if j != k]), _scalar(0))
-    rows = apply_op("ConcatV2", [apply_op("Reshape", apply_op("Size", indices), _vector([1])), rest], _scalar(0))
+    rows = apply_op(
+        "ConcatV2", [apply_op("Reshape", apply_op("Size", indices), _vector([1])), rest], _scalar(0)
+    )
     size = apply_op("GatherV2", shape, _scalar(k), _scalar(0))
     summed = apply_op("UnsortedSegmentSum", apply_op("Reshape", moved, rows), flat, size)
     back = [*range(1, k + 1), 0, *range(k + 1, rank)]
@@ -187,7 +206,9 @@ def _gather_nd_shape(context: ShapeContext) -> Sequence[Dims]:
     if params is None or not indices or indices[-1] is None:
         return [None]
     if indices[-1] > len(params):
-        raise GraphValueError(f"index innermost dimension length must be <= params rank; saw: {indices[-1]} vs. {len(params)}")
+        raise GraphValueError(
+            f"index innermost dimension length must be <= params rank; saw: {indices[-1]} vs. {len(params)}"
+        )
     return [(*indices[:-1], *params[indices[-1] :])]
 
 
@@ -211,7 +232,9 @@ def flat_indices(indices: Array, dims: Sequence[int]) -> Array:
 def _gather_nd(params: Array, indices: Array) -> Array:
     depth = indices.shape[-1]
     if depth > params.ndim:
-        raise InvalidArgumentError(f"index innermost dimension length must be <= params rank; saw: {depth} vs. {params.ndim}")
+        raise InvalidArgumentError(
+            f"index innermost dimension length must be <= params rank; saw: {depth} vs. {params.ndim}"
+        )
     flat = flat_indices(indices, params.shape[:depth])
     return params.reshape(prod(params.shape[:depth]), *params.shape[depth:])[flat]
 
@@ -267,7 +290,9 @@ def _scatter_nd(indices: Array, updates: Array, shape: Array) -> Array:
     depth = indices.shape[-1] if indices.ndim else 1
     wanted = (*indices.shape[:-1], *dims[depth:])
     if updates.shape != wanted:
-        raise InvalidArgumentError(f"updates must have shape {shown(wanted)} for these indices, got {shown(updates.shape)}")
+        raise InvalidArgumentError(
+            f"updates must have shape {shown(wanted)} for these indices, got {shown(updates.shape)}"
+        )
     flat = flat_indices(indices, dims[:depth])
     result = np.zeros((prod(dims[:depth]), *dims[depth:]), updates.dtype)
     np.add.at(result, flat.reshape(-1), updates.reshape(-1, *dims[depth:]) if updates.size else updates[:0])
@@ -319,13 +344,17 @@ def _segment_shape(context: ShapeContext) -> Sequence[Dims]:
     if data is None or ids is None:
         return [None]
     if not shapes.compatible(data[: len(ids)], ids):
-        raise GraphValueError(f"data of shape {shapes.describe(data)} does not begin with that of segment_ids {shapes.describe(ids)}")
+        raise GraphValueError(
+            f"data of shape {shapes.describe(data)} does not begin with that of segment_ids {shapes.describe(ids)}"
+        )
     return [(None if count is None else int(count), *data[len(ids) :])]
 
 
 def _segment_sum(data: Array, ids: Array, count: Array) -> Array:
     if data.shape[: ids.ndim] != ids.shape:
-        raise InvalidArgumentError(f"data.shape = {shown(data.shape)} does not start with segment_ids.shape = {shown(ids.shape)}")
+        raise InvalidArgumentError(
+            f"data.shape = {shown(data.shape)} does not start with segment_ids.shape = {shown(ids.shape)}"
+        )
     if count < 0:
         raise InvalidArgumentError(f"Input num_segments == {int(count)} must not be negative")
     flat = ids.reshape(-1)
@@ -402,7 +431,9 @@ def gather_nd(params: Any, indices: Any, name: str | None = None) -> Tensor:
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
     """Zeros of a shape, to which the updates are added at the coordinates in `indices`."""
     positions = convert_to_tensor(indices)
-    return _typed(apply_op("ScatterNd", positions, updates, convert_to_tensor(shape, positions.dtype), name=name))
+    return _typed(
+        apply_op("ScatterNd", positions, updates, convert_to_tensor(shape, positions.dtype), name=name)
+    )
 
 
 def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
@@ -419,10 +450,14 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: int |
     with op_scope(name, "boolean_mask", tensor, mask):
         values, chosen = convert_to_tensor(tensor), convert_to_tensor(mask)
         if not chosen.dims:
-            raise GraphValueError(f"boolean_mask: the mask must have a known rank and not be a scalar, got {chosen!r}")
+            raise GraphValueError(
+                f"boolean_mask: the mask must have a known rank and not be a scalar, got {chosen!r}"
+            )
         start, depth = axis or 0, len(chosen.dims)
         if values.dims is not None and not shapes.compatible(values.dims[start : start + depth], chosen.dims):
-            raise GraphValueError(f"boolean_mask: a mask of shape {chosen.shape} does not fit a tensor of {values.shape}")
+            raise GraphValueError(
+                f"boolean_mask: a mask of shape {chosen.shape} does not fit a tensor of {values.shape}"
+            )
         shape = apply_op("Shape", values)
         bounds = [convert_to_tensor([n], dtypes.int32) for n in (0, start, start + depth, 1)]
         head = apply_op("StridedSlice", shape, bounds[0], bounds[1], bounds[3])
@@ -436,4 +471,3 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: int |
 def _typed(tensor: Any) -> Tensor:
     assert isinstance(tensor, Tensor)
     return tensor
-

@@ -22,7 +22,9 @@ def gather_rows(
     return 0
 
 
-def scatter_add_rows(indices: Any, updates: Any, out: Any, limit: int, count: int, inner: int, drop: int) -> int:
+def scatter_add_rows(
+    indices: Any, updates: Any, out: Any, limit: int, count: int, inner: int, drop: int
+) -> int:
     """out[indices[i]] += updates[i]; with `drop` negative indices are skipped; 1 if one is outside."""
     for i in range(count):
         k = int(indices[i])

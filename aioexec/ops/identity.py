@@ -44,7 +44,9 @@ for _name in ("Identity", "Snapshot"):
 for _name, _attrs in (("StopGradient", ""), ("PreventGradient", "; message:string=''")):
 
     def _refuse(op: Operation, dy: Tensor) -> NoReturn:
-        raise LookupError(f"gradient of {op.name!r} is not to be taken: {op.attrs['message'] or 'PreventGradient'}")
+        raise LookupError(
+            f"gradient of {op.name!r} is not to be taken: {op.attrs['message'] or 'PreventGradient'}"
+        )
 
     register(
         f"{_name}(input:T) -> (output:T) [T:type{_attrs}]",
@@ -123,7 +125,9 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
     """A tensor that must be fed in every run that needs it."""
     dims = shapes.as_dims(shape)
     attrs = {"dtype": dtypes.as_dtype(dtype), "shape": dims}
-    return get_default_graph().create_op("Placeholder", (), name=name or "Placeholder", attrs=attrs).outputs[0]
+    return (
+        get_default_graph().create_op("Placeholder", (), name=name or "Placeholder", attrs=attrs).outputs[0]
+    )
 
 
 def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:

@@ -32,7 +32,9 @@ def joined(parts: Sequence[Dims], axis: Array | None) -> Dims:
     """
     ranks = {len(dims) for dims in parts if dims is not None}
     if len(ranks) > 1:
-        raise GraphValueError(f"shapes {[shapes.describe(dims) for dims in parts]} of different ranks do not join")
+        raise GraphValueError(
+            f"shapes {[shapes.describe(dims) for dims in parts]} of different ranks do not join"
+        )
     if not ranks:
         return None
     rank = ranks.pop()
@@ -110,14 +112,18 @@ register(
     shape=lambda context: [joined(context.inputs[1:], context.value(0))],
     kernel=plain(lambda *inputs: _concat(inputs[0], inputs[1:])),
     gradient=lambda op, dy: [None, *_concat_gradient(op.inputs[0], op.inputs[1:], dy)],
-    native=Native(lambda attrs, inputs, outputs: _bind_concat(inputs[0], list(enumerate(inputs))[1:], outputs[0])),
+    native=Native(
+        lambda attrs, inputs, outputs: _bind_concat(inputs[0], list(enumerate(inputs))[1:], outputs[0])
+    ),
     shape_operands=(0,),
 )
 
 # Split
 
 
-def _cut(k: int, source: Spec, position: int, sizes: Sequence[int], outputs: Sequence[Spec]) -> Launches | Alias | None:
+def _cut(
+    k: int, source: Spec, position: int, sizes: Sequence[int], outputs: Sequence[Spec]
+) -> Launches | Alias | None:
     """Consecutive parts of input `position` along dimension k."""
     strides = c_strides(source.shape, source.dtype.itemsize)
     pieces, offset = [], 0
@@ -135,7 +141,9 @@ def _split_shape(context: ShapeContext) -> Sequence[Dims]:
     k = axis_of(int(axis), len(dims))
     size = dims[k]
     if size is not None and size % count:
-        raise GraphValueError(f"Number of ways to split should evenly divide the split dimension: {size} by {count}")
+        raise GraphValueError(
+            f"Number of ways to split should evenly divide the split dimension: {size} by {count}"
+        )
     return [(*dims[:k], None if size is None else size // count, *dims[k + 1 :])] * count
 
 
@@ -168,7 +176,10 @@ register(
     "Split(split_dim:int32, value:T) -> (output:num_split*T) [num_split:int>=1; T:type]",
     shape=_split_shape,
     kernel=_split,
-    gradient=lambda op, *dys: [None, dys[0] if len(dys) == 1 else apply_op("ConcatV2", list(dys), op.inputs[0])],
+    gradient=lambda op, *dys: [
+        None,
+        dys[0] if len(dys) == 1 else apply_op("ConcatV2", list(dys), op.inputs[0]),
+    ],
     native=Native(_bind_split),
     shape_operands=(0,),
 )
@@ -184,7 +195,9 @@ def split_sizes(sizes: Sequence[int], whole: int) -> list[int]:
     if given.count(-1) == 1:
         given[given.index(-1)] = whole - sum(size for size in given if size != -1)
     if any(size < 0 for size in given) or sum(given) != whole:
-        raise GraphValueError(f"Determined shape must either match input shape along split_dim: {list(sizes)} of {whole}")
+        raise GraphValueError(
+            f"Determined shape must either match input shape along split_dim: {list(sizes)} of {whole}"
+        )
     return given
 
 
@@ -253,7 +266,9 @@ def _pack(context: KernelContext) -> Compute:
 
     def compute(*values: Array) -> Array:
         if any(value.shape != values[0].shape for value in values):
-            raise InvalidArgumentError(f"Shapes of all inputs must match, got {[value.shape for value in values]}")
+            raise InvalidArgumentError(
+                f"Shapes of all inputs must match, got {[value.shape for value in values]}"
+            )
         return np.stack(values, axis)
 
     return compute
@@ -270,7 +285,12 @@ def _bind_pack(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
     inner = strides[:k] + strides[k + 1 :]
     return rows_of(
         *(
-            into(Piece(j, 0, c_strides(spec.shape, size), spec.shape), Operand("output", 0, j * strides[k]), inner, size)
+            into(
+                Piece(j, 0, c_strides(spec.shape, size), spec.shape),
+                Operand("output", 0, j * strides[k]),
+                inner,
+                size,
+            )
             for j, spec in enumerate(inputs)
         )
     )
@@ -302,7 +322,9 @@ def _unpack(context: KernelContext) -> Compute:
     def compute(value: Array) -> Any:
         k = axis_of(axis, value.ndim)
         if value.shape[k] != count:
-            raise InvalidArgumentError(f"dimension {k} of the value is {value.shape[k]}, expected {count} (attr num)")
+            raise InvalidArgumentError(
+                f"dimension {k} of the value is {value.shape[k]}, expected {count} (attr num)"
+            )
         parts = tuple(np.moveaxis(value, k, 0))
         return np.asarray(parts[0]) if count == 1 else tuple(np.asarray(part, value.dtype) for part in parts)
 
@@ -397,7 +419,9 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str = "meshgrid") -> list[T
     if indexing not in ("xy", "ij"):
         raise GraphValueError(f'meshgrid: indexing must be "xy" or "ij", got {indexing!r}')
     with op_scope(name, "meshgrid", *args):
-        vectors = [apply_op("Reshape", convert_to_tensor(arg), convert_to_tensor([-1], dtypes.int32)) for arg in args]
+        vectors = [
+            apply_op("Reshape", convert_to_tensor(arg), convert_to_tensor([-1], dtypes.int32)) for arg in args
+        ]
         order = list(range(len(vectors)))
         if indexing == "xy" and len(vectors) > 1:
             order[:2] = [1, 0]
@@ -421,4 +445,3 @@ def _typed(tensor: Any) -> Tensor:
 def _listed(outputs: Any) -> list[Tensor]:
     assert isinstance(outputs, list)
     return outputs
-

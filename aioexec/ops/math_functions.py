@@ -38,22 +38,29 @@ unary(
     native="x: abs(x)",
     gradient=lambda op, dy: [dy * apply_op("Sign", op.inputs[0])],
 )
-unary("Sign(x:T) -> (y:T) [T:type@24]", numpy=_sign, native="x: sign(x)", gradient=lambda op, dy: [apply_op("ZerosLike", dy)])
+unary(
+    "Sign(x:T) -> (y:T) [T:type@24]",
+    numpy=_sign,
+    native="x: sign(x)",
+    gradient=lambda op, dy: [apply_op("ZerosLike", dy)],
+)
 
 
 def _rounded(function: Compute) -> Compute:
     return lambda x: x if x.dtype.kind in "iub" else function(x)
 
 
-for _name, _types, _function, _text in (
+_ROUNDINGS: tuple[tuple[str, str, Compute, str], ...] = (
     ("Floor", f"{{{REAL}}}", np.floor, "floor"),
     ("Ceil", f"{{{REAL}}}", np.ceil, "ceil"),
     ("Rint", f"{{{REAL}}}", np.rint, "rint"),
     ("Round", "@24", np.rint, "rint"),
-):
+)
+
+for _name, _types, _compute, _text in _ROUNDINGS:
     unary(
         f"{_name}(x:T) -> (y:T) [T:type{_types}]",
-        numpy=_rounded(_function),
+        numpy=_rounded(_compute),
         native=f"x: {_text}(x)",
         gradient=NOT_DIFFERENTIABLE,
         dtypes=None if _name == "Round" else FLOATS,
@@ -90,40 +97,6 @@ unary(
     gradient=lambda op, dy: [dy * (2 * op.inputs[0])],
 )
 
-_POWER_GRADIENTS: dict[str, tuple[Compute, str, Gradient]] = {
-    # of y = f(x), given y and dy: value, native text, gradient by y and dy
-    "SqrtGrad": (
-        lambda y, dy: dy * y.dtype.type(0.5) / y,
-        "y, dy: dy * 0.5 / y",
-        lambda op, dz: _sqrt_grad_gradient(op, dz),
-    ),
-    "RsqrtGrad": (
-        lambda y, dy: dy * y.dtype.type(-0.5) * y * y * y,
-        "y, dy: dy * -0.5 * y * y * y",
-        lambda op, dz: [-1.5 * dz * op.inputs[1] * _square(op.inputs[0]), apply_op("RsqrtGrad", op.inputs[0], dz)],
-    ),
-    "ReciprocalGrad": (
-        lambda y, dy: -dy * y * y,
-        "y, dy: -dy * y * y",
-        lambda op, dz: [-2.0 * dz * op.inputs[1] * op.inputs[0], apply_op("ReciprocalGrad", op.inputs[0], dz)],
-    ),
-    "InvGrad": (
-        lambda y, dy: -dy * y * y,
-        "y, dy: -dy * y * y",
-        lambda op, dz: [-2.0 * dz * op.inputs[1] * op.inputs[0], apply_op("InvGrad", op.inputs[0], dz)],
-    ),
-    "SigmoidGrad": (
-        lambda y, dy: dy * y * (y.dtype.type(1) - y),
-        "y, dy: dy * y * (1.0 - y)",
-        lambda op, dz: _sigmoid_grad_gradient(op, dz),
-    ),
-    "TanhGrad": (
-        lambda y, dy: dy * (y.dtype.type(1) - y * y),
-        "y, dy: dy * (1.0 - y * y)",
-        lambda op, dz: [-2.0 * dz * op.inputs[1] * op.inputs[0], apply_op("TanhGrad", op.inputs[0], dz)],
-    ),
-}
-
 
 def _square(tensor: Tensor) -> Tensor:
     return tensor * tensor
@@ -139,6 +112,46 @@ def _sigmoid_grad_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
     product = dz * dy
     return [product - 2.0 * product * y, apply_op("SigmoidGrad", y, dz)]
 
+
+_POWER_GRADIENTS: dict[str, tuple[Compute, str, Gradient]] = {
+    # of y = f(x), given y and dy: value, native text, gradient by y and dy
+    "SqrtGrad": (
+        lambda y, dy: dy * y.dtype.type(0.5) / y,
+        "y, dy: dy * 0.5 / y",
+        _sqrt_grad_gradient,
+    ),
+    "RsqrtGrad": (
+        lambda y, dy: dy * y.dtype.type(-0.5) * y * y * y,
+        "y, dy: dy * -0.5 * y * y * y",
+        lambda op, dz: [
+            -1.5 * dz * op.inputs[1] * _square(op.inputs[0]),
+            apply_op("RsqrtGrad", op.inputs[0], dz),
+        ],
+    ),
+    "ReciprocalGrad": (
+        lambda y, dy: -dy * y * y,
+        "y, dy: -dy * y * y",
+        lambda op, dz: [
+            -2.0 * dz * op.inputs[1] * op.inputs[0],
+            apply_op("ReciprocalGrad", op.inputs[0], dz),
+        ],
+    ),
+    "InvGrad": (
+        lambda y, dy: -dy * y * y,
+        "y, dy: -dy * y * y",
+        lambda op, dz: [-2.0 * dz * op.inputs[1] * op.inputs[0], apply_op("InvGrad", op.inputs[0], dz)],
+    ),
+    "SigmoidGrad": (
+        lambda y, dy: dy * y * (y.dtype.type(1) - y),
+        "y, dy: dy * y * (1.0 - y)",
+        _sigmoid_grad_gradient,
+    ),
+    "TanhGrad": (
+        lambda y, dy: dy * (y.dtype.type(1) - y * y),
+        "y, dy: dy * (1.0 - y * y)",
+        lambda op, dz: [-2.0 * dz * op.inputs[1] * op.inputs[0], apply_op("TanhGrad", op.inputs[0], dz)],
+    ),
+}
 
 for _name, (_compute, _text, _gradient) in _POWER_GRADIENTS.items():
     binary(
@@ -156,12 +169,12 @@ def _through_output(op_type: str) -> Gradient:
 
 
 def _rsqrt(x: Array) -> Array:
-    return np.reciprocal(np.sqrt(x))
+    return np.asarray(np.reciprocal(np.sqrt(x)))
 
 
 def _sigmoid(x: Array) -> Array:
     one = x.dtype.type(1)
-    return np.reciprocal(one + np.exp(-x))
+    return np.asarray(np.reciprocal(one + np.exp(-x)))
 
 
 # Exponentials, trigonometry, erf

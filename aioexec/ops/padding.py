@@ -34,11 +34,15 @@ def padded(dims: Dims, paddings: Array | None, pairs: Dims) -> Dims:
         rank = len(dims) if dims is not None else pairs[0] if pairs else None
         return None if rank is None else (None,) * rank
     if paddings.ndim != 2 or paddings.shape[1] != 2 or (dims is not None and len(paddings) != len(dims)):
-        raise GraphValueError(f"paddings must be a matrix with 2 columns and a row for each dimension, got {paddings.tolist()}")
+        raise GraphValueError(
+            f"paddings must be a matrix with 2 columns and a row for each dimension, got {paddings.tolist()}"
+        )
     if (paddings < 0).any():
         raise GraphValueError(f"Paddings must be non-negative: {paddings.tolist()}")
     known = dims if dims is not None else (None,) * len(paddings)
-    return tuple(None if d is None else d + int(a) + int(b) for d, (a, b) in zip(known, paddings.tolist(), strict=True))
+    return tuple(
+        None if d is None else d + int(a) + int(b) for d, (a, b) in zip(known, paddings.tolist(), strict=True)
+    )
 
 
 def _shape(context: ShapeContext) -> Sequence[Dims]:
@@ -50,13 +54,15 @@ def _pad(x: Array, paddings: Array, value: Any = None) -> Array:
     shape = padded(x.shape, paddings, None)
     if value is None:
         value = b"" if x.dtype == object else 0
-    result = np.full(shape or (), value, x.dtype)
+    result = np.full([int(dim or 0) for dim in shape or ()], value, x.dtype)
     result[_inside(x.shape, paddings)] = x
     return result
 
 
 def _inside(shape: Sequence[int], paddings: Array) -> tuple[slice, ...]:
-    return tuple(slice(before, before + dim) for dim, (before, _) in zip(shape, paddings.tolist(), strict=True))
+    return tuple(
+        slice(before, before + dim) for dim, (before, _) in zip(shape, paddings.tolist(), strict=True)
+    )
 
 
 def _gradient(op: Operation, dy: Tensor) -> list[Any]:
@@ -82,7 +88,9 @@ def _bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Laun
         return None
     size, target = output.dtype.itemsize, Operand("output", 0)
     strides = c_strides(output.shape, size)
-    offset = sum(before * stride for (before, _), stride in zip(paddings.value.tolist(), strides, strict=True))
+    offset = sum(
+        before * stride for (before, _), stride in zip(paddings.value.tolist(), strides, strict=True)
+    )
     around: Launch | None
     if x.size == output.size:
         around = None
@@ -91,7 +99,10 @@ def _bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Laun
     else:
         zero = False if output.dtype.kind == "b" else 0
         around = fill_launch(zero, target, strides, output.shape, output.dtype.name)
-    return rows_of(around, into(Piece(0, 0, c_strides(x.shape, size), x.shape), Operand("output", 0, offset), strides, size))
+    return rows_of(
+        around,
+        into(Piece(0, 0, c_strides(x.shape, size), x.shape), Operand("output", 0, offset), strides, size),
+    )
 
 
 register(
@@ -130,7 +141,9 @@ def mirror_segments(dim: int, pair: Pair, shared: int) -> list[tuple[int, int, i
 def _check_mirror(shape: Sequence[int], paddings: Array, shared: int) -> None:
     for dim, pair in zip(shape, paddings.tolist(), strict=True):
         if max(pair) > dim - shared:
-            raise InvalidArgumentError(f"paddings must be no greater than the dimension size: {pair} for {dim}")
+            raise InvalidArgumentError(
+                f"paddings must be no greater than the dimension size: {pair} for {dim}"
+            )
 
 
 def _mirror_pad(context: KernelContext) -> Compute:
@@ -141,7 +154,8 @@ def _mirror_pad(context: KernelContext) -> Compute:
     def compute(x: Array, paddings: Array) -> Array:
         padded(x.shape, paddings, None)
         _check_mirror(x.shape, paddings, shared)
-        return x[np.ix_(*(_mirror_index(d, pair, shared) for d, pair in zip(x.shape, paddings.tolist(), strict=True)))]
+        index = [_mirror_index(d, pair, shared) for d, pair in zip(x.shape, paddings.tolist(), strict=True)]
+        return np.asarray(x[np.ix_(*index)])
 
     return compute
 
@@ -162,7 +176,9 @@ def _bind_mirror(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
         return None  # the reference kernel says so
     size = output.dtype.itemsize
     from_strides, to_strides = c_strides(x.shape, size), c_strides(output.shape, size)
-    segments = [mirror_segments(d, pair, shared) for d, pair in zip(x.shape, paddings.value.tolist(), strict=True)]
+    segments = [
+        mirror_segments(d, pair, shared) for d, pair in zip(x.shape, paddings.value.tolist(), strict=True)
+    ]
     rows = []
     for part in product(*segments):
         shape = tuple(count for _, _, _, count in part)
@@ -195,7 +211,11 @@ def _unpadded(context: ShapeContext) -> Sequence[Dims]:
     dims, paddings = context.inputs[0], context.value(1)
     if dims is None or paddings is None:
         return [None if dims is None else (None,) * len(dims)]
-    return [tuple(None if d is None else d - int(sum(pair)) for d, pair in zip(dims, paddings.tolist(), strict=True))]
+    return [
+        tuple(
+            None if d is None else d - int(sum(pair)) for d, pair in zip(dims, paddings.tolist(), strict=True)
+        )
+    ]
 
 
 def _mirror_pad_grad(context: KernelContext) -> Compute:
@@ -223,7 +243,9 @@ register(
 # Functions
 
 
-def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0) -> Tensor:
+def pad(
+    tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0
+) -> Tensor:
     """`tensor` with paddings[k] = [before, after] elements put around dimension k.
 
     Args:
@@ -243,6 +265,3 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = N
         result = apply_op("PadV2", tensor, paddings, constant_values, name=name)
     assert isinstance(result, Tensor)
     return result
-
-
-

@@ -122,7 +122,10 @@ for _name in ("DynamicStitch", "ParallelDynamicStitch"):
         kernel=plain(_stitch),
         gradient=lambda op, dy: [
             *[None] * op.attrs["N"],
-            *(apply_op("GatherV2", dy, places, convert_to_tensor(0, dtypes.int32)) for places in op.inputs[: op.attrs["N"]]),
+            *(
+                apply_op("GatherV2", dy, places, convert_to_tensor(0, dtypes.int32))
+                for places in op.inputs[: op.attrs["N"]]
+            ),
         ],
         dynamic_shape=True,
     )
@@ -131,7 +134,9 @@ for _name in ("DynamicStitch", "ParallelDynamicStitch"):
 # Functions
 
 
-def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Tensor]:
+def dynamic_partition(
+    data: Any, partitions: Any, num_partitions: int, name: str | None = None
+) -> list[Tensor]:
     """The rows of `data` by the number that `partitions` gives each."""
     outputs = apply_op("DynamicPartition", data, partitions, name=name, num_partitions=num_partitions)
     assert isinstance(outputs, list)

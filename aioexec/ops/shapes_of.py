@@ -144,7 +144,9 @@ def _concat_offset(context: KernelContext) -> Compute:
         offsets, position = [], 0
         for dims in given:
             if len(dims) != rank or any(dims[j] != given[0][j] for j in range(rank) if j != k):
-                raise InvalidArgumentError(f"shapes {shown(given[0])} and {shown(dims)} do not join along dimension {k}")
+                raise InvalidArgumentError(
+                    f"shapes {shown(given[0])} and {shown(dims)} do not join along dimension {k}"
+                )
             offset = np.zeros(rank, dims.dtype)
             offset[k] = position
             position += dims[k]
@@ -165,7 +167,9 @@ register(
 
 def _invert(x: Array) -> Array:
     if x.ndim != 1 or not np.array_equal(np.sort(x), np.arange(x.size)):
-        raise InvalidArgumentError(f"invert_permutation expects each of 0, …, {x.size - 1} once, got {x.tolist()}")
+        raise InvalidArgumentError(
+            f"invert_permutation expects each of 0, …, {x.size - 1} once, got {x.tolist()}"
+        )
     inverse = np.empty_like(x)
     inverse[x] = np.arange(x.size, dtype=x.dtype)
     return inverse
@@ -187,7 +191,9 @@ def shape(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> 
     return shape_internal(input, name, optimize=True, out_type=out_type)
 
 
-def shape_internal(input: Any, name: str | None = None, optimize: bool = True, out_type: Any = dtypes.int32) -> Tensor:
+def shape_internal(
+    input: Any, name: str | None = None, optimize: bool = True, out_type: Any = dtypes.int32
+) -> Tensor:
     """As `shape`; without `optimize` always a node."""
     with op_scope(name, "Shape", input) as scope:
         tensor = convert_to_tensor(input)
@@ -235,7 +241,9 @@ def broadcast_static_shape(shape_x: Any, shape_y: Any) -> shapes.TensorShape:
         GraphTypeError: one is a tensor.
     """
     if isinstance(shape_x, Tensor) or isinstance(shape_y, Tensor):
-        raise GraphTypeError("broadcast_static_shape takes static shapes; for tensors use broadcast_dynamic_shape")
+        raise GraphTypeError(
+            "broadcast_static_shape takes static shapes; for tensors use broadcast_dynamic_shape"
+        )
     return shapes.TensorShape(shapes.broadcast(shapes.as_dims(shape_x), shapes.as_dims(shape_y)))
 
 

@@ -55,8 +55,12 @@ def _check_slice(dims: Sequence[int], begin: Sequence[int], size: Sequence[int])
 @run_time
 def _slice(x: Array, begin: Array, size: Array) -> Array:
     if not x.ndim == begin.size == size.size:
-        raise InvalidArgumentError(f"Expected begin and size of length {x.ndim}, got {begin.tolist()} and {size.tolist()}")
-    counts = [dim - b if s == -1 else s for dim, b, s in zip(x.shape, begin.tolist(), size.tolist(), strict=True)]
+        raise InvalidArgumentError(
+            f"Expected begin and size of length {x.ndim}, got {begin.tolist()} and {size.tolist()}"
+        )
+    counts = [
+        dim - b if s == -1 else s for dim, b, s in zip(x.shape, begin.tolist(), size.tolist(), strict=True)
+    ]
     _check_slice(x.shape, begin.tolist(), counts)
     return x[tuple(slice(b, b + s) for b, s in zip(begin.tolist(), counts, strict=True))]
 
@@ -120,9 +124,13 @@ class Selection:
         """The NumPy index that takes the cuts."""
         found = []
         for cut in self.cuts:
-            assert cut.start is not None and cut.step is not None and cut.count is not None
+            if not cut.count:
+                found.append(slice(0, 0))
+                continue
+            assert cut.start is not None, "resolved against a shape that is not known"
+            assert cut.step is not None, "resolved without strides"
             stop = cut.start + cut.step * cut.count
-            found.append(slice(cut.start, stop if stop >= 0 else None, cut.step) if cut.count else slice(0, 0))
+            found.append(slice(cut.start, stop if stop >= 0 else None, cut.step))
         return tuple(found)
 
     def strided(self, shape: tuple[int, ...], itemsize: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
@@ -137,18 +145,24 @@ class Selection:
 Bounds = Sequence[int] | None
 
 
-def resolve(dims: tuple[int | None, ...], begin: Bounds, end: Bounds, strides: Bounds, length: int, attrs: Attrs) -> Selection:
+def resolve(
+    dims: tuple[int | None, ...], begin: Bounds, end: Bounds, strides: Bounds, length: int, attrs: Attrs
+) -> Selection:
     """What a strided slice of `length` specifications takes of a shape.
 
     Raises:
         GraphValueError: too many specifications, a stride of 0, an index outside.
     """
-    ellipsis_mask, new_mask, shrink_mask = (attrs[f"{what}_mask"] for what in ("ellipsis", "new_axis", "shrink_axis"))
+    ellipsis_mask, new_mask, shrink_mask = (
+        attrs[f"{what}_mask"] for what in ("ellipsis", "new_axis", "shrink_axis")
+    )
     if ellipsis_mask & (ellipsis_mask - 1):
         raise GraphValueError("Multiple ellipses in slice spec not allowed")
     used = sum(1 for i in range(length) if not (ellipsis_mask | new_mask) >> i & 1)
     if used > len(dims):
-        raise GraphValueError(f"Index out of range using input dim {len(dims)}; input has only {len(dims)} dims")
+        raise GraphValueError(
+            f"Index out of range using input dim {len(dims)}; input has only {len(dims)} dims"
+        )
     cuts: list[Cut] = []
     kept: list[int | None] = []
 
@@ -207,7 +221,9 @@ def _range_of(k: int, dim: int | None, spec: Sequence[int | None], masked: tuple
     return Cut(first, step, max(0, -((first - last) // step)))
 
 
-def _count_without_dim(begin: int | None, end: int | None, step: int, masked: tuple[bool, bool]) -> int | None:
+def _count_without_dim(
+    begin: int | None, end: int | None, step: int, masked: tuple[bool, bool]
+) -> int | None:
     """Bounds may tell that nothing is taken, whatever the size of the dimension; anything else depends on it."""
     if masked[0] or masked[1] or begin is None or end is None or (begin < 0) != (end < 0):
         return None
@@ -216,7 +232,9 @@ def _count_without_dim(begin: int | None, end: int | None, step: int, masked: tu
 
 def _selection(shape: tuple[int, ...], begin: Array, end: Array, strides: Array, attrs: Attrs) -> Selection:
     if not begin.ndim == 1 or not begin.shape == end.shape == strides.shape:
-        raise InvalidArgumentError(f"Expected begin, end, and strides to be 1D equal size tensors, got {begin}, {end}, {strides}")
+        raise InvalidArgumentError(
+            f"Expected begin, end, and strides to be 1D equal size tensors, got {begin}, {end}, {strides}"
+        )
     return resolve(shape, begin.tolist(), end.tolist(), strides.tolist(), begin.size, attrs)
 
 
@@ -225,8 +243,8 @@ def _strided_slice_shape(context: ShapeContext) -> Sequence[Dims]:
     length = next((spec[0] for spec in context.inputs[1:] if spec is not None and spec[0] is not None), None)
     if dims is None or length is None:
         return [None]
-    bounds = [None if (value := context.value(k)) is None else value.tolist() for k in (1, 2, 3)]
-    return [resolve(dims, *bounds, length, context.attrs).dims]
+    begin, end, strides = (None if (value := context.value(k)) is None else value.tolist() for k in (1, 2, 3))
+    return [resolve(dims, begin, end, strides, length, context.attrs).dims]
 
 
 def _strided_slice(context: KernelContext) -> Compute:
@@ -250,12 +268,14 @@ def _strided_slice_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
     return [dx, None, None, None]
 
 
-def _bind_strided_slice(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | Alias | None:
-    x, *bounds = inputs
-    if any(spec.value is None for spec in bounds):
+def _bind_strided_slice(
+    attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]
+) -> Launches | Alias | None:
+    x = inputs[0]
+    values = [spec.value for spec in inputs[1:] if spec.value is not None]
+    if len(values) < 3:
         return None
-    values = [spec.value for spec in bounds if spec.value is not None]
-    found = _selection(x.shape, *values, attrs)
+    found = _selection(x.shape, values[0], values[1], values[2], attrs)
     offset, strides, shape = found.strided(x.shape, x.dtype.itemsize)
     return views([Piece(0, offset, strides, shape)], outputs)
 
@@ -286,17 +306,25 @@ def _strided_slice_grad(context: KernelContext) -> Compute:
     return compute
 
 
-def _bind_strided_slice_grad(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
+def _bind_strided_slice_grad(
+    attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]
+) -> Launches | None:
     (output,), dy = outputs, inputs[4]
     values = [spec.value for spec in inputs[1:4] if spec.value is not None]
     if len(values) < 3 or not movable(output) or output.dtype.name == "float16":
         return None
     size, name = output.dtype.itemsize, output.dtype.name
-    offset, strides, shape = _selection(output.shape, values[0], values[1], values[2], attrs).strided(output.shape, size)
+    offset, strides, shape = _selection(output.shape, values[0], values[1], values[2], attrs).strided(
+        output.shape, size
+    )
     zero = False if name == "bool" else 0
     dense = c_strides(output.shape, size)
-    fill = None if dy.size == output.size else fill_launch(zero, Operand("output", 0), dense, output.shape, name)
-    return rows_of(fill, into(Piece(4, 0, c_strides(shape, size), shape), Operand("output", 0, offset), strides, size))
+    fill = (
+        None if dy.size == output.size else fill_launch(zero, Operand("output", 0), dense, output.shape, name)
+    )
+    return rows_of(
+        fill, into(Piece(4, 0, c_strides(shape, size), shape), Operand("output", 0, offset), strides, size)
+    )
 
 
 register(
@@ -304,8 +332,10 @@ register(
     f"[T:type; Index:type{{int32|int64}}; {_MASK_ATTRS}]",
     shape=lambda context: [dims_operand(context, 0)],
     kernel=_strided_slice_grad,
-    gradient=lambda op, dz: [None] * 4
-    + [apply_op("StridedSlice", dz, *op.inputs[1:4], **{mask: op.attrs[mask] for mask in MASKS})],
+    gradient=lambda op, dz: (
+        [None] * 4
+        + [apply_op("StridedSlice", dz, *op.inputs[1:4], **{mask: op.attrs[mask] for mask in MASKS})]
+    ),
     native=Native(_bind_strided_slice_grad),
     shape_operands=(0, 1, 2, 3),
 )
@@ -346,7 +376,9 @@ def strided_slice(
     begin_tensor = convert_to_tensor(begin)
     if strides is None:
         strides = apply_op("OnesLike", begin_tensor)
-    masks = dict(zip(MASKS, (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask), strict=True))
+    masks = dict(
+        zip(MASKS, (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask), strict=True)
+    )
     return _typed(apply_op("StridedSlice", input_, begin_tensor, end, strides, name=name, **masks))
 
 
@@ -367,7 +399,10 @@ def getitem(tensor: Tensor, key: Any, name: str | None = None) -> Tensor:
         specs.append(_spec(item, 1 << i, masks))
     with op_scope(name, "strided_slice", tensor) as scope:
         kind = _index_dtype(specs)
-        bounds = [_vector([spec[k] for spec in specs], kind, what) for k, what in enumerate(("stack", "stack_1", "stack_2"))]
+        bounds = [
+            _vector([spec[k] for spec in specs], kind, what)
+            for k, what in enumerate(("stack", "stack_1", "stack_2"))
+        ]
         return _typed(apply_op("StridedSlice", tensor, *bounds, name=scope, **masks))
 
 

@@ -35,7 +35,8 @@ def views(pieces: Sequence[Piece], outputs: Sequence[Spec]) -> Launches | Alias 
     if all(is_contiguous(piece, itemsize) for piece in pieces):
         return Alias(tuple(piece.source for piece in pieces), tuple(piece.offset for piece in pieces))
     rows = [
-        into(piece, Operand("output", j), c_strides(piece.shape, itemsize), itemsize) for j, piece in enumerate(pieces)
+        into(piece, Operand("output", j), c_strides(piece.shape, itemsize), itemsize)
+        for j, piece in enumerate(pieces)
     ]
     return Launches(tuple(row for row in rows if row is not None))
 

@@ -70,7 +70,8 @@ SHAPES = [
 
 FILLING = [
     *(
-        case("Fill", [2, 3], value, expected=lambda d, v: np.full((2, 3), v), gradients=(1,) if value == 1.5 else (), vary="T")
+        case("Fill", [2, 3], value, expected=lambda d, v: np.full((2, 3), v),
+             gradients=(1,) if value == 1.5 else (), vary="T")
         for value in (1.5, 7, True)
     ),
     case("Fill", [2], "a", expected=np.array([b"a", b"a"], object), vary="T"),
@@ -80,7 +81,8 @@ FILLING = [
     case("Fill", [-1], 1.0, raises=InvalidArgumentError, vary="T", native=False),
     *of_kinds("ZerosLike", expected=lambda x: texts(x.shape, x), gradients=()),
     *of_kinds("OnesLike", expected=np.ones_like, gradients=(), kinds=(X, I, BITS, [1j])),
-    *(case(name, value, expected=f) for name, f in (("ZerosLike", np.zeros_like), ("OnesLike", np.ones_like)) for value in (1.5, EMPTY)),
+    *(case(name, value, expected=f)
+         for name, f in (("ZerosLike", np.zeros_like), ("OnesLike", np.ones_like)) for value in (1.5, EMPTY)),
     case("Range", 2, 11, 3, expected=[2, 5, 8]),
     case("Range", 5, -2, -3, expected=[5, 2, -1]),
     case("Range", 3, 3, 1, expected=np.zeros(0)),
@@ -91,7 +93,8 @@ FILLING = [
     case("LinSpace", 1.0, 2.0, 5, expected=[1.0, 1.25, 1.5, 1.75, 2.0]),
     case("LinSpace", 3.0, -1.0, 1, expected=[3.0]),
     case("LinSpace", 3.0, -1.0, 0, raises=InvalidArgumentError),
-    case("OneHot", [0, 2, -1, 5], 3, 1.0, 0.0, expected=[[1, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]], vary="T"),
+    case("OneHot", [0, 2, -1, 5], 3, 1.0, 0.0, expected=[[1, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]],
+         vary="T"),
     case("OneHot", [0, 2], 3, 7, 2, expected=[[7, 2, 2], [2, 2, 7]], vary="T"),
     case("OneHot", [1], 2, True, False, expected=[[False, True]], vary="T"),
     case("OneHot", [[0, 1], [2, 0]], 3, 1.0, 0.5, attrs={"axis": 1}, vary="T",
@@ -124,9 +127,25 @@ REARRANGING = [
     case("Transpose", [X], [0, 2, 1], expected=lambda x, p: x.transpose(0, 2, 1)),
     case("Transpose", EMPTY, [1, 0], expected=EMPTY.T),
     case("Transpose", 1.0, np.zeros(0, np.int32), expected=1.0),
-    case("Transpose", np.arange(35 * 17.0).reshape(35, 17), [1, 0], expected=lambda x, p: x.T, dtypes=("float32", "float64")),
+    case(
+        "Transpose",
+        np.arange(35 * 17.0).reshape(35, 17),
+        [1, 0],
+        expected=lambda x, p: x.T,
+        dtypes=("float32", "float64"),
+    ),
     case("ConjugateTranspose", [[1 + 2j, 3j]], [1, 0], expected=[[1 - 2j], [-3j]]),
-    *(case("ConjugateTranspose", kind, [1, 0], expected=lambda x, p: x.T, native=kind is X, gradients=(0,) if kind is X else ()) for kind in (X, I, BITS)),
+    *(
+        case(
+            "ConjugateTranspose",
+            kind,
+            [1, 0],
+            expected=lambda x, p: x.T,
+            native=kind is X,
+            gradients=(0,) if kind is X else (),
+        )
+        for kind in (X, I, BITS)
+    ),
     *of_kinds("Tile", [2, 3], expected=lambda x, m: np.tile(x, (2, 3))),
     case("Tile", CUBE, [1, 2, 1], expected=lambda x, m: np.tile(x, (1, 2, 1)), gradients=(0,)),
     case("Tile", X, [0, 2], expected=np.zeros((0, 6))),
@@ -147,29 +166,41 @@ ORDERS = np.arange(12.0).reshape(3, 4)
 
 JOINING = [
     case("ConcatV2", [X, X], 0, expected=lambda x, y, a: np.concatenate([x, y]), gradients=(0, 1)),
-    case("ConcatV2", [X, [[1.0], [2.0]]], 1, expected=lambda x, y, a: np.concatenate([x, y], 1), gradients=(0, 1)),
-    case("ConcatV2", [CUBE, CUBE[:, :1], CUBE[:, :0]], -2, expected=lambda x, y, z, a: np.concatenate([x, y], 1), gradients=(0, 1)),
-    *(case("ConcatV2", [kind, kind], 1, expected=lambda x, y, a: np.concatenate([x, y], 1)) for kind in KINDS[1:]),
+    case("ConcatV2", [X, [[1.0], [2.0]]], 1, expected=lambda x, y, a: np.concatenate([x, y], 1),
+         gradients=(0, 1)),
+    case("ConcatV2", [CUBE, CUBE[:, :1], CUBE[:, :0]], -2,
+         expected=lambda x, y, z, a: np.concatenate([x, y], 1), gradients=(0, 1)),
+    *(case("ConcatV2", [kind, kind], 1, expected=lambda x, y, a: np.concatenate([x, y], 1))
+         for kind in KINDS[1:]),
     case("ConcatV2", [EMPTY, EMPTY], 0, expected=EMPTY),
     case("ConcatV2", [X, [[1.0]]], 0, raises=InvalidArgumentError, native=False),
-    case("Concat", 1, [X, [[1.0], [2.0]]], expected=lambda a, x, y: np.concatenate([x, y], 1), gradients=(1, 2)),
+    case("Concat", 1, [X, [[1.0], [2.0]]], expected=lambda a, x, y: np.concatenate([x, y], 1),
+         gradients=(1, 2)),
     *(case("Concat", 0, [kind, kind], expected=lambda a, x, y: np.concatenate([x, y])) for kind in KINDS[1:]),
-    case("Split", 0, CUBE, attrs={"num_split": 2}, expected=lambda a, x: tuple(np.split(x, 2)), gradients=(1,)),
-    case("Split", -1, CUBE, attrs={"num_split": 2}, expected=lambda a, x: tuple(np.split(x, 2, -1)), gradients=(1,)),
+    case("Split", 0, CUBE, attrs={"num_split": 2}, expected=lambda a, x: tuple(np.split(x, 2)),
+         gradients=(1,)),
+    case("Split", -1, CUBE, attrs={"num_split": 2}, expected=lambda a, x: tuple(np.split(x, 2, -1)),
+         gradients=(1,)),
     case("Split", 1, X, attrs={"num_split": 1}, expected=lambda a, x: x, gradients=(1,)),
-    *(case("Split", 1, kind, attrs={"num_split": 3}, expected=lambda a, x: tuple(np.split(x, 3, 1))) for kind in KINDS[1:]),
+    *(case("Split", 1, kind, attrs={"num_split": 3}, expected=lambda a, x: tuple(np.split(x, 3, 1)))
+         for kind in KINDS[1:]),
     case("Split", 0, EMPTY, attrs={"num_split": 2}, expected=(EMPTY, EMPTY)),
-    case("SplitV", CUBE, [1, 2], 1, attrs={"num_split": 2}, vary="T", expected=lambda x, s, a: (x[:, :1], x[:, 1:]), gradients=(0,)),
-    case("SplitV", CUBE, [1, -1, 0], 2, attrs={"num_split": 3}, vary="T", expected=lambda x, s, a: (x[..., :1], x[..., 1:], x[..., :0])),
-    case("SplitV", X, [1, 1], 0, attrs={"num_split": 2}, vary="Tlen", dtypes=("int32", "int64"), expected=([X[0]], [X[1]])),
-    *(case("SplitV", k, [2, 1], 1, attrs={"num_split": 2}, vary="T", expected=lambda x, s, a: (x[:, :2], x[:, 2:])) for k in KINDS[1:]),
+    case("SplitV", CUBE, [1, 2], 1, attrs={"num_split": 2}, vary="T",
+         expected=lambda x, s, a: (x[:, :1], x[:, 1:]), gradients=(0,)),
+    case("SplitV", CUBE, [1, -1, 0], 2, attrs={"num_split": 3}, vary="T",
+         expected=lambda x, s, a: (x[..., :1], x[..., 1:], x[..., :0])),
+    case("SplitV", X, [1, 1], 0, attrs={"num_split": 2}, vary="Tlen", dtypes=("int32", "int64"),
+         expected=([X[0]], [X[1]])),
+    *(case("SplitV", k, [2, 1], 1, attrs={"num_split": 2}, vary="T",
+         expected=lambda x, s, a: (x[:, :2], x[:, 2:])) for k in KINDS[1:]),
     case("SplitV", X, [1, 1], 1, attrs={"num_split": 2}, raises=InvalidArgumentError, native=False),
     case("Pack", [X, X], expected=lambda x, y: np.stack([x, y]), gradients=(0, 1)),
     case("Pack", [X, X], attrs={"axis": 1}, expected=lambda x, y: np.stack([x, y], 1), gradients=(0, 1)),
     case("Pack", [X, X], attrs={"axis": -1}, expected=lambda x, y: np.stack([x, y], -1), gradients=(0, 1)),
     case("Pack", [X], expected=lambda x: x[None]),
     case("Pack", [1.0, 2.0, 3.0], expected=[1.0, 2.0, 3.0]),
-    *(case("Pack", [kind, kind], attrs={"axis": 1}, expected=lambda x, y: np.stack([x, y], 1)) for kind in KINDS[1:]),
+    *(case("Pack", [kind, kind], attrs={"axis": 1}, expected=lambda x, y: np.stack([x, y], 1))
+         for kind in KINDS[1:]),
     case("Pack", [X, [1.0]], raises=InvalidArgumentError, native=False),
     case("Unpack", X, attrs={"num": 2}, expected=lambda x: (x[0], x[1]), gradients=(0,)),
     case("Unpack", X, attrs={"num": 3, "axis": -1}, expected=lambda x: tuple(x.T), gradients=(0,)),
@@ -177,15 +208,28 @@ JOINING = [
     case("Unpack", [1.0, 2.0], attrs={"num": 2}, expected=(1.0, 2.0)),
     *(case("Unpack", kind, attrs={"num": 3, "axis": 1}, expected=lambda x: tuple(x.T)) for kind in KINDS[1:]),
 ]  # fmt: skip
-JOINING = [c for c in JOINING if not (c.raises and c.op_type in ("ConcatV2", "Pack", "SplitV"))]  # refused while building
+JOINING = [
+    c for c in JOINING if not (c.raises and c.op_type in ("ConcatV2", "Pack", "SplitV"))
+]  # refused while building
 CUBES = (CUBE, np.arange(24).reshape(2, 3, 4), np.arange(24).reshape(2, 3, 4) % 3 == 0)
 
 
-def strided(key: Any, begin: Any, end: Any, strides: Any, values: Any = CUBES[:1], /, **masks: int) -> list[Case]:
+def strided(
+    key: Any, begin: Any, end: Any, strides: Any, values: Any = CUBES[:1], /, **masks: int
+) -> list[Case]:
     """A strided slice and its adjoint; the bounds must mean the same to NumPy's `key`."""
     attrs = {f"{name}_mask": value for name, value in masks.items()}
     cases = [
-        case("StridedSlice", value, begin, end, strides, attrs=attrs, expected=lambda x, *_: x[key], gradients=(0,) if k == 0 else ())
+        case(
+            "StridedSlice",
+            value,
+            begin,
+            end,
+            strides,
+            attrs=attrs,
+            expected=lambda x, *_: x[key],
+            gradients=(0,) if k == 0 else (),
+        )
         for k, value in enumerate(values)
     ]
 
@@ -198,7 +242,18 @@ def strided(key: Any, begin: Any, end: Any, strides: Any, values: Any = CUBES[:1
         part = np.asarray(value[key])
         gradients = (4,) if k == 0 else ()
         cases.append(
-            case("StridedSliceGrad", value.shape, begin, end, strides, part, attrs=attrs, vary="T", expected=adjoint, gradients=gradients)
+            case(
+                "StridedSliceGrad",
+                value.shape,
+                begin,
+                end,
+                strides,
+                part,
+                attrs=attrs,
+                vary="T",
+                expected=adjoint,
+                gradients=gradients,
+            )
         )
     return cases
 
@@ -226,31 +281,38 @@ SLICING = [
     *strided(np.s_[1:1], [1], [1], [1]),
     *strided(np.s_[...], np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32)),
     case("StridedSlice", ["a", "b", "c"], [1], [3], [1], expected=np.array([b"b", b"c"], object)),
-    case("StridedSlice", X, [0, 1], [2, 3], [1, 1], vary="Index", dtypes=("int16", "int32", "int64"), expected=lambda x, *_: x[:, 1:]),
-    case("StridedSlice", [1.0, 2.0], [2], [3], [1], attrs={"shrink_axis_mask": 1}, raises=InvalidArgumentError, native=False),
+    case("StridedSlice", X, [0, 1], [2, 3], [1, 1], vary="Index", dtypes=("int16", "int32", "int64"),
+         expected=lambda x, *_: x[:, 1:]),
+    case("StridedSlice", [1.0, 2.0], [2], [3], [1],
+         attrs={"shrink_axis_mask": 1}, raises=InvalidArgumentError, native=False),
     case("StridedSlice", [1.0, 2.0], [0], [2], [0], raises=InvalidArgumentError, native=False),
 ]  # fmt: skip
 
 PADS = [[1, 0], [2, 1]]
 
 PADDING = [
-    *of_kinds("Pad", PADS, expected=lambda x, p: np.pad(x, PADS, constant_values=b"" if x.dtype == object else 0)),
+    *of_kinds("Pad", PADS,
+         expected=lambda x, p: np.pad(x, PADS, constant_values=b"" if x.dtype == object else 0)),
     case("Pad", X, [[0, 0], [0, 0]], expected=X),
     case("Pad", EMPTY, [[1, 1], [0, 0]], expected=np.zeros((2, 3))),
     case("Pad", 1.5, np.zeros((0, 2), np.int32), expected=1.5),
-    case("Pad", CUBE, [[0, 0], [1, 2], [0, 0]], expected=lambda x, p: np.pad(x, [(0, 0), (1, 2), (0, 0)]), gradients=(0,)),
+    case("Pad", CUBE, [[0, 0], [1, 2], [0, 0]], expected=lambda x, p: np.pad(x, [(0, 0), (1, 2), (0, 0)]),
+         gradients=(0,)),
     case("PadV2", X, PADS, 2.5, expected=lambda x, p, v: np.pad(x, PADS, constant_values=v), gradients=(0,)),
     case("PadV2", I, PADS, 9, expected=lambda x, p, v: np.pad(x, PADS, constant_values=v)),
     case("PadV2", BITS, PADS, True, expected=lambda x, p, v: np.pad(x, PADS, constant_values=v)),
     *(
-        case(name, kind, pads, attrs={"mode": mode.upper()}, expected=f, gradients=gradients if kind is X else ())
+        case(name, kind, pads, attrs={"mode": mode.upper()}, expected=f,
+             gradients=gradients if kind is X else ())
         for mode, pads in (("reflect", [[1, 0], [2, 1]]), ("symmetric", [[2, 1], [0, 3]]))
         for name, f, gradients in (("MirrorPad", lambda x, p, m=mode, q=pads: np.pad(x, q, mode=m), (0,)),)
         for kind in (X, I, BITS)
     ),
     case("MirrorPad", X, [[2, 0], [0, 0]], attrs={"mode": "REFLECT"}, raises=InvalidArgumentError),
-    case("MirrorPadGrad", [[1.0, 2.0, 3.0, 4.0]], [[0, 0], [1, 1]], attrs={"mode": "SYMMETRIC"}, expected=[[3.0, 7.0]], gradients=(0,)),
-    case("MirrorPadGrad", [1.0, 2.0, 3.0, 4.0], [[1, 1]], attrs={"mode": "REFLECT"}, expected=[2.0 + 4.0, 3.0 + 1.0], gradients=(0,)),
+    case("MirrorPadGrad", [[1.0, 2.0, 3.0, 4.0]], [[0, 0], [1, 1]], attrs={"mode": "SYMMETRIC"},
+         expected=[[3.0, 7.0]], gradients=(0,)),
+    case("MirrorPadGrad", [1.0, 2.0, 3.0, 4.0], [[1, 1]], attrs={"mode": "REFLECT"},
+         expected=[2.0 + 4.0, 3.0 + 1.0], gradients=(0,)),
 ]  # fmt: skip
 
 PAIRS = [[0, 2], [1, 1], [0, 2]]
@@ -264,16 +326,21 @@ GATHERING = [
     case("Gather", X, [-1], raises=InvalidArgumentError, vary="Tindices"),
     *of_kinds("GatherV2", [1, 0], 0, expected=lambda x, i, a: x[i], vary="Tparams"),
     case("GatherV2", CUBE, [3, 1], 2, expected=lambda x, i, a: x[:, :, i], gradients=(0,), vary="Tparams"),
-    case("GatherV2", CUBE, [[2, 0], [1, 1]], -2, expected=lambda x, i, a: x[:, i], gradients=(0,), vary="Tparams"),
+    case("GatherV2", CUBE, [[2, 0], [1, 1]], -2, expected=lambda x, i, a: x[:, i], gradients=(0,),
+         vary="Tparams"),
     case("GatherV2", X, [0, 1], 0, expected=X, vary="Tindices", dtypes=("int16", "int32", "int64")),
-    case("GatherV2", CUBE, [[2], [0]], 1, attrs={"batch_dims": 1}, vary="Tparams", expected=lambda x, i, a: np.stack([x[0, [2]], x[1, [0]]])),
+    case("GatherV2", CUBE, [[2], [0]], 1, attrs={"batch_dims": 1}, vary="Tparams",
+         expected=lambda x, i, a: np.stack([x[0, [2]], x[1, [0]]])),
     case("GatherV2", [1.0, 2.0], [5], 0, raises=InvalidArgumentError, vary="Tparams"),
     *of_kinds("GatherNd", PAIRS, expected=lambda x, i: x[i[:, 0], i[:, 1]], vary="Tparams"),
-    case("GatherNd", CUBE, [[1], [0], [1]], expected=lambda x, i: x[[1, 0, 1]], gradients=(0,), vary="Tparams"),
-    case("GatherNd", CUBE, [[[1, 2]], [[0, 0]]], expected=lambda x, i: x[i[..., 0], i[..., 1]], gradients=(0,), vary="Tparams"),
+    case("GatherNd", CUBE, [[1], [0], [1]], expected=lambda x, i: x[[1, 0, 1]], gradients=(0,),
+         vary="Tparams"),
+    case("GatherNd", CUBE, [[[1, 2]], [[0, 0]]], expected=lambda x, i: x[i[..., 0], i[..., 1]],
+         gradients=(0,), vary="Tparams"),
     case("GatherNd", CUBE, [1, 2, 3], expected=CUBE[1, 2, 3], vary="Tparams"),
     case("GatherNd", X, [[0, 3]], raises=InvalidArgumentError, vary="Tparams"),
-    case("ScatterNd", [[4], [1], [4]], [1.5, 2.0, 0.25], [6], vary="T", expected=[0, 2.0, 0, 0, 1.75, 0], gradients=(1,)),
+    case("ScatterNd", [[4], [1], [4]], [1.5, 2.0, 0.25], [6], vary="T", expected=[0, 2.0, 0, 0, 1.75, 0],
+         gradients=(1,)),
     case("ScatterNd", [[0, 1], [1, 0]], [[1.0, 2.0], [3.0, 4.0]], [2, 2, 2], vary="T",
          expected=[[[0, 0], [1, 2]], [[3, 4], [0, 0]]], gradients=(1,)),
     case("ScatterNd", [[1]], [5], [3], vary="T", expected=[0, 5, 0]),
@@ -281,7 +348,8 @@ GATHERING = [
     case("UnsortedSegmentSum", [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1, 0, 1], 3, vary="T",
          expected=[[3, 4], [6, 8], [0, 0]], gradients=(0,)),
     case("UnsortedSegmentSum", [1, 2, 3], [1, -1, 1], 2, vary="T", expected=[0, 4]),
-    case("UnsortedSegmentSum", X, [[0, 1, 0], [2, 1, -1]], 3, vary="T", expected=[0.5 + 2.0, -1.25 + 0.75, -3.0], gradients=(0,)),
+    case("UnsortedSegmentSum", X, [[0, 1, 0], [2, 1, -1]], 3, vary="T",
+         expected=[0.5 + 2.0, -1.25 + 0.75, -3.0], gradients=(0,)),
     case("UnsortedSegmentSum", EMPTY, np.zeros(0, np.int32), 2, vary="T", expected=np.zeros((2, 3))),
     case("UnsortedSegmentSum", [1.0], [2], 2, vary="T", raises=InvalidArgumentError),
     case("Where", BITS, expected=[[0, 0], [0, 2], [1, 2]]),
@@ -289,13 +357,15 @@ GATHERING = [
     case("Where", [0, 3, 0, -1][:2], expected=[[1]]),
     case("Where", True, expected=np.zeros((1, 0))),
     case("Where", [False, False], expected=np.zeros((0, 1))),
-    case("DynamicPartition", [1.0, 2.0, 3.0], [1, 0, 1], attrs={"num_partitions": 2}, expected=([2.0], [1.0, 3.0]), gradients=(0,)),
+    case("DynamicPartition", [1.0, 2.0, 3.0], [1, 0, 1], attrs={"num_partitions": 2},
+         expected=([2.0], [1.0, 3.0]), gradients=(0,)),
     case("DynamicPartition", X, [0, 0], attrs={"num_partitions": 2}, expected=(X, EMPTY), gradients=(0,)),
     case("DynamicPartition", ["a", "b"], [1, 0], attrs={"num_partitions": 2},
          expected=(np.array([b"b"], object), np.array([b"a"], object))),
     case("DynamicPartition", [1.0], [2], attrs={"num_partitions": 2}, raises=InvalidArgumentError),
     *(
-        case(name, [[2, 0], [1]], [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]]], expected=[[3, 4], [5, 6], [1, 2]], gradients=(2, 3))
+        case(name, [[2, 0], [1]], [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]]],
+             expected=[[3, 4], [5, 6], [1, 2]], gradients=(2, 3))
         for name in ("DynamicStitch", "ParallelDynamicStitch")
     ),
     case("DynamicStitch", [0, [2, 1]], [7, [8, 9]], expected=[7, 9, 8]),

@@ -25,7 +25,9 @@ WHOLE = ("int64", "int32", "int16", "int8")
 COMPLEX = [[1 + 2j, -0.5j], [3 - 1j, 2 + 0j]]
 
 
-def binary_cases(op_type: str, expected: Any, *, gradients: bool = True, special: bool = True, **options: Any) -> list[Case]:
+def binary_cases(
+    op_type: str, expected: Any, *, gradients: bool = True, special: bool = True, **options: Any
+) -> list[Case]:
     """Equal shapes, broadcasting in each direction, scalars, nothing, and many."""
     checked = (0, 1) if gradients else ()
     cases = [
@@ -38,7 +40,9 @@ def binary_cases(op_type: str, expected: Any, *, gradients: bool = True, special
         case(op_type, LONG, LONG[::-1] + 0.0625, expected=expected, **options),
     ]
     if special:
-        cases.append(case(op_type, SPECIAL, [[1.0], [-2.0], [math.inf], [math.nan]], expected=expected, **options))
+        cases.append(
+            case(op_type, SPECIAL, [[1.0], [-2.0], [math.inf], [math.nan]], expected=expected, **options)
+        )
     return cases
 
 
@@ -52,7 +56,15 @@ def integer_cases(op_type: str, expected: Any, *, unsigned: bool = True) -> list
     return [*cases, case(op_type, U, V, expected=expected)] if unsigned else cases
 
 
-def unary_cases(op_type: str, expected: Any, inputs: Any = X, *, gradients: bool = True, special: bool = True, **options: Any) -> list[Case]:
+def unary_cases(
+    op_type: str,
+    expected: Any,
+    inputs: Any = X,
+    *,
+    gradients: bool = True,
+    special: bool = True,
+    **options: Any,
+) -> list[Case]:
     values = np.asarray(inputs)
     many = np.linspace(values.min(), values.max(), 67)
     cases = [
@@ -71,7 +83,9 @@ def truncated(x: Any, y: Any) -> Any:
 
 
 def floor_mod(x: Any, y: Any) -> Any:
-    return np.where(np.isinf(y) & np.isfinite(x), np.where((x < 0) != (y < 0), np.where(x == 0, x, y), x), np.mod(x, y))
+    return np.where(
+        np.isinf(y) & np.isfinite(x), np.where((x < 0) != (y < 0), np.where(x == 0, x, y), x), np.mod(x, y)
+    )
 
 
 def power_integers(x: Any, y: Any) -> Any:
@@ -109,8 +123,16 @@ ARITHMETIC = [
     *integer_cases("FloorMod", np.mod),
     *integer_cases("Mod", np.fmod, unsigned=False),
     *integer_cases("TruncateMod", np.fmod, unsigned=False),
-    case("FloorMod", [[1.5, -1.5], [5.25, -5.25]], [2.0, -2.0], expected=[[1.5, -1.5], [1.25, -1.25]], gradients=(0, 1)),
-    case("FloorMod", [[1.5, -1.5], [5.25, -5.25]], 2.0, expected=[[1.5, 0.5], [1.25, 0.75]], gradients=(0, 1)),
+    case(
+        "FloorMod",
+        [[1.5, -1.5], [5.25, -5.25]],
+        [2.0, -2.0],
+        expected=[[1.5, -1.5], [1.25, -1.25]],
+        gradients=(0, 1),
+    ),
+    case(
+        "FloorMod", [[1.5, -1.5], [5.25, -5.25]], 2.0, expected=[[1.5, 0.5], [1.25, 0.75]], gradients=(0, 1)
+    ),
     case("FloorMod", [-7.0, 7.0, -6.0], [3.0, -3.0, 3.0], expected=[2.0, -2.0, 0.0]),
     case("FloorDiv", [-7, 7, -7, 7], [2, -2, -2, 2], expected=[-4, -4, 3, 3], dtypes=WHOLE),
     case("FloorMod", [-7, 7, -7, 7], [2, -2, -2, 2], expected=[1, -1, -1, 1], dtypes=WHOLE),
@@ -144,7 +166,9 @@ POWERS = [
     case("Pow", [[2, -3], [1, 5]], [[3, 2], [0, 1]], expected=[[8, 9], [1, 5]]),
     case("Pow", [2, 3], [1, -1], raises=InvalidArgumentError, native=False),
     case("ClipByValue", X, -1.0, 1.0, expected=np.clip, gradients=(0, 1, 2)),
-    case("ClipByValue", X, np.full((2, 3), -1.0), np.full((2, 3), 1.0), expected=np.clip, gradients=(0, 1, 2)),
+    case(
+        "ClipByValue", X, np.full((2, 3), -1.0), np.full((2, 3), 1.0), expected=np.clip, gradients=(0, 1, 2)
+    ),
     case("ClipByValue", I, -2, 6, expected=np.clip),
     case("ClipByValue", U, 2, 6, expected=np.clip),
 ]
@@ -166,7 +190,11 @@ FUNCTIONS = [
     *unary_cases("Rint", np.rint, gradients=False),
     *unary_cases("Round", np.rint, gradients=False),
     case("Round", [0.5, 1.5, 2.5, -0.5, -1.5, 2.4999], expected=[0.0, 2.0, 2.0, -0.0, -2.0, 2.0]),
-    *(case(name, value, expected=f) for name, f in (("Neg", np.negative), ("Abs", np.abs), ("Sign", np.sign)) for value in (I, -5)),
+    *(
+        case(name, value, expected=f)
+        for name, f in (("Neg", np.negative), ("Abs", np.abs), ("Sign", np.sign))
+        for value in (I, -5)
+    ),
     case("Round", I, expected=lambda x: x),
     case("Square", I, expected=lambda x: x * x),
     case("Square", U, expected=lambda x: x * x),
@@ -200,10 +228,18 @@ FUNCTIONS = [
     *unary_cases("Tanh", np.tanh),
     case("Tanh", [1e-7, -1e-7, 30.0, -30.0], expected=np.tanh),
     *unary_cases("Sigmoid", lambda x: 1 / (1 + np.exp(-x))),
-    case("Sigmoid", [-80.0, 80.0, -200.0], expected=lambda x: 1 / (1 + np.exp(-x)), dtypes=("float32", "float64")),
+    case(
+        "Sigmoid",
+        [-80.0, 80.0, -200.0],
+        expected=lambda x: 1 / (1 + np.exp(-x)),
+        dtypes=("float32", "float64"),
+    ),
     *unary_cases("Erf", by_element(math.erf), gradients=True),
     *unary_cases("Erfc", by_element(math.erfc)),
-    *(case(name, COMPLEX, expected=f) for name, f in (("Neg", np.negative), ("Exp", np.exp), ("Square", np.square), ("Sqrt", np.sqrt))),
+    *(
+        case(name, COMPLEX, expected=f)
+        for name, f in (("Neg", np.negative), ("Exp", np.exp), ("Square", np.square), ("Sqrt", np.sqrt))
+    ),
     *binary_cases("SqrtGrad", lambda y, dy: dy * 0.5 / y, special=False),
     *binary_cases("RsqrtGrad", lambda y, dy: dy * -0.5 * y**3, special=False),
     *binary_cases("ReciprocalGrad", lambda y, dy: -dy * y * y, special=False),
@@ -213,7 +249,11 @@ FUNCTIONS = [
 ]
 
 # The adjoints take values of one shape only; broadcasting is not theirs to differentiate.
-FUNCTIONS = [c for c in FUNCTIONS if not (c.op_type.endswith("Grad") and np.shape(c.inputs[0]) != np.shape(c.inputs[1]))]
+FUNCTIONS = [
+    c
+    for c in FUNCTIONS
+    if not (c.op_type.endswith("Grad") and np.shape(c.inputs[0]) != np.shape(c.inputs[1]))
+]
 
 
 def comparison_cases(op_type: str, expected: Any) -> list[Case]:
@@ -241,12 +281,31 @@ COMPARISONS = [
     case("Equal", ["a", "b"], ["a", "c"], expected=[True, False]),
     case("NotEqual", ["a", "b"], "a", expected=[False, True]),
     case("Equal", COMPLEX, COMPLEX[0], expected=np.equal),
-    case("Equal", [1.0, 2.0], [1.0, 2.0, 3.0], attrs={"incompatible_shape_error": False}, expected=False, native=False),
-    case("NotEqual", [1.0, 2.0], [1.0, 2.0, 3.0], attrs={"incompatible_shape_error": False}, expected=True, native=False),
+    case(
+        "Equal",
+        [1.0, 2.0],
+        [1.0, 2.0, 3.0],
+        attrs={"incompatible_shape_error": False},
+        expected=False,
+        native=False,
+    ),
+    case(
+        "NotEqual",
+        [1.0, 2.0],
+        [1.0, 2.0, 3.0],
+        attrs={"incompatible_shape_error": False},
+        expected=True,
+        native=False,
+    ),
     *(
         case(name, *inputs, expected=f)
         for name, f in (("LogicalAnd", np.logical_and), ("LogicalOr", np.logical_or))
-        for inputs in ((BITS, MORE), (BITS, [True, False, True]), (True, False), (np.zeros((0, 2), bool), True))
+        for inputs in (
+            (BITS, MORE),
+            (BITS, [True, False, True]),
+            (True, False),
+            (np.zeros((0, 2), bool), True),
+        )
     ),
     *(case("LogicalNot", value, expected=np.logical_not) for value in (BITS, True, np.zeros(0, bool))),
     *(

@@ -104,7 +104,9 @@ def as_outputs(op: Operation, result: Any) -> list[Any]:
     for k, tensor in enumerate(op.outputs):
         if isinstance(outputs[k], np.ndarray | np.generic):
             expected = tensor.dtype.base_dtype.numpy
-            assert outputs[k].dtype == expected, f"{op.type}: output {k} is {outputs[k].dtype}, expected {expected}"
+            assert outputs[k].dtype == expected, (
+                f"{op.type}: output {k} is {outputs[k].dtype}, expected {expected}"
+            )
             outputs[k] = np.asarray(outputs[k])
     return outputs
 

@@ -303,7 +303,8 @@ def protected(array: Array) -> Array:
 def strided(array: Array) -> Array:
     """The same content, every second element of something twice as large in each dimension."""
     spread = np.zeros([2 * dim for dim in array.shape], array.dtype)
-    view = spread[(*(slice(None, None, 2) for _ in array.shape), ...)]
+    index: Any = (*(slice(None, None, 2) for _ in array.shape), ...)
+    view = spread[index]
     view[...] = array
     view.setflags(write=False)
     return view
@@ -421,7 +422,7 @@ def random_weights(case: Case, op: Operation, feeds: dict[Tensor, Any]) -> list[
 def differences(function: Callable[[Array], float], at: Array) -> Array:
     result = np.zeros(at.shape)
     for position in np.ndindex(at.shape):
-        step = STEP * max(1.0, abs(at[position]))
+        step = STEP * max(1.0, float(abs(at[position])))
         up, down = at.copy(), at.copy()
         up[position] += step
         down[position] -= step

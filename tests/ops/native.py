@@ -13,6 +13,7 @@ from aioexec.graph.kernel import Alias, Launch, Launches, Operand, Spec
 from aioexec.graph.node import Operation
 from aioexec.graph.registry import ShapeContext
 from aioexec.resources.variable import Variable
+from aioexec.shapes import is_fully_defined
 
 HEADER = 8
 """Words of a frame before its slots."""
@@ -36,7 +37,13 @@ class NativeStatusError(Exception):
 class Memory:
     """The arrays of one run: what each operand means, and the frame that says where it lies."""
 
-    def __init__(self, inputs: Sequence[Array], outputs: Sequence[Spec], scratch: Sequence[int], states: dict[int, Array]) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[Array],
+        outputs: Sequence[Spec],
+        scratch: Sequence[int],
+        states: dict[int, Array],
+    ) -> None:
         self.inputs = [aligned(array) for array in inputs]
         self.outputs = [garbage(spec) for spec in outputs]
         self.scratch = [garbage(Spec(np.dtype(np.uint8), (nbytes,))) for nbytes in scratch]
@@ -60,7 +67,9 @@ class Memory:
     def _find(self, operand: Operand) -> Array:
         match operand.kind:
             case "input":
-                return self.states[operand.index] if operand.index in self.states else self.inputs[operand.index]
+                return (
+                    self.states[operand.index] if operand.index in self.states else self.inputs[operand.index]
+                )
             case "output":
                 return self.outputs[operand.index]
             case "scratch":
@@ -90,18 +99,22 @@ def output_specs(op: Operation, inputs: Sequence[Array]) -> list[Spec]:
         return inputs[k] if k in operands else None
 
     def partial(k: int) -> Any:
-        return tuple(None if dim < 0 else int(dim) for dim in inputs[k].reshape(-1)) if k in operands else None
+        return (
+            tuple(None if dim < 0 else int(dim) for dim in inputs[k].reshape(-1)) if k in operands else None
+        )
 
     shapes_given = [array.shape for array in inputs]
     found = op.row.shape(ShapeContext(op.attrs, shapes_given, value, partial, lambda k: inputs[k].shape))
     specs = []
     for tensor, dims in zip(op.outputs, found, strict=True):
-        assert dims is not None and None not in dims, f"{op.type}: shape rule gave {dims} for known inputs"
-        specs.append(Spec(tensor.dtype.base_dtype.numpy, tuple(int(dim or 0) for dim in dims)))
+        assert is_fully_defined(dims), f"{op.type}: shape rule gave {dims} for known inputs"
+        specs.append(Spec(tensor.dtype.base_dtype.numpy, tuple(int(dim or 0) for dim in dims or ())))
     return specs
 
 
-def run_native(op: Operation, values: Sequence[Any], share: int | None = None) -> tuple[list[Array], list[Array]] | None:
+def run_native(
+    op: Operation, values: Sequence[Any], share: int | None = None
+) -> tuple[list[Array], list[Array]] | None:
     """Outputs, and contents of the variables among the inputs in order; None if the op has no native form for them.
 
     Args:
@@ -120,7 +133,10 @@ def run_native(op: Operation, values: Sequence[Any], share: int | None = None) -
     if bound is None:
         return None
     if isinstance(bound, Alias):
-        return [alias(inputs[k], offset, spec) for k, offset, spec in zip(bound.inputs, bound.offsets, outputs, strict=True)], []
+        return [
+            alias(inputs[k], offset, spec)
+            for k, offset, spec in zip(bound.inputs, bound.offsets, outputs, strict=True)
+        ], []
     if any(row is None for row in bound.rows):
         raise AssertionError(f"{op.type}: a row is None")
     library().request(row.kernel for row in bound.rows).result(timeout=120)
@@ -137,7 +153,9 @@ def run_native(op: Operation, values: Sequence[Any], share: int | None = None) -
 def bind(op: Operation, inputs: Sequence[Array], outputs: Sequence[Spec]) -> Launches | Alias | None:
     assert op.row.native is not None
     operands = {k % len(inputs) for k in op.row.shape_operands} if inputs else set()
-    specs = [Spec(array.dtype, array.shape, array if k in operands else None) for k, array in enumerate(inputs)]
+    specs = [
+        Spec(array.dtype, array.shape, array if k in operands else None) for k, array in enumerate(inputs)
+    ]
     return op.row.native.bind(op.attrs, specs, outputs)
 
 
