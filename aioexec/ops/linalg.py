@@ -11,7 +11,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op, graph_of
+from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant, convert_to_tensor, stands_for_tensor, symbolic_dtype
 from aioexec.graph.kernel import (
     Attrs,
@@ -28,6 +28,7 @@ from aioexec.graph.launches import collapse
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops import linalg_loops
+from aioexec.ops.elementwise import op_scope
 from aioexec.ops.reduction_launches import fill
 from aioexec.shapes import Dims
 
@@ -213,6 +214,7 @@ def bind_batch(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
 
 
 def conjugate(x: Tensor) -> Tensor:
+    """The complex conjugate; a real tensor is its own."""
     return apply_op("Conj", x) if x.dtype.is_complex else x
 
 
@@ -308,7 +310,7 @@ def matmul(
     """
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
         raise GraphValueError("matmul: only one of transpose and adjoint can be True for an operand")
-    with graph_of([a, b]).as_default() as graph, graph.name_scope(name or "MatMul") as scope:
+    with op_scope(name, "MatMul", a, b) as scope:
         left = convert_to_tensor(a, None if stands_for_tensor(a) else symbolic_dtype(b), "a")
         right = convert_to_tensor(b, left.dtype.base_dtype, "b")
         if any(each.dims is None or len(each.dims) > 2 for each in (left, right)):
@@ -328,7 +330,7 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
     Raises:
         GraphValueError: there are fewer than two.
     """
-    with graph_of([a]).as_default() as graph, graph.name_scope(name):
+    with op_scope(name, "matrix_transpose", a):
         x = convert_to_tensor(a)
         turned = apply_op("Conj", x) if conjugate and x.dtype.is_complex else x
         if x.dims is not None:

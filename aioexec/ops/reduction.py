@@ -201,7 +201,7 @@ def kept_shape(op: Operation) -> Tensor:
     axes = apply_op("Reshape", apply_op("Cast", op.inputs[1], DstT="int32"), constant([-1], "int32"))
     axes = apply_op("FloorMod", apply_op("AddV2", axes, rank), rank)
     ones = apply_op("Fill", apply_op("Shape", axes), constant(1, "int32"))
-    return apply_op("DynamicStitch", [apply_op("Range", 0, rank, 1), axes], [shape, ones])  # type: ignore[no-any-return]
+    return apply_op("DynamicStitch", [apply_op("Range", 0, rank, 1), axes], [shape, ones], N=2)  # type: ignore[no-any-return]
 
 
 def spread(op: Operation, value: Tensor) -> Tensor:

@@ -9,14 +9,14 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op, graph_of
+from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.kernel import Attrs, Compute, Launch, Launches, LoopKernel, Native, Operand, Spec, plain
 from aioexec.graph.launches import View, c_strides, launch
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops import softmax_loops as loops
-from aioexec.ops.elementwise import FLOATS, in_float32
+from aioexec.ops.elementwise import FLOATS, in_float32, op_scope
 from aioexec.shapes import Dims
 
 Array = np.ndarray[Any, Any]
@@ -165,7 +165,7 @@ def along_axis(op_type: str, logits: Any, axis: Any, dim: Any, name: str | None)
         )
     order = list(range(rank))
     order[chosen], order[-1] = order[-1], order[chosen]
-    with graph_of([x]).as_default() as graph, graph.name_scope(name or op_type) as scope:
+    with op_scope(name, op_type, x) as scope:
         swapped = apply_op("Transpose", x, constant(np.array(order, np.int32)))
         result: Tensor = apply_op(
             "Transpose", apply_op(op_type, swapped), constant(np.array(order, np.int32)), name=scope

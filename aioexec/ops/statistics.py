@@ -8,9 +8,10 @@ import numpy as np
 
 from aioexec import dtypes
 from aioexec.errors import GraphTypeError
-from aioexec.graph.apply import apply_op, graph_of
+from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.node import Tensor
+from aioexec.ops.elementwise import op_scope
 from aioexec.ops.reduction import keeps_dims, reduce_max, reduce_mean, reduce_sum, reduction_axes
 
 
@@ -24,7 +25,7 @@ def reduce_logsumexp(
 ) -> Tensor:
     """log(sum(exp(input_tensor))) over `axis`, as `reduce_sum`, without overflow."""
     keep = keeps_dims(keepdims, keep_dims)
-    with graph_of([input_tensor]).as_default() as graph, graph.name_scope(name or "ReduceLogSumExp") as scope:
+    with op_scope(name, "ReduceLogSumExp", input_tensor) as scope:
         x = convert_to_tensor(input_tensor)
         axes = reduction_axes(x, axis, reduction_indices)
         largest = reduce_max(x, axes, keepdims=True)
@@ -44,10 +45,7 @@ def reduce_variance(
     Raises:
         GraphTypeError: the input is of integers.
     """
-    with (
-        graph_of([input_tensor]).as_default() as graph,
-        graph.name_scope(name or "reduce_variance"),
-    ):
+    with op_scope(name, "reduce_variance", input_tensor):
         x = convert_to_tensor(input_tensor)
         if not (x.dtype.is_floating or x.dtype.is_complex):
             raise GraphTypeError(
@@ -61,10 +59,7 @@ def reduce_std(
     input_tensor: Any, axis: Any = None, keepdims: bool | None = None, name: str | None = None
 ) -> Tensor:
     """The square root of `reduce_variance`."""
-    with (
-        graph_of([input_tensor]).as_default() as graph,
-        graph.name_scope(name or "reduce_std"),
-    ):
+    with op_scope(name, "reduce_std", input_tensor):
         return apply_op("Sqrt", reduce_variance(input_tensor, axis, keepdims))  # type: ignore[no-any-return]
 
 
@@ -78,10 +73,7 @@ def count_nonzero(
     keep_dims: bool | None = None,
 ) -> Tensor:
     """How many elements over `axis` are not zero, as `reduce_sum`."""
-    with (
-        graph_of([input_tensor]).as_default() as graph,
-        graph.name_scope(name or "count_nonzero"),
-    ):
+    with op_scope(name, "count_nonzero", input_tensor):
         x = convert_to_tensor(input_tensor)
         zero = constant(False if x.dtype.is_bool else 0, x.dtype.base_dtype)
         found = apply_op("Cast", apply_op("NotEqual", x, zero), DstT=dtypes.int64)
@@ -92,10 +84,7 @@ def count_nonzero(
 
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """The share of the elements that are zero, a float32."""
-    with (
-        graph_of([value]).as_default() as graph,
-        graph.name_scope(name or "zero_fraction"),
-    ):
+    with op_scope(name, "zero_fraction", value):
         x = convert_to_tensor(value)
         is_zero = apply_op("Equal", x, constant(0, x.dtype.base_dtype))
         return reduce_mean(apply_op("Cast", is_zero, DstT=dtypes.float32), name="fraction")
@@ -114,7 +103,7 @@ def moments(
     `shift` is accepted and unused, as in TensorFlow.
     """
     keep = keeps_dims(keepdims, keep_dims)
-    with graph_of([x]).as_default() as graph, graph.name_scope(name or "moments"):
+    with op_scope(name, "moments", x):
         value = convert_to_tensor(x)
         given = value.dtype.base_dtype
         narrow = given in (dtypes.float16, dtypes.bfloat16)

@@ -1,0 +1,205 @@
+"""Wrappers of matrix products, contractions and norms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
+from aioexec.graph.apply import apply_op
+from aioexec.graph.graph import Graph
+from aioexec.graph.indexed_slices import IndexedSlices
+from aioexec.ops import linalg, norms
+from aioexec.ops.tensordot import tensordot
+from tests.ops.evaluate import evaluate
+from tests.ops.sources import placeholder
+
+A = np.linspace(-1.0, 1.0, 6).reshape(2, 3)
+B = np.linspace(0.5, 2.0, 12).reshape(3, 4)
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with Graph().as_default() as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("dims", "op_type"), [((2, 3), "MatMul"), ((None, None, 3), "BatchMatMulV2"), (None, "BatchMatMulV2")]
+)
+def test_matrices_are_multiplied_by_matmul_and_anything_that_may_be_a_batch_by_batch_matmul(
+    dims: Any, op_type: str
+):
+    a, b = placeholder("float64", dims), placeholder("float64", (3, 4))
+
+    product = linalg.matmul(a, b)
+
+    assert (product.op.type, product.op.name) == (op_type, "MatMul")
+    value = A if dims is None or len(dims) == 2 else np.stack([A, -A])
+    np.testing.assert_allclose(evaluate(product, {a: value, b: B}), value @ B)
+
+
+def test_operands_are_transposed_or_taken_adjoint():
+    a, b = placeholder("float64", (3, 2)), placeholder("float64", (4, 3))
+    batch = placeholder("complex128", (None, 3, 2))
+
+    product = linalg.matmul(a, b, adjoint_a=True, transpose_b=True, name="p")
+    adjoint = linalg.matmul(batch, batch, adjoint_a=True)
+
+    np.testing.assert_allclose(evaluate(product, {a: A.T, b: B.T}), A @ B)
+    value = np.stack([A.T + 1j])
+    np.testing.assert_allclose(evaluate(adjoint, {batch: value}), value.conj().swapaxes(1, 2) @ value)
+    assert product.op.name == "p"
+    with pytest.raises(GraphValueError, match="only one of transpose and adjoint"):
+        linalg.matmul(a, b, transpose_a=True, adjoint_a=True)
+
+
+def test_python_values_take_the_dtype_of_the_other_operand():
+    b = placeholder("float64", (2, 1))
+
+    product = linalg.matmul([[1, 2]], b)
+
+    assert evaluate(product, {b: np.array([[3.0], [4.0]])}).tolist() == [[11.0]]
+
+
+def test_inner_dimensions_that_differ_are_refused_when_known():
+    with pytest.raises(GraphValueError, match="Dimensions must be equal, but are 3 and 2"):
+        linalg.matmul(placeholder("float32", (2, 3)), placeholder("float32", (2, 3)))
+
+
+@pytest.mark.parametrize(
+    "shapes", [((2, 3), (2, 3)), ((3,), (3, 2)), ((2, 1, 3), (2, 2, 1)), ((2, 1, 3), (3, 3, 1))]
+)
+def test_operands_that_do_not_fit_are_found_at_run_time(shapes: Any):
+    a, b = placeholder("float32"), placeholder("float32")
+    product = apply_op("MatMul" if len(shapes[0]) == 2 else "BatchMatMulV2", a, b)
+
+    with pytest.raises(InvalidArgumentError, match=r"In\[0\]"):
+        evaluate(product, {a: np.zeros(shapes[0], np.float32), b: np.zeros(shapes[1], np.float32)})
+
+
+def test_the_gradient_of_a_batch_is_summed_over_what_was_broadcast_at_run_time():
+    x, y, g = placeholder("float64", None), placeholder("float64", (None, None)), placeholder("float64", None)
+    product = linalg.matmul(x, y)
+    batch, weights = np.stack([A, 2 * A]), np.ones((2, 2, 4))
+
+    dx, dy = evaluate(list(product.op.row.gradient(product.op, g)), {x: batch, y: B, g: weights})  # type: ignore[operator]
+
+    np.testing.assert_allclose(dx, weights @ B.T)
+    np.testing.assert_allclose(dy, batch[0].T @ weights[0] + batch[1].T @ weights[1])
+
+
+@pytest.mark.parametrize("dims", [(2, 3, 4), None, (None, None, 4)])
+def test_matrix_transpose(dims: Any):
+    x = placeholder("float64", dims)
+    value = np.arange(24.0).reshape(2, 3, 4)
+
+    turned = linalg.matrix_transpose(x)
+
+    np.testing.assert_array_equal(evaluate(turned, {x: value}), value.swapaxes(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("axes", "shapes"),
+    [
+        (1, ((2, 3), (3, 4))),
+        (0, ((2,), (3,))),
+        (2, ((4, 2, 3), (2, 3, 5))),
+        ([[0, -1], [1, 0]], ((2, 4, 3), (3, 2, 5))),
+        ([1, 0], ((2, 3), (3, 4))),
+        ([[0], [1]], ((3, 2), (4, 3))),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_tensordot(axes: Any, shapes: Any, known: bool):
+    values = [np.random.default_rng(k).normal(size=shape) for k, shape in enumerate(shapes)]
+    a, b = (placeholder("float64", shape if known else (None,) * len(shape)) for shape in shapes)
+    expected = np.tensordot(*values, axes=axes)
+
+    result = tensordot(a, b, axes)
+
+    np.testing.assert_allclose(evaluate(result, {a: values[0], b: values[1]}), expected)
+    assert result.dims == (expected.shape if known else (None,) * expected.ndim)
+
+
+@pytest.mark.parametrize("axes", [4, [[0], [0, 1]], [[0, 0], [0, 1]], [[2], [0]], [1]])
+def test_axes_tensordot_cannot_contract_are_refused(axes: Any):
+    with pytest.raises(GraphValueError, match="tensordot"):
+        tensordot(placeholder("float64", (2, 3)), placeholder("float64", (2, 3)), axes)
+
+
+@pytest.mark.parametrize("order", ["euclidean", 1, 2, np.inf, 3])
+@pytest.mark.parametrize("axis", [None, 0, -1, (1,)])
+def test_norms_of_vectors(order: Any, axis: Any):
+    x = placeholder("float64", (2, 3))
+
+    result = evaluate([norms.norm(x, order, axis), norms.norm(x, order, axis, keepdims=True)], {x: A})
+
+    flat = A.reshape(-1) if axis is None else A
+    along = 0 if axis is None else axis[0] if isinstance(axis, tuple) else axis
+    expected = np.linalg.norm(flat, 2 if order == "euclidean" else order, along)
+    np.testing.assert_allclose(result[0], expected)
+    assert result[1].ndim == 2
+
+
+@pytest.mark.parametrize("order", ["euclidean", "fro", 1, np.inf])
+def test_norms_of_matrices(order: Any):
+    x = placeholder("float64", None)
+    value = np.linspace(-2.0, 1.0, 24).reshape(2, 3, 4)
+
+    result = evaluate(norms.norm(x, order, [-2, -1]), {x: value})
+
+    np.testing.assert_allclose(
+        result, np.linalg.norm(value, "fro" if order == "euclidean" else order, (-2, -1))
+    )
+
+
+def test_norms_that_do_not_exist_are_refused():
+    for arguments in (("nuc", None), (-1, None), (3, [0, 1]), (2, [0, 1, 2])):
+        with pytest.raises(GraphValueError, match="norm"):
+            norms.norm(placeholder("float64", (2, 3)), *arguments)
+
+
+def test_clipping_by_norm():
+    x = placeholder("float64", (2, 3))
+
+    whole, rows = norms.clip_by_norm(x, 1.0), norms.clip_by_norm(x, 0.5, axes=[1])
+    average = norms.clip_by_average_norm(x, 0.1)
+
+    values = evaluate([whole, rows, average], {x: A})
+    sizes = np.linalg.norm(A, axis=1, keepdims=True)
+    np.testing.assert_allclose(values[0], A / np.linalg.norm(A))
+    np.testing.assert_allclose(values[1], A * np.minimum(0.5 / sizes, 1))
+    np.testing.assert_allclose(values[2], A * 0.1 * min(6 / np.linalg.norm(A), 1 / 0.1))
+    assert evaluate(norms.clip_by_norm(x, 2.0), {x: np.zeros((2, 3))}).tolist() == np.zeros((2, 3)).tolist()
+    assert whole.op.name == "clip_by_norm"
+
+
+def test_clipping_by_global_norm_scales_all_tensors_alike():
+    x, y = placeholder("float64", (2, 3)), placeholder("float64", (2,))
+    rows = IndexedSlices(y, placeholder("int64", (2,)), None)
+
+    (first, nothing, second), size = norms.clip_by_global_norm([x, None, rows], 2.0)
+
+    value = np.array([3.0, 4.0])
+    expected = np.sqrt((A**2).sum() + 25)
+    assert nothing is None
+    assert isinstance(second, IndexedSlices)
+    results = evaluate([first, second.values, size], {x: A, y: value})
+    np.testing.assert_allclose(results[0], A * 2 / expected)
+    np.testing.assert_allclose(results[1], value * 2 / expected)
+    assert results[2] == pytest.approx(expected)
+
+
+def test_clipping_by_a_global_norm_that_is_not_finite_gives_nan():
+    x = placeholder("float64", (2,))
+
+    (clipped,), _ = norms.clip_by_global_norm([x], 1.0)
+    (small,), _ = norms.clip_by_global_norm([x], 100.0)
+
+    assert np.isnan(evaluate(clipped, {x: np.array([np.inf, 1.0])})).all()
+    np.testing.assert_allclose(evaluate(small, {x: np.array([3.0, 4.0])}), [3, 4])
+    with pytest.raises(GraphTypeError, match="sequence"):
+        norms.global_norm(x)
