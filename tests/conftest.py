@@ -1,6 +1,15 @@
 """What holds for the whole suite: the plugin with its checks, and Hypothesis's settings."""
 
+import os
+import tempfile
+
 import hypothesis
+import pytest
+
+# Compiled kernels are kept for one run of the suite, and NumPy computes unless a test says otherwise.
+_cache = tempfile.TemporaryDirectory(prefix="aioexec-kernels-")
+os.environ["AIOEXEC_CACHE_DIR"] = os.environ.get("AIOEXEC_TEST_CACHE_DIR", _cache.name)
+os.environ["AIOEXEC_JIT"] = "off"
 
 pytest_plugins = ["aioexec.testing.plugin"]
 
@@ -12,3 +21,8 @@ hypothesis.settings.register_profile(
     max_examples=50,
 )
 hypothesis.settings.load_profile("aioexec")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the cache of this run."""
+    _cache.cleanup()

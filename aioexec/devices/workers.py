@@ -96,6 +96,7 @@ class Workers:
         self, call: Callable[[], Result], done: Callable[[Job[Result]], None] | None = None
     ) -> Job[Result]:
         """Queue a call; from the event loop. `done` is called there when it has finished."""
+        assert not self._closed, f"{self.name}: a job after close"
         job = Job(asyncio.get_running_loop(), call, done)
         self._start_thread()
         self._queue.put(job)
@@ -116,14 +117,22 @@ class Workers:
 
     async def close(self) -> None:
         """End the threads, after the jobs that are queued."""
-        self._closed = True
+        self.dismiss()
         threads, self._threads = self._threads, []
-        for _ in threads:
-            self._queue.put(None)
-        for thread in threads:
-            if thread.is_alive():
-                await asyncio.get_running_loop().run_in_executor(None, thread.join)
-            _SwitchInterval.release()
+        try:
+            for thread in threads:
+                if thread.is_alive():
+                    await asyncio.get_running_loop().run_in_executor(None, thread.join)
+        finally:
+            for _ in threads:
+                _SwitchInterval.release()
+
+    def dismiss(self) -> None:
+        """Tell the threads to end after the jobs that are queued, without waiting for it; take no more jobs."""
+        if not self._closed:
+            self._closed = True
+            for _ in self._threads:
+                self._queue.put(None)
 
 
 class _SwitchInterval:

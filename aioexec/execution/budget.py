@@ -21,22 +21,27 @@ def yield_once() -> Generator[None, None, None]:
 
 
 class TickBudget:
-    """Inline work of one loop. `spent` is what this tick has used; `_reset_due` whether the reset is scheduled."""
+    """Inline work of one loop.
+
+    `spent` is how long this tick has lasted, in nanoseconds, from its first inline run to the end of its last one: what lies
+    between two runs holds the loop as well. `_tick` is when that first run began; None before it, and then no reset is due.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.spent = 0
-        self._reset_due = False
+        self._tick: int | None = None
 
-    def charge(self, nanoseconds: int) -> None:
-        self.spent += nanoseconds
-        if not self._reset_due:
-            self._reset_due = True
+    def charge(self, began: int, ended: int) -> None:
+        """Count a run that began and ended at these times."""
+        if self._tick is None:
+            self._tick = began
             self._loop.call_soon(self._reset)
+        self.spent = ended - self._tick
 
     def _reset(self) -> None:
         self.spent = 0
-        self._reset_due = False
+        self._tick = None
 
     async def turn(self) -> None:
         """Wait until this tick has budget left."""

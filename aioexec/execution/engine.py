@@ -13,8 +13,8 @@ from aioexec.devices.workers import Workers, processors
 from aioexec.execution.budget import budget_of
 from aioexec.execution.program import Program
 from aioexec.graph.kernel import Kernel, Spec
-from aioexec.planning.layout import lay_out_item
 from aioexec.planning.plan import Item, Plan
+from aioexec.planning.variants import lay_out_item
 
 JitMode = Literal["off", "background", "eager"]
 
@@ -54,9 +54,15 @@ class Engine:
             refused |= failed
         return None
 
-    async def close(self) -> None:
+    def stop_building(self) -> None:
+        """Wait for no compiler any more: who needs a program from now on does without."""
         if not self._closing.done():
             self._closing.set_result(None)
+
+    async def close(self) -> None:
+        self.stop_building()
+        for pool in (self.builder, self.planner, self.workers):
+            pool.dismiss()  # all at once: whatever becomes of this task, they end
         for pool in (self.builder, self.planner, self.workers):
             await pool.close()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,12 +56,23 @@ class Executor:
         fresh: set[int] = set()
         for runner in self.runners:
             await runner.run(values, fresh)
-        return [
-            feeds[plan.fed_fetches[position]]
-            if position in plan.fed_fetches
-            else _fetched(values[value], value in fresh)
-            for position, value in enumerate(plan.fetches)
-        ]
+        return list(self._fetched(values, fresh, feeds))
+
+    def _fetched(self, values: Sequence[Any], fresh: set[int], feeds: Sequence[Any]) -> Iterator[Any]:
+        """The caller's own arrays: what nobody else holds goes out as it is, once; everything else is copied."""
+        for position, value in enumerate(self.plan.fetches):
+            if position in self.plan.fed_fetches:
+                yield feeds[self.plan.fed_fetches[position]]
+            elif value in fresh:
+                fresh.remove(value)
+                yield values[value]
+            else:
+                yield _copied(values[value])
+
+    async def built(self) -> None:
+        """Wait until no program is being made."""
+        for runner in self.runners:
+            await runner.built()
 
 
 def _is_one_item(plan: Plan) -> bool:
@@ -75,10 +86,7 @@ def _is_one_item(plan: Plan) -> bool:
     )
 
 
-def _fetched(value: Any, fresh: bool) -> Any:
-    """The caller's own array."""
-    if fresh:
-        return value
+def _copied(value: Any) -> Any:
     if isinstance(value, Variable):
         value = value.require()
     return np.array(value, copy=True) if isinstance(value, np.ndarray) else value

@@ -1,13 +1,15 @@
 """Running one item of a plan: which tier, where, and under which leases.
 
 State, all of it changed on the event loop only: `programs` by shapes, the least recently used of which make room; `sightings`,
-how often shapes without a program were seen; `unfit`, shapes that have none; `building`, an event for each build under way.
+how often shapes without a program were seen; `unfit`, shapes that have none, and why; `building`, an event for each build under
+way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Hashable, Sequence
 from functools import partial
 from time import perf_counter_ns
@@ -15,15 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.devices.jit.walker import Outcome
+from aioexec.devices.jit.walker import PC, Outcome
 from aioexec.devices.workers import Job
 from aioexec.errors import OpError
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine, spec_of
 from aioexec.execution.leases import lease, release
-from aioexec.execution.program import Array, Program, Run, locate
+from aioexec.execution.program import Array, MisfitError, Program, Run, locate
 from aioexec.planning.plan import Instruction, Item, Plan
 from aioexec.resources.variable import Variable
+
+logger = logging.getLogger(__name__)
 
 MOST_PROGRAMS = 16
 """Sets of shapes an item keeps programs for; what goes beyond makes the least recently used leave."""
@@ -103,18 +107,37 @@ class ItemRunner:
 
         def done(job: Job[Program | None]) -> None:
             del self._building[key]
-            try:
-                program = job.outcome()
-                if program is not None:
-                    self._keep(key, program)
-                else:
-                    self.unfit[key] = "no native tier here"
-            except OpError as error:
-                self.unfit[key] = str(error)  # the reference tier raises it where the node is known
-            finally:
-                finished.set()
+            self._settle(key, job)
+            finished.set()
 
         self.engine.builder.submit(partial(self.engine.build, self.item, self.plan, specs), done)
+
+    def _settle(self, key: Key, job: Job[Program | None]) -> None:
+        """Keep what the builder made, or remember why there is nothing."""
+        try:
+            program = job.outcome()
+        except OpError as error:
+            self._refuse(key, str(error))  # the reference tier raises it where the node is known
+        except Exception as error:
+            logger.warning(
+                "item %d: no program for %s, NumPy computes instead", self.item.index, key, exc_info=True
+            )
+            self._refuse(key, f"{type(error).__name__}: {error}")
+        else:
+            if program is not None:
+                self._keep(key, program)
+            else:
+                self._refuse(key, "no native tier here")
+
+    def _refuse(self, key: Key, reason: str) -> None:
+        if len(self.unfit) >= _MOST_SIGHTINGS:
+            self.unfit.clear()
+        self.unfit[key] = reason
+
+    async def built(self) -> None:
+        """Wait until no program is being made."""
+        for finished in list(self._building.values()):
+            await finished.wait()
 
     def _keep(self, key: Key, program: Program) -> None:
         if len(self.programs) >= MOST_PROGRAMS:
@@ -128,29 +151,44 @@ class ItemRunner:
         """Run the item on the values of a step; `fresh` collects the values nobody else holds."""
         inputs = [values[value] for value in self.item.inputs]
         program = await self.program_for(inputs)
-        if program is None:
+        try:
+            run = None if program is None else await self.run_program(program, values)
+        except MisfitError:
+            run = None
+        if run is None:
             await self._run_reference(values)
             return
-        run = await self.run_program(program, inputs)
-        for (value, _), output in zip(program.variant.outputs, run.outputs, strict=True):
+        variant = run.program.variant
+        for (value, _), output in zip(variant.outputs, run.outputs, strict=True):
             values[value] = output
             fresh.add(value)
-        for value in program.variant.objects:
-            values[value] = run.objects[value]
-        for value, variable in program.variant.handles:
-            values[value] = variable
+        for value, number in variant.objects:
+            values[value] = run.objects[number]
+        for value, known in variant.given:
+            values[value] = known
 
-    async def run_program(self, program: Program, inputs: Sequence[Array]) -> Run:
-        """Run a program to its end, inline or on a worker."""
+    async def run_program(self, program: Program, values: Sequence[Any]) -> Run:
+        """Run a program to its end, inline or on a worker.
+
+        Raises:
+            MisfitError: it does not fit the variables as they are; nothing was run.
+        """
         writes = self.item.writes
         if program.inline and not any(variable.leased for variable in writes):
-            return await self._run_inline(program, inputs)
+            run, outcome = self._walk_inline(self._start(program, values, in_place=True))
+            return run if outcome == Outcome.DONE else await self._finish_on_worker(run, outcome)
         await lease(writes)
         try:
-            run = Run(program, inputs, in_place=False)
-            return await self._finish_on_worker(run, None)
+            return await self._finish_on_worker(self._start(program, values, in_place=False), None)
         finally:
             release(writes)
+
+    def _start(self, program: Program, values: Sequence[Any], in_place: bool) -> Run:
+        variant = program.variant
+        run = Run(program, [values[value] for value in variant.inputs], in_place)
+        for value in variant.object_inputs:
+            run.objects[value] = values[value]
+        return run
 
     def run_at_once(self, inputs: Sequence[Array]) -> list[Array] | None:
         """The outputs, by a program that exists, runs inline and has no breaks; None: there is none, nothing was run."""
@@ -162,21 +200,20 @@ class ItemRunner:
             if variable.leased:
                 return None
         program.last_used = next(_uses)
-        run, outcome = self._walk_inline(program, inputs)
+        try:
+            run, outcome = self._walk_inline(Run(program, inputs, in_place=True))
+        except MisfitError:
+            return None
         if outcome != Outcome.DONE:  # more than it looked like, and it writes nothing: leave it to a worker
             run.finish(done=False)
             program.inline = False
             return None
         return run.outputs
 
-    async def _run_inline(self, program: Program, inputs: Sequence[Array]) -> Run:
-        run, outcome = self._walk_inline(program, inputs)
-        return run if outcome == Outcome.DONE else await self._finish_on_worker(run, outcome)
-
-    def _walk_inline(self, program: Program, inputs: Sequence[Array]) -> tuple[Run, int]:
+    def _walk_inline(self, run: Run) -> tuple[Run, int]:
         """Walk on the loop until the program is done, or has spent its fuel and may pause: one that writes may not."""
         began = perf_counter_ns()
-        run = Run(program, inputs, in_place=True)
+        program = run.program
         walker = program.walker
         try:
             outcome = run.start(walker.start_inline)
@@ -189,14 +226,16 @@ class ItemRunner:
             raise
         if outcome == Outcome.DONE:
             run.finish(done=True)
-        spent = perf_counter_ns() - began
-        self.engine.budget.charge(spent)
-        program.measured(spent)
+        ended = perf_counter_ns()
+        self.engine.budget.charge(began, ended)
+        program.measured(ended - began)
         return run, outcome
 
     async def _finish_on_worker(self, run: Run, outcome: int | None) -> Run:
         done = False
         run.pin(1)
+        if outcome is None:
+            run.frame.words[PC] = 0  # of its last run
         try:
 
             def walk() -> tuple[int, int]:
@@ -223,13 +262,11 @@ class ItemRunner:
             while position < end:
                 began = perf_counter_ns()
                 position = self._slice(values, position, began)
-                self.engine.budget.charge(perf_counter_ns() - began)
+                self.engine.budget.charge(began, perf_counter_ns())
                 if position < end:
                     instruction = self.item.instructions[position]
                     if self._is_heavy(values, instruction):
-                        await self.engine.workers.submit(
-                            partial(self._step_quietly, values, instruction)
-                        ).result()
+                        await self._step_on_worker(values, instruction)
                         position += 1
                     elif self.engine.budget.spent > TICK_NS:
                         await self.engine.budget.turn()
@@ -248,9 +285,21 @@ class ItemRunner:
                     break
         return position
 
-    def _step_quietly(self, values: list[Any], instruction: Instruction) -> None:
-        with np.errstate(all="ignore"):
-            self._step(values, instruction)
+    async def _step_on_worker(self, values: list[Any], instruction: Instruction) -> None:
+        """One heavy node. Variables it may read are pinned: nobody writes over what it looks at."""
+
+        def step() -> None:
+            with np.errstate(all="ignore"):
+                self._step(values, instruction)
+
+        held = [value for value in (values[k] for k in instruction.inputs) if isinstance(value, Variable)]
+        for variable in held:
+            variable.pins += 1
+        try:
+            await self.engine.workers.submit(step).result()
+        finally:
+            for variable in held:
+                variable.pins -= 1
 
     def _step(self, values: list[Any], instruction: Instruction) -> None:
         """One node by its reference kernel."""
@@ -260,13 +309,13 @@ class ItemRunner:
                 if isinstance(inputs[k], Variable):
                     inputs[k] = inputs[k].read()
             result = instruction.compute(*inputs)
+            if len(instruction.outputs) == 1:
+                values[instruction.outputs[0]] = result if type(result) is np.ndarray else _as_array(result)
+            elif instruction.outputs:
+                for value, output in zip(instruction.outputs, result, strict=True):
+                    values[value] = _as_array(output)
         except Exception as error:
             raise locate(error, instruction, self.engine.device) from error
-        if len(instruction.outputs) == 1:
-            values[instruction.outputs[0]] = result if type(result) is np.ndarray else _as_array(result)
-        elif instruction.outputs:
-            for value, output in zip(instruction.outputs, result, strict=True):
-                values[value] = _as_array(output)
 
     def _is_heavy(self, values: list[Any], instruction: Instruction) -> bool:
         total = 0

@@ -1,7 +1,8 @@
 """Leases: the right of one step to write variables, while it may be suspended or on a worker.
 
-All leases of an item are taken at once, when none is held, so steps cannot wait for each other in a circle. Everything here
-happens on the event loop.
+All leases of an item are taken at once, when none is held, so steps cannot wait for each other in a circle. Who waits, waits
+for one held variable, first come first served: a release wakes one of its waiters, who takes the lease, or wakes the next if
+it cannot. Everything here happens on the event loop.
 """
 
 from __future__ import annotations
@@ -14,25 +15,42 @@ from aioexec.resources.variable import Variable
 
 async def lease(variables: Sequence[Variable]) -> None:
     """Wait until nobody holds any of the leases, then take them all."""
+    woken_for: Variable | None = None
     while (held := next((variable for variable in variables if variable.leased), None)) is not None:
-        waiter = asyncio.get_running_loop().create_future()
-
-        def wake(waiter: asyncio.Future[None] = waiter) -> None:
-            if not waiter.done():
-                waiter.set_result(None)
-
-        held.waiters.append(wake)
-        await waiter
+        if woken_for is not None and woken_for is not held:
+            _wake_one(woken_for)
+        await _turn(held)
+        woken_for = held
     for variable in variables:
         variable.leased = True
 
 
+async def _turn(held: Variable) -> None:
+    """Wait to be woken for a variable."""
+    waiter = asyncio.get_running_loop().create_future()
+    held.waiters.append(waiter)
+    try:
+        await waiter
+    except asyncio.CancelledError:
+        if not waiter.cancelled():
+            _wake_one(held)  # it was our turn
+        elif waiter in held.waiters:
+            held.waiters.remove(waiter)
+        raise
+
+
 def release(variables: Sequence[Variable]) -> None:
-    """Give the leases back; who waits looks again, in the order they came."""
+    """Give the leases back."""
     for variable in variables:
         variable.leased = False
     for variable in variables:
-        waiters = list(variable.waiters)
-        variable.waiters.clear()
-        for wake in waiters:
-            wake()
+        if variable.waiters:
+            _wake_one(variable)
+
+
+def _wake_one(variable: Variable) -> None:
+    while variable.waiters:
+        waiter = variable.waiters.popleft()
+        if not waiter.done():
+            waiter.set_result(None)
+            return

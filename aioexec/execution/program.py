@@ -14,7 +14,14 @@ import numpy as np
 
 from aioexec.devices.jit import walker as walking
 from aioexec.devices.jit.walker import HEADER, Entry, Outcome, Walker
-from aioexec.errors import InternalError, OpError, from_exception, with_context
+from aioexec.errors import (
+    FailedPreconditionError,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    from_exception,
+    with_context,
+)
 from aioexec.graph.kernel import Kernel
 from aioexec.planning.buffers import ALIGNMENT
 from aioexec.planning.plan import Instruction
@@ -38,20 +45,27 @@ def locate(error: Exception, instruction: Instruction, device: str) -> OpError:
     return with_context(found, node=op.name, op_type=op.type, device=device, created_at=op.created_at)
 
 
-class Frame:
-    """Words of a walk, and the arena its slots point into."""
+class MisfitError(Exception):
+    """A program does not fit the content a variable has at the moment; nothing was run."""
 
-    __slots__ = ("arena", "words")
+
+class Frame:
+    """Words of a walk, and the arena its slots point into. A `spoilt` one has been cancelled and serves no other run."""
+
+    __slots__ = ("arena", "spoilt", "words")
 
     def __init__(self, program: Program) -> None:
         variant = program.variant
+        self.spoilt = False
         self.words = np.zeros(HEADER + variant.slots, np.int64)
         memory = np.empty(variant.arena_bytes + ALIGNMENT, np.uint8)
         start = -address_of(memory) % ALIGNMENT
         self.arena = memory[start : start + variant.arena_bytes]
         self.words[walking.ROWS] = address_of(program.rows)
         self.words[walking.ROW_COUNT] = len(variant.rows)
-        self.words[walking.INLINE_FUEL] = INLINE_FUEL
+        self.words[walking.INLINE_FUEL] = max(
+            INLINE_FUEL, variant.cost
+        )  # once through, if it ever runs inline
         self.words[HEADER + variant.arena_slot] = address_of(self.arena)
         self.words[HEADER + variant.constants_slot] = address_of(variant.constants)
 
@@ -74,14 +88,14 @@ class Program:
         self.cost = variant.cost
         self.inline = variant.cost <= INLINE_FUEL
         self.last_used = 0
-        self.unbroken = not (variant.breaks or variant.objects or variant.handles)
+        self.unbroken = not (variant.breaks or variant.objects or variant.given or variant.object_inputs)
         self.specs = [(spec.shape, spec.dtype) for _, spec in variant.outputs]
 
     def lease(self) -> Frame:
         return self.frames.pop() if self.frames else Frame(self)
 
     def release(self, frame: Frame) -> None:
-        if len(self.frames) < _POOL:
+        if len(self.frames) < _POOL and not frame.spoilt:
             self.frames.append(frame)
 
     def measured(self, nanoseconds: int) -> None:
@@ -117,8 +131,15 @@ def _link(variant: Variant, address: Callable[[Kernel], int]) -> tuple[Array, Ar
 class Run:
     """One run of a program.
 
-    `arrays` are bound to the first slots; `news` the new contents of variables, parallel to `variant.uses`; `kept` keeps what
-    frame words point to; `objects` are values that memory cannot hold.
+    `arrays` are bound to the first slots; `news` the new contents of variables, parallel to `variant.uses`; `kept` are arrays
+    that breaks bound to slots; `objects` are values that memory cannot hold.
+
+    Args:
+        inputs: values of `variant.inputs`.
+
+    Raises:
+        OpError: a variable is not initialised.
+        MisfitError: a variable has another shape than was declared.
     """
 
     __slots__ = ("arrays", "frame", "kept", "news", "objects", "outputs", "program", "published")
@@ -126,7 +147,7 @@ class Run:
     def __init__(self, program: Program, inputs: Sequence[Array], in_place: bool) -> None:
         self.program = program
         self.outputs = [np.empty(shape, dtype) for shape, dtype in program.specs]
-        self.kept: list[Array] = []
+        self.kept: dict[int, Array] = {}
         self.objects: dict[int, Any] = {}
         self.published: set[Variable] = set()
         self.news: list[Array | None] = []
@@ -138,22 +159,31 @@ class Run:
 
     def _variables(self, in_place: bool) -> list[Array]:
         bound: list[Array] = []
-        uses = self.program.variant.uses
-        for use in uses:
-            if use.old_slot is not None and use.variable.buffer is None and use.reader is not None:
-                try:
-                    use.variable.require()
-                except OpError as error:
-                    raise locate(error, use.reader, self.program.device) from None
-        for use in uses:
+        for use in self.program.variant.uses:
+            variable = use.variable
             if use.old_slot is not None:
-                bound.append(use.variable.require())
+                content = variable.buffer
+                if content is None:
+                    raise self._uninitialised(variable, use.reader)
+                if content.shape != use.shape:
+                    raise MisfitError(variable.name)
+                bound.append(content)
             new = None
             if use.new_slot is not None:
-                new = use.variable.next_buffer(in_place and use.in_place)
+                new = variable.next_buffer(in_place and use.in_place)
                 bound.append(new)
             self.news.append(new)
         return bound
+
+    def _uninitialised(self, variable: Variable, reader: Instruction | None) -> OpError:
+        assert reader is not None
+        try:
+            variable.require()
+        except OpError as error:
+            return locate(error, reader, self.program.device)
+        return locate(
+            FailedPreconditionError(f"variable {variable.name!r} changed"), reader, self.program.device
+        )
 
     # Walking
 
@@ -191,19 +221,20 @@ class Run:
         return self.walk(outcome, walker.resume_released)
 
     def cancel(self) -> None:
-        """Make the walk stop before its next row."""
+        """Make the walk stop before its next row, or before its first."""
+        self.frame.spoilt = True
         self.frame.words[walking.CANCEL] = 1
 
     def finish(self, done: bool) -> None:
         """Publish what was written, also by a run that failed or was cancelled on its way, and give the frame back."""
-        reached = len(self.program.variant.rows) if done else int(self.frame.words[walking.PC])
         for use, new in zip(self.program.variant.uses, self.news, strict=True):
-            if new is None or use.variable in self.published:
+            variable = use.variable
+            if new is None or new is variable.buffer or variable in self.published:
                 continue
-            if use.written_by is not None and use.written_by < reached:
-                use.variable.publish(new)
-            elif new is not use.variable.buffer:
-                use.variable.spare = new
+            if done or use.is_whole(int(self.frame.words[walking.PC])):
+                variable.publish(new)
+            else:
+                variable.spare = new
         self.program.release(self.frame)
 
     def pin(self, step: int) -> None:
@@ -238,24 +269,35 @@ class Run:
             with np.errstate(all="ignore"):
                 result = row.instruction.compute(*inputs)
             self._store(row, result if len(row.outputs) > 1 else (result,), inputs)
-            for slot, variable in row.rebinds:
-                self.kept.append(variable.require())
-                self.frame.words[HEADER + slot] = address_of(self.kept[-1])
         except Exception as error:
             raise locate(error, row.instruction, self.program.device) from error
+        for slot, variable, shape, reader in row.rebinds:
+            self._bind(slot, self._rebound(variable, shape, reader))
+
+    def _bind(self, slot: int, array: Array) -> None:
+        self.kept[slot] = array
+        self.frame.words[HEADER + slot] = address_of(array)
+
+    def _rebound(self, variable: Variable, shape: tuple[int, ...], reader: Instruction) -> Array:
+        """What a break left in a variable."""
+        buffer = variable.buffer
+        if buffer is None:
+            raise self._uninitialised(variable, reader)
+        if buffer.shape != shape:
+            error = InvalidArgumentError(
+                f"variable {variable.name!r} changed its shape during the step: expected {shape}, got {buffer.shape}"
+            )
+            raise locate(error, reader, self.program.device)
+        return buffer
 
     def _publish_before(self, row: Break) -> None:
-        for variable in row.publishes:
-            for use, new in zip(self.program.variant.uses, self.news, strict=True):
-                written = use.written_by is not None and use.written_by < self.frame.words[walking.PC]
-                if (
-                    use.variable is variable
-                    and new is not None
-                    and written
-                    and variable not in self.published
-                ):
-                    variable.publish(new)
-                    self.published.add(variable)
+        reached = int(self.frame.words[walking.PC])
+        for use, new in zip(self.program.variant.uses, self.news, strict=True):
+            variable = use.variable
+            due = variable in row.publishes and variable not in self.published
+            if due and new is not None and use.is_whole(reached):
+                variable.publish(new)
+                self.published.add(variable)
 
     def _input(self, source: Any) -> Any:
         if isinstance(source, Place):
@@ -272,10 +314,7 @@ class Run:
         elif place.slot == variant.constants_slot:
             memory = variant.constants
         else:
-            address = int(self.frame.words[HEADER + place.slot])
-            memory = (
-                next(a for a in reversed(self.kept) if address_of(a) == address).reshape(-1).view(np.uint8)
-            )
+            memory = self.kept[place.slot].reshape(-1).view(np.uint8)
         return memory[place.offset : place.offset + spec.nbytes].view(spec.dtype).reshape(spec.shape)
 
     def _store(self, row: Break, results: Sequence[Any], inputs: Sequence[Any]) -> None:
@@ -295,5 +334,4 @@ class Run:
                 or not array.flags.c_contiguous
             ):
                 array = np.array(array, copy=True, order="C")
-            self.kept.append(array)
-            self.frame.words[HEADER + slot] = address_of(array)
+            self._bind(slot, array)

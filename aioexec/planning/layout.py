@@ -4,6 +4,8 @@ Each value is, during layout, one of four things: known (its content is a consta
 is), in memory (a place in a buffer), a variable (a handle or reference), or an object (what memory cannot hold: strings, shapes
 that depend on data). A variable has versions: its content at entry, and after each write in the program; a read is an alias of
 the version it sees, so it keeps its value whatever is written later.
+
+What is left behind has no addresses yet: `variants` makes a frozen variant of it.
 """
 
 from __future__ import annotations
@@ -15,13 +17,10 @@ from typing import Any
 import numpy as np
 
 from aioexec import shapes
-from aioexec.errors import OpError
 from aioexec.graph.kernel import Alias, Compute, Kernel, Launch, Launches, Operand, Role, Spec
-from aioexec.graph.launches import c_strides, copy_launch
 from aioexec.graph.registry import ShapeContext
-from aioexec.planning.buffers import ALIGNMENT, Buffer, Local, lay_out
+from aioexec.planning.buffers import Buffer, Local
 from aioexec.planning.plan import Instruction, Item
-from aioexec.planning.variant import Break, Place, ProgramRow, Source, Variant
 from aioexec.planning.versions import Versions
 from aioexec.resources.variable import Variable
 
@@ -63,7 +62,7 @@ class PendingBreak:
     inputs: tuple[Held, ...]
     outputs: tuple[tuple[Buffer, Spec] | int, ...]
     publishes: tuple[Variable, ...]
-    rebinds: tuple[tuple[Buffer, Variable], ...]
+    rebinds: tuple[tuple[Buffer, Variable, tuple[int, ...]], ...]
 
 
 class Layout:
@@ -89,16 +88,24 @@ class Layout:
         for value, content in enumerate(values):
             if content is not None:
                 self.held[value] = content
-        self.input_buffers = {value: self._external(spec.nbytes) for value, spec in inputs.items()}
+        self.input_buffers: dict[int, Buffer] = {}
+        self.object_inputs = tuple(value for value, spec in inputs.items() if spec.dtype == object)
         for value, spec in inputs.items():
-            self.held[value] = (
-                spec.value if spec.value is not None else Local(self.input_buffers[value], 0, spec)
-            )
-        self.versions = Versions(item, self.held, self._external)
+            self._take_input(value, spec)
+        self.versions = Versions(self.external)
         self.break_buffers: list[Buffer] = []
-        self.handles: list[tuple[int, Variable]] = []
 
-    def _external(self, nbytes: int) -> Buffer:
+    def _take_input(self, value: int, spec: Spec) -> None:
+        if spec.dtype == object:
+            self.held[value] = Object(value)
+            return
+        self.input_buffers[value] = self.external(spec.nbytes)
+        if spec.value is not None:
+            self.held[value] = spec.value
+        else:
+            self.held[value] = Local(self.input_buffers[value], 0, spec)
+
+    def external(self, nbytes: int) -> Buffer:
         buffer = Buffer(nbytes, slot=-1)
         self.buffers.append(buffer)
         return buffer
@@ -153,7 +160,7 @@ class Layout:
         row = instruction.node.row
         if not instruction.node.is_pure or row.kernel is None:
             return None
-        contents = []
+        contents: list[Array] = []
         for held in inputs:
             if isinstance(held, np.ndarray):
                 contents.append(held)
@@ -162,6 +169,9 @@ class Layout:
             else:
                 return None
         if not row.shape_only and sum(array.nbytes for array in contents) > LARGEST_KNOWN:
+            return None
+        specs = self._output_specs(instruction, inputs)
+        if specs is not None and sum(spec.nbytes for spec in specs) > LARGEST_KNOWN:
             return None
         outputs = _evaluate(instruction.compute, contents, len(instruction.outputs))
         if outputs is None or sum(array.nbytes for array in outputs) > LARGEST_KNOWN:
@@ -245,6 +255,7 @@ class Layout:
             buffer, offset = sources[operand.index]
             return buffer, offset + operand.offset
 
+        first = len(self.pending)
         for launch in launches.rows:
             self.pending.append(
                 PendingRow(launch, tuple(place(operand) for operand in launch.operands), position)
@@ -253,7 +264,7 @@ class Layout:
         for k in row.writes:
             variable = inputs[k]
             assert isinstance(variable, Variable)
-            self.versions.wrote(variable, position, len(self.pending) - 1)
+            self.versions.wrote(variable, position, (first, len(self.pending) - 1))
 
     def _let_inherit(self, inputs: list[Held], launches: Launches, heir: Buffer) -> None:
         for k in launches.inplace:
@@ -272,14 +283,14 @@ class Layout:
             local = self.versions.content(held, position, instruction)
             return local.buffer, local.offset
         if isinstance(held, np.ndarray):
-            return self._constant(held), 0
+            return self.constant(held), 0
         assert isinstance(held, Local)
         return held.buffer, held.offset
 
-    def _constant(self, content: Array) -> Buffer:
+    def constant(self, content: Array) -> Buffer:
         buffer = self.constant_buffers.get(id(content))
         if buffer is None:
-            buffer = self._external(content.nbytes)
+            buffer = self.external(content.nbytes)
             self.constant_buffers[id(content)] = buffer
             self.constants.append((buffer, content))
         return buffer
@@ -293,26 +304,33 @@ class Layout:
                 self.held[value] = Object(value)
                 outputs.append(value)
             else:
-                buffer = self._external(specs[k].nbytes)
+                buffer = self.external(specs[k].nbytes)
                 self.break_buffers.append(buffer)
                 self.held[value] = Local(buffer, 0, specs[k])
                 outputs.append((buffer, specs[k]))
-        rebinds = self.versions.break_on(handles, position)
-        self.cost += BREAK_NS
+        rebinds = self.versions.break_on(handles)
+        if instruction.node.row.role is Role.UPDATE and not instruction.node.op.attrs.get(
+            "validate_shape", True
+        ):
+            for variable in handles:
+                self.versions.forget_shape(variable)
+        self.cost += BREAK_NS + sum(self._bytes(held) for held in inputs)
         self.pending.append(
             PendingBreak(
                 instruction, position, reason, tuple(inputs), tuple(outputs), tuple(handles), rebinds
             )
         )
 
+    def _bytes(self, held: Held) -> int:
+        spec = self._spec(held)
+        return 0 if spec is None else spec.nbytes
+
     def _spec(self, held: Held) -> Spec | None:
         if isinstance(held, Local):
             return held.spec
         if isinstance(held, np.ndarray):
             return None if held.dtype == object else Spec(held.dtype, held.shape, held)
-        if isinstance(held, Variable) and shapes.is_fully_defined(held.dims):
-            return Spec(held.dtype.numpy, tuple(int(d or 0) for d in held.dims or ()))
-        return None
+        return self.versions.spec(held) if isinstance(held, Variable) else None
 
     def _output_specs(self, instruction: Instruction, inputs: list[Held]) -> list[Spec] | None:
         """Specs of the outputs; None if a shape is not known."""
@@ -345,116 +363,6 @@ class Layout:
             specs.append(Spec(tensor.dtype.numpy, tuple(int(d or 0) for d in output)))
         return specs
 
-    # Freezing
-
-    def freeze(self) -> Variant:
-        """Give buffers their slots and offsets, and rows their final operands."""
-        copies, outputs, objects = self._place_outputs()
-        uses = self.versions.uses()
-        slot = 0
-        for buffer in self.input_buffers.values():
-            buffer.slot, slot = slot, slot + 1
-        for use in uses:
-            for content in (use.old, use.new):
-                if content is not None:
-                    content.slot, slot = slot, slot + 1
-        for _, buffer, _ in outputs:
-            buffer.slot, slot = slot, slot + 1
-        arena_slot, constants_slot, slot = slot, slot + 1, slot + 2
-        for buffer in (*self.break_buffers, *self.versions.rebound):
-            buffer.slot, slot = slot, slot + 1
-        constants = self._pool(constants_slot)
-        arena_bytes = lay_out(self.buffers)
-        rows = tuple(self._final(row, arena_slot) for row in (*self.pending, *copies))
-        return Variant(
-            self.item,
-            tuple(self.input_buffers),
-            tuple(use.freeze() for use in uses),
-            tuple((value, spec) for value, _, spec in outputs),
-            tuple(objects),
-            tuple(self.handles),
-            rows,
-            slot,
-            arena_slot,
-            arena_bytes,
-            constants_slot,
-            constants,
-            self.cost,
-            self.native,
-            len(self.item.instructions),
-        )
-
-    def _place_outputs(self) -> tuple[list[PendingRow], list[tuple[int, Buffer, Spec]], list[int]]:
-        """An output slot for each value others need: its own buffer, or a copy where it shares one."""
-        copies: list[PendingRow] = []
-        outputs: list[tuple[int, Buffer, Spec]] = []
-        objects: list[int] = []
-        for value in self.item.outputs:
-            held = self.held[value]
-            if isinstance(held, Variable):
-                self.handles.append((value, held))
-                continue
-            if isinstance(held, Object) or (isinstance(held, np.ndarray) and held.dtype == object):
-                objects.append(value)
-                continue
-            spec = held.spec if isinstance(held, Local) else Spec(held.dtype, held.shape)
-            own = isinstance(held, Local) and held.buffer.slot is None and held.offset == 0
-            if own and isinstance(held, Local) and held.buffer.nbytes == spec.nbytes:
-                held.buffer.slot = -1
-                outputs.append((value, held.buffer, spec))
-                continue
-            target = self._external(spec.nbytes)
-            outputs.append((value, target, spec))
-            source = (held.buffer, held.offset) if isinstance(held, Local) else (self._constant(held), 0)
-            source[0].dies = self.last
-            strides = c_strides(spec.shape, spec.dtype.itemsize)
-            row = copy_launch(
-                Operand("input", 0), strides, Operand("output", 0), strides, spec.shape, spec.dtype.itemsize
-            )
-            if row is not None:
-                copies.append(PendingRow(row, (source, (target, 0)), self.last - 1))
-        return copies, outputs, objects
-
-    def _pool(self, slot: int) -> Array:
-        """All constants in one array of bytes, each aligned."""
-        offset = 0
-        for buffer, content in self.constants:
-            buffer.slot, buffer.offset = slot, offset
-            offset += -(-content.nbytes // ALIGNMENT) * ALIGNMENT
-        pool = np.zeros(offset + ALIGNMENT, np.uint8)
-        start = -pool.__array_interface__["data"][0] % ALIGNMENT
-        pool = pool[start : start + max(offset, 1)]
-        for buffer, content in self.constants:
-            flat = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
-            pool[buffer.offset : buffer.offset + content.nbytes] = flat
-        return pool
-
-    def _final(self, row: PendingRow | PendingBreak, arena_slot: int) -> ProgramRow | Break:
-        def address(buffer: Buffer, offset: int = 0) -> tuple[int, int]:
-            slot = arena_slot if buffer.slot is None else buffer.slot
-            assert slot >= 0
-            return slot, buffer.offset + offset
-
-        if isinstance(row, PendingRow):
-            launch = row.launch
-            operands = tuple(address(*operand) for operand in row.operands)
-            return ProgramRow(launch.kernel, operands, launch.words, launch.reals, launch.cost, row.position)
-
-        def source(held: Held) -> Source:
-            if isinstance(held, Local):
-                return Place(*address(held.buffer, held.offset), held.spec)
-            return held.value if isinstance(held, Object) else held
-
-        return Break(
-            row.instruction,
-            row.position,
-            row.reason,
-            tuple(source(held) for held in row.inputs),
-            tuple(out if isinstance(out, int) else (address(out[0])[0], out[1]) for out in row.outputs),
-            row.publishes,
-            tuple((address(buffer)[0], variable) for buffer, variable in row.rebinds),
-        )
-
 
 def _sole(held: Local, inputs: list[Held]) -> bool:
     """Whether no other input reads the same buffer in another way, so that it may be overwritten element by element."""
@@ -469,24 +377,7 @@ def _evaluate(compute: Compute, inputs: list[Array], count: int) -> tuple[Array,
     try:
         with np.errstate(all="ignore"):
             result = compute(*inputs)
-    except OpError:
+    except Exception:
         return None  # the break that follows raises it when the step runs
     outputs = result if count > 1 else (result,)
     return tuple(np.asarray(value) for value in outputs)
-
-
-def lay_out_item(
-    item: Item, values: tuple[Any, ...], inputs: Mapping[int, Spec], refused: Container[Kernel] = ()
-) -> Variant:
-    """Lay an item out for inputs of these specs; those in `shape_inputs` with their content.
-
-    Args:
-        values: the plan's values, of which constants and variables are known.
-        refused: kernels that cannot be compiled; nodes that would need one become breaks.
-
-    Raises:
-        GraphValueError: the shapes do not fit an op.
-    """
-    layout = Layout(item, values, inputs, refused)
-    layout.run()
-    return layout.freeze()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ class Item:
     Attributes:
         instructions: its nodes in order.
         inputs: values it takes from feeds, constants excluded, and other items.
-        outputs: values others need of it: later items and fetches.
+        outputs: values others need of it: the fetches, in their order, then later items.
         shape_inputs: inputs whose content decides shapes inside the item.
         writes: variables that are written; a step holds their lease while the item runs.
     """
@@ -92,7 +92,7 @@ def assemble(signature: Signature, subgraph: Subgraph, items: Sequence[ItemNodes
             if node.output_dtypes()[index].is_ref and not node.feed
         ),
         {k: fed[id(node)] for k, (node, _) in enumerate(subgraph.fetches) if id(node) in fed},
-        _items(items, ids, values, set(fetches), bind),
+        _items(items, ids, values, fetches, bind),
         subgraph,
     )
 
@@ -108,24 +108,29 @@ def _items(
     items: Sequence[ItemNodes],
     ids: dict[tuple[int, int], int],
     values: list[Any],
-    fetched: set[int],
+    fetches: Sequence[int],
     bind: Bind,
 ) -> tuple[Item, ...]:
     made = [tuple(_instruction(node, ids, bind) for node in item.nodes) for item in items]
+    producers = {
+        output: instruction for item in made for instruction in item for output in instruction.outputs
+    }
     used_in = [{value for instruction in item for value in instruction.inputs} for item in made]
     result = []
     for position, instructions in enumerate(made):
         own = {value for instruction in instructions for value in instruction.outputs}
-        elsewhere = fetched.union(*(used for k, used in enumerate(used_in) if k != position))
+        elsewhere: set[int] = set().union(*(used for k, used in enumerate(used_in) if k != position))
         outside = {value for value in used_in[position] - own if values[value] is None}
         result.append(
             Item(
                 position,
                 instructions,
                 tuple(sorted(outside)),
-                tuple(sorted(own & elsewhere)),
+                tuple(
+                    dict.fromkeys([*(value for value in fetches if value in own), *sorted(own & elsewhere)])
+                ),
                 tuple(sorted(_shape_operands(instructions) & outside)),
-                _written(instructions, values),
+                _written(instructions, values, producers),
             )
         )
     return tuple(result)
@@ -153,9 +158,10 @@ def _shape_operands(instructions: Sequence[Instruction]) -> set[int]:
     return wanted
 
 
-def _written(instructions: Sequence[Instruction], values: Sequence[Any]) -> tuple[Variable, ...]:
+def _written(
+    instructions: Sequence[Instruction], values: Sequence[Any], producers: Mapping[int, Instruction]
+) -> tuple[Variable, ...]:
     """The variables written, found through the ops that pass a handle or reference on; in the order of their ids."""
-    producers = {output: instruction for instruction in instructions for output in instruction.outputs}
     found: set[Variable] = set()
     for instruction in instructions:
         for position in instruction.node.row.writes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 
 from aioexec.errors import InvalidArgumentError
+from aioexec.graph.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.subgraph import Edge, Node, Signature, Subgraph
 
@@ -25,7 +26,7 @@ def prune(signature: Signature) -> Subgraph:
 
     for op, node in made.items():
         node.inputs = [edge(tensor) for tensor in op.inputs]
-        node.controls = [made[producer] for producer in op.control_inputs]
+        node.controls = [made[producer] for producer in op.control_inputs if producer in made]
     nodes = [*feeds.values(), *_ordered(list(made.values()))]
     return Subgraph(
         nodes,
@@ -45,8 +46,13 @@ def _ancestors(signature: Signature, feeds: dict[Tensor, Node]) -> set[Operation
             continue
         needed.add(op)
         stack.extend(tensor.op for tensor in op.inputs if tensor not in feeds)
-        stack.extend(op.control_inputs)
+        stack.extend(waited_for for waited_for in op.control_inputs if not _is_fed(waited_for, feeds))
     return needed
+
+
+def _is_fed(op: Operation, feeds: dict[Tensor, Node]) -> bool:
+    """Whether a feed stands for all of an operation: a placeholder has nothing else to do; others run if waited for."""
+    return op.row.role is Role.PLACEHOLDER and op.outputs[0] in feeds
 
 
 def _ordered(nodes: list[Node]) -> list[Node]:

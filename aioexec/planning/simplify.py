@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.errors import OpError
 from aioexec.graph.kernel import Compute, Role
 from aioexec.graph.node import Operation
 from aioexec.planning.subgraph import Node, Subgraph
@@ -40,7 +39,7 @@ def _folded(node: Node, bind: Bind) -> tuple[np.ndarray[Any, Any], ...] | None:
     try:
         with np.errstate(all="ignore"):
             result = bind(node.op)(*inputs)
-    except OpError:
+    except Exception:
         return None  # it fails when the step runs, where its place is known
     outputs = result if len(node.op.outputs) > 1 else (result,)
     return tuple(np.asarray(value) for value in outputs)
@@ -110,4 +109,6 @@ def _content(value: Any) -> Hashable:
     if isinstance(value, np.ndarray):
         content: Hashable = value.tobytes() if value.dtype != object else tuple(map(_content, value.flat))
         return value.dtype.str if value.dtype != object else "object", value.shape, content
+    if isinstance(value, tuple | list):
+        return type(value).__name__, tuple(map(_content, value))
     return (type(value).__name__, repr(value)) if not isinstance(value, str | bytes) else value

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.dtypes import DType
+from aioexec.graph.attrs import arg_dtypes
 from aioexec.graph.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import Row
@@ -78,12 +79,13 @@ class Node:
         """Inputs that arrive as a reference to a variable and are wanted as its value."""
         if self.feed is not None or self.row.role in (Role.CONSTANT, Role.PLACEHOLDER):
             return ()
-        wants_reference = [arg.is_ref for arg in self.row.definition.inputs for _ in range(1)]
+        wants_reference = [
+            arg.is_ref for arg in self.row.definition.inputs for _ in arg_dtypes(arg, self.op.attrs)
+        ]
         return tuple(
             position
             for position, (producer, index) in enumerate(self.inputs)
-            if producer.output_dtypes()[index].is_ref
-            and not (position < len(wants_reference) and wants_reference[position])
+            if producer.output_dtypes()[index].is_ref and not wants_reference[position]
         )
 
 

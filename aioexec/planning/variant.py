@@ -52,7 +52,7 @@ class Break:
         inputs: where its inputs are.
         outputs: for each output its slot and spec, or the number of the value it becomes as an object.
         publishes: variables handed to the kernel, whose content as of this row must be their present one.
-        rebinds: the slots of those variables that later rows use.
+        rebinds: for each of those variables that later rows use: slot, variable, the shape they need, the first node that does.
     """
 
     instruction: Instruction
@@ -61,7 +61,7 @@ class Break:
     inputs: tuple[Source, ...]
     outputs: tuple[tuple[int, Spec] | int, ...]
     publishes: tuple[Variable, ...]
-    rebinds: tuple[tuple[int, Variable], ...]
+    rebinds: tuple[tuple[int, Variable, tuple[int, ...], Instruction], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,18 +69,25 @@ class VariableUse:
     """How a variable takes part in a program.
 
     Attributes:
+        shape: the shape its present content must have; None if it is not known, and then nothing is bound.
         reader: the instruction that first needs its present content; None if nothing does.
         old_slot, new_slot: where its present and new content are bound; None if not needed.
-        written_by: the last row that writes it, None if no row does.
+        writes: for each time it is written, in order, the first and the last row that do so.
         in_place: whether the new content may be written over the present one when nobody else holds that.
     """
 
     variable: Variable
+    shape: tuple[int, ...] | None
     reader: Instruction | None
     old_slot: int | None
     new_slot: int | None
-    written_by: int | None
+    writes: tuple[tuple[int, int], ...]
     in_place: bool
+
+    def is_whole(self, reached: int) -> bool:
+        """Whether the new content is that of the writes that were finished when a program stopped before row `reached`."""
+        finished = [first for first, last in self.writes if last < reached]
+        return bool(finished) and not any(first < reached <= last for first, last in self.writes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,10 +96,11 @@ class Variant:
 
     Attributes:
         inputs: item inputs to bind, in slot order.
+        object_inputs: item inputs that memory cannot hold (strings): breaks take them as they are.
         uses: variables, in slot order.
         outputs: (value, spec) of each output to be allocated and bound, in slot order.
-        objects: item outputs that come from breaks as they are.
-        handles: item outputs that are variables themselves.
+        objects: (value, number) of each item output that is one of the run's objects: an input or from a break.
+        given: item outputs that are known beforehand: variables themselves, strings.
         rows: program rows; a Break takes a row of its own.
         slots: number of slots.
         arena_slot, arena_bytes: the arena.
@@ -103,10 +111,11 @@ class Variant:
 
     item: Item
     inputs: tuple[int, ...]
+    object_inputs: tuple[int, ...]
     uses: tuple[VariableUse, ...]
     outputs: tuple[tuple[int, Spec], ...]
-    objects: tuple[int, ...]
-    handles: tuple[tuple[int, Variable], ...]
+    objects: tuple[tuple[int, int], ...]
+    given: tuple[tuple[int, Variable | Array], ...]
     rows: tuple[ProgramRow | Break, ...]
     slots: int
     arena_slot: int

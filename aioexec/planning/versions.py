@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from aioexec import shapes
 from aioexec.graph.kernel import Spec
 from aioexec.planning.buffers import Buffer, Local
-from aioexec.planning.plan import Instruction, Item
+from aioexec.planning.plan import Instruction
 from aioexec.planning.variant import VariableUse
 from aioexec.resources.variable import Variable
 
@@ -19,16 +18,18 @@ class _Use:
     """One variable in one program.
 
     `old` is its content at entry, `new` what native rows write, `now` the buffer that is current at this point of the
-    abstract run. `old.dies` is the last position at which a snapshot of it may be needed, `wrote_at` the first write.
+    abstract run. `old.dies` is the last position at which a snapshot of it may be needed, `wrote_at` the first write. `writes`
+    are the rows of each write, first and last. `spec` is None once its shape is not known.
     """
 
     variable: Variable
+    declared: tuple[int, ...] | None
     spec: Spec | None
     old: Buffer | None = None
     new: Buffer | None = None
     now: Buffer | None = None
     reader: Instruction | None = None
-    written_by: int | None = None
+    writes: list[tuple[int, int]] = field(default_factory=list)
     wrote_at: int | None = None
     broken: bool = False
 
@@ -40,10 +41,11 @@ class _Use:
         )
         return VariableUse(
             self.variable,
+            self.declared,
             self.reader,
             None if self.old is None else self.old.slot,
             None if self.new is None else self.new.slot,
-            self.written_by,
+            tuple(self.writes),
             in_place,
         )
 
@@ -51,28 +53,24 @@ class _Use:
 class Versions:
     """The variables of an item, in the order they are met.
 
-    `rebound` are buffers whose address is set behind a break that may have changed the variable.
+    `_rebound` are buffers whose address is set behind a break that may have changed the variable, each with the node that
+    first reads it: None while nothing does, and then it needs no address.
     """
 
-    def __init__(self, item: Item, held: Mapping[int, Any], external: Callable[[int], Buffer]) -> None:
+    def __init__(self, external: Callable[[int], Buffer]) -> None:
         self._external = external
         self._uses: dict[Variable, _Use] = {}
-        self._last_use: dict[Variable, int] = {}
-        self.rebound: list[Buffer] = []
-        for position, instruction in enumerate(item.instructions):
-            for value in instruction.inputs:
-                variable = held.get(value)
-                if isinstance(variable, Variable):
-                    self._last_use[variable] = position
+        self._rebound: dict[int, tuple[Buffer, Instruction | None]] = {}
+
+    def spec(self, variable: Variable) -> Spec | None:
+        """What the content of a variable is at this point; None if it has no place in memory."""
+        use = self._uses.get(variable)
+        return _declared(variable) if use is None else use.spec
 
     def _use(self, variable: Variable) -> _Use:
         if variable not in self._uses:
-            spec = None
-            if shapes.is_fully_defined(variable.dims):
-                spec = Spec(variable.dtype.numpy, tuple(int(d or 0) for d in variable.dims or ()))
-            if spec is not None and spec.dtype == object:
-                spec = None
-            self._uses[variable] = _Use(variable, spec)
+            spec = _declared(variable)
+            self._uses[variable] = _Use(variable, None if spec is None else spec.shape, spec)
         return self._uses[variable]
 
     def content(self, variable: Variable, position: int, instruction: Instruction) -> Local:
@@ -91,6 +89,8 @@ class Versions:
         if use.now is None:
             use.now = use.old = self._external(use.spec.nbytes)
             use.reader = instruction
+        if id(use.now) in self._rebound and self._rebound[id(use.now)][1] is None:
+            self._rebound[id(use.now)] = (use.now, instruction)
         if snapshot:
             use.now.dies = max(use.now.dies, position)
         return Local(use.now, 0, use.spec)
@@ -109,23 +109,41 @@ class Versions:
             use.new = self._external(use.spec.nbytes)
         return use.new
 
-    def wrote(self, variable: Variable, position: int, row: int) -> None:
+    def wrote(self, variable: Variable, position: int, rows: tuple[int, int]) -> None:
         use = self._use(variable)
         use.now = self.written(variable)
-        use.written_by = row
+        use.writes.append(rows)
         use.wrote_at = position if use.wrote_at is None else use.wrote_at
 
-    def break_on(self, handles: list[Variable], position: int) -> tuple[tuple[Buffer, Variable], ...]:
+    def break_on(self, handles: list[Variable]) -> tuple[tuple[Buffer, Variable, tuple[int, ...]], ...]:
         """A break gets these variables themselves: later rows see whatever it leaves."""
         rebinds = []
         for variable in handles:
             use = self._use(variable)
             use.broken = True
-            if use.spec is not None and self._last_use.get(variable, -1) > position:
+            if use.spec is not None:
                 use.now = self._external(use.spec.nbytes)
-                self.rebound.append(use.now)
-                rebinds.append((use.now, variable))
+                self._rebound[id(use.now)] = (use.now, None)
+                rebinds.append((use.now, variable, use.spec.shape))
         return tuple(rebinds)
+
+    def forget_shape(self, variable: Variable) -> None:
+        """From here on its content may have any shape."""
+        self._use(variable).spec = None
+
+    def reader(self, rebound: Buffer) -> Instruction | None:
+        """The node that first reads a buffer rebound behind a break."""
+        return self._rebound[id(rebound)][1]
+
+    @property
+    def rebound(self) -> list[Buffer]:
+        return [buffer for buffer, reader in self._rebound.values() if reader is not None]
 
     def uses(self) -> list[_Use]:
         return list(self._uses.values())
+
+
+def _declared(variable: Variable) -> Spec | None:
+    if variable.dtype.numpy.hasobject or not shapes.is_fully_defined(variable.dims):
+        return None
+    return Spec(variable.dtype.numpy, tuple(int(d or 0) for d in variable.dims or ()))

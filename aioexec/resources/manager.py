@@ -51,7 +51,7 @@ class ResourceManager:
         held = self._held(container)
         found: Resource | None = held.get((kind, name))
         if found is None:
-            found = held[kind, name] = make()
+            found = held.setdefault((kind, name), make())  # plans are made in a thread
         return found
 
     def delete(self, kind: type[Any], container: str, name: str) -> None:

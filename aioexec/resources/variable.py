@@ -4,14 +4,17 @@ A buffer that has been handed out (`read`) is never written again: the next upda
 pins the buffer instead, for as long as it runs. So a reader keeps the value it read, without a copy, whatever is written later.
 
 State: `buffer` is the present value, None before it is initialised. `escaped`: somebody outside native programs may hold
-`buffer`. `pins`: programs running on workers that read `buffer`. `spare`: a buffer nobody holds, for the next update. `leased`:
-a running step has the right to write; others that want to write wait in `waiters`, first come first served. All of it changes
-on the event loop or, for the reference kernels of a step that holds the lease, in the worker that runs them.
+`buffer`. `pins`: programs and kernels running on workers that read `buffer`. `spare`: a buffer nobody holds, for the next
+update. `deviates`: `buffer` has another shape than was declared (assigned without validation), so programs laid out for the
+declared one do not fit. `leased`: a running step has the right to write; others that want to write wait in `waiters`, first
+come first served. All of it changes on the event loop or, for the kernels of a step that holds the lease or a pin, in the
+worker that runs them: such a reader may set `escaped` of a buffer that was just replaced, never miss to set it.
 """
 
 from __future__ import annotations
 
 import itertools
+from asyncio import Future
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -31,6 +34,7 @@ class Variable:
     __slots__ = (
         "__weakref__",
         "buffer",
+        "deviates",
         "dims",
         "dtype",
         "escaped",
@@ -50,9 +54,10 @@ class Variable:
         self.buffer: np.ndarray[Any, Any] | None = None
         self.spare: np.ndarray[Any, Any] | None = None
         self.escaped = False
+        self.deviates = False
         self.pins = 0
         self.leased = False
-        self.waiters: deque[Callable[[], None]] = deque()
+        self.waiters: deque[Future[None]] = deque()
 
     @property
     def is_initialized(self) -> bool:
@@ -93,11 +98,12 @@ class Variable:
                 f"the value {value.shape}"
             )
         self.swap(np.array(value, copy=True, order="C"))
+        self.deviates = not compatible(self.dims, value.shape)  # a reader compares the shape of what it got
 
     def update(self, compute: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> None:
         """Replace the value by what `compute` makes of the present one; `compute` returns a fresh array."""
         present = self.require()
-        fresh = np.ascontiguousarray(compute(present), dtype=present.dtype)
+        fresh = np.asarray(compute(present), present.dtype, order="C")
         if fresh.shape != present.shape:
             raise InvalidArgumentError(
                 f"update of variable {self.name!r}: expected shape {present.shape}, got {fresh.shape}"
@@ -105,8 +111,8 @@ class Variable:
         self.swap(fresh.copy() if fresh is present else fresh)
 
     def next_buffer(self, in_place: bool) -> np.ndarray[Any, Any]:
-        """A buffer for the new content: the present one if `in_place` and nobody else holds it, else another."""
-        if in_place and self.buffer is not None and not self.escaped and not self.pins:
+        """A buffer of the declared shape for the new content: the present one if `in_place` and nobody else holds it."""
+        if in_place and self.buffer is not None and not (self.escaped or self.pins or self.deviates):
             return self.buffer
         fresh, self.spare = self.spare, None
         if fresh is not None:
@@ -117,16 +123,14 @@ class Variable:
         """Make what `next_buffer` gave, now written, the present content."""
         if buffer is self.buffer:
             return
-        if (
-            self.buffer is not None
-            and not self.escaped
-            and not self.pins
-            and self.buffer.shape == buffer.shape
-        ):
+        if not (self.escaped or self.pins or self.deviates):
             self.spare = self.buffer
         self.swap(buffer)
+        self.deviates = False
 
     def swap(self, buffer: np.ndarray[Any, Any]) -> None:
         """Make `buffer`, which nobody else holds, the present value."""
+        self.escaped = (
+            False  # first: a reader in another thread may come between, and what it reads must stay marked
+        )
         self.buffer = buffer
-        self.escaped = False

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from aioexec.devices.jit import blas
+from aioexec.devices.workers import Job
 from aioexec.dtypes import DType
 from aioexec.errors import UnimplementedError
 from aioexec.execution.engine import Engine
@@ -41,7 +43,8 @@ class DirectSession:
     """Runs signatures of one graph on this process's devices; lives in one event loop.
 
     `_kernels` holds the kernel of each node, bound once, so that a stateful kernel is the same in every signature;
-    `_executors` an executor for each signature; `_planning` an event for each signature being planned.
+    `_executors` an executor for each signature; `_planning` an event for each signature being planned; `_holds_blas` whether
+    the planner has limited the threads of BLAS.
     """
 
     graph: Graph
@@ -51,10 +54,10 @@ class DirectSession:
     _kernels: dict[Operation, Compute] = field(default_factory=dict)
     _executors: dict[Signature, Executor] = field(default_factory=dict)
     _planning: dict[Signature, asyncio.Event] = field(default_factory=dict)
+    _holds_blas: bool = False
 
     def __post_init__(self) -> None:
         self.engine = Engine(DEVICE, self.options.jit, self.options.intra_op_threads)
-        _BlasThreads.acquire()
 
     def bind(self, op: Operation) -> Compute:
         """The reference kernel of a node, made at its first use.
@@ -91,16 +94,30 @@ class DirectSession:
             return found
         done = self._planning[signature] = asyncio.Event()
         try:
-            job: Any = self.engine.planner.submit(partial(make_plan, self.graph, signature, self.bind))
-            plan: Plan = await job.result()
+            job: Job[Plan] = self.engine.planner.submit(partial(self._plan, signature))
+            plan = await job.result()
         finally:
             del self._planning[signature]
             done.set()
         return self._executors.setdefault(signature, Executor(plan, self.engine))
 
+    def _plan(self, signature: Signature) -> Plan:
+        """Plan; in the planner thread, where BLAS may be looked for in the file system before any kernel needs it."""
+        if not self._holds_blas:
+            self._holds_blas = True
+            _BlasThreads.acquire()
+        return make_plan(self.graph, signature, self.bind)
+
+    def stop_building(self) -> None:
+        """Let runs under way end without waiting for compilers."""
+        self.engine.stop_building()
+
     async def close(self) -> None:
-        await self.engine.close()
-        _BlasThreads.release()
+        try:
+            await self.engine.close()
+        finally:
+            if self._holds_blas:
+                _BlasThreads.release()
         self._executors.clear()
         self._kernels.clear()
         self.resources.clear()
@@ -109,17 +126,20 @@ class DirectSession:
 class _BlasThreads:
     """BLAS runs with one thread while any session is open: the engine's own workers are the parallelism."""
 
+    _lock = threading.Lock()
     _holders = 0
     _before: int | None = None
 
     @classmethod
     def acquire(cls) -> None:
-        if cls._holders == 0:
-            cls._before = blas.set_threads(1)
-        cls._holders += 1
+        with cls._lock:
+            if cls._holders == 0:
+                cls._before = blas.set_threads(1)
+            cls._holders += 1
 
     @classmethod
     def release(cls) -> None:
-        cls._holders -= 1
-        if cls._holders == 0 and cls._before is not None:
-            blas.set_threads(cls._before)
+        with cls._lock:
+            cls._holders -= 1
+            if cls._holders == 0 and cls._before is not None:
+                blas.set_threads(cls._before)

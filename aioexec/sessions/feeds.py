@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ def feed_tensors(graph: Graph, keys: Sequence[Any]) -> tuple[Tensor, ...]:
 
     Raises:
         UnknownFeedError: a name the graph does not have.
-        GraphTypeError: a key that means no tensor.
-        GraphValueError: a tensor that may not be fed, belongs to another graph, or is fed twice.
+        GraphTypeError: a key that means no tensor of this graph.
+        GraphValueError: a tensor that may not be fed, or is fed twice.
     """
     tensors = []
     for key in keys:
@@ -29,7 +29,9 @@ def feed_tensors(graph: Graph, keys: Sequence[Any]) -> tuple[Tensor, ...]:
         except UnknownNameError as error:
             raise UnknownFeedError(f"Cannot interpret feed_dict key {key!r} as Tensor: {error}") from error
         except (GraphTypeError, GraphValueError) as error:
-            raise type(error)(f"Cannot interpret feed_dict key {key!r} as Tensor: {error.message}") from error
+            raise GraphTypeError(
+                f"Cannot interpret feed_dict key {key!r} as Tensor: {error.message}"
+            ) from error
         if not graph.is_feedable(tensor):
             raise GraphValueError(f"Tensor {tensor.name!r} may not be fed")
         if tensor in tensors:
@@ -61,7 +63,7 @@ class FeedConverter:
             GraphTypeError: a dtype that does not convert safely.
             GraphValueError: a shape the tensor cannot have.
         """
-        if type(value) is not np.ndarray or value.dtype != self.numpy:
+        if type(value) is not np.ndarray or value.dtype != self.numpy or self.numpy.hasobject:
             value = self._array(value)
         dims = self.dims
         if dims is not None and value.shape != dims and not shapes.compatible(dims, value.shape):
@@ -92,6 +94,15 @@ def expand(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
         if not isinstance(key, IndexedSlices):
             flat[key] = value
             continue
-        parts = (key.values, key.indices, key.dense_shape)
-        flat.update((part, content) for part, content in zip(parts, value, strict=False) if part is not None)
+        flat.update(_parts(key, value))
     return flat
+
+
+def _parts(key: IndexedSlices, value: Any) -> Iterator[tuple[Any, Any]]:
+    """The tensors of slices, each with its part of a value: (values, indices) or (values, indices, dense_shape)."""
+    tensors = [key.values, key.indices] + ([] if key.dense_shape is None else [key.dense_shape])
+    if not isinstance(value, tuple | list) or len(value) < len(tensors):
+        raise GraphTypeError(
+            f"Cannot feed {key!r}: expected an IndexedSlicesValue or {len(tensors)} arrays, got {value!r}"
+        )
+    yield from zip(tensors, value, strict=False)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from aioexec.errors import GraphTypeError, GraphValueError, UnknownFetchError, UnknownNameError
@@ -44,11 +47,10 @@ class FetchMapper:
         if isinstance(fetch, list | tuple):
             return self._sequence(fetch)
         if dataclasses.is_dataclass(fetch) and not isinstance(fetch, type):
-            names = [field.name for field in dataclasses.fields(fetch)]
-            fields = [self._visit(getattr(fetch, name)) for name in names]
-            return lambda values: dataclasses.replace(
-                fetch, **{name: build(values) for name, build in zip(names, fields, strict=True)}
-            )
+            builders = {
+                field.name: self._visit(getattr(fetch, field.name)) for field in dataclasses.fields(fetch)
+            }
+            return lambda values: _filled(fetch, {name: build(values) for name, build in builders.items()})
         raise GraphTypeError(
             f"Fetch argument {fetch!r} has invalid type {type(fetch).__name__}: expected a Tensor, an Operation, "
             f"a name, or a list, tuple, dict or dataclass of these"
@@ -80,7 +82,9 @@ class FetchMapper:
         builds = {key: self._visit(value) for key, value in fetch.items()}
         if kind is dict:
             return lambda values: {key: build(values) for key, build in builds.items()}
-        return lambda values: kind((key, build(values)) for key, build in builds.items())
+        if issubclass(kind, defaultdict):
+            kind = partial(kind, fetch.default_factory)  # type: ignore[attr-defined]
+        return lambda values: kind({key: build(values) for key, build in builds.items()})
 
     def _sequence(self, fetch: Sequence[Any]) -> Build:
         kind: Any = type(fetch)
@@ -90,6 +94,14 @@ class FetchMapper:
         if hasattr(fetch, "_fields"):
             return lambda values: kind(*[build(values) for build in builds])
         return lambda values: kind([build(values) for build in builds])
+
+
+def _filled(form: Any, values: Mapping[str, Any]) -> Any:
+    """A dataclass like `form` with these values; not made anew, since what fits a fetch may not suit its constructor."""
+    filled = copy.copy(form)
+    for name, value in values.items():
+        object.__setattr__(filled, name, value)  # a frozen one too
+    return filled
 
 
 def _nothing(values: Sequence[Any]) -> None:

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -50,8 +50,9 @@ class Session:
         graph: the graph to run, by default the default graph.
         config: a ConfigProto.
 
-    State: `_direct` and `_loop` are None before the first use and after `close`; `_running` counts runs under way, and `close`
-    waits for `_idle`, set when there are none left; `_prepared` remembers structures.
+    State: `_direct` is None before the first use and after `close`; `_home` is the loop it was opened in, and `_loop` the same
+    while runs are accepted; `_running` counts runs under way, and `close` waits for `_idle`, set when there are none left;
+    `_prepared` remembers structures.
     """
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
@@ -63,6 +64,7 @@ class Session:
             raise GraphValueError(f"Session: no session factory accepts the target {target!r}")
         self._direct: DirectSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._home: asyncio.AbstractEventLoop | None = None
         self._process = 0
         self._closed = False
         self._prepared: dict[Any, Prepared] = {}
@@ -103,34 +105,42 @@ class Session:
         """
         if self._closed:
             raise SessionClosedError
-        loop = asyncio.get_running_loop()
         if self._direct is None:
-            self._loop, self._process = loop, os.getpid()
+            self._loop = self._home = asyncio.get_running_loop()
+            self._process = os.getpid()
             self._direct = DirectSession(self.graph, self._options)
-        elif self._process != os.getpid():
+        else:
+            self._check_place()
+        return self._direct
+
+    def _check_place(self) -> None:
+        """Refuse another loop or process than the one the session was opened in."""
+        loop = asyncio.get_running_loop()
+        if self._process != os.getpid():
             raise FailedPreconditionError(
                 "Session: it was opened before fork(); open another in this process"
             )
-        elif self._loop is not loop:
+        if self._home is not loop:
             raise FailedPreconditionError(
-                f"Session: it belongs to the event loop {self._loop!r}, used from {loop!r}; open one session a loop"
+                f"Session: it belongs to the event loop {self._home!r}, used from {loop!r}; open one session a loop"
             )
-        return self._direct
 
     async def close(self) -> None:
         """Refuse further runs, wait for those under way, and give everything back. Closing twice is fine."""
-        if self._direct is None or self._closed:
+        if self._direct is None:
             self._closed = True
             return
-        self._open()
+        self._check_place()
         self._closed = True
         self._loop = None
-        if self._running:
-            self._idle = asyncio.Event()
+        self._direct.stop_building()
+        while self._running:
+            self._idle = self._idle or asyncio.Event()
             await self._idle.wait()
         direct, self._direct = self._direct, None
         self._prepared.clear()
-        await direct.close()
+        if direct is not None:
+            await direct.close()
 
     def __del__(self) -> None:
         if getattr(self, "_direct", None) is not None and not self._closed:
@@ -214,13 +224,27 @@ class Session:
 
         Programs are made per set of input shapes when runs need them, so run first what is to be explained.
         """
-        self._open()
-        return explain.explain((await self._prepare(fetches, self._checked(feed_dict or {}))).executor)
+        return explain.explain(await self._executor(fetches, feed_dict))
 
     async def native_share(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> float:
         """The share of the nodes of `run(fetches, feed_dict)` that run inside native programs, from 0 to 1."""
+        return explain.native_share(await self._executor(fetches, feed_dict))
+
+    async def _executor(self, fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Executor:
         self._open()
-        return explain.native_share((await self._prepare(fetches, self._checked(feed_dict or {}))).executor)
+        with self._under_way():
+            return (await self._prepare(fetches, self._checked(feed_dict or {}))).executor
+
+    @contextlib.contextmanager
+    def _under_way(self) -> Iterator[None]:
+        """Have `close` wait for what is done inside; `run` does the same in place, where a context would cost."""
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if self._idle is not None and self._running == 0:
+                self._idle.set()
 
 
 def eval_tensor(tensor: Any, feed_dict: Any = None, session: Session | None = None) -> Any:

@@ -14,6 +14,7 @@ Opt in from the top-level `conftest.py`, beside pytest-asyncio:
 
 import asyncio
 import inspect
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 import pytest
@@ -94,6 +95,14 @@ def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with LeakCheck():
         yield
+        _end_compilers()
+
+
+def _end_compilers() -> None:
+    """End the compiler child and its threads; they belong to the process, but a test may have started them."""
+    jit = sys.modules.get("aioexec.devices.jit.library")
+    if jit is not None and jit.PROCESS_LIBRARY is not None:
+        jit.PROCESS_LIBRARY.shutdown()
 
 
 @pytest_asyncio.fixture

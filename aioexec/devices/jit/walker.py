@@ -5,7 +5,8 @@ kernel is a BREAK: the walk stops there, Python does that node, and the walk goe
 
     word 0  program counter: the row to run next, or the row the walk stopped at
     word 1  status the failed kernel returned
-    word 2  cancel: set to 1 by anybody, looked at before each row
+    word 2  cancel: set to 1 by anybody, looked at before each row; never set to 0 here, so a walk cancelled before it starts
+            runs nothing
     word 3  fuel left, in the unit of the costs; the walk pauses when it is spent
     word 4  address of the rows
     word 5  number of rows
@@ -149,6 +150,7 @@ define ptr @start_{mode}(ptr %self, ptr %args, i64 %nargs) {
 entry:
   %first = load ptr, ptr %args
   %frame = call ptr @data_of(ptr %first)
+  store i64 0, ptr %frame
   br label %check
 check:
   %i = phi i64 [ 1, %entry ], [ %i.next, %bind ]
@@ -170,9 +172,6 @@ bind:
   %i.next = add i64 %i, 1
   br label %check
 go:
-  store i64 0, ptr %frame
-  %cancel.at = getelementptr i64, ptr %frame, i64 2
-  store i64 0, ptr %cancel.at
 {fuel}
 {call}
   %result = call ptr @PyLong_FromLong(i64 %outcome)
@@ -213,16 +212,21 @@ _CALL_RELEASED = """
 def emit() -> str:
     """The module text for this machine."""
     x86 = platform.machine().lower() in ("x86_64", "amd64")
-    text = _WALK.replace("{flush}", _FLUSH_X86 if x86 else "").replace("{restore}", _RESTORE_X86 if x86 else "")
+    text = _WALK.replace("{flush}", _FLUSH_X86 if x86 else "").replace(
+        "{restore}", _RESTORE_X86 if x86 else ""
+    )
     if not x86:
         text = "\n".join(line for line in text.splitlines() if "llvm.x86" not in line)
-    for mode, fuel, call in (("inline", _FUEL_INLINE, _CALL_INLINE), ("released", _FUEL_RELEASED, _CALL_RELEASED)):
+    for mode, fuel, call in (
+        ("inline", _FUEL_INLINE, _CALL_INLINE),
+        ("released", _FUEL_RELEASED, _CALL_RELEASED),
+    ):
         text += _START.replace("{mode}", mode).replace("{fuel}", fuel).replace("{call}", call)
     return text
 
 
 class _MethodDef(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012  (ctypes reads this name)
+    _fields_ = [
         ("name", ctypes.c_char_p),
         ("function", ctypes.c_void_p),
         ("flags", ctypes.c_int),

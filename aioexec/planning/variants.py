@@ -1,0 +1,174 @@
+"""Making variants: an item is laid out for concrete shapes, then every buffer gets its place and every row its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from aioexec.errors import UnimplementedError
+from aioexec.graph.kernel import Kernel, Launch, Operand, Spec
+from aioexec.graph.launches import copy_launch
+from aioexec.planning.buffers import ALIGNMENT, Buffer, Local, lay_out
+from aioexec.planning.layout import Array, Held, Layout, Object, PendingBreak, PendingRow
+from aioexec.planning.plan import Instruction, Item
+from aioexec.planning.variant import Break, Place, ProgramRow, Source, Variant
+from aioexec.resources.variable import Variable
+
+
+def lay_out_item(
+    item: Item, values: tuple[Any, ...], inputs: Mapping[int, Spec], refused: Container[Kernel] = ()
+) -> Variant:
+    """Lay an item out for inputs of these specs; those in `shape_inputs` with their content.
+
+    Args:
+        values: the plan's values, of which constants and variables are known.
+        refused: kernels that cannot be compiled; nodes that would need one become breaks.
+
+    Raises:
+        GraphValueError: the shapes do not fit an op.
+        UnimplementedError: without the refused kernels there is no program at all.
+    """
+    layout = Layout(item, values, inputs, refused)
+    layout.run()
+    return _Freezer(layout).variant()
+
+
+class _Freezer:
+    """Numbers the slots of a finished layout.
+
+    Outputs come in three kinds: `outputs` in memory of their own, filled by rows or by `copies`; `objects`, left by breaks or
+    taken from inputs; `given`, known beforehand.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.copies: list[PendingRow] = []
+        self.outputs: list[tuple[int, Buffer, Spec]] = []
+        self.objects: list[tuple[int, int]] = []
+        self.given: list[tuple[int, Variable | Array]] = []
+        self.arena_slot = 0
+
+    def variant(self) -> Variant:
+        layout = self.layout
+        for value in layout.item.outputs:
+            self._place_output(value, layout.held[value])
+        slots = self._number_slots()
+        constants = self._pool(self.arena_slot + 1)
+        arena_bytes = lay_out(layout.buffers)
+        return Variant(
+            layout.item,
+            tuple(layout.input_buffers),
+            layout.object_inputs,
+            tuple(use.freeze() for use in layout.versions.uses()),
+            tuple((value, spec) for value, _, spec in self.outputs),
+            tuple(self.objects),
+            tuple(self.given),
+            tuple(self._final(row) for row in (*layout.pending, *self.copies)),
+            slots,
+            self.arena_slot,
+            arena_bytes,
+            self.arena_slot + 1,
+            constants,
+            layout.cost,
+            layout.native,
+            len(layout.item.instructions),
+        )
+
+    def _place_output(self, value: int, held: Held) -> None:
+        """An output slot for a value others need: its own buffer, or a copy where it shares one."""
+        if isinstance(held, Object):
+            self.objects.append((value, held.value))
+        elif isinstance(held, Variable) or (isinstance(held, np.ndarray) and held.dtype == object):
+            self.given.append((value, held))
+        elif isinstance(held, Local) and _owns_its_buffer(held):
+            held.buffer.slot = -1
+            self.outputs.append((value, held.buffer, held.spec))
+        else:
+            self._copy_output(value, held)
+
+    def _copy_output(self, value: int, held: Local | Array) -> None:
+        if isinstance(held, Local):
+            spec, source = held.spec, (held.buffer, held.offset)
+        else:
+            spec, source = Spec(held.dtype, held.shape), (self.layout.constant(held), 0)
+        target = self.layout.external(spec.nbytes)
+        self.outputs.append((value, target, spec))
+        source[0].dies = self.layout.last
+        row = _copy(spec)
+        if row is not None and row.kernel in self.layout.refused:
+            raise UnimplementedError("outputs cannot be copied: that kernel does not compile")
+        if row is not None:
+            self.copies.append(PendingRow(row, (source, (target, 0)), self.layout.last - 1))
+
+    def _number_slots(self) -> int:
+        layout, slot = self.layout, 0
+        contents = [content for use in layout.versions.uses() for content in (use.old, use.new)]
+        bound = [*layout.input_buffers.values(), *contents, *(buffer for _, buffer, _ in self.outputs)]
+        for buffer in bound:
+            if buffer is not None:
+                buffer.slot, slot = slot, slot + 1
+        self.arena_slot, slot = slot, slot + 2  # the constants are in the slot behind the arena
+        for buffer in (*layout.break_buffers, *layout.versions.rebound):
+            buffer.slot, slot = slot, slot + 1
+        return slot
+
+    def _pool(self, slot: int) -> Array:
+        """All constants in one array of bytes, each aligned."""
+        offset = 0
+        for buffer, content in self.layout.constants:
+            buffer.slot, buffer.offset = slot, offset
+            offset += -(-content.nbytes // ALIGNMENT) * ALIGNMENT
+        pool = np.zeros(offset + ALIGNMENT, np.uint8)
+        start = -pool.__array_interface__["data"][0] % ALIGNMENT
+        pool = pool[start : start + max(offset, 1)]
+        for buffer, content in self.layout.constants:
+            flat = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+            pool[buffer.offset : buffer.offset + content.nbytes] = flat
+        return pool
+
+    def _final(self, row: PendingRow | PendingBreak) -> ProgramRow | Break:
+        if isinstance(row, PendingRow):
+            launch = row.launch
+            operands = tuple(self._address(*operand) for operand in row.operands)
+            return ProgramRow(launch.kernel, operands, launch.words, launch.reals, launch.cost, row.position)
+        return Break(
+            row.instruction,
+            row.position,
+            row.reason,
+            tuple(self._source(held) for held in row.inputs),
+            tuple(out if isinstance(out, int) else (self._address(out[0])[0], out[1]) for out in row.outputs),
+            row.publishes,
+            tuple(self._rebinds(row)),
+        )
+
+    def _address(self, buffer: Buffer, offset: int = 0) -> tuple[int, int]:
+        slot = self.arena_slot if buffer.slot is None else buffer.slot
+        assert slot >= 0
+        return slot, buffer.offset + offset
+
+    def _source(self, held: Held) -> Source:
+        if isinstance(held, Local):
+            return Place(*self._address(held.buffer, held.offset), held.spec)
+        return held.value if isinstance(held, Object) else held
+
+    def _rebinds(self, row: PendingBreak) -> Iterator[tuple[int, Variable, tuple[int, ...], Instruction]]:
+        for buffer, variable, shape in row.rebinds:
+            reader = self.layout.versions.reader(buffer)
+            if reader is not None:
+                yield self._address(buffer)[0], variable, shape, reader
+
+
+def _owns_its_buffer(held: Local) -> bool:
+    """Whether a value is the only thing in a buffer of the arena, which may then be an output's instead."""
+    return held.buffer.slot is None and held.offset == 0 and held.buffer.nbytes == held.spec.nbytes
+
+
+def _copy(spec: Spec) -> Launch | None:
+    """Copy a contiguous value; elements wider than a word go in words."""
+    itemsize = spec.dtype.itemsize
+    width = itemsize if itemsize in (1, 2, 4, 8) else 8 if itemsize % 8 == 0 else 1
+    return copy_launch(
+        Operand("input", 0), (width,), Operand("output", 0), (width,), (spec.nbytes // width,), width
+    )

@@ -1,0 +1,144 @@
+"""What tests of the engine share: sessions on each of its tiers, and ops made for one test."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aioexec  # noqa: F401  (wires operators and evaluation)
+from aioexec import dtypes
+from aioexec.execution import program as program_module
+from aioexec.execution.executor import Executor
+from aioexec.formats.protos import ConfigProto
+from aioexec.graph import registry
+from aioexec.graph.apply import apply_op
+from aioexec.graph.graph import Graph
+from aioexec.graph.kernel import plain
+from aioexec.graph.launches import expression
+from aioexec.graph.registry import NOT_DIFFERENTIABLE
+from aioexec.ops.identity import placeholder
+from aioexec.sessions.session import Session
+
+TIERS = ("reference", "inline", "worker")
+"""NumPy kernels; native programs on the event loop; native programs on worker threads."""
+
+op = apply_op
+
+
+def session_on(graph: Graph, jit: str) -> Session:
+    config = ConfigProto()
+    config.aioexec.jit = jit
+    return Session(graph=graph, config=config)
+
+
+class Tier:
+    """Opens sessions that run everything on one tier."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def is_native(self) -> bool:
+        return self.name != "reference"
+
+    def session(self, graph: Graph) -> Session:
+        return session_on(graph, "eager" if self.is_native else "off")
+
+    @contextlib.contextmanager
+    def chosen(self) -> Iterator[None]:
+        """Programs made inside run where this tier wants them."""
+        before = program_module.INLINE_FUEL
+        program_module.INLINE_FUEL = {"worker": -1, "inline": 10**12}.get(self.name, before)
+        try:
+            yield
+        finally:
+            program_module.INLINE_FUEL = before
+
+
+def executors(session: Session) -> list[Executor]:
+    """The executors of the signatures a session has run, in the order it met them."""
+    assert session._direct is not None
+    return list(session._direct._executors.values())
+
+
+def programs(session: Session) -> list[program_module.Program]:
+    return [
+        program
+        for executor in executors(session)
+        for runner in executor.runners
+        for program in runner.programs.values()
+    ]
+
+
+@contextlib.contextmanager
+def graph() -> Iterator[Graph]:
+    with Graph().as_default() as made:
+        yield made
+
+
+def feed(shape: Any = None, dtype: str = "float32", name: str | None = None) -> Any:
+    return placeholder(dtype, shape, name)
+
+
+def constant(value: Any, dtype: str = "float32") -> Any:
+    return op("Const", value=np.asarray(value, dtype), dtype=dtypes.as_dtype(dtype))
+
+
+def resource(shape: Any, dtype: str = "float32", name: str | None = None) -> Any:
+    """The handle of a resource variable."""
+    return op("VarHandleOp", dtype=dtypes.as_dtype(dtype), shape=shape, name=name)
+
+
+def reference(shape: Any, dtype: str = "float32", name: str | None = None) -> Any:
+    """A reference variable."""
+    return op("VariableV2", dtype=dtypes.as_dtype(dtype), shape=shape, name=name)
+
+
+def read(handle: Any, dtype: str = "float32") -> Any:
+    return op("ReadVariableOp", handle, dtype=dtypes.as_dtype(dtype))
+
+
+class Ops:
+    """Registers ops for one test; `forget` takes them out of the registry again."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+
+    def add(self, signature: str, compute: Callable[..., Any], **row: Any) -> None:
+        """An op whose kernel is `compute`, or that of the factory `kernel`; the output has the shape of input 0."""
+        row.setdefault("shape", lambda context: [context.inputs[0] if context.inputs else ()])
+        kernel = row.pop("kernel", plain(compute))
+        made = registry.register(signature, kernel=kernel, gradient=NOT_DIFFERENTIABLE, **row)
+        self._names.append(made.name)
+
+    def broken(self, name: str, compute: Callable[..., Any]) -> None:
+        """A stateful op x -> y of x's shape without a native form: it breaks programs."""
+        self.add(f"{name}(x:T) -> (y:T) [T:type] {{stateful}}", compute)
+
+    def native(self, name: str, compute: Callable[..., Any], text: str, **native: Any) -> None:
+        """An elementwise op x -> y with a native form."""
+        self.add(f"{name}(x:T) -> (y:T) [T:type]", compute, native=expression(text, **native))
+
+    def forget(self) -> None:
+        for name in self._names:
+            del registry._registry.rows[name]
+
+
+@pytest.fixture(params=TIERS)
+def tier(request: pytest.FixtureRequest) -> Iterator[Tier]:
+    """Each of the engine's tiers in turn."""
+    chosen = Tier(request.param)
+    with chosen.chosen():
+        yield chosen
+
+
+@pytest.fixture
+def ops() -> Iterator[Ops]:
+    """Makes ops for this test only."""
+    made = Ops()
+    yield made
+    made.forget()
