@@ -119,7 +119,6 @@ def difference(got: Any, expected: Any, factor: float) -> str:
     finite = np.isfinite(expected)
     if not np.array_equal(got[~finite], expected[~finite], equal_nan=True):
         return f"{got} instead of {expected}"
-    off = np.abs(got - expected, where=finite, out=np.zeros_like(got))
-    scale = np.max(np.abs(expected), where=finite, initial=0.0)
-    worst = float(np.max(off, initial=0.0))
+    worst = float(np.max(np.abs(got[finite] - expected[finite]), initial=0.0))
+    scale = float(np.max(np.abs(expected[finite]), initial=0.0))
     return "" if worst <= tolerance * scale else f"{worst:.2e} off, at most {tolerance * scale:.2e} allowed"

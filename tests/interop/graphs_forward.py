@@ -42,7 +42,7 @@ def transcendental(tf: Any) -> Built:
 def transcendental_in_double(tf: Any) -> Built:
     x = tf.placeholder(tf.float64, [4, 4])
     wave = tf.sin(x) * tf.cos(x) + tf.exp(-tf.square(x)) - tf.log(tf.square(x) + 1.0)
-    squashed = tf.tanh(wave) + tf.sigmoid(wave) * tf.erf(x) + tf.atan2(x, wave)
+    squashed = tf.tanh(wave) + tf.sigmoid(wave) * tf.erf(x) + tf.atan(x / (1.0 + tf.square(wave)))
     return Built([wave, squashed], [{x: values(3, 4, 4, dtype="float64", low=-3, high=3)}])
 
 
