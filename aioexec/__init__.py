@@ -74,6 +74,7 @@ from aioexec.graph.scopes import (
     name_scope as name_scope,
     op_scope as op_scope,
 )
+from aioexec.ops import control, filling, slicing
 from aioexec.ops.arg_reduction import (
     argmax as argmax,
     argmin as argmin,
@@ -162,7 +163,6 @@ from aioexec.ops.comparison import (
 from aioexec.ops.control import (
     group as group,
     no_op as no_op,
-    tuple_ as tuple,
     with_dependencies as with_dependencies,
 )
 from aioexec.ops.cumulative import (
@@ -181,7 +181,6 @@ from aioexec.ops.filling import (
     one_hot as one_hot,
     ones as ones,
     ones_like as ones_like,
-    range_ as range,
     zeros as zeros,
     zeros_like as zeros_like,
 )
@@ -315,6 +314,7 @@ from aioexec.ops.scatter_updates import (
     scatter_sub as scatter_sub,
     scatter_update as scatter_update,
 )
+from aioexec.ops.set_difference import setdiff1d as setdiff1d
 from aioexec.ops.shapes_of import (
     broadcast_dynamic_shape as broadcast_dynamic_shape,
     broadcast_static_shape as broadcast_static_shape,
@@ -325,7 +325,6 @@ from aioexec.ops.shapes_of import (
     size as size,
 )
 from aioexec.ops.slicing import (
-    slice_ as slice,
     strided_slice as strided_slice,
 )
 from aioexec.ops.state import (
@@ -367,6 +366,9 @@ from aioexec.shapes import Dimension as Dimension, TensorShape as TensorShape
 __version__ = "0.1.0"
 
 newaxis = None
+range = filling.range_
+slice = slicing.slice_
+tuple = control.tuple_
 
 
 def _node_def(op: Operation) -> Any:
