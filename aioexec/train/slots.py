@@ -1,0 +1,57 @@
+"""Slots: variables an optimizer keeps beside each parameter, named after it and of its kind."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from aioexec import shapes
+from aioexec.graph.apply import apply_op
+from aioexec.ops.filling import zeros
+from aioexec.ops.initializers import Zeros
+from aioexec.ops.variable import is_resource_variable
+from aioexec.ops.variable_scope import get_variable, variable_scope
+
+
+def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Any:
+    """A slot that begins as `val`, called `<primary>/<name>`."""
+    return _created(primary, name, val, None, None, colocate_with_primary, shapes.is_fully_defined(val.dims))
+
+
+def create_slot_with_initializer(
+    primary: Any, initializer: Any, shape: Any, dtype: Any, name: str, colocate_with_primary: bool = True
+) -> Any:
+    """A slot of this shape and dtype that begins as what `initializer` makes."""
+    dims = shapes.as_dims(shape)
+    return _created(
+        primary, name, initializer, dims, dtype, colocate_with_primary, shapes.is_fully_defined(dims)
+    )
+
+
+def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_primary: bool = True) -> Any:
+    """A slot of the shape of its primary that begins as zeros."""
+    wanted = primary.dtype.base_dtype if dtype is None else dtype
+    if shapes.is_fully_defined(primary.dims):
+        return create_slot_with_initializer(
+            primary, Zeros(), primary.dims, wanted, name, colocate_with_primary
+        )
+    shape = apply_op("Shape", primary.initialized_value())
+    return create_slot(primary, zeros(shape, wanted), name, colocate_with_primary)
+
+
+def _created(
+    primary: Any, name: str, initializer: Any, shape: Any, dtype: Any, colocate: bool, validate_shape: bool
+) -> Any:
+    """The variable scope makes the name unique; the variable's own name in it is empty, so that it gets just that name."""
+    node = primary.op
+    placed = node.graph.colocate_with(node) if colocate else contextlib.nullcontext()
+    with variable_scope(None, f"{node.name}/{name}"), placed:
+        return get_variable(
+            "",
+            initializer=initializer,
+            trainable=False,
+            use_resource=is_resource_variable(primary),
+            shape=shape,
+            dtype=dtype,
+            validate_shape=validate_shape,
+        )
