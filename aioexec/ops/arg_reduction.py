@@ -102,10 +102,11 @@ def native(body: Callable[..., int]) -> Native:
         if outputs[0].size == 0:
             return Launches(())
         outer, n, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
-        kernel = LoopKernel(body, (x.dtype.name, outputs[0].dtype.name, x.dtype.name), 3, 0)
-        operands = (Operand("input", 0), Operand("output", 0), Operand("scratch", 0))
-        row = Launch(kernel, operands, (outer, n, inner), cost=10 + int(0.5 * x.size))
-        return Launches((row,), (loops.TILE * x.dtype.itemsize,))
+        dtype, index_dtype = x.dtype, outputs[0].dtype
+        kernel = LoopKernel(body, (dtype.name, index_dtype.name, dtype.name, index_dtype.name), 3, 0)
+        operands = (Operand("input", 0), Operand("output", 0), Operand("scratch", 0), Operand("scratch", 1))
+        row = Launch(kernel, operands, (outer, n, inner), cost=10 + int(0.35 * x.size))
+        return Launches((row,), (loops.TILE * dtype.itemsize, loops.TILE * index_dtype.itemsize))
 
     return Native(bind, NATIVE_DTYPES)
 

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from aioexec.graph.loop_language import Pointer, Real, inf, offset
 
-TILE = 256
-"""Columns looked at together; `best` holds the extreme element of each so far."""
+TILE = 128
+"""Columns looked at together; `best` holds the extreme element of each so far, `places` the row it is in."""
 
 
-def arg_maximum(x: Pointer, y: Pointer, best: Pointer, outer: int, n: int, inner: int) -> int:
-    return arg_extremum(True, x, y, best, outer, n, inner)
+def arg_maximum(
+    x: Pointer, y: Pointer, best: Pointer, places: Pointer, outer: int, n: int, inner: int
+) -> int:
+    return arg_extremum(True, x, y, best, places, outer, n, inner)
 
 
-def arg_minimum(x: Pointer, y: Pointer, best: Pointer, outer: int, n: int, inner: int) -> int:
-    return arg_extremum(False, x, y, best, outer, n, inner)
+def arg_minimum(
+    x: Pointer, y: Pointer, best: Pointer, places: Pointer, outer: int, n: int, inner: int
+) -> int:
+    return arg_extremum(False, x, y, best, places, outer, n, inner)
 
 
-def arg_extremum(largest: bool, x: Pointer, y: Pointer, best: Pointer, outer: int, n: int, inner: int) -> int:
+def arg_extremum(
+    largest: bool, x: Pointer, y: Pointer, best: Pointer, places: Pointer, outer: int, n: int, inner: int
+) -> int:
     """`largest` is a constant wherever this is inlined."""
     for o in range(outer):
         source = offset(x, o * n * inner)
         target = offset(y, o * inner)
-        if inner == 1:
+        if inner == 1 and n >= 4 * TILE:
+            target[0] = arg_long_row(largest, source, places, best, n)
+        elif inner == 1:
             target[0] = arg_row(largest, source, n)
         else:
             for start in range(0, inner, TILE):
@@ -45,6 +53,25 @@ def arg_row(largest: bool, x: Pointer, n: int) -> int:
             found = x[i]
             index = i
     return index
+
+
+def arg_long_row(largest: bool, x: Pointer, places: Pointer, best: Pointer, n: int) -> int:
+    """A row seen as columns; of equal columns the one whose element comes first wins."""
+    rows = n // TILE
+    arg_columns(largest, x, places, best, rows, TILE, TILE)
+    rest = offset(x, rows * TILE)
+    for i in range(n - rows * TILE):
+        if is_better(largest, rest[i], best[i]):
+            best[i] = rest[i]
+            places[i] = rows
+    found = best[0]
+    index = places[0] * TILE
+    for i in range(1, TILE):
+        place = places[i] * TILE + i
+        if is_better(largest, best[i], found) or (best[i] == found and place < index):
+            found = best[i]
+            index = place
+    return int(index)
 
 
 def arg_columns(

@@ -162,7 +162,7 @@ def entropy_launches(
     return [
         shift_launch(features, shifted, rows, n, name),
         exp_launch(shifted, backprop, rows * n, dtype),
-        Launch(kernel, operands, (rows, n), cost=10 + 25 * rows + int(0.3 * rows * n)),
+        Launch(kernel, operands, (rows, n), cost=10 + 15 * rows + int(0.2 * rows * n)),
     ]
 
 

@@ -68,7 +68,7 @@ def exp_launch(source: Operand, target: Operand, count: int, dtype: np.dtype[Any
 
 def shift_launch(source: Operand, target: Operand, rows: int, n: int, dtype: str) -> Launch:
     kernel = LoopKernel(loops.shift_rows, (dtype, dtype), 2, 0)
-    return Launch(kernel, (source, target), (rows, n), cost=10 + 4 * rows + int(0.4 * rows * n))
+    return Launch(kernel, (source, target), (rows, n), cost=10 + 4 * rows + int(0.25 * rows * n))
 
 
 def bind_softmax(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
@@ -80,7 +80,7 @@ def bind_softmax(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     n, rows, name = x.shape[-1], x.size // x.shape[-1], x.dtype.name
     out, unit = Operand("output", 0), Operand("scratch", 0)
     normalise = LoopKernel(loops.normalise_rows, (name, name), 2, 0)
-    cost = 10 + 6 * rows + int(0.1 * x.size)
+    cost = 10 + 5 * rows + int(0.07 * x.size)
     return Launches(
         (
             shift_launch(Operand("input", 0), out, rows, n, name),
@@ -100,7 +100,7 @@ def bind_log_softmax(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spe
     n, rows, name = x.shape[-1], x.size // x.shape[-1], x.dtype.name
     out, unit, powers = Operand("output", 0), Operand("scratch", 0), Operand("scratch", 1)
     subtract = LoopKernel(loops.subtract_logs, (name, name, name), 2, 0)
-    cost = 10 + 15 * rows + int(0.1 * x.size)
+    cost = 10 + 12 * rows + int(0.08 * x.size)
     return Launches(
         (
             shift_launch(Operand("input", 0), out, rows, n, name),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aioexec.graph.loop_language import Pointer, Real, log, offset
 from aioexec.ops.reduction_loops import sum_row
 
-TILE = 256
+TILE = 64
 """Columns of a long row that are compared side by side."""
 
 

@@ -203,6 +203,26 @@ def indices() -> Iterator[Case]:
     ]
     yield case("ArgMax", special, 1, expected=[2, 2, 0, 2, 1, 0])
     yield case("ArgMin", special, 1, expected=[0, 1, 0, 1, 0, 1])
+    long = np.resize(special, (4, 777))
+    long[1], long[2], long[3, 700] = nan, -inf, 5.0
+    yield case(
+        "ArgMax",
+        long,
+        1,
+        expected=[11, 0, 0, np.flatnonzero(long[3] == inf)[0]],
+        dtypes=["float32", "float64"],
+    )
+    yield case(
+        "ArgMin",
+        long,
+        1,
+        expected=[10, 0, 0, np.flatnonzero(long[3] == -inf)[0]],
+        dtypes=["float32", "float64"],
+    )
+    ties = np.zeros((1, 1000), int)
+    ties[0, [300, 299, 555, 428]] = 7
+    yield case("ArgMax", ties, 1, expected=[299], dtypes=["int32", "int64"])
+    yield case("ArgMin", -ties, 1, expected=[299], dtypes=["int32", "int64"])
     yield case("ArgMax", np.transpose(special), 0, expected=[2, 2, 0, 2, 1, 0])
 
 

@@ -96,7 +96,7 @@ def slope(op_type: str, x: Tensor, axes: Any, **attrs: Any) -> tuple[Tensor, Ten
 
     y = apply_op(op_type, x, axes, **attrs)
     dy = placeholder("float64", None)
-    return dy, y.op.row.gradient(y.op, dy)[0]  # type: ignore[operator]
+    return dy, y.op.row.gradient(y.op, dy)[0]
 
 
 @pytest.mark.parametrize("dims", UNKNOWN)
