@@ -419,6 +419,10 @@ def gather(
     """The slices of `params` along `axis` (by default `batch_dims`) that `indices` name."""
     if axis is None:
         axis = batch_dims
+    if isinstance(axis, int) and axis == batch_dims == 0 and hasattr(params, "sparse_read"):
+        return _typed(
+            params.sparse_read(indices, name=name)
+        )  # of a resource variable only these rows are read
     tensor = convert_to_tensor(params, name="params")
     return _typed(apply_op("GatherV2", tensor, indices, axis, name=name, batch_dims=batch_dims))
 

@@ -1,1 +1,19 @@
-"""Training: optimizers and what surrounds a training loop."""
+"""Training, under the names of `tf.train`: optimizers, learning rates, the global step."""
+
+from aioexec.train.global_step import (
+    assert_global_step as assert_global_step,
+    create_global_step as create_global_step,
+    get_global_step as get_global_step,
+    get_or_create_global_step as get_or_create_global_step,
+)
+from aioexec.train.learning_rates import (
+    exponential_decay as exponential_decay,
+    piecewise_constant as piecewise_constant,
+    polynomial_decay as polynomial_decay,
+)
+from aioexec.train.optimizer import Optimizer as Optimizer
+from aioexec.train.optimizers import (
+    AdamOptimizer as AdamOptimizer,
+    GradientDescentOptimizer as GradientDescentOptimizer,
+    MomentumOptimizer as MomentumOptimizer,
+)
