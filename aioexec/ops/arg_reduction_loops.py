@@ -27,14 +27,19 @@ def arg_extremum(
     for o in range(outer):
         source = offset(x, o * n * inner)
         target = offset(y, o * inner)
-        if inner == 1 and n >= 4 * TILE:
-            target[0] = arg_long_row(largest, source, places, best, n)
-        elif inner == 1:
+        is_long = inner == 1 and n >= 4 * TILE
+        if inner == 1 and not is_long:
             target[0] = arg_row(largest, source, n)
         else:
             for start in range(0, inner, TILE):
-                width = min(TILE, inner - start)
-                arg_columns(largest, offset(source, start), offset(target, start), best, n, width, inner)
+                width = TILE if is_long else min(TILE, inner - start)
+                rows = n // TILE if is_long else n
+                rows_of = places if is_long else offset(target, start)
+                arg_columns(
+                    largest, offset(source, start), rows_of, best, rows, width, TILE if is_long else inner
+                )
+            if is_long:
+                target[0] = best_column(largest, source, places, best, n)
     return 0
 
 
@@ -55,10 +60,9 @@ def arg_row(largest: bool, x: Pointer, n: int) -> int:
     return index
 
 
-def arg_long_row(largest: bool, x: Pointer, places: Pointer, best: Pointer, n: int) -> int:
-    """A row seen as columns; of equal columns the one whose element comes first wins."""
+def best_column(largest: bool, x: Pointer, places: Pointer, best: Pointer, n: int) -> int:
+    """A long row was seen as TILE columns: add the elements left over; of equal columns the one that comes first wins."""
     rows = n // TILE
-    arg_columns(largest, x, places, best, rows, TILE, TILE)
     rest = offset(x, rows * TILE)
     for i in range(n - rows * TILE):
         if is_better(largest, rest[i], best[i]):

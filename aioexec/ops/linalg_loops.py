@@ -33,12 +33,13 @@ def matmul_real(
             left = offset(a, o * outer_a + i * step_a)
             right = offset(b, o * outer_b + i * step_b)
             result = offset(c, (o * count + i) * m * n)
-            if n == 1:
-                row_times_matrix(right, 1, left, not transpose_a, result, m, k)
-            elif m == 1 or (m <= FEW and not transpose_a):
-                for row in range(m):
-                    row_times_matrix(
-                        offset(left, row * k), 1, right, transpose_b, offset(result, row * n), n, k
+            if n == 1 or m == 1 or (m <= FEW and not transpose_a):
+                vectors, matrix = (right, left) if n == 1 else (left, right)
+                rows, width = (1, m) if n == 1 else (m, n)
+                flip = not transpose_a if n == 1 else transpose_b != 0
+                for row in range(rows):
+                    vector_times_matrix(
+                        offset(vectors, row * k), 1, matrix, flip, offset(result, row * n), width, k
                     )
             else:
                 lda = m if transpose_a else k
@@ -70,12 +71,12 @@ def matmul_whole(
             for row in range(m):
                 left = offset(a, o * outer_a + i * step_a + (row if transpose_a else row * k))
                 result = offset(c, ((o * count + i) * m + row) * n)
-                row_times_matrix(left, m if transpose_a else 1, right, transpose_b, result, n, k)
+                vector_times_matrix(left, m if transpose_a else 1, right, transpose_b != 0, result, n, k)
     return 0
 
 
-def row_times_matrix(
-    x: Pointer, step: int, matrix: Pointer, transpose: int, y: Pointer, n: int, k: int
+def vector_times_matrix(
+    x: Pointer, step: int, matrix: Pointer, transpose: bool, y: Pointer, n: int, k: int
 ) -> None:
     """y[n] = x[k] @ op(matrix), where op(matrix) is [k, n]; the elements of x are `step` apart."""
     if transpose:
