@@ -12,7 +12,7 @@ from aioexec.errors import UnimplementedError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.indexed_slices import IndexedSlices
-from aioexec.graph.kernel import Attrs, Compute, KernelContext, Native
+from aioexec.graph.kernel import Alias, Attrs, Compute, KernelContext, Launches, Native, Spec
 from aioexec.graph.launches import expression
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import register
@@ -58,12 +58,17 @@ def _gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
 
 _NATIVE = expression(_text)
 
+
+def _bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | Alias | None:
+    return Alias((0,), (0,)) if attrs["SrcT"] == attrs["DstT"] else _NATIVE.bind(attrs, inputs, outputs)
+
+
 register(
     "Cast(x:SrcT) -> (y:DstT) [SrcT:type; DstT:type; Truncate:bool=false]",
     shape=same_shape,
     kernel=_kernel,
     gradient=_gradient,
-    native=Native(_NATIVE.bind),
+    native=Native(_bind),
 )
 
 

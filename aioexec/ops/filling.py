@@ -343,10 +343,10 @@ def _alike(tensor: Any, dtype: Any, name: str | None, op_type: str, maker: Any, 
     with op_scope(name, default_name, tensor) as scope:
         given = convert_to_tensor(tensor, name="tensor")
         wanted = given.dtype.base_dtype if dtype is None else dtypes.as_dtype(dtype).base_dtype
-        if wanted == given.dtype.base_dtype:
-            return _typed(apply_op(op_type, given, name=scope))
         if optimize and shapes.is_fully_defined(given.dims):
             return _typed(maker(given.dims, wanted, name=scope))
+        if wanted == given.dtype.base_dtype:
+            return _typed(apply_op(op_type, given, name=scope))
         made = maker(apply_op("Shape", given), wanted, name=scope)
         made.set_shape(given.dims)
         return _typed(made)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from aioexec import dtypes
 from aioexec.graph.apply import apply_op
-from aioexec.ops import arithmetic, comparison, math_functions, slicing
+from aioexec.graph.convert import symbolic_dtype
+from aioexec.ops import arithmetic, comparison, gathering, linalg, math_functions, slicing
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -14,10 +16,11 @@ def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return lambda x, y: function(x, y, name=name)
 
 
-def _matmul(x: Any, y: Any) -> Any:
-    from aioexec.ops.linalg import matmul  # a later family
-
-    return matmul(x, y)
+def _getitem(tensor: Any, key: Any) -> Any:
+    """`tensor[key]`: a bool tensor selects, anything else cuts."""
+    if symbolic_dtype(key) == dtypes.bool_:
+        return gathering.boolean_mask(tensor, key)
+    return slicing.getitem(tensor, key)
 
 
 OPERATORS_TABLE: Final[dict[str, Callable[..., Any]]] = {
@@ -28,7 +31,7 @@ OPERATORS_TABLE: Final[dict[str, Callable[..., Any]]] = {
     "floordiv": _named(arithmetic.floordiv, "floordiv"),
     "mod": _named(arithmetic.floormod, "mod"),
     "pow": _named(arithmetic.pow, "pow"),
-    "matmul": _matmul,
+    "matmul": linalg.matmul,
     "and": _named(comparison.logical_and, "and"),
     "or": _named(comparison.logical_or, "or"),
     "xor": _named(comparison.logical_xor, "xor"),
@@ -39,5 +42,5 @@ OPERATORS_TABLE: Final[dict[str, Callable[..., Any]]] = {
     "neg": lambda x: apply_op("Neg", x),
     "abs": math_functions.abs,
     "invert": comparison.logical_not,
-    "getitem": slicing.getitem,
+    "getitem": _getitem,
 }

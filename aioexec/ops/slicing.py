@@ -383,15 +383,11 @@ def strided_slice(
 
 
 def getitem(tensor: Tensor, key: Any, name: str | None = None) -> Tensor:
-    """What `tensor[key]` means: integers, slices, None (or newaxis), `...`, scalar tensors as bounds; a bool tensor selects.
+    """What `tensor[key]` means: integers, slices, None (or newaxis), `...`, scalar tensors as bounds.
 
     Raises:
         GraphTypeError: something else stands in the brackets.
     """
-    if stands_for_tensor(key) and symbolic_dtype(key) == dtypes.bool_:
-        from aioexec.ops.gathering import boolean_mask  # gathering is built on this module
-
-        return boolean_mask(tensor, key)
     keys = key if isinstance(key, tuple | list) else (key,)
     specs: list[tuple[Any, Any, Any]] = []
     masks = dict.fromkeys(MASKS, 0)

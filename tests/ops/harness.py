@@ -19,16 +19,11 @@ from aioexec.dtypes import DType
 from aioexec.errors import OpError
 from aioexec.graph import registry
 from aioexec.graph.graph import Graph
-from aioexec.graph.node import OPERATORS, Operation, Tensor
+from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.opdef import ArgDef
-from aioexec.ops.operators import OPERATORS_TABLE
 from aioexec.resources.variable import Variable
 from tests.ops.evaluate import as_outputs, context_of, evaluate, seen
 from tests.ops.native import Array, run_native
-
-OPERATORS.update(
-    OPERATORS_TABLE
-)  # gradient rules use operators; the package does this when it is imported whole
 
 TOLERANCES = {
     "float64": 1e-11,
