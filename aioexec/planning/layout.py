@@ -18,6 +18,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.graph.kernel import Alias, Compute, Kernel, Launch, Launches, Operand, Role, Spec
+from aioexec.graph.node import Operation
 from aioexec.graph.registry import ShapeContext
 from aioexec.planning.buffers import Buffer, Local
 from aioexec.planning.plan import Instruction, Item
@@ -309,17 +310,20 @@ class Layout:
                 self.held[value] = Local(buffer, 0, specs[k])
                 outputs.append((buffer, specs[k]))
         rebinds = self.versions.break_on(handles)
-        if instruction.node.row.role is Role.UPDATE and not instruction.node.op.attrs.get(
-            "validate_shape", True
-        ):
+        if _may_reshape(instruction.node.op):
             for variable in handles:
-                self.versions.forget_shape(variable)
+                if any(self._dims(held) != variable.dims for held in inputs if held is not variable):
+                    self.versions.forget_shape(variable)
         self.cost += BREAK_NS + sum(self._bytes(held) for held in inputs)
         self.pending.append(
             PendingBreak(
                 instruction, position, reason, tuple(inputs), tuple(outputs), tuple(handles), rebinds
             )
         )
+
+    def _dims(self, held: Held) -> shapes.Dims:
+        spec = self._spec(held)
+        return None if spec is None else spec.shape
 
     def _bytes(self, held: Held) -> int:
         spec = self._spec(held)
@@ -362,6 +366,15 @@ class Layout:
                 return None
             specs.append(Spec(tensor.dtype.numpy, tuple(int(d or 0) for d in output)))
         return specs
+
+
+def _may_reshape(op: Operation) -> bool:
+    """Whether the op may leave a variable in another shape than declared: only an unchecked Assign to a reference may."""
+    return (
+        bool(op.row.writes)
+        and op.inputs[op.row.writes[0]].dtype.is_ref
+        and op.attrs.get("validate_shape") is False
+    )
 
 
 def _sole(held: Local, inputs: list[Held]) -> bool:

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from aioexec.devices.jit import blas
 from aioexec.devices.workers import Job

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError
+from aioexec.graph.kernel import Role
 from tests.tiers import TIERS, Ops, Tier, constant, feed, graph, op, read, reference, resource, session_on
 
 
@@ -176,7 +177,7 @@ async def test_an_assignment_read_through_its_output_after_a_break(tier: Tier, o
     ops.add(
         "TestTimesTen(ref:Ref(T)) -> (out:Ref(T)) [T:type]",
         lambda variable: (variable.update(lambda present: present * 10), variable)[1],
-        role=op_role("UPDATE"),
+        role=Role.UPDATE,
         writes=(0,),
         reads=(0,),
     )
@@ -195,12 +196,6 @@ async def test_an_assignment_read_through_its_output_after_a_break(tier: Tier, o
         np.testing.assert_array_equal(await session.run(result), [20.5, 30.5])
         np.testing.assert_array_equal(await session.run(final), [211, 311])
         np.testing.assert_array_equal(await session.run(v), [211, 311])
-
-
-def op_role(name: str):
-    from aioexec.graph.kernel import Role
-
-    return Role[name]
 
 
 async def test_asking_whether_a_variable_is_initialised_does_not_need_its_content(tier: Tier):

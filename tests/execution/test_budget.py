@@ -1,0 +1,169 @@
+"""The budget of a tick: inline work ends a tick after half a millisecond, whatever lies between the runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import numpy as np
+import pytest
+
+from aioexec.execution import item_runner
+from aioexec.execution.budget import TICK_NS, TickBudget, budget_of
+from tests.tiers import constant, feed, graph, op, session_on
+
+
+async def test_time_between_two_runs_counts_as_well():
+    budget = TickBudget(asyncio.get_running_loop())
+
+    budget.charge(1_000, 2_000)
+    budget.charge(400_000, 401_000)
+
+    assert budget.spent == 400_000
+
+
+async def test_the_next_tick_begins_with_nothing_spent():
+    budget = TickBudget(asyncio.get_running_loop())
+    budget.charge(0, 2 * TICK_NS)
+
+    await asyncio.sleep(0)
+    assert budget.spent == 0
+    budget.charge(10**9, 10**9 + 5)
+    assert budget.spent == 5
+
+
+async def test_who_comes_late_waits_for_the_next_tick():
+    budget = TickBudget(asyncio.get_running_loop())
+    order = []
+    asyncio.get_running_loop().call_soon(order.append, "tick")
+    budget.charge(0, TICK_NS + 1)
+
+    await budget.turn()
+    order.append("turn")
+
+    assert order == ["tick", "turn"]
+
+
+async def test_who_comes_early_does_not_wait():
+    budget = TickBudget(asyncio.get_running_loop())
+    ticks = []
+    asyncio.get_running_loop().call_soon(ticks.append, 1)
+    budget.charge(0, TICK_NS)
+
+    await budget.turn()
+
+    assert ticks == []
+
+
+async def test_those_who_wait_share_the_next_ticks():
+    """Each tick lets runs begin until it is spent."""
+    budget = TickBudget(asyncio.get_running_loop())
+    clock = 0
+    begun: list[int] = []
+    tick = 0
+
+    def count() -> None:
+        nonlocal tick
+        tick += 1
+        if tick < 20:
+            asyncio.get_running_loop().call_soon(count)
+
+    async def run() -> None:
+        nonlocal clock
+        await budget.turn()
+        budget.charge(clock, clock + TICK_NS // 2)
+        clock += TICK_NS // 2
+        begun.append(tick)
+
+    count()
+    await asyncio.gather(*(run() for _ in range(12)))
+
+    assert (
+        max(begun.count(each) for each in begun) == 3
+    )  # two halves are the budget, the third goes beyond it
+
+
+def test_a_loop_has_one_budget_and_two_loops_have_two():
+    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
+    try:
+        assert budget_of(first) is budget_of(first)
+        assert budget_of(first) is not budget_of(second)
+    finally:
+        first.close()
+        second.close()
+
+
+@pytest.mark.both_loops
+async def test_awaited_runs_in_a_row_let_the_loop_turn():
+    """Counted, not timed: with a clock that advances 5 us a look, a tick is over after so many runs."""
+    with graph() as g:
+        x = feed([4])
+        y = op("Add", x, constant(1.0))
+    feeds = {x: np.zeros(4, np.float32)}
+    turns = runs = longest = since = 0
+    running = True
+
+    def turn() -> None:
+        nonlocal turns, longest, since
+        turns += 1
+        longest, since = max(longest, runs - since), runs
+        if running:
+            asyncio.get_running_loop().call_soon(turn)
+
+    async with session_on(g, "eager") as session:
+        await session.run(y, feeds)
+        await asyncio.sleep(0)  # the real clock's tick is over
+        clock = 0
+
+        def fake() -> int:
+            nonlocal clock
+            clock += 5_000
+            return clock
+
+        real, item_runner.perf_counter_ns = item_runner.perf_counter_ns, fake  # type: ignore[attr-defined]
+        try:
+            turn()
+            for runs in range(1, 2001):
+                await session.run(y, feeds)
+        finally:
+            running = False
+            item_runner.perf_counter_ns = real  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+
+    assert turns > 30
+    assert longest <= TICK_NS // 10_000 + 2
+
+
+@pytest.mark.slow
+@pytest.mark.both_loops
+async def test_40000_awaited_runs_in_a_row_do_not_hold_the_loop():
+    """In real time: the median over stretches of the longest hold; a busy machine may hold any single stretch longer."""
+    with graph() as g:
+        x = feed([64])
+        y = op("Add", x, constant(1.0))
+    feeds = {x: np.zeros(64, np.float32)}
+    longest, last = 0.0, 0.0
+    running = True
+
+    def beat() -> None:
+        nonlocal longest, last
+        now = time.perf_counter()
+        longest, last = max(longest, now - last), now
+        if running:
+            asyncio.get_running_loop().call_soon(beat)
+
+    holds = []
+    async with session_on(g, "eager") as session:
+        for _ in range(10):
+            await session.run(y, feeds)
+        last = time.perf_counter()
+        beat()
+        for _ in range(80):
+            longest = 0.0
+            for _ in range(500):
+                await session.run(y, feeds)
+            holds.append(longest)
+        running = False
+        await asyncio.sleep(0)
+
+    assert sorted(holds)[40] < 0.001
