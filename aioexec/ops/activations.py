@@ -86,12 +86,17 @@ def where_positive(g: Array, x: Array) -> Array:
     return np.where(x > 0, g, np.zeros((), g.dtype))
 
 
+def alpha_of(attrs: Attrs) -> float:
+    """The slope as TensorFlow has it: attributes are single precision, whatever the dtype of the tensor."""
+    return float(np.float32(attrs["alpha"]))
+
+
 def leaky(attrs: Attrs) -> Compute:
-    return lambda x: np.where(x > 0, x, x * x.dtype.type(attrs["alpha"]))
+    return lambda x: np.where(x > 0, x, x * x.dtype.type(alpha_of(attrs)))
 
 
 def leaky_gradient(attrs: Attrs) -> Compute:
-    return lambda g, x: np.where(x > 0, g, g * g.dtype.type(attrs["alpha"]))
+    return lambda g, x: np.where(x > 0, g, g * g.dtype.type(alpha_of(attrs)))
 
 
 activation(
@@ -125,13 +130,13 @@ activation(
 activation(
     f"LeakyRelu(features:T) -> (activations:T) [alpha:float=0.2; {_FLOAT}=float]",
     kernel=with_attrs(leaky),
-    native=lambda attrs: f"x: where(x > 0, x, x * {attrs['alpha']!r})",
+    native=lambda attrs: f"x: where(x > 0, x, x * {alpha_of(attrs)!r})",
     gradient=through("LeakyReluGrad", uses_output=False, alpha="alpha"),
 )
 activation(
     f"LeakyReluGrad(gradients:T, features:T) -> (backprops:T) [alpha:float=0.2; {_FLOAT}=float]",
     kernel=with_attrs(leaky_gradient),
-    native=lambda attrs: f"g, x: where(x > 0, g, g * {attrs['alpha']!r})",
+    native=lambda attrs: f"g, x: where(x > 0, g, g * {alpha_of(attrs)!r})",
     gradient=piecewise_linear,
 )
 

@@ -12,7 +12,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
-from aioexec.graph.convert import constant, convert_to_tensor, stands_for_tensor, symbolic_dtype
+from aioexec.graph.convert import convert_to_tensor, stands_for_tensor, symbolic_dtype
 from aioexec.graph.kernel import (
     Attrs,
     Compute,
@@ -322,25 +322,3 @@ def matmul(
         right = conjugate(right) if adjoint_b else right
         flips = {"transpose_a": transpose_a or adjoint_a, "transpose_b": transpose_b or adjoint_b}
         return apply_op("MatMul", left, right, name=scope, **flips)  # type: ignore[no-any-return]
-
-
-def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
-    """Swap the last two dimensions.
-
-    Raises:
-        GraphValueError: there are fewer than two.
-    """
-    with op_scope(name, "matrix_transpose", a):
-        x = convert_to_tensor(a)
-        turned = apply_op("Conj", x) if conjugate and x.dtype.is_complex else x
-        if x.dims is not None:
-            if len(x.dims) < 2:
-                raise GraphValueError(f"matrix_transpose: expected rank 2 or more, got shape {x.shape}")
-            rank = len(x.dims)
-            order = constant(np.array([*range(rank - 2), rank - 1, rank - 2], np.int32))
-        else:
-            rank_tensor = apply_op("Rank", x)
-            kept = apply_op("Range", 0, apply_op("Sub", rank_tensor, 2), 1)
-            last = [apply_op("Sub", rank_tensor, each) for each in (1, 2)]
-            order = apply_op("ConcatV2", [kept, apply_op("Pack", last)], 0)
-        return apply_op("Transpose", turned, order, name="transpose")  # type: ignore[no-any-return]

@@ -329,7 +329,8 @@ def l2_normalize(
 
 def in_top_k(predictions: Any, targets: Any, k: Any, name: str | None = None) -> Tensor:
     """Whether the class `targets[i]` is among the k best of row i of `predictions`; ties count, non-finite rows do not."""
-    return apply_op("InTopKV2", predictions, targets, k, name=name)  # type: ignore[no-any-return]
+    with op_scope(name, "in_top_k", predictions, targets):
+        return apply_op("InTopKV2", predictions, targets, k)  # type: ignore[no-any-return]
 
 
 class TopKV2(NamedTuple):

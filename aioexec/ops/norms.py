@@ -135,13 +135,20 @@ def clip_by_global_norm(
     """
     tensors = listed(t_list, "clip_by_global_norm")
     size = global_norm(tensors, name) if use_norm is None else convert_to_tensor(use_norm)
-    with op_scope(name, "clip_by_global_norm", tensors, size):
+    with op_scope(name, "clip_by_global_norm", tensors, size) as scope:
         one = constant(1.0, size.dtype.base_dtype)
         inverse = apply_op("Minimum", apply_op("RealDiv", one, size), apply_op("RealDiv", one, clip_norm))
         scale = apply_op("Mul", clip_norm, inverse)
         scale = apply_op("AddV2", scale, apply_op("Sub", size, size))  # NaN where the norm is not finite
-        clipped = [None if t is None else like(t, apply_op("Mul", values_of(t), scale)) for t in tensors]
+        clipped = [
+            None if t is None else like(t, scaled(values_of(t), scale, f"{scope}_{k}"))
+            for k, t in enumerate(tensors)
+        ]
         return clipped, size
+
+
+def scaled(values: Tensor, scale: Tensor, name: str) -> Tensor:
+    return apply_op("Identity", apply_op("Mul", values, scale), name=name)  # type: ignore[no-any-return]
 
 
 def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Tensor:

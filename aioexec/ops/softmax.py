@@ -16,7 +16,7 @@ from aioexec.graph.launches import View, c_strides, launch
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops import softmax_loops as loops
-from aioexec.ops.elementwise import FLOATS, in_float32, op_scope
+from aioexec.ops.elementwise import FLOATS, in_float32
 from aioexec.shapes import Dims
 
 Array = np.ndarray[Any, Any]
@@ -165,12 +165,9 @@ def along_axis(op_type: str, logits: Any, axis: Any, dim: Any, name: str | None)
         )
     order = list(range(rank))
     order[chosen], order[-1] = order[-1], order[chosen]
-    with op_scope(name, op_type, x) as scope:
-        swapped = apply_op("Transpose", x, constant(np.array(order, np.int32)))
-        result: Tensor = apply_op(
-            "Transpose", apply_op(op_type, swapped), constant(np.array(order, np.int32)), name=scope
-        )
-        return result
+    swapped = apply_op("Transpose", x, np.array(order, np.int32), name="transpose")
+    result = apply_op(op_type, swapped)
+    return apply_op("Transpose", result, np.array(order, np.int32), name=name or "transpose")  # type: ignore[no-any-return]
 
 
 def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:

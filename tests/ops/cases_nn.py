@@ -17,6 +17,7 @@ POINTS = [[-3.5, -1.0, -0.25, 0.75], [0.5, 2.0, 5.5, 8.0]]
 SLOPES = [[0.5, -1.0, 2.0, 3.0], [1.5, -0.5, 1.0, 0.25]]
 INTEGERS = [[-3, 0, 4], [7, 6, -1]]
 EXTREMES = [nan, -inf, inf, 0.0, -300.0, 300.0]
+SLOPE = float(np.float32(0.2))
 ALPHA, SCALE = 1.6732632423543772, 1.0507009873554805
 
 
@@ -32,7 +33,7 @@ def activations() -> Iterator[Case]:
     functions = {
         "Relu": lambda x: np.maximum(x, 0),
         "Relu6": lambda x: np.clip(x, 0, 6),
-        "LeakyRelu": lambda x: np.where(x > 0, x, 0.2 * x),
+        "LeakyRelu": lambda x: np.where(x > 0, x, SLOPE * x),
         "Elu": elu,
         "Selu": lambda x: SCALE * np.where(x < 0, ALPHA * np.expm1(np.minimum(x, 0)), x),
         "Softplus": softplus,
@@ -60,7 +61,7 @@ def derivatives() -> Iterator[Case]:
     functions = {
         "ReluGrad": lambda g, x: np.where(x > 0, g, 0),
         "Relu6Grad": lambda g, x: np.where((x > 0) & (x < 6), g, 0),
-        "LeakyReluGrad": lambda g, x: np.where(x > 0, g, 0.2 * g),
+        "LeakyReluGrad": lambda g, x: np.where(x > 0, g, SLOPE * g),
         "EluGrad": lambda g, y: np.where(y < 0, g * (y + 1), g),
         "SeluGrad": lambda g, y: np.where(y < 0, g * (y + ALPHA * SCALE), g * SCALE),
         "SoftplusGrad": lambda g, x: g / (1 + np.exp(-x)),

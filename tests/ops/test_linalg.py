@@ -91,16 +91,6 @@ def test_the_gradient_of_a_batch_is_summed_over_what_was_broadcast_at_run_time()
     np.testing.assert_allclose(dy, batch[0].T @ weights[0] + batch[1].T @ weights[1])
 
 
-@pytest.mark.parametrize("dims", [(2, 3, 4), None, (None, None, 4)])
-def test_matrix_transpose(dims: Any):
-    x = placeholder("float64", dims)
-    value = np.arange(24.0).reshape(2, 3, 4)
-
-    turned = linalg.matrix_transpose(x)
-
-    np.testing.assert_array_equal(evaluate(turned, {x: value}), value.swapaxes(1, 2))
-
-
 @pytest.mark.parametrize(
     ("axes", "shapes"),
     [
