@@ -40,6 +40,10 @@ from aioexec.dtypes import (
     variant as variant,
 )
 from aioexec.errors import OpError as OpError
+from aioexec.gradients.aggregation import (
+    AggregationMethod as AggregationMethod,
+    UnconnectedGradients as UnconnectedGradients,
+)
 from aioexec.gradients.backprop import (
     gradients as gradients,
 )
@@ -115,6 +119,8 @@ from aioexec.ops.cast import (
     cast as cast,
     saturate_cast as saturate_cast,
     to_bfloat16 as to_bfloat16,
+    to_complex64 as to_complex64,
+    to_complex128 as to_complex128,
     to_double as to_double,
     to_float as to_float,
     to_int32 as to_int32,
@@ -192,6 +198,7 @@ from aioexec.ops.gathering import (
     unsorted_segment_sum as unsorted_segment_sum,
 )
 from aioexec.ops.identity import (
+    ensure_shape as ensure_shape,
     identity as identity,
     identity_n as identity_n,
     placeholder as placeholder,
@@ -230,6 +237,7 @@ from aioexec.ops.initializers import (
 )
 from aioexec.ops.joining import (
     concat as concat,
+    meshgrid as meshgrid,
     split as split,
     stack as stack,
     unstack as unstack,
@@ -314,7 +322,6 @@ from aioexec.ops.scatter_updates import (
     scatter_sub as scatter_sub,
     scatter_update as scatter_update,
 )
-from aioexec.ops.set_difference import setdiff1d as setdiff1d
 from aioexec.ops.shapes_of import (
     broadcast_dynamic_shape as broadcast_dynamic_shape,
     broadcast_static_shape as broadcast_static_shape,

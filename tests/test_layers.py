@@ -25,7 +25,7 @@ ROWS: list[list[str]] = [
     ["sessions"],
     ["distributed", "train < saved_model"],
     ["serving"],
-    ["aioexec < demo < cli", "aioexec < testing"],
+    ["nn < aioexec < demo < cli", "aioexec < testing"],
 ]
 
 # Inside `ops`, families in this order; a family that was split keeps its place under its first name.
