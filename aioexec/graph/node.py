@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from aioexec import shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.operators import OPERATORS as OPERATORS, Operators
 from aioexec.graph.registry import Row
 from aioexec.shapes import Dims, TensorShape
 
 if TYPE_CHECKING:
     from aioexec.graph.graph import Graph
-
-OPERATORS: dict[str, Callable[..., Any]] = {}
-"""What Python's operators do on tensors, by name ("add", "getitem", …); filled by the wiring of the package."""
 
 EVALUATORS: dict[str, Callable[..., Any]] = {}
 """How `tensor.eval()` ("eval") and `op.run()` ("run") reach the default session; filled by the wiring."""
@@ -34,11 +32,10 @@ def caller_location() -> str:
     return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
 
 
-class Tensor:
+class Tensor(Operators):
     """One output of an operation: symbolic; has a dtype and a static shape but no value."""
 
     __slots__ = ("__weakref__", "_consumers", "_dims", "_dtype", "_op", "_value_index")
-    __array_priority__ = 100
 
     def __init__(self, op: Operation, value_index: int, dtype: DType, dims: Dims) -> None:
         self._op = op
@@ -114,73 +111,6 @@ class Tensor:
 
     def __len__(self) -> NoReturn:
         raise GraphTypeError(f"tensor {self.name!r} has no len(): use shape or size")
-
-    def __getitem__(self, key: Any) -> Tensor:
-        return OPERATORS["getitem"](self, key)  # type: ignore[no-any-return]
-
-    if TYPE_CHECKING:  # made by _attach_operators, below
-        def __add__(self, other: Any) -> Tensor: ...
-        def __radd__(self, other: Any) -> Tensor: ...
-        def __sub__(self, other: Any) -> Tensor: ...
-        def __rsub__(self, other: Any) -> Tensor: ...
-        def __mul__(self, other: Any) -> Tensor: ...
-        def __rmul__(self, other: Any) -> Tensor: ...
-        def __truediv__(self, other: Any) -> Tensor: ...
-        def __rtruediv__(self, other: Any) -> Tensor: ...
-        def __floordiv__(self, other: Any) -> Tensor: ...
-        def __rfloordiv__(self, other: Any) -> Tensor: ...
-        def __mod__(self, other: Any) -> Tensor: ...
-        def __rmod__(self, other: Any) -> Tensor: ...
-        def __pow__(self, other: Any) -> Tensor: ...
-        def __rpow__(self, other: Any) -> Tensor: ...
-        def __matmul__(self, other: Any) -> Tensor: ...
-        def __rmatmul__(self, other: Any) -> Tensor: ...
-        def __and__(self, other: Any) -> Tensor: ...
-        def __rand__(self, other: Any) -> Tensor: ...
-        def __or__(self, other: Any) -> Tensor: ...
-        def __ror__(self, other: Any) -> Tensor: ...
-        def __xor__(self, other: Any) -> Tensor: ...
-        def __rxor__(self, other: Any) -> Tensor: ...
-        def __lt__(self, other: Any) -> Tensor: ...
-        def __le__(self, other: Any) -> Tensor: ...
-        def __gt__(self, other: Any) -> Tensor: ...
-        def __ge__(self, other: Any) -> Tensor: ...
-        def __neg__(self) -> Tensor: ...
-        def __abs__(self) -> Tensor: ...
-        def __invert__(self) -> Tensor: ...
-
-
-_BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"]
-_COMPARISONS = ["lt", "le", "gt", "ge"]
-_UNARY = ["neg", "abs", "invert"]
-
-
-def _attach_operators() -> None:
-    """Give Tensor the Python operators; == and hash stay identity, as in 1.x.
-
-    Each looks its meaning up when it is used, since the table is filled after this module is loaded.
-    """
-
-    def binary(name: str) -> Callable[[Tensor, Any], Any]:
-        return lambda self, other: OPERATORS[name](self, other)
-
-    def reflected(name: str) -> Callable[[Tensor, Any], Any]:
-        return lambda self, other: OPERATORS[name](other, self)
-
-    def unary(name: str) -> Callable[[Tensor], Any]:
-        return lambda self: OPERATORS[name](self)
-
-    for name in _BINARY:
-        setattr(Tensor, f"__{name}__", binary(name))
-        setattr(Tensor, f"__r{name}__", reflected(name))
-    for name in _COMPARISONS:
-        setattr(Tensor, f"__{name}__", binary(name))
-    for name in _UNARY:
-        setattr(Tensor, f"__{name}__", unary(name))
-
-
-if not TYPE_CHECKING:
-    _attach_operators()
 
 
 class Operation:

@@ -21,7 +21,8 @@ from aioexec.graph.convert import convert_to_tensor, register_tensor_conversion_
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.keys import GraphKeys
-from aioexec.graph.node import EVALUATORS, OPERATORS, Operation, Tensor
+from aioexec.graph.node import EVALUATORS, Operation, Tensor
+from aioexec.graph.operators import Operators
 from aioexec.ops import scatter_updates, state
 from aioexec.ops.initial_values import without_uninitialized
 from aioexec.ops.variables import (
@@ -68,7 +69,7 @@ def _choose_resource(use_resource: bool | None) -> bool:
     return _defaults.use_resource if use_resource is None else use_resource
 
 
-class Variable:
+class Variable(Operators):
     """State kept in the session, with an initial value that its `initializer` assigns.
 
     Used as a tensor it is its content; `assign` and its kin make nodes that change it.
@@ -88,8 +89,6 @@ class Variable:
     Raises:
         GraphValueError: no initial value, or one of unknown shape.
     """
-
-    __array_priority__ = 100
 
     def __new__(cls, *args: Any, use_resource: bool | None = None, **kwargs: Any) -> Variable:
         if cls is Variable:
@@ -312,8 +311,8 @@ class Variable:
     def __iter__(self) -> NoReturn:
         raise GraphTypeError(f"variable {self.name!r} is not iterable")
 
-    def __getitem__(self, key: Any) -> Tensor:
-        return OPERATORS["getitem"](self.value(), key)  # type: ignore[no-any-return]
+    def _operand(self) -> Tensor:
+        return self.value()
 
 
 class ReferenceVariable(Variable):
@@ -474,28 +473,6 @@ def _slices(sparse_delta: Any) -> IndexedSlices:
     if not isinstance(sparse_delta, IndexedSlices):
         raise GraphTypeError(f"expected IndexedSlices, got {sparse_delta!r}")
     return sparse_delta
-
-
-_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor")
-_OTHERS = ("lt", "le", "gt", "ge", "neg", "abs", "invert")
-
-
-def _attach_operators() -> None:
-    """Give Variable the Python operators, which work on its content."""
-
-    def plain(name: str) -> Callable[..., Any]:
-        return lambda self, *others: OPERATORS[name](self.value(), *others)
-
-    def reflected(name: str) -> Callable[..., Any]:
-        return lambda self, other: OPERATORS[name](other, self.value())
-
-    for name in (*_BINARY, *_OTHERS):
-        setattr(Variable, f"__{name}__", plain(name))
-    for name in _BINARY:
-        setattr(Variable, f"__r{name}__", reflected(name))
-
-
-_attach_operators()
 
 
 def _converted(variable: Any, dtype: DType | None, name: str | None, as_ref: bool) -> Tensor:
