@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aioexec.demo.digits import SIZE
-from aioexec.demo.progress import Outcome, Prediction, Progress
+from aioexec.demo.progress import REQUIRED_NATIVE_SHARE, Outcome, Prediction, Progress
 
 _FRAME_SECONDS = 0.125
 _LINE_SECONDS = 1.0
@@ -44,9 +44,10 @@ async def watch(console: Console, progress: Progress) -> None:
 def line(progress: Progress) -> str:
     """Progress in one line."""
     return (
-        f"epoch {progress.epoch}/{progress.epochs}  loss {progress.loss:.4f}  "
-        f"accuracy {progress.accuracy:.4f}  {progress.steps_per_second():,.0f} steps/s  "
-        f"worst loop lag {progress.probe.worst_ms:.1f} ms  {progress.answered} predictions answered"
+        f"{progress.seconds:.0f} s  epoch {progress.epochs}  loss {progress.loss:.4f}  "
+        f"accuracy {progress.accuracy:.4f}  {progress.steps_per_second():,.0f} steps/s "
+        f"({progress.native_share:.0%} native)  worst loop lag {progress.probe.worst_ms:.1f} ms  "
+        f"{progress.answered} predictions answered"
     )
 
 
@@ -57,20 +58,22 @@ def panel(progress: Progress) -> RenderableType:
     """
     losses = [math.log(max(loss, 1e-9)) for loss in progress.losses]
     right = sum(prediction.is_right for prediction in progress.recent)
-    done = round(_NOTE * progress.epoch / progress.epochs)
+    done = min(_NOTE, round(_NOTE * progress.seconds / progress.goal_seconds))
+    tier = "" if progress.native_share >= REQUIRED_NATIVE_SHARE else "NumPy till it is compiled"
     numbers = [
         ("loss", f"{progress.loss:.4f}", sparkline(losses), "magenta"),
         ("test accuracy", f"{progress.accuracy:.1%}", sparkline(progress.accuracies), "green"),
         ("steps/s", f"{progress.steps_per_second():,.0f}", f"{progress.steps:,} steps", ""),
+        ("run natively", f"{progress.native_share:.0%}", tier, ""),
         ("worst loop lag", f"{progress.probe.worst_ms:.1f} ms", "in this one event loop", ""),
         ("over HTTP", f"{progress.answered:,}", f"{right} of the last {len(progress.recent)} right", ""),
         ("", "", "", ""),
-        ("epoch", f"{progress.epoch}/{progress.epochs}", "━" * done + "╌" * (_NOTE - done), "blue"),
-        ("", "", "", ""),
+        ("time", f"{progress.seconds:.0f} s", "━" * done + "╌" * (_NOTE - done), "blue"),
         ("", "", "", ""),
     ]
+    latest_lines = _latest(progress.recent[-1] if progress.recent else None)
     text = Text(no_wrap=True)
-    for (label, value, note, style), latest in zip(numbers, _latest(progress.latest), strict=True):
+    for (label, value, note, style), latest in zip(numbers, latest_lines, strict=True):
         text.append(f"{label:14} ", "dim").append(f"{value:>8}  ", "bold")
         text.append(f"{note:{_NOTE}}  ", style).append_text(latest).append("\n")
     text.rstrip()
@@ -93,7 +96,8 @@ def summary(outcome: Outcome) -> RenderableType:
     table.add_row("test accuracy", f"[bold green]{outcome.accuracy:.4f}[/]")
     table.add_row(
         "training",
-        f"{outcome.steps_per_second:,.0f} steps/s ({outcome.steps:,} steps in {outcome.seconds:.1f} s)",
+        f"{outcome.steps_per_second:,.0f} steps/s ({outcome.steps:,} steps in {outcome.seconds:.1f} s), "
+        f"{outcome.latest_steps_per_second:,.0f} at the end",
     )
     table.add_row("loop lag", str(outcome.lag))
     table.add_row("run natively", f"{outcome.native_share:.1%} of the nodes of a training step")
@@ -105,10 +109,11 @@ def summary(outcome: Outcome) -> RenderableType:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Draw values as bars, the least as the lowest; the latest ones, if they are too many."""
-    shown = values[-_NOTE:]
-    if not shown:
+    """Draw values as bars, the least as the lowest; if they are too many, some of them, the latest as the last."""
+    if not values:
         return ""
+    width = min(len(values), _NOTE)
+    shown = [values[(k + 1) * len(values) // width - 1] for k in range(width)]
     low, high = min(shown), max(shown)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
     return "".join(_BARS[round((value - low) * scale)] for value in shown)

@@ -8,6 +8,8 @@ from aioexec.demo import digits
 
 _HIDDEN = (128, 64)
 _LEARNING_RATE = 0.001
+_DECAY = 0.8  # of the learning rate, over so many steps:
+_DECAY_STEPS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +41,15 @@ def build(seed: int = 0) -> Network:
 
         losses = ax.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
         loss = ax.reduce_mean(losses, name="loss")
+        step = ax.train.get_or_create_global_step()
+        rate = ax.train.exponential_decay(_LEARNING_RATE, step, _DECAY_STEPS, _DECAY)
         classes = ax.argmax(logits, 1, output_type=ax.int32, name="classes")
         right = ax.cast(ax.equal(classes, labels), ax.float32)
         return Network(
             graph=graph,
             images=images,
             labels=labels,
-            train=ax.train.AdamOptimizer(_LEARNING_RATE).minimize(loss),
+            train=ax.train.AdamOptimizer(rate).minimize(loss, global_step=step),
             initialize=ax.global_variables_initializer(),
             loss=loss,
             accuracy=ax.reduce_mean(right, name="accuracy"),

@@ -1,5 +1,6 @@
 """What the demo knows about itself while it runs; the display reads it."""
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -8,6 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from aioexec.observability.loop_lag import LoopLag, LoopLagProbe
+
+REQUIRED_ACCURACY = 0.96
+"""Of the test images: the network has learnt."""
+
+REQUIRED_NATIVE_SHARE = 0.95
+"""Of the nodes of a training step: the compiler, which works meanwhile, is done with it."""
 
 _SMOOTHING = 0.05
 _RATE_SECONDS = 1.0
@@ -32,27 +39,43 @@ class Prediction:
 class Progress:
     """Written by the training and by the client of the server, both in one event loop.
 
-    `loss` is a moving average. `losses` and `accuracies` have an entry an epoch, the accuracy of the test images.
+    Attributes:
+        goal_seconds: how long the training is to take.
+        loss: a moving average.
+        losses, accuracies: after each epoch; the accuracies are those of the test images.
+        native_share: of the nodes of a training step, as of the latest epoch.
+        native_from: when that was enough for the first time, in seconds; infinity before.
+        recent: the latest predictions.
     """
 
-    epochs: int
+    goal_seconds: float
     probe: LoopLagProbe
-    epoch: int = 0
+    url: str = ""
     steps: int = 0
     loss: float = float("nan")
     losses: list[float] = field(default_factory=list)
     accuracies: list[float] = field(default_factory=list)
+    native_share: float = 0.0
+    native_from: float = math.inf
     answered: int = 0
-    latest: Prediction | None = None
     recent: deque[Prediction] = field(default_factory=lambda: deque(maxlen=100))
-    url: str = ""
     started: float = field(default_factory=perf_counter)
-    _marks: deque[tuple[float, int]] = field(default_factory=deque)  # (time, steps) of the last second
+    _marks: deque[tuple[float, int]] = field(default_factory=lambda: deque([(0.0, 0)]))  # seconds, steps
 
     @property
     def accuracy(self) -> float:
         """Test accuracy after the latest epoch, 0 before the first one ends."""
         return self.accuracies[-1] if self.accuracies else 0.0
+
+    @property
+    def epochs(self) -> int:
+        """How often all training images have been seen."""
+        return len(self.accuracies)
+
+    @property
+    def is_success(self) -> bool:
+        """True once the network has learnt, and learns natively."""
+        return self.accuracy >= REQUIRED_ACCURACY and self.native_share >= REQUIRED_NATIVE_SHARE
 
     @property
     def seconds(self) -> float:
@@ -64,20 +87,21 @@ class Progress:
         self.steps += 1
         self.loss = loss if self.steps == 1 else self.loss + _SMOOTHING * (loss - self.loss)
 
-    def epoch_ended(self, accuracy: float) -> None:
+    def epoch_ended(self, accuracy: float, native_share: float) -> None:
         """Note the end of an epoch."""
-        self.epoch += 1
         self.losses.append(self.loss)
         self.accuracies.append(accuracy)
+        self.native_share = native_share
+        if native_share >= REQUIRED_NATIVE_SHARE:
+            self.native_from = min(self.native_from, self.seconds)
 
     def predicted(self, prediction: Prediction) -> None:
         """Note an answer of the server."""
         self.answered += 1
-        self.latest = prediction
         self.recent.append(prediction)
 
     def steps_per_second(self) -> float:
-        """Return the rate of the last second or so; to be asked a few times a second."""
+        """Return the rate since about a second before; to be asked about once a second or more often."""
         now = self.seconds
         self._marks.append((now, self.steps))
         while len(self._marks) > 2 and now - self._marks[0][0] > _RATE_SECONDS:
@@ -93,6 +117,7 @@ class Outcome:
     accuracy: float
     steps: int
     seconds: float
+    latest_steps_per_second: float
     lag: LoopLag
     native_share: float
     answered: int
@@ -101,5 +126,5 @@ class Outcome:
 
     @property
     def steps_per_second(self) -> float:
-        """Over the whole training, its tests after each epoch included."""
+        """Over the whole training: compiling meanwhile, and a test after each epoch, included."""
         return self.steps / self.seconds

@@ -24,12 +24,16 @@ _MODEL = "digits"
 _PAUSE_SECONDS = 0.01
 """Between predictions: a client in the same loop would otherwise take half of its time."""
 
+_NATIVE_SECONDS = 3.0
+"""Of training by native code, so that its speed is seen, where the compiler took long."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line sets."""
+    """What the command line sets: training takes `seconds`, or up to `most_seconds` if it is no success by then."""
 
-    epochs: int
+    seconds: float
+    most_seconds: float
     batch_size: int
     seed: int
 
@@ -49,19 +53,20 @@ async def run(settings: Settings, digits: Digits, watch: Watch) -> Outcome:
     ):
         await session.run(net.initialize)
         async with LoopLagProbe() as probe:
-            progress = Progress(settings.epochs, probe, url=server.predict_url)
+            progress = Progress(settings.seconds, probe, server.predict_url)
             await _while_training(
                 _train(session, net, digits, settings, progress),
                 _ask_again_and_again(client, digits.test, settings.seed, progress),
                 watch(progress),
             )
-            seconds = progress.seconds
+            seconds, latest = progress.seconds, progress.steps_per_second()
         return Outcome(
             accuracy=progress.accuracy,
             steps=progress.steps,
             seconds=seconds,
+            latest_steps_per_second=latest,
             lag=probe.result(),
-            native_share=await _native_share(session, net, digits, settings),
+            native_share=progress.native_share,
             answered=progress.answered,
             prediction=await _ask(client, digits.test, 0),
             predict_url=server.predict_url,
@@ -81,11 +86,21 @@ async def _train(
     session: ax.Session, net: Network, digits: Digits, settings: Settings, progress: Progress
 ) -> None:
     random = np.random.default_rng(settings.seed)
-    for _ in range(settings.epochs):
+    step = [net.train, net.loss]
+    while _goes_on(settings, progress):
         for batch in digits.train.batches(settings.batch_size, random):
-            _, loss = await session.run([net.train, net.loss], _feeds(net, batch))
+            feeds = _feeds(net, batch)
+            _, loss = await session.run(step, feeds)
             progress.stepped(float(loss))
-        progress.epoch_ended(float(await session.run(net.accuracy, _feeds(net, digits.test))))
+        accuracy = await session.run(net.accuracy, _feeds(net, digits.test))
+        progress.epoch_ended(float(accuracy), await session.native_share(step, feeds))
+
+
+def _goes_on(settings: Settings, progress: Progress) -> bool:
+    limit = settings.most_seconds
+    if progress.is_success:
+        limit = min(limit, max(settings.seconds, progress.native_from + _NATIVE_SECONDS))
+    return progress.seconds < limit
 
 
 async def _ask_again_and_again(
@@ -102,11 +117,6 @@ async def _ask(client: PredictionClient, examples: Examples, index: int) -> Pred
     [answer] = await client.predict([image.tolist()])
     predicted = answer["classes"]
     return Prediction(image, int(examples.labels[index]), predicted, answer["probabilities"][predicted])
-
-
-async def _native_share(session: ax.Session, net: Network, digits: Digits, settings: Settings) -> float:
-    batch = Examples(digits.train.images[: settings.batch_size], digits.train.labels[: settings.batch_size])
-    return await session.native_share([net.train, net.loss], _feeds(net, batch))
 
 
 def _feeds(net: Network, examples: Examples) -> dict[ax.Tensor, object]:

@@ -24,10 +24,10 @@ def shown(renderable, width=80):
 
 @pytest.fixture
 def progress():
-    progress = Progress(epochs=4, probe=LoopLagProbe(), url="http://127.0.0.1:1/v1/models/digits:predict")
+    progress = Progress(60.0, LoopLagProbe(), "http://127.0.0.1:1/v1/models/digits:predict")
     for epoch in range(2):
         progress.stepped(2.0)
-        progress.epoch_ended(0.5 + epoch / 4)
+        progress.epoch_ended(0.5 + epoch / 4, native_share=epoch / 2)
     return progress
 
 
@@ -40,7 +40,8 @@ def test_the_panel_shows_the_numbers_and_the_latest_prediction(progress):
     for part in (
         "2.0000",
         "75.0%",
-        "2/4",
+        "50%",
+        "2 steps",
         "1 of the last 2 right",
         "7 (87.5%), right",
         "░░▒▒▓▓██",
@@ -51,11 +52,11 @@ def test_the_panel_shows_the_numbers_and_the_latest_prediction(progress):
 
 
 def test_the_panel_can_be_drawn_before_anything_happened():
-    assert "0/4" in shown(display.panel(Progress(epochs=4, probe=LoopLagProbe())))
+    assert "no" not in shown(display.panel(Progress(60.0, LoopLagProbe())))
 
 
 def test_the_line_shows_the_numbers(progress):
-    assert "epoch 2/4  loss 2.0000  accuracy 0.7500" in display.line(progress)
+    assert "epoch 2  loss 2.0000  accuracy 0.7500" in display.line(progress)
 
 
 def test_the_summary_shows_what_the_demo_found():
@@ -63,6 +64,7 @@ def test_the_summary_shows_what_the_demo_found():
         accuracy=0.975,
         steps=1000,
         seconds=0.5,
+        latest_steps_per_second=9000.4,
         lag=LoopLag(0.1, 0.2, 0.3, 400),
         native_share=0.96,
         answered=12,
@@ -74,7 +76,7 @@ def test_the_summary_shows_what_the_demo_found():
 
     for part in (
         "0.9750",
-        "2,000 steps/s (1,000 steps in 0.5 s)",
+        "2,000 steps/s (1,000 steps in 0.5 s), 9,000 at the end",
         "p50 0.10 ms, p99 0.20 ms, max 0.30 ms",
         "96.0% of the nodes",
         "12 predictions",
@@ -85,7 +87,13 @@ def test_the_summary_shows_what_the_demo_found():
 
 @pytest.mark.parametrize(
     ("values", "bars"),
-    [([], ""), ([3], "▁"), ([2, 2], "▁▁"), ([0, 3.5, 7], "▁▅█"), ([9] + [0] * 25 + [7], "▁" * 25 + "█")],
+    [
+        ([], ""),
+        ([3], "▁"),
+        ([2, 2], "▁▁"),
+        ([0, 3.5, 7], "▁▅█"),
+        ([5, 9] * 25 + [5, 1], "█" * 25 + "▁"),
+    ],
 )
 def test_a_sparkline_goes_from_the_least_to_the_greatest_of_the_latest_values(values, bars):
     assert display.sparkline(values) == bars

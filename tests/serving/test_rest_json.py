@@ -1,0 +1,126 @@
+"""JSON requests become arrays that fit their inputs, or an error that says what does not fit."""
+
+import json
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import aioexec as ax
+from aioexec.errors import InternalError, InvalidArgumentError
+from aioexec.serving.rest_json import decode_request, encode_answer
+
+with ax.Graph().as_default():
+    X = ax.placeholder(ax.float32, [None, 2])
+    N = ax.placeholder(ax.int32, [None])
+    TEXT = ax.placeholder(ax.string, [None])
+
+
+def request(instances, **more):
+    return json.dumps({"instances": instances, **more}).encode()
+
+
+def test_rows_of_one_input_are_its_values():
+    decoded = decode_request({"x": X}, request([[1, 2.5], [3, 4]]))
+
+    assert decoded.count == 2
+    assert decoded.feeds[X].dtype == np.float32
+    assert decoded.feeds[X].tolist() == [[1, 2.5], [3, 4]]
+
+
+def test_rows_of_one_input_may_be_objects_too():
+    decoded = decode_request({"n": N}, request([{"n": 3}, {"n": 4}]))
+
+    assert decoded.feeds[N].tolist() == [3, 4]
+
+
+def test_rows_of_several_inputs_are_objects():
+    decoded = decode_request({"x": X, "n": N}, request([{"n": 3, "x": [1, 2]}, {"x": [3, 4], "n": 5}]))
+
+    assert decoded.feeds[X].tolist() == [[1, 2], [3, 4]]
+    assert decoded.feeds[N].tolist() == [3, 5]
+
+
+def test_strings_are_fed_as_bytes():
+    decoded = decode_request({"text": TEXT}, request(["ä", "b"]))
+
+    assert decoded.feeds[TEXT].tolist() == ["ä".encode(), b"b"]
+
+
+def test_the_default_signature_may_be_named():
+    decoded = decode_request({"n": N}, request([1], signature_name="serving_default"))
+
+    assert decoded.count == 1
+
+
+@pytest.mark.parametrize(
+    ("inputs", "body", "message"),
+    [
+        ({"x": X}, b"", "the request is not JSON"),
+        ({"x": X}, b"\xff\xfe\xff", "the request is not JSON"),
+        ({"x": X}, b"[" * 100_000, "nested too deeply"),
+        ({"x": X}, b"[[1, 2]]", r"must be a JSON object, got \[\[1, 2\]\]"),
+        ({"x": X}, b'{"examples": []}', r"must have 'instances', got the keys \['examples'\]"),
+        ({"x": X}, request([[1, 2]], inputs=3), r"unknown keys: \['inputs'\]"),
+        ({"x": X}, request([[1, 2]], signature_name="train"), "must be 'serving_default', got 'train'"),
+        ({"x": X}, request([[1, 2]], signature_name=[]), r"must be 'serving_default', got \[\]"),
+        ({"x": X}, request([]), r"'instances' must be a list of at least one, got \[\]"),
+        ({"x": X}, request({"x": 1}), "'instances' must be a list"),
+        ({"x": X}, request([[1, 2, 3]]), r"input 'x': expected shape \(\?, 2\), got \(1, 3\)"),
+        ({"x": X}, request([1, 2]), r"input 'x': expected shape \(\?, 2\), got \(2,\)"),
+        ({"x": X}, request([[1, 2], [3]]), "input 'x': Expected lists of equal length"),
+        ({"x": X}, request([["a", "b"]]), "input 'x': Expected float32, got 'a' of type 'str'"),
+        ({"x": X}, request([[None, 1]]), "input 'x': Expected float32, got None"),
+        ({"x": X}, request([{"y": [1, 2]}]), r"instance 0: expected an object with the keys \['x'\]"),
+        ({"n": N}, request([1.5]), "input 'n': Expected int32, got 1.5 of type 'float'"),
+        ({"n": N}, request([2**40]), "input 'n': Expected int32, got 1099511627776, which does not fit"),
+        ({"n": N}, request([1, {"n": 2}]), "input 'n': Expected int32, got {'n': 2}"),
+        ({"n": N, "x": X}, request([{"n": 1, "x": [1, 2]}, 7]), r"instance 1: .* \['n', 'x'\], got 7"),
+    ],
+)
+def test_a_bad_request_is_an_invalid_argument_that_says_why(inputs, body, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        decode_request(inputs, body)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text("aä", max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("xn"), inner, max_size=2),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from([{"x": X}, {"n": N}, {"text": TEXT}, {"x": X, "n": N}]), st.lists(JSON, max_size=3))
+def test_whatever_the_instances_are_they_fit_or_are_an_invalid_argument(inputs, instances):
+    try:
+        decoded = decode_request(inputs, request(instances))
+    except InvalidArgumentError:
+        return
+
+    for tensor in inputs.values():
+        assert tensor.shape.is_compatible_with(decoded.feeds[tensor].shape)
+        assert decoded.feeds[tensor].dtype == tensor.dtype.as_numpy_dtype
+
+
+@pytest.mark.parametrize(
+    ("outputs", "predictions"),
+    [
+        ({"y": np.array([[1, 2], [3, 4]])}, [[1, 2], [3, 4]]),
+        (
+            {"y": np.array([1.5, 2.5], np.float32), "z": np.array([True, False])},
+            [{"y": 1.5, "z": True}, {"y": 2.5, "z": False}],
+        ),
+        ({"y": np.array([b"ab", b"\xff"], object)}, [{"b64": "YWI="}, {"b64": "/w=="}]),
+        ({"y": np.array([0.5, 2], ml_dtypes.bfloat16)}, [0.5, 2]),
+    ],
+)
+def test_an_answer_has_a_row_for_each_instance(outputs, predictions):
+    assert json.loads(encode_answer(outputs, 2)) == {"predictions": predictions}
+
+
+@pytest.mark.parametrize("value", [np.zeros(3), np.float32(1)])
+def test_an_output_without_a_row_for_each_instance_is_our_error(value):
+    with pytest.raises(InternalError, match="output 'y': expected 2 rows, got shape"):
+        encode_answer({"y": np.asarray(value)}, 2)
