@@ -17,9 +17,9 @@ WRONG = Prediction(IMAGE, label=7, predicted=1, probability=0.5)
 
 
 def shown(renderable, width=80):
-    console = Console(file=io.StringIO(), width=width, highlight=False)
-    console.print(renderable)
-    return console.file.getvalue()
+    file = io.StringIO()
+    Console(file=file, width=width, highlight=False).print(renderable)
+    return file.getvalue()
 
 
 @pytest.fixture

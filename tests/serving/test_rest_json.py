@@ -5,8 +5,7 @@ import json
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import aioexec as ax
 from aioexec.errors import InternalError, InvalidArgumentError
