@@ -112,8 +112,9 @@ def _ones(y: Tensor, k: int) -> Tensor | None:
         raise GraphTypeError(f"gradients of complex tensors must set grad_ys: {y!r} is complex")
     if not is_trainable(y.dtype):
         return None
-    one = constant(1, y.dtype.base_dtype, name=f"grad_ys_{k}")
-    ones: Tensor = apply_op("Fill", apply_op("Shape", y), one)
+    shape = apply_op("Shape", y)
+    with y.graph.name_scope(f"grad_ys_{k}") as scope:
+        ones: Tensor = apply_op("Fill", shape, constant(1, y.dtype.base_dtype), name=scope)
     return ones
 
 

@@ -85,9 +85,10 @@ def report_uninitialized_variables(
     with get_default_graph().name_scope(name):
         if not variables:
             return constant([], dtypes.string, shape=[0])
-        missing = [apply_op("LogicalNot", is_variable_initialized(variable)) for variable in variables]
+        initialized = [is_variable_initialized(variable) for variable in variables]
+        missing = apply_op("LogicalNot", apply_op("Pack", initialized, axis=0, name="stack"))
         names = constant([variable.op.name for variable in variables], dtypes.string)
-        places = apply_op("Where", apply_op("Pack", missing, axis=0))
+        places = apply_op("Where", missing)
         tensor: Tensor = apply_op("GatherV2", names, apply_op("Squeeze", places, squeeze_dims=[1]), 0)
     return tensor
 

@@ -434,10 +434,7 @@ class ResourceVariable(Variable):
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Rows of the content, without a snapshot of the whole."""
-        with self.graph.name_scope(name or "Gather") as scope:
-            rows = scatter_updates.resource_gather(self._tensor, indices, self._dtype, name=scope)
-            tensor: Tensor = apply_op("Identity", rows)
-        return tensor
+        return scatter_updates.resource_gather(self._tensor, indices, self._dtype, name=name or "Gather")
 
     def after(self, update: Operation) -> ResourceVariable:
         """This variable as of `update`: what is read of it waits for that."""
@@ -453,19 +450,19 @@ class ResourceVariable(Variable):
     def assign(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        update = assign_variable_op(self._tensor, value, name=name)
+        update = assign_variable_op(self._tensor, convert_to_tensor(value, self._dtype), name=name)
         return self.after(update) if read_value else update
 
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        update = assign_add_variable_op(self._tensor, delta, name=name)
+        update = assign_add_variable_op(self._tensor, convert_to_tensor(delta, self._dtype), name=name)
         return self.after(update) if read_value else update
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        update = assign_sub_variable_op(self._tensor, delta, name=name)
+        update = assign_sub_variable_op(self._tensor, convert_to_tensor(delta, self._dtype), name=name)
         return self.after(update) if read_value else update
 
 

@@ -170,20 +170,19 @@ class AdamOptimizer(Optimizer):
 
     def _apply_rows(self, grad: Tensor, var: Any, indices: Tensor) -> Any:
         """The means of all rows decay, those given get their gradients, and the whole variable moves."""
-        graph = get_default_graph()
         beta1_power, beta2_power, rate, beta1, beta2, epsilon = self._scalars(var)
         rate = rate * sqrt(1 - beta2_power) / (1 - beta1_power)
-        means = []
-        for slot, beta, addend in (
-            (self.get_slot(var, "m"), beta1, grad * (1 - beta1)),
-            (self.get_slot(var, "v"), beta2, grad * grad * (1 - beta2)),
-        ):
-            decayed = assign(slot, slot.value() * beta, use_locking=self._use_locking)
-            with graph.control_dependencies([decayed.op]):
-                means.append(scatter_add(slot, indices, addend, use_locking=self._use_locking))
-        m, v = (convert_to_tensor(mean) for mean in means)
+        m_after = self._decayed(self.get_slot(var, "m"), beta1, grad * (1 - beta1), indices)
+        v_after = self._decayed(self.get_slot(var, "v"), beta2, grad * grad * (1 - beta2), indices)
+        m, v = convert_to_tensor(m_after), convert_to_tensor(v_after)
         moved = assign_sub(var, rate * m / (sqrt(v) + epsilon), use_locking=self._use_locking)
-        return group(moved.op, *(mean.op for mean in means))
+        return group(moved.op, m_after.op, v_after.op)
+
+    def _decayed(self, slot: Any, beta: Tensor, addend: Tensor, indices: Tensor) -> Any:
+        """A running mean after a step in which only some rows got something new."""
+        less = assign(slot, slot.value() * beta, use_locking=self._use_locking)
+        with get_default_graph().control_dependencies([less.op]):
+            return scatter_add(slot, indices, addend, use_locking=self._use_locking)
 
     def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Operation:
         """Also multiply the powers of the betas by them once more."""
