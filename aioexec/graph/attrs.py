@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from aioexec import dtypes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
@@ -85,11 +87,11 @@ def _count_for(where: str, definition: OpDef, arg: ArgDef, attrs: dict[str, Any]
     if name in attrs:
         return int(attrs[name]) if arg.number_attr else len(attrs[name])
     fixed = sum(1 for other in definition.inputs if not other.is_list)
-    lists = sum(1 for other in definition.inputs if other.is_list)
-    if lists > 1:
+    lists = [other for other in definition.inputs if other.is_list]
+    if len(lists) > 1 and not all(other.number_attr == arg.number_attr != "" for other in lists):
         raise GraphValueError(f"{where} lacks its attr {name!r}: it cannot be told from the inputs")
-    before = definition.inputs.index(arg)
-    count = rest - (fixed - before)
+    before = sum(1 for other in definition.inputs[: definition.inputs.index(arg)] if not other.is_list)
+    count = (rest - (fixed - before)) // len(lists)
     attr = definition.attr(name)
     if arg.number_attr and attr is not None:
         attrs[name] = check_attr(where, attr, count)
@@ -200,7 +202,7 @@ def _identity(value: Any) -> Any:
 
 _CANONICAL: dict[str, Callable[[Any], Any]] = {
     "int": _integer,
-    "float": float,
+    "float": lambda value: float(np.float32(value)),  # as wide as in a GraphDef
     "bool": _boolean,
     "string": _text,
     "type": lambda value: dtypes.as_dtype(value).base_dtype,
