@@ -99,6 +99,7 @@ __all__ = [
     "sqrt",
     "tan",
     "tanh",
+    "tiled_product",
     "trunc",
     "uint8",
     "uint16",
@@ -147,6 +148,37 @@ def gemm(
     result = matrix(c, (m, n), ldc)
     product = alpha * (left @ right)
     result[...] = product if beta == 0 else product + beta * result
+
+
+def tiled_product(
+    m: int,
+    n: int,
+    outer: int,
+    inner: int,
+    a: Pointer,
+    a_row: int,
+    a_outer: int,
+    a_inner: int,
+    b: Pointer,
+    ldb: int,
+    adds: bool,
+    c: Pointer,
+    ldc: int,
+) -> None:
+    """Set c[i, j] to (or add) the sum over o < outer, p < inner of a[i a_row + o a_outer + p a_inner] * b[o inner + p, j].
+
+    Rows of b and c are ldb and ldc elements apart. A product like `gemm`, and faster, whose left side may be windows of
+    an image. Without terms (outer or inner is 0) nothing is done.
+    """
+    if outer <= 0 or inner <= 0 or m <= 0 or n <= 0:
+        return
+    size = a.itemsize
+    left = np.lib.stride_tricks.as_strided(
+        a, (m, outer, inner), (a_row * size, a_outer * size, a_inner * size)
+    )
+    result = matrix(c, (m, n), ldc)
+    product = left.reshape(m, outer * inner) @ matrix(b, (outer * inner, n), ldb)
+    result[...] = result + product if adds else product
 
 
 def matrix(pointer: Pointer, shape: tuple[int, int], stride: int) -> np.ndarray[Any, Any]:

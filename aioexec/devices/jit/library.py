@@ -85,7 +85,9 @@ def title(kernel: Kernel) -> str:
 @functools.cache
 def compiler_text() -> str:
     """What stands for the loop compiler itself in cache keys."""
-    return Path(__file__).with_name("loops.py").read_text(encoding="utf-8")
+    return "".join(
+        Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("loops.py", "tiles.py")
+    )
 
 
 def key_of(kind: str, text: str, how: str) -> str:

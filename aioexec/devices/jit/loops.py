@@ -11,9 +11,12 @@ from __future__ import annotations
 import ast
 import ctypes
 import functools
+import importlib.util
 import json
 import linecache
 import math
+import sys
+from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -147,6 +150,18 @@ def generate_gemm(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @functools.cache
+def tiled_product() -> Any:
+    """`tiled_product` of the language, from the file beside this one, which is no part of a package here either."""
+    spec = importlib.util.spec_from_file_location("aioexec_tiles", Path(__file__).with_name("tiles.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there for the meaning of annotations
+    spec.loader.exec_module(module)
+    return module.tiled_product
+
+
+@functools.cache
 def inlined_library(codegen: Any, symbol: str, text: str) -> Any:
     """A function given as LLVM IR, for linking into kernels before they are optimised."""
     library = codegen.create_library(symbol)
@@ -179,7 +194,7 @@ def supplied_names(request: dict[str, Any]) -> dict[str, Any]:
     names: dict[str, Any] = {"math": math, "np": np, "numpy": np, "nan": math.nan, "inf": math.inf}
     names.update({name: getattr(math, name) for name in MATH.split()})
     names.update({name: getattr(types, name) for name in CASTS.split()})
-    names.update(offset=offset, gemm=gemm, fma=fma)
+    names.update(offset=offset, gemm=gemm, fma=fma, tiled_product=tiled_product())
     names.update({name: elementary(name, modules) for name, modules in request["elementary"].items()})
     return names
 
