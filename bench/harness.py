@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -33,6 +34,11 @@ class Effort:
 
 
 QUICK = Effort(rounds=3, seconds=0.1)
+
+
+def _environment() -> dict[str, str]:
+    """This process's, but peers keep their bytecode: installed packages have theirs, a source tree must be no slower."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 @dataclass
@@ -100,6 +106,7 @@ class PeerProcess:
             stderr=self._log,
             text=True,
             cwd=REPOSITORY,
+            env=_environment(),
         )
 
     def __enter__(self) -> Self:

@@ -73,15 +73,6 @@ def machine() -> dict[str, Any]:
     }
 
 
-def native_share(explained: object) -> float | None:
-    """Read the share of natively run nodes from what `session.explain(fetches)` says, if it says so."""
-    share = getattr(explained, "native_share", None)
-    if isinstance(share, float):
-        return share
-    found = re.search(r"native[^\n%]*?([0-9.]+)\s*%", str(explained))
-    return float(found[1]) / 100 if found else None
-
-
 def _processor() -> str:
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")

@@ -109,7 +109,7 @@ def _caption(report: Report) -> str:
         for peer, figure in figures.items():
             notes = [f"{name} {_digits(statistics.median(values))}" for name, values in figure.notes.items()]
             if figure.about.get("native_share") is not None:
-                notes.append(f"{figure.about['native_share']:.1%} of the nodes run natively")
+                notes.append(str(figure.about["native_share"]))
             if notes:
                 lines.append(f"{case}, {PEERS[peer].title}: {', '.join(notes)}")
     figures_by_peer = [pair for figures in report.cases.values() for pair in figures.items()]

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from bench.peers import native_share
 from bench.workload import Case, Workload
 
 Array = np.ndarray[Any, Any]
@@ -104,8 +103,8 @@ async def aioexec(build: Build, case: Case, stack: AsyncExitStack) -> Workload:
         rows = [(await step())[1:] for _ in range(built.checked_steps)]
         return [np.stack(values) for values in zip(*rows, strict=True)]
 
-    def share() -> float | None:
-        return native_share(session.explain(fetches)) if hasattr(session, "explain") else None
+    async def share() -> str:
+        return str((await session.explain(fetches, feeds)).splitlines()[-1])
 
     return Workload(step, outputs, native_share=share)
 

@@ -52,7 +52,7 @@ class Workload:
         step: What is timed.
         outputs: The arrays to compare, taken once before timing; by default what `step` returns.
         measure: How one round of some seconds is measured; by default the time of a step.
-        native_share: For aioexec: the share of nodes inside native programs, if the session tells.
+        native_share: For aioexec: tells the share of nodes inside native programs, and what runs outside by op.
     """
 
     step: Step

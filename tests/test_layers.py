@@ -42,7 +42,7 @@ DOORS = {
     "pytest_asyncio": "aioexec.testing",
     "rich": "aioexec.demo",
     "tensorflow": "(nowhere)",
-    "threadpoolctl": "aioexec.devices",
+    "threadpoolctl": "(nowhere)",
     "uvloop": "aioexec.testing or aioexec.demo",
 }
 
