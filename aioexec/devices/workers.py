@@ -12,7 +12,7 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
@@ -82,13 +82,38 @@ class Job(Generic[Result]):
         return self._result  # type: ignore[no-any-return]
 
 
+class _Shared:
+    """Calls that whoever comes takes from a list; `finished` is set when the last one is done.
+
+    `_left` counts down under a lock; `_calls.pop` is atomic.
+    """
+
+    def __init__(self, calls: Sequence[Callable[[], None]]) -> None:
+        self._calls = list(calls)
+        self._left = len(calls)
+        self._lock = threading.Lock()
+        self.finished = threading.Event()
+
+    def run(self) -> None:
+        while True:
+            try:
+                call = self._calls.pop()
+            except IndexError:
+                return
+            call()
+            with self._lock:
+                self._left -= 1
+                if self._left == 0:
+                    self.finished.set()
+
+
 class Workers:
     """A pool of up to `count` threads."""
 
     def __init__(self, count: int, name: str) -> None:
         self.count = count
         self.name = name
-        self._queue: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Job[Any] | _Shared | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._closed = False
 
@@ -101,6 +126,23 @@ class Workers:
         self._start_thread()
         self._queue.put(job)
         return job
+
+    def share(self, calls: Sequence[Callable[[], None]]) -> None:
+        """Make several calls that do not raise, on as many threads as are idle; from one of the workers.
+
+        This thread takes calls like the others, so all are made even if no other comes; at the end it waits only for calls
+        that are running.
+        """
+        shared = _Shared(calls)
+        for _ in range(min(self.count, len(calls)) - 1):
+            self._queue.put(shared)
+        shared.run()
+        shared.finished.wait()
+
+    def start_all(self) -> None:
+        """Start every thread now, for programs that share rows among them."""
+        while len(self._threads) < self.count and not self._closed:
+            self._start_thread()
 
     def _start_thread(self) -> None:
         if len(self._threads) < self.count and not self._closed:

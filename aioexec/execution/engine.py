@@ -50,7 +50,7 @@ class Engine:
                 return None
             failed = {kernel for kernel in variant.kernels if not library().address(kernel)}
             if not failed:
-                return Program(variant, walk, library().address, self.device)
+                return Program(variant, walk, library().address, self.device, self.workers)
             refused |= failed
         return None
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from aioexec.devices.jit.walker import PC, Outcome
 from aioexec.devices.workers import Job
-from aioexec.errors import OpError
+from aioexec.errors import OpError, ResourceExhaustedError
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine, spec_of
 from aioexec.execution.leases import lease, release
@@ -144,6 +144,8 @@ class ItemRunner:
         if len(self.programs) >= MOST_PROGRAMS:
             del self.programs[min(self.programs, key=lambda k: self.programs[k].last_used)]
         self._sightings.pop(key, None)
+        if program.shares:
+            self.engine.workers.start_all()
         self.programs[key] = program
 
     # Running
@@ -186,7 +188,13 @@ class ItemRunner:
 
     def _start(self, program: Program, values: Sequence[Any], in_place: bool) -> Run:
         variant = program.variant
-        run = Run(program, [values[value] for value in variant.inputs], in_place)
+        try:
+            run = Run(program, [values[value] for value in variant.inputs], in_place)
+        except MemoryError as error:
+            raise ResourceExhaustedError(
+                f"OOM: the step needs {variant.arena_bytes} bytes for values between its "
+                f"{len(self.item.instructions)} nodes and {variant.output_bytes} for the results"
+            ) from error
         for value in variant.object_inputs:
             run.objects[value] = values[value]
         return run
@@ -207,7 +215,7 @@ class ItemRunner:
                 return outputs
         try:
             run, outcome = self._walk_inline(Run(program, inputs, in_place=True))
-        except MisfitError:
+        except (MisfitError, MemoryError):
             return None
         if outcome != Outcome.DONE:  # more than it looked like, and it writes nothing: leave it to a worker
             run.finish(done=False)

@@ -8,12 +8,15 @@ on the loop and go on in a worker.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from aioexec.devices.jit import walker as walking
 from aioexec.devices.jit.walker import HEADER, Entry, Outcome, Walker
+from aioexec.devices.workers import Workers
 from aioexec.errors import (
     FailedPreconditionError,
     InternalError,
@@ -32,6 +35,7 @@ Array = np.ndarray[Any, Any]
 INLINE_FUEL = 50_000
 """Estimated nanoseconds an inline walk may take before it moves to a worker."""
 _POOL = 4
+_LEAST_SHARE_NS = 100_000  # estimated work below which waking another worker does not pay
 
 
 def address_of(array: Array) -> int:
@@ -73,20 +77,26 @@ class Frame:
 class Program:
     """A variant whose kernels have addresses.
 
-    Constant: variant, rows, blocks (the memory the walker reads), device. Changing: `frames`, idle ones; `cost`, nanoseconds of
+    Constant: variant, rows, blocks (the memory the walker reads), shares (rows for several workers), device, workers. Changing: `frames`, idle ones; `cost`, nanoseconds of
     a run: estimated, then the least of recent runs; `inline`, where runs begin; `last_used`, a count that grows.
     """
 
     def __init__(
-        self, variant: Variant, walker: Walker, address: Callable[[Kernel], int], device: str
+        self,
+        variant: Variant,
+        walker: Walker,
+        address: Callable[[Kernel], int],
+        device: str,
+        workers: Workers,
     ) -> None:
         self.variant = variant
         self.walker = walker
         self.device = device
-        self.rows, self.blocks = _link(variant, address)
+        self.workers = workers
+        self.rows, self.blocks, self.shares = _link(variant, address, workers.count)
         self.frames: list[Frame] = []
         self.cost = variant.cost
-        self.inline = variant.cost <= INLINE_FUEL
+        self.inline = not self.shares and variant.cost <= INLINE_FUEL
         self.last_used = 0
         self.unbroken = not (variant.breaks or variant.objects or variant.given or variant.object_inputs)
         self.specs = [(spec.shape, spec.dtype) for _, spec in variant.outputs]
@@ -101,31 +111,72 @@ class Program:
     def measured(self, nanoseconds: int) -> None:
         """Learn from a run; the least counts, fading, so that one slow run does not move the program."""
         self.cost = nanoseconds if nanoseconds < self.cost else self.cost + (nanoseconds - self.cost) // 16
-        self.inline = self.cost <= (INLINE_FUEL if not self.inline else INLINE_FUEL * 5 // 4)
+        self.inline = not self.shares and self.cost <= (
+            INLINE_FUEL if not self.inline else INLINE_FUEL * 5 // 4
+        )
 
 
-def _link(variant: Variant, address: Callable[[Kernel], int]) -> tuple[Array, Array]:
-    """Rows and blocks as the walker reads them."""
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A row that several workers do: the kernel, and a block for each share of its units."""
+
+    kernel: int
+    blocks: tuple[int, ...]
+
+
+def _link(
+    variant: Variant, address: Callable[[Kernel], int], lanes: int
+) -> tuple[Array, Array, dict[int, Share]]:
+    """Rows and blocks as the walker reads them, and the rows that are shared: the walker stops at those."""
     rows = np.zeros((max(len(variant.rows), 1), walking.ROW_WORDS), np.int64)
-    blocks: list[int] = []
-    starts: list[int] = []
-    reals: list[tuple[int, tuple[float, ...]]] = []
+    blocks: list[Array] = []
+    starts: list[list[int]] = []
+    size = 0
     for row in variant.rows:
-        starts.append(len(blocks))
-        if isinstance(row, ProgramRow):
-            for slot, offset in row.operands:
-                blocks.extend((HEADER + slot, offset))
-            blocks.extend(row.words)
-            reals.append((len(blocks), row.reals))
-            blocks.extend([0] * len(row.reals))
-    memory = np.array(blocks or [0], np.int64)
-    for start, numbers in reals:
-        memory[start : start + len(numbers)] = np.array(numbers, np.float64).view(np.int64)
+        starts.append([])
+        for part in _parts(row, lanes) if isinstance(row, ProgramRow) else ():
+            starts[-1].append(size)
+            blocks.append(_block(part))
+            size += len(blocks[-1])
+    memory = np.concatenate(blocks) if blocks else np.zeros(1, np.int64)
     base = address_of(memory)
+    shares: dict[int, Share] = {}
     for index, row in enumerate(variant.rows):
-        if isinstance(row, ProgramRow):
-            rows[index] = address(row.kernel), base + 8 * starts[index], row.cost, 0
-    return rows, memory
+        if not isinstance(row, ProgramRow):
+            continue
+        kernel = address(row.kernel)
+        places = tuple(base + 8 * start for start in starts[index])
+        if len(places) > 1:
+            shares[index] = Share(kernel, places)
+        else:
+            rows[index] = kernel, places[0], row.cost, 0
+    return rows, memory, shares
+
+
+def _block(row: ProgramRow) -> Array:
+    head = [word for slot, offset in row.operands for word in (HEADER + slot, offset)]
+    reals = np.array(row.reals, np.float64).view(np.int64)
+    return np.concatenate([np.array([*head, *row.words], np.int64), reals])
+
+
+def _parts(row: ProgramRow, lanes: int) -> list[ProgramRow]:
+    """A dear row in shares for several workers, any other as it is. Follows from shapes and static costs alone."""
+    units = row.units
+    if units is None or lanes == 1 or row.cost < 2 * _LEAST_SHARE_NS:
+        return [row]
+    total = row.words[units.word]
+    wanted = min(lanes, row.cost // _LEAST_SHARE_NS)
+    step = -(-total // (wanted * units.grain)) * units.grain
+    parts = []
+    for first in range(0, total, step):
+        operands = tuple(
+            (slot, offset + first * stride)
+            for (slot, offset), stride in zip(row.operands, units.strides, strict=True)
+        )
+        count = min(step, total - first)
+        words = (*row.words[: units.word], count, *row.words[units.word + 1 :])
+        parts.append(replace(row, operands=operands, words=words))
+    return parts
 
 
 class Run:
@@ -202,14 +253,31 @@ class Run:
             OpError: a node failed; CANCELLED is left to the caller.
         """
         while outcome == Outcome.BREAK:
-            row = self.program.variant.rows[int(self.frame.words[walking.PC])]
-            assert isinstance(row, Break)
-            self._break(row)
+            position = int(self.frame.words[walking.PC])
+            row = self.program.variant.rows[position]
+            if isinstance(row, Break):
+                self._break(row)
+            elif not self._share(self.program.shares[position]):
+                outcome = Outcome.FAILED
+                break
             self.frame.words[walking.PC] += 1
             outcome = resume(self.frame.words)
         if outcome == Outcome.FAILED:
             raise self._failure()
         return outcome
+
+    def _share(self, share: Share) -> bool:
+        """Do one row on several workers; whether no share of it failed."""
+        words, invoke = self.frame.words, self.program.walker.invoke_released
+        statuses: list[int] = []
+
+        def call(block: int) -> None:
+            if not words[walking.CANCEL]:
+                statuses.append(invoke(words, share.kernel, block))
+
+        self.program.workers.share([partial(call, block) for block in share.blocks])
+        words[walking.STATUS] = max(statuses, default=0)
+        return not words[walking.STATUS]
 
     def released(self, outcome: int | None) -> int:
         """Start (None) or go on, in a worker."""

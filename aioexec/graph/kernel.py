@@ -140,6 +140,18 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
+class Units:
+    """How a launch may be shared by several workers: it does `words[word]` units of work that do not touch each other.
+
+    Unit u of operand k begins u * strides[k] bytes behind unit 0. Shares are multiples of `grain` units.
+    """
+
+    word: int
+    strides: tuple[int, ...]
+    grain: int
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One row of a native program: a kernel, where its operands are, and the rest of its block."""
 
@@ -148,6 +160,7 @@ class Launch:
     words: tuple[int, ...]
     reals: tuple[float, ...] = ()
     cost: int = 10  # estimated nanoseconds
+    units: Units | None = None
 
 
 @dataclass(frozen=True, slots=True)

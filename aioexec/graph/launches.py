@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from aioexec.errors import OpError
-from aioexec.graph.kernel import Attrs, ElementwiseKernel, Launch, Launches, Native, Operand, Spec
+from aioexec.graph.kernel import Attrs, ElementwiseKernel, Launch, Launches, Native, Operand, Spec, Units
 
 Shape = tuple[int, ...]
 
@@ -20,6 +20,7 @@ _EXPENSIVE = re.compile(
     r"\b(exp|expm1|log|log1p|tanh|sigmoid|softplus|sin|cos|tan|erf|erfc|pow|atan|asin|acos|sinh|cosh)\("
 )
 _ENTRY_NS = 6
+_GRAIN = 1024  # elements; shares of a row begin on a cache line
 _NATIVE_DTYPES = frozenset({"float32", "float64", "int32", "int64", "bool"})
 
 
@@ -70,9 +71,9 @@ def launch(
         "".join(_letter(view, stride[-1], dims[-1]) for view, stride in zip(views, strides, strict=True)),
     )
     words = (len(dims), *dims, *(stride for operand in strides for stride in operand))
-    return Launch(
-        kernel, tuple(view.operand for view in views), words, cost=_cost(body, prod(shape), len(views))
-    )
+    units = Units(1, tuple(operand[0] for operand in strides), _GRAIN if len(dims) == 1 else 1)
+    operands = tuple(view.operand for view in views)
+    return Launch(kernel, operands, words, cost=_cost(body, prod(shape), len(views)), units=units)
 
 
 def collapse(shape: Shape, strides: Sequence[tuple[int, ...]]) -> tuple[Shape, list[tuple[int, ...]]]:

@@ -23,6 +23,7 @@ from aioexec.graph.kernel import (
     Native,
     Operand,
     Spec,
+    Units,
 )
 from aioexec.graph.launches import collapse
 from aioexec.graph.node import Operation, Tensor
@@ -165,12 +166,16 @@ def bind_product(
     step_x, step_y = ((0,) * (len(outer) - len(dims)) + step for step in both)
     if prod(outer[:-2]) > MOST_LAUNCHES:
         return None
-    kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * 3, 11, 0)
+    kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * 3, 12, 0)
     cost = 40 + int(m * n * k * outer[-1] * outer[-2] * (0.02 if x.dtype.kind == "f" else 0.05))
     sizes = (int(flip_x), int(flip_y), m, n, k)
-    words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1])
+    lda, size = (m if flip_x else k), x.dtype.itemsize
+    words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda)
+    units = None
+    if outer[-2] * outer[-1] == 1 and n > 1:  # rows of one product; more of them than our own loop would take
+        units = Units(2, (size if flip_x else lda * size, 0, n * size), 16)
     rows = [
-        Launch(kernel, places, words, cost=cost)
+        Launch(kernel, places, words, cost=cost, units=units)
         for places in places_of(outer[:-2], step_x, step_y, m * n * outer[-1] * outer[-2], x.dtype.itemsize)
     ]
     return Launches(tuple(rows))

@@ -26,8 +26,12 @@ def matmul_real(
     count: int,
     step_a: int,
     step_b: int,
+    lda: int,
 ) -> int:
-    """c = op(a) @ op(b) for outer * count products of floats; a step of 0 uses one matrix again and again. k >= 1."""
+    """c = op(a) @ op(b) for outer * count products of floats; a step of 0 uses one matrix again and again. k >= 1.
+
+    `lda` is the length of a row of a as it lies, which is more than m where this does some columns of a transposed one.
+    """
     for o in range(outer):
         for i in range(count):
             left = offset(a, o * outer_a + i * step_a)
@@ -42,7 +46,6 @@ def matmul_real(
                         offset(vectors, row * k), 1, matrix, flip, offset(result, row * n), width, k
                     )
             else:
-                lda = m if transpose_a else k
                 ldb = k if transpose_b else n
                 gemm(transpose_a != 0, transpose_b != 0, m, n, k, 1.0, left, lda, right, ldb, 0.0, result, n)
     return 0
@@ -63,15 +66,16 @@ def matmul_whole(
     count: int,
     step_a: int,
     step_b: int,
+    lda: int,
 ) -> int:
     """The same for integers, which BLAS does not know."""
     for o in range(outer):
         for i in range(count):
             right = offset(b, o * outer_b + i * step_b)
             for row in range(m):
-                left = offset(a, o * outer_a + i * step_a + (row if transpose_a else row * k))
+                left = offset(a, o * outer_a + i * step_a + (row if transpose_a else row * lda))
                 result = offset(c, ((o * count + i) * m + row) * n)
-                vector_times_matrix(left, m if transpose_a else 1, right, transpose_b != 0, result, n, k)
+                vector_times_matrix(left, lda if transpose_a else 1, right, transpose_b != 0, result, n, k)
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.graph.kernel import Kernel, Spec
+from aioexec.graph.kernel import Kernel, Spec, Units
 from aioexec.planning.plan import Instruction, Item
 from aioexec.resources.variable import Variable
 
@@ -40,6 +40,7 @@ class ProgramRow:
     words: tuple[int, ...]
     reals: tuple[float, ...]
     cost: int
+    units: Units | None
     position: int
 
 
@@ -129,6 +130,10 @@ class Variant:
     @property
     def breaks(self) -> list[Break]:
         return [row for row in self.rows if isinstance(row, Break)]
+
+    @property
+    def output_bytes(self) -> int:
+        return sum(spec.nbytes for _, spec in self.outputs)
 
     @property
     def kernels(self) -> set[Kernel]:

@@ -132,7 +132,9 @@ class _Freezer:
         if isinstance(row, PendingRow):
             launch = row.launch
             operands = tuple(self._address(*operand) for operand in row.operands)
-            return ProgramRow(launch.kernel, operands, launch.words, launch.reals, launch.cost, row.position)
+            return ProgramRow(
+                launch.kernel, operands, launch.words, launch.reals, launch.cost, launch.units, row.position
+            )
         return Break(
             row.instruction,
             row.position,

@@ -7,7 +7,7 @@ kernel is a BREAK: the walk stops there, Python does that node, and the walk goe
     word 1  status the failed kernel returned
     word 2  cancel: set to 1 by anybody, looked at before each row; never set to 0 here, so a walk cancelled before it starts
             runs nothing
-    word 3  fuel left, in the unit of the costs; the walk pauses when it is spent
+    word 3  fuel to begin or go on with, in the unit of the costs; the walk pauses when it is spent
     word 4  address of the rows
     word 5  number of rows
     word 6  fuel of an inline walk
@@ -55,7 +55,8 @@ Entry = Callable[..., int]
 
 @dataclass(frozen=True, slots=True)
 class Walker:
-    """The entries. Each takes the frame (an int64 array); `start_*` also the arrays whose addresses go to slots 0, 1, …
+    """The entries. Each takes the frame (an int64 array); `start_*` also the arrays whose addresses go to slots 0, 1, …;
+    `invoke_released(frame, kernel, block)` runs one kernel by its address and returns its status.
 
     The caller keeps frame, rows, blocks and arrays alive until the call returns.
     """
@@ -64,6 +65,7 @@ class Walker:
     resume_inline: Entry
     start_released: Entry
     resume_released: Entry
+    invoke_released: Entry
 
 
 _WALK = """
@@ -72,6 +74,7 @@ declare void @llvm.x86.sse.ldmxcsr(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyLong_FromLong(i64)
+declare i64 @PyLong_AsLong(ptr)
 
 define internal i64 @walk(ptr %frame) {
 entry:
@@ -191,6 +194,29 @@ define ptr @resume_{mode}(ptr %self, ptr %args, i64 %nargs) {
 }
 """
 
+_INVOKE = """
+define ptr @invoke_released(ptr %self, ptr %args, i64 %nargs) {
+entry:
+  %first = load ptr, ptr %args
+  %frame = call ptr @data_of(ptr %first)
+  %kernel.at = getelementptr ptr, ptr %args, i64 1
+  %kernel.object = load ptr, ptr %kernel.at
+  %kernel.address = call i64 @PyLong_AsLong(ptr %kernel.object)
+  %kernel = inttoptr i64 %kernel.address to ptr
+  %block.at = getelementptr ptr, ptr %args, i64 2
+  %block.object = load ptr, ptr %block.at
+  %block.address = call i64 @PyLong_AsLong(ptr %block.object)
+  %block = inttoptr i64 %block.address to ptr
+  %state = call ptr @PyEval_SaveThread()
+{flush}
+  %status = call i64 %kernel(ptr %block, ptr %frame)
+{restore}
+  call void @PyEval_RestoreThread(ptr %state)
+  %result = call ptr @PyLong_FromLong(i64 %status)
+  ret ptr %result
+}
+"""
+
 _FUEL_INLINE = """
   %budget.at = getelementptr i64, ptr %frame, i64 6
   %budget = load i64, ptr %budget.at
@@ -212,8 +238,10 @@ _CALL_RELEASED = """
 def emit() -> str:
     """The module text for this machine."""
     x86 = platform.machine().lower() in ("x86_64", "amd64")
-    text = _WALK.replace("{flush}", _FLUSH_X86 if x86 else "").replace(
-        "{restore}", _RESTORE_X86 if x86 else ""
+    text = (
+        (_WALK + _INVOKE)
+        .replace("{flush}", _FLUSH_X86 if x86 else "")
+        .replace("{restore}", _RESTORE_X86 if x86 else "")
     )
     if not x86:
         text = "\n".join(line for line in text.splitlines() if "llvm.x86" not in line)
@@ -247,12 +275,12 @@ def _compile() -> Walker | None:
     llvm.initialize_native_asmprinter()
     module = llvm.parse_assembly(emit())
     machine = llvm.Target.from_default_triple().create_target_machine(opt=2, jit=True)
-    for name in ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong"):
+    for name in ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong", "PyLong_AsLong"):
         llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     _kept.append(engine)
-    names = ("start_inline", "resume_inline", "start_released", "resume_released")
+    names = ("start_inline", "resume_inline", "start_released", "resume_released", "invoke_released")
     found = Walker(*(_builtin(name, engine.get_function_address(name)) for name in names))
     return found if _reads_arrays(found) else None
 

@@ -1,0 +1,143 @@
+"""Rows that several workers share: the same results as one worker's, failures and cancellation included."""
+
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+
+import aioexec as ax
+from aioexec.devices.workers import Workers
+from aioexec.execution import program as program_module
+from aioexec.graph.kernel import ElementwiseKernel, Units
+from aioexec.planning.variant import ProgramRow
+from tests.tiers import session_on
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """Every row that has units is shared, however cheap."""
+    monkeypatch.setattr(program_module, "_LEAST_SHARE_NS", 1)
+
+
+def programs_of(session):
+    return [
+        program
+        for prepared in session._prepared.values()
+        for runner in prepared.executor.runners
+        for program in runner.programs.values()
+    ]
+
+
+async def test_every_call_is_made_though_no_other_thread_comes():
+    workers = Workers(1, "aioexec-worker")
+    made = []
+
+    job = workers.submit(lambda: workers.share([lambda k=k: made.append(k) for k in range(5)]))
+    await job.result()
+    await workers.close()
+
+    assert sorted(made) == [0, 1, 2, 3, 4]
+
+
+async def test_two_threads_make_two_calls_at_once():
+    workers = Workers(2, "aioexec-worker")
+    workers.start_all()
+    meeting = threading.Barrier(2, timeout=30)  # opens only if both are in it
+
+    await workers.submit(lambda: workers.share([lambda: meeting.wait() and None] * 2)).result()
+    await workers.close()
+
+    assert not meeting.broken
+
+
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+async def test_a_shared_product_is_numpys(shared, transpose_a, transpose_b):
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=(150, 97) if transpose_a else (97, 150)).astype(np.float32)
+    b = rng.normal(size=(40, 150) if transpose_b else (150, 40)).astype(np.float32)
+    with ax.Graph().as_default() as graph:
+        x, y = ax.placeholder(ax.float32, a.shape), ax.placeholder(ax.float32, b.shape)
+        z = ax.matmul(x, y, transpose_a=transpose_a, transpose_b=transpose_b)
+
+    async with session_on(graph, "eager") as session:
+        result = await session.run(z, {x: a, y: b})
+        [program] = programs_of(session)
+
+    expected = (a.T if transpose_a else a).astype(float) @ (b.T if transpose_b else b).astype(float)
+    assert [len(share.blocks) for share in program.shares.values()] == [program.workers.count]
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+
+
+async def test_shared_elementwise_rows_are_numpys_over_broadcasts_and_strides(shared):
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(size=(33, 1, 700)).astype(np.float32), rng.normal(size=(5, 1)).astype(np.float32)
+    with ax.Graph().as_default() as graph:
+        x, y = ax.placeholder(ax.float32, a.shape), ax.placeholder(ax.float32, b.shape)
+        z = ax.transpose(x * y + 1.0, [2, 0, 1])
+
+    async with session_on(graph, "eager") as session:
+        result = await session.run(z, {x: a, y: b})
+        [program] = programs_of(session)
+
+    assert program.shares
+    np.testing.assert_allclose(result, np.transpose(a * b + np.float32(1), [2, 0, 1]), rtol=1e-6)
+
+
+async def test_a_failing_share_fails_the_step_by_name(shared):
+    with ax.Graph().as_default() as graph:
+        x, y = ax.placeholder(ax.int32, [4096]), ax.placeholder(ax.int32, [4096])
+        z = ax.floordiv(x, y, name="quotient")
+    divisor = np.ones(4096, np.int32)
+    divisor[4000] = 0
+
+    async with session_on(graph, "eager") as session:
+        with pytest.raises(ax.errors.InvalidArgumentError, match="quotient"):
+            await session.run(z, {x: np.ones(4096, np.int32), y: divisor})
+        after = await session.run(z, {x: np.full(4096, 6, np.int32), y: np.full(4096, 3, np.int32)})
+
+    np.testing.assert_array_equal(after, 2)
+
+
+async def test_a_cancelled_run_with_shared_rows_leaves_the_session_usable(shared):
+    a = np.ones((256, 256), np.float32)
+    with ax.Graph().as_default() as graph:
+        x = ax.placeholder(ax.float32, [256, 256])
+        y = x
+        for _ in range(20):
+            y = ax.matmul(y, x) * 1e-2
+
+    async with session_on(graph, "eager") as session:
+        first = await session.run(y, {x: a})
+        task = asyncio.create_task(session.run(y, {x: a}))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        again = await session.run(y, {x: a})
+
+    np.testing.assert_array_equal(again, first)
+
+
+def row_of(cost: int, total: int, grain: int) -> ProgramRow:
+    kernel = ElementwiseKernel("y = x", (("x", "float32"),), (("y", "float32"),), "vv")
+    units = Units(1, (4, 4), grain)
+    return ProgramRow(kernel, ((0, 0), (1, 64)), (1, total, 4, 4), (), cost, units, 0)
+
+
+def test_a_cheap_row_stays_whole():
+    row = row_of(cost=50, total=64, grain=16)
+
+    assert program_module._parts(row, lanes=2) == [row]
+
+
+def test_shares_begin_at_multiples_of_the_grain_and_cover_every_unit():
+    parts = program_module._parts(row_of(cost=10**6, total=1000, grain=64), lanes=3)
+
+    assert [part.words[1] for part in parts] == [384, 384, 232]
+    assert [part.operands for part in parts] == [
+        ((0, 0), (1, 64)),
+        ((0, 4 * 384), (1, 64 + 4 * 384)),
+        ((0, 4 * 768), (1, 64 + 4 * 768)),
+    ]
