@@ -34,7 +34,7 @@ async def test_the_next_tick_begins_with_nothing_spent():
 
 async def test_who_comes_late_waits_for_the_next_tick():
     budget = TickBudget(asyncio.get_running_loop())
-    order = []
+    order: list[str] = []
     asyncio.get_running_loop().call_soon(order.append, "tick")
     budget.charge(0, TICK_NS + 1)
 
@@ -46,7 +46,7 @@ async def test_who_comes_late_waits_for_the_next_tick():
 
 async def test_who_comes_early_does_not_wait():
     budget = TickBudget(asyncio.get_running_loop())
-    ticks = []
+    ticks: list[int] = []
     asyncio.get_running_loop().call_soon(ticks.append, 1)
     budget.charge(0, TICK_NS)
 
@@ -123,7 +123,8 @@ async def test_awaited_runs_in_a_row_let_the_loop_turn():
         real, item_runner.perf_counter_ns = item_runner.perf_counter_ns, fake  # type: ignore[attr-defined]
         try:
             turn()
-            for runs in range(1, 2001):
+            for _ in range(2000):
+                runs += 1
                 await session.run(y, feeds)
         finally:
             running = False

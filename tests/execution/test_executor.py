@@ -144,8 +144,13 @@ async def test_fetching_a_fed_tensor_gives_the_callers_own_object(tier: Tier):
 
 
 async def test_a_fed_intermediate_tensor_replaces_its_producer_which_does_not_run(tier: Tier, ops: Ops):
-    ran = []
-    ops.broken("TestSpy", lambda x: (ran.append(1), x)[1])
+    ran: list[int] = []
+
+    def spy(x: Any) -> Any:
+        ran.append(1)
+        return x
+
+    ops.broken("TestSpy", spy)
     with graph() as g:
         x = feed([2])
         spied = op("TestSpy", x)

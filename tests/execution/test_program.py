@@ -1,4 +1,4 @@
-"""Programs with breaks, strings, and shapes that follow from content: the same values on every tier, and the tiers' own state."""
+"""Programs with breaks, strings, and shapes that follow from content: the same values on every tier."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from aioexec import dtypes
-from aioexec.errors import InternalError, InvalidArgumentError
+from aioexec.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
 from aioexec.graph.kernel import Native
 from tests.tiers import (
     Ops,
@@ -81,7 +81,7 @@ async def test_a_break_that_breaks_its_promise_of_a_shape_is_an_internal_error(o
         doubled = op("Mul", op("TestLiar", x, name="liar"), constant(2.0))
 
     async with session_on(g, "eager") as session:
-        with pytest.raises(InternalError, match="TestLiar 'liar'.*expected float32"):
+        with pytest.raises(InternalError, match=r"TestLiar 'liar'.*expected float32"):
             await session.run(doubled, {x: np.zeros(4, np.float32)})
 
 
@@ -375,3 +375,17 @@ async def test_a_native_form_that_cannot_be_laid_out_is_left_to_numpy_and_told(
             np.testing.assert_array_equal(await session.run(y, {x: [0.0, 1.0, 2.0]}), [1, 2, 3])
     assert caplog.text.count("NumPy computes instead") == 1
     assert "a mistake of ours" in caplog.text
+
+
+async def test_a_step_that_no_memory_could_hold_is_refused(tier: Tier):
+    with graph() as g:
+        x, dims = feed([]), feed([2], "int64")
+        total = op("Sum", op("Fill", dims, x), constant([0, 1], "int32"))
+        same = op("Neg", x)
+
+    async with tier.session(g) as session:
+        for _ in range(2):
+            with pytest.raises(ResourceExhaustedError):
+                await session.run(total, {x: 1.0, dims: [10**9, 10**6]})
+        assert await session.run(same, {x: 1.0}) == -1
+        assert await session.run(total, {x: 1.0, dims: [3, 4]}) == 12

@@ -1,4 +1,4 @@
-"""A cancelled step ends alone and whole: the await leaves when the worker has reported, variables are untorn, the session goes on."""
+"""A cancelled step ends alone: the await leaves when the worker has reported, variables are whole, the session goes on."""
 
 from __future__ import annotations
 

@@ -126,6 +126,7 @@ async def test_keys_that_mean_no_tensor_are_refused():
                 await session.run(y, {key: 1.0})
         with pytest.raises(GraphValueError, match="fed more than once"):
             await session.run(y, {x: 1.0, "x:0": 2.0})
+        wrong: Any
         for wrong in ([1], "x:0", 5, [(x, 1.0)]):
             with pytest.raises(GraphTypeError, match="feed_dict must be a mapping"):
                 await session.run(y, wrong)
@@ -139,7 +140,7 @@ async def test_tensors_and_slices_are_no_values():
         slices = IndexedSlices(x, constant([1], "int64"))
 
     async with session_on(g, "off") as session:
-        with pytest.raises(GraphTypeError, match="cannot be a Tensor.*'x:0'"):
+        with pytest.raises(GraphTypeError, match=r"cannot be a Tensor.*'x:0'"):
             await session.run(y, {x: y})
         with pytest.raises(GraphTypeError, match="cannot be a IndexedSlices"):
             await session.run(y, {x: slices})
@@ -220,7 +221,7 @@ async def test_a_fed_placeholder_that_something_waits_for_is_not_run(tier: Tier)
 
     async with tier.session(g) as session:
         assert await session.run(y, {x: 1.0}) == 3
-        with pytest.raises(InvalidArgumentError, match="You must feed"):
+        with pytest.raises(InvalidArgumentError, match=r"You must feed"):
             await session.run(y)
 
 

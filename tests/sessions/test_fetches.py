@@ -209,11 +209,11 @@ async def test_a_tensor_of_another_graph_is_refused():
     async with session_on(g, "off") as session:
         for fetch in (foreign, foreign.op):
             with pytest.raises(
-                GraphValueError, match="cannot be interpreted as a Tensor.*not an element of this graph"
+                GraphValueError, match=r"cannot be interpreted as a Tensor.*not an element of this graph"
             ):
                 await session.run(fetch)
         with pytest.raises(
-            GraphTypeError, match="Cannot interpret feed_dict key.*not an element of this graph"
+            GraphTypeError, match=r"Cannot interpret feed_dict key.*not an element of this graph"
         ):
             await session.run(ours, {foreign: 1.0})
         assert await session.run(ours) == 2

@@ -1,0 +1,197 @@
+"""Worker threads: jobs are run once, results come back to the loop, and nothing is left when the pool is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from functools import partial
+from typing import Any
+
+import pytest
+
+from aioexec.devices.workers import SWITCH_INTERVAL, Workers, processors
+from aioexec.testing.tasks import all_tasks_blocked
+
+
+@pytest.mark.both_loops
+async def test_a_job_runs_on_a_thread_of_the_pool_and_gives_its_result():
+    workers = Workers(2, "pool")
+
+    name = await workers.submit(lambda: threading.current_thread().name).result()
+    await workers.close()
+
+    assert name.startswith("pool-")
+
+
+async def test_what_a_job_raises_is_raised_where_it_is_awaited():
+    workers = Workers(1, "pool")
+
+    def fail() -> None:
+        raise LookupError("in the worker")
+
+    with pytest.raises(LookupError, match="in the worker"):
+        await workers.submit(fail).result()
+    assert await workers.submit(lambda: 5).result() == 5
+    await workers.close()
+
+
+async def test_jobs_of_one_thread_run_in_the_order_they_came():
+    workers = Workers(1, "pool")
+    order: list[int] = []
+
+    jobs = [workers.submit(partial(order.append, k)) for k in range(50)]
+    for job in jobs:
+        await job.result()
+    await workers.close()
+
+    assert order == list(range(50))
+
+
+async def test_no_more_threads_than_allowed():
+    workers = Workers(3, "pool")
+    gate = threading.Event()
+
+    jobs = [workers.submit(gate.wait) for _ in range(10)]
+    names = {thread.name for thread in threading.enumerate() if thread.name.startswith("pool-")}
+    gate.set()
+    for job in jobs:
+        await job.result()
+    await workers.close()
+
+    assert names == {"pool-0", "pool-1", "pool-2"}
+
+
+async def test_done_is_called_on_the_loop_before_the_await_goes_on():
+    workers = Workers(1, "pool")
+    seen: list[Any] = []
+
+    job = workers.submit(lambda: 7, lambda job: seen.append((threading.current_thread(), job.outcome())))
+    await job.result()
+    seen.append("awaited")
+    await workers.close()
+
+    assert seen == [(threading.current_thread(), 7), "awaited"]
+
+
+async def test_done_is_called_for_a_job_nobody_awaits():
+    workers = Workers(1, "pool")
+    finished = asyncio.Event()
+
+    workers.submit(lambda: 1, lambda job: finished.set())
+
+    await finished.wait()
+    await workers.close()
+
+
+@pytest.mark.both_loops
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_cancelled_await_leaves_only_when_the_worker_has_reported(times: int):
+    workers, gate, cancels = Workers(1, "pool"), threading.Event(), []
+    job = workers.submit(gate.wait)
+    waiting = asyncio.create_task(job.result(lambda: cancels.append(1)))
+    await all_tasks_blocked()
+
+    for _ in range(times):
+        waiting.cancel()
+        await all_tasks_blocked()
+    assert not waiting.done()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await workers.close()
+
+    assert len(cancels) == times
+
+
+async def test_a_result_that_arrives_with_the_cancellation_is_not_waited_for_again():
+    workers, gate = Workers(1, "pool"), threading.Event()
+    arrived = asyncio.Event()
+    job = workers.submit(gate.wait, lambda job: arrived.set())
+    waiting = asyncio.create_task(job.result())
+    await all_tasks_blocked()
+    gate.set()
+    await arrived.wait()  # the future is done, the task has not gone on yet
+
+    waiting.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await workers.close()
+
+
+async def test_a_timeout_around_a_job_is_a_timeout():
+    workers, gate = Workers(1, "pool"), threading.Event()
+
+    async def wait() -> None:
+        async with asyncio.timeout(0):
+            await workers.submit(gate.wait).result(gate.set)
+
+    with pytest.raises(TimeoutError):
+        await wait()
+    assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
+    await workers.close()
+
+
+async def test_close_runs_what_is_queued_and_may_be_called_twice():
+    workers = Workers(1, "pool")
+    order: list[int] = []
+    for k in range(5):
+        workers.submit(partial(order.append, k))
+
+    await workers.close()
+    await workers.close()
+
+    assert order == list(range(5))
+
+
+async def test_a_cancelled_close_still_ends_the_threads():
+    workers, gate = Workers(2, "pool"), threading.Event()
+    before = sys.getswitchinterval()
+    jobs = [workers.submit(gate.wait) for _ in range(2)]
+    closing = asyncio.create_task(workers.close())
+    await asyncio.sleep(0)
+
+    closing.cancel()
+    await asyncio.gather(closing, return_exceptions=True)
+    gate.set()
+    for job in jobs:
+        await job.result()
+
+    assert closing.cancelled()
+    assert sys.getswitchinterval() >= before
+
+
+async def test_the_switch_interval_is_short_while_there_are_workers():
+    before = sys.getswitchinterval()
+    first, second = Workers(2, "pool"), Workers(1, "other")
+
+    assert sys.getswitchinterval() == before
+    for workers in (first, second, first):
+        await workers.submit(lambda: None).result()
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL)
+    await first.close()
+    assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL)
+    await second.close()
+
+    assert sys.getswitchinterval() == before
+
+
+def test_a_job_whose_loop_is_gone_harms_nobody():
+    gate = threading.Event()
+
+    async def leave() -> Workers:
+        workers = Workers(1, "pool")
+        workers.submit(gate.wait)
+        return workers
+
+    workers = asyncio.run(leave())
+    gate.set()
+    threads = list(workers._threads)
+    asyncio.run(workers.close())
+
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_there_is_at_least_one_processor():
+    assert processors() >= 1

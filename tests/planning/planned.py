@@ -1,0 +1,56 @@
+"""What tests of planning share: a subgraph or plan of a few fetches, with kernels bound as a session would."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aioexec.graph.kernel import Compute
+from aioexec.graph.node import Operation
+from aioexec.planning.pipeline import make_plan
+from aioexec.planning.plan import Plan
+from aioexec.planning.prune import prune
+from aioexec.planning.subgraph import Node, Signature, Subgraph
+from aioexec.resources.manager import ResourceManager
+from aioexec.sessions.direct import NodeContext
+
+
+class Binder:
+    """Makes kernels, once a node."""
+
+    def __init__(self) -> None:
+        self.resources = ResourceManager()
+        self.bound: dict[Operation, Compute] = {}
+
+    def __call__(self, op: Operation) -> Compute:
+        if op not in self.bound:
+            inputs, outputs = ([tensor.dtype for tensor in each] for each in (op.inputs, op.outputs))
+            assert op.row.kernel is not None
+            self.bound[op] = op.row.kernel(NodeContext(op.name, op.attrs, inputs, outputs, self.resources))
+        return self.bound[op]
+
+
+def signature(
+    fetches: Sequence[Any] = (), feeds: Sequence[Any] = (), targets: Sequence[Any] = ()
+) -> Signature:
+    return Signature(tuple(feeds), tuple(fetches), tuple(targets))
+
+
+def pruned(fetches: Sequence[Any] = (), feeds: Sequence[Any] = (), targets: Sequence[Any] = ()) -> Subgraph:
+    subgraph = prune(signature(fetches, feeds, targets))
+    subgraph.check_invariants()
+    return subgraph
+
+
+def plan(fetches: Sequence[Any] = (), feeds: Sequence[Any] = (), targets: Sequence[Any] = ()) -> Plan:
+    made = make_plan(next(iter([*fetches, *targets])).graph, signature(fetches, feeds, targets), Binder())
+    made.subgraph.check_invariants()
+    return made
+
+
+def names(subgraph: Subgraph) -> list[str]:
+    return [node.name for node in subgraph.nodes]
+
+
+def by_name(subgraph: Subgraph) -> dict[str, Node]:
+    return {node.name: node for node in subgraph.nodes}
