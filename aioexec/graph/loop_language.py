@@ -1,7 +1,7 @@
 """The names a loop kernel's body may use, as plain Python: for reading, linting, and running a body as it is.
 
 When a body is compiled these names mean their compiled forms, whatever the module says: `gemm` a call of
-BLAS, casts and mathematics single instructions or calls of the C library. Besides them a body may use
+BLAS or code of our own, whichever is faster on this processor, casts and mathematics single instructions or calls of the C library. Besides them a body may use
 `range`, `min`, `max`, `abs`, `len` of a tuple, modules `math` and `np` (scalar functions), other functions of
 its module, and constants (numbers and tuples of them). Pointers have `x[i]` and `offset(x, n)`; a bool is a
 byte, 0 or 1.

@@ -86,7 +86,7 @@ def title(kernel: Kernel) -> str:
 def compiler_text() -> str:
     """What stands for the loop compiler itself in cache keys."""
     return "".join(
-        Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("loops.py", "tiles.py")
+        Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("loops.py", "tiles.py", "gemm.py")
     )
 
 

@@ -17,6 +17,7 @@ import linecache
 import math
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -35,6 +36,7 @@ OPTIONS: dict[str, Any] = {
 
 WORD = ir.IntType(64)
 GEMM = {types.float32: "aioexec_sgemm", types.float64: "aioexec_dgemm"}
+WIDE_VECTOR = 64  # bytes
 ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE = 101, 111, 112  # CBLAS enumerations
 
 MATH = (
@@ -150,15 +152,24 @@ def generate_gemm(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @functools.cache
-def tiled_product() -> Any:
-    """`tiled_product` of the language, from the file beside this one, which is no part of a package here either."""
-    spec = importlib.util.spec_from_file_location("aioexec_tiles", Path(__file__).with_name("tiles.py"))
+def load_beside(name: str) -> ModuleType:
+    """A module from a file beside this one, which is no part of a package here either."""
+    spec = importlib.util.spec_from_file_location(f"aioexec_{name}", Path(__file__).with_name(f"{name}.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look there for the meaning of annotations
     spec.loader.exec_module(module)
-    return module.tiled_product
+    return module
+
+
+@functools.cache
+def products() -> dict[str, Any]:
+    """Matrix products: our own, and `gemm` made of it where that beats BLAS."""
+    tiles = load_beside("tiles")
+    has_wide_vectors = tiles.registers().vector_bytes >= WIDE_VECTOR
+    own = load_beside("gemm").make_gemm(tiles, offset, OPTIONS) if has_wide_vectors else gemm
+    return {"tiled_product": tiles.tiled_product, "gemm": own}
 
 
 @functools.cache
@@ -194,7 +205,7 @@ def supplied_names(request: dict[str, Any]) -> dict[str, Any]:
     names: dict[str, Any] = {"math": math, "np": np, "numpy": np, "nan": math.nan, "inf": math.inf}
     names.update({name: getattr(math, name) for name in MATH.split()})
     names.update({name: getattr(types, name) for name in CASTS.split()})
-    names.update(offset=offset, gemm=gemm, fma=fma, tiled_product=tiled_product())
+    names.update(offset=offset, fma=fma, **products())
     names.update({name: elementary(name, modules) for name, modules in request["elementary"].items()})
     return names
 
