@@ -322,6 +322,9 @@ from aioexec.ops.scatter_updates import (
     scatter_sub as scatter_sub,
     scatter_update as scatter_update,
 )
+from aioexec.ops.set_difference import (
+    setdiff1d as setdiff1d,
+)
 from aioexec.ops.shapes_of import (
     broadcast_dynamic_shape as broadcast_dynamic_shape,
     broadcast_static_shape as broadcast_static_shape,
@@ -348,6 +351,10 @@ from aioexec.ops.statistics import (
 )
 from aioexec.ops.tensordot import (
     tensordot as tensordot,
+)
+from aioexec.ops.unique import (
+    unique as unique,
+    unique_with_counts as unique_with_counts,
 )
 from aioexec.ops.variable import (
     Variable as Variable,
