@@ -1,14 +1,16 @@
 """What holds for the whole suite: the plugin with its checks, and Hypothesis's settings."""
 
+import gc
 import os
 import tempfile
 
 import hypothesis
 import pytest
 
-# Compiled kernels are kept for one run of the suite, and NumPy computes unless a test says otherwise.
+# Compiled kernels are kept for one run of the suite, unless the caller wants them kept longer: compiling all of them
+# takes a minute. NumPy computes unless a test says otherwise.
 _cache = tempfile.TemporaryDirectory(prefix="aioexec-kernels-")
-os.environ["AIOEXEC_CACHE_DIR"] = os.environ.get("AIOEXEC_TEST_CACHE_DIR", _cache.name)
+os.environ.setdefault("AIOEXEC_CACHE_DIR", _cache.name)
 os.environ["AIOEXEC_JIT"] = "off"
 
 pytest_plugins = ["aioexec.testing.plugin"]
@@ -21,6 +23,12 @@ hypothesis.settings.register_profile(
     max_examples=50,
 )
 hypothesis.settings.load_profile("aioexec")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector ten thousand tests: it runs often, and some tests ask for a full collection."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

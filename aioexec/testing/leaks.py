@@ -12,7 +12,7 @@ import asyncio
 import gc
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self
@@ -39,6 +39,8 @@ class LeakError(AssertionError):
 class LeakCheck:
     """Fail with `LeakError` if tasks, threads or file descriptors are left at the end of the block.
 
+    `lasting_threads` are prefixes of names; `lasting_descriptors` tells at the end what belongs to the process.
+
     The plain `with` form is for code around an event loop; `async with` also checks the loop's tasks. A block
     that raises is not checked, so its own error is seen.
     """
@@ -50,11 +52,13 @@ class LeakCheck:
         threads: bool = True,
         descriptors: bool = True,
         lasting_threads: Iterable[str] = (),
+        lasting_descriptors: Callable[[], Iterable[int]] = tuple,
     ) -> None:
         self._check_tasks = tasks
         self._check_threads = threads
         self._check_descriptors = descriptors
         self._lasting = (*LASTING_THREADS, *lasting_threads)
+        self._lasting_descriptors = lasting_descriptors
         # What was there on entry; a thing is its identity, so a reused name or number does not hide a leak.
         self._tasks: set[AnyTask] = set()
         self._threads: set[threading.Thread] = set()
@@ -113,11 +117,13 @@ class LeakCheck:
         return [f"file descriptor {number}: {target}" for number, target in self._new_descriptors()]
 
     def _new_descriptors(self) -> list[tuple[int, str]]:
-        return [
+        new = [
             (number, target)
             for number, target in open_descriptors().items()
             if self._descriptors.get(number) != target and not target.startswith(LASTING_FILES)
         ]
+        lasting = set(self._lasting_descriptors()) if new else set()
+        return [(number, target) for number, target in new if number not in lasting]
 
 
 def open_descriptors() -> dict[int, str]:

@@ -16,6 +16,7 @@ import asyncio
 import inspect
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
@@ -23,6 +24,9 @@ from blockbuster import BlockBuster
 
 from aioexec.testing.clock import VirtualClock, VirtualClockLoop
 from aioexec.testing.leaks import LeakCheck
+
+if TYPE_CHECKING:
+    from aioexec.devices.jit.library import KernelLibrary
 
 try:
     import uvloop
@@ -66,7 +70,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Disarm the detector of blocking calls."""
+    """Disarm the detector of blocking calls; end the compiler child."""
+    library = _kernel_library()
+    if library is not None:
+        library.shutdown()
     detector = config.stash.get(_blocking_detector, None)
     if detector is not None:
         detector.deactivate()
@@ -93,16 +100,24 @@ def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
     if _allows_leaks(request):
         yield
         return
-    with LeakCheck():
+    with LeakCheck(lasting_descriptors=_compiler_descriptors):
         yield
-        _end_compilers()
+        library = _kernel_library()
+        if library is not None:
+            library.rest()
 
 
-def _end_compilers() -> None:
-    """End the compiler child and its threads; they belong to the process, but a test may have started them."""
+def _kernel_library() -> "KernelLibrary | None":
+    """The kernels of this process, if any test has asked for some."""
     jit = sys.modules.get("aioexec.devices.jit.library")
-    if jit is not None and jit.PROCESS_LIBRARY is not None:
-        jit.PROCESS_LIBRARY.shutdown()
+    return None if jit is None else jit.PROCESS_LIBRARY
+
+
+def _compiler_descriptors() -> list[int]:
+    """What leads to the compiler child, which belongs to the process: a new one for each test would take a second."""
+    library = _kernel_library()
+    descriptor = None if library is None else library.process.descriptor
+    return [] if descriptor is None else [descriptor]
 
 
 @pytest_asyncio.fixture

@@ -134,13 +134,13 @@ class Windows:
 
     def chosen(self, image: Array) -> dict[tuple[int, int, int, int], tuple[int, int]]:
         """For each element of the output the first place of its maximum."""
-        best: dict[tuple[int, int, int, int], tuple[int, int]] = {}
+        best: dict[tuple[int, int, int, int], tuple[Any, int, int]] = {}
         for y, x, _, _, row, column in self.places(*image.shape[1:3]):
-            for b, c in np.ndindex(len(image), image.shape[3]):
+            for (b, c), value in np.ndenumerate(image[:, row, column]):
                 old = best.get((b, y, x, c))
-                if old is None or image[b, row, column, c] > image[b, old[0], old[1], c]:
-                    best[b, y, x, c] = row, column
-        return best
+                if old is None or value > old[0]:
+                    best[b, y, x, c] = value, row, column
+        return {place: (row, column) for place, (_, row, column) in best.items()}
 
     def to_maximum(self, image: Array, pooled: Array, dy: Array) -> Array:
         image, dy = self.last(image), self.last(dy)
@@ -203,7 +203,7 @@ def convolutions(
 ) -> list[Case]:
     """The three ops on the same windows."""
     attrs = settings(padding, strides, data_format, dilations=dilations)
-    windows = Windows(attrs, window[:2])
+    windows = Windows(attrs, (window[0], window[1]))
     x, w = numbers(*image), numbers(*window)
     dy = numbers(*windows.forward(x, w).shape)
     kept: Callable[..., tuple[int, ...]] = lambda *inputs: inputs if gradients else ()  # noqa: E731

@@ -332,17 +332,23 @@ def widened(array: Array) -> Array:
 
 
 def assert_close(setting: Setting, actual: Array, expected: Any, what: str) -> None:
-    where = f"{what} of {setting.case} in {setting.dtype}"
-    expected = np.asarray(expected)
-    assert actual.shape == expected.shape, f"{where}: shape {actual.shape}, expected {expected.shape}"
-    tolerance = setting.tolerance(actual.dtype)
+    try:
+        compare(actual, np.asarray(expected), setting.tolerance(actual.dtype))
+    except AssertionError as error:
+        error.add_note(f"{what} of {setting.case} in {setting.dtype}")  # here, as a name takes long to write
+        raise
+
+
+def compare(actual: Array, expected: Array, tolerance: float) -> None:
+    """Fail unless every element is within a relative or absolute `tolerance`; 0 stands for equality."""
+    assert actual.shape == expected.shape
     if actual.dtype == object or not tolerance:
-        np.testing.assert_array_equal(actual, expected.astype(actual.dtype), err_msg=where, strict=True)
+        np.testing.assert_array_equal(actual, expected.astype(actual.dtype), strict=True)
         return
     wide = WIDE.get(actual.dtype.name, actual.dtype)
     with np.errstate(all="ignore"):
         rounded = expected.astype(actual.dtype).astype(wide)  # what is beyond the dtype is infinite in it
-    np.testing.assert_allclose(actual.astype(wide), rounded, rtol=tolerance, atol=tolerance, err_msg=where)
+    np.testing.assert_allclose(actual.astype(wide), rounded, rtol=tolerance, atol=tolerance)
 
 
 def native_agrees(setting: Setting, share: int | None) -> bool:

@@ -156,7 +156,6 @@ def test_a_check_says_what_it_found(graph):
             evaluate(checked, {x: np.array(values, np.float32)})
 
 
-@pytest.mark.allow_leaks("compiles kernels: its threads and its child end a little later")
 @pytest.mark.parametrize(("values", "status"), [([1, np.nan], 1), ([np.inf, 1], 2), ([-np.inf, np.nan], 3)])
 def test_the_native_check_says_the_same(graph, values, status):
     checked = numerics.check_numerics(constant(values, dtypes.float32), "loss").op

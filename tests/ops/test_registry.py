@@ -103,7 +103,6 @@ def test_the_gradient_rule_agrees_with_differences(case: Case):
 NATIVE = [case for case in VALID if case.native and registry.lookup(case.op_type).native is not None]
 
 
-@pytest.mark.allow_leaks("compiles kernels: its threads and its child end a little later")
 @pytest.mark.timeout(300)
 @over(NATIVE)
 def test_the_native_form_agrees_with_the_reference_kernel(case: Case):
@@ -130,7 +129,6 @@ def test_bad_values_raise_the_canonical_error(case: Case):
         harness.run_reference(setting, setting.fresh_values())
 
 
-@pytest.mark.allow_leaks("compiles kernels: its threads and its child end a little later")
 @over(
     [
         case

@@ -65,6 +65,16 @@ def test_threads_of_the_process_may_stay():
     thread.join()
 
 
+def test_a_descriptor_of_the_process_may_stay():
+    opened: list[socket.socket] = []
+
+    with LeakCheck(lasting_descriptors=lambda: [end.fileno() for end in opened]):
+        opened.extend(socket.socketpair())
+
+    for end in opened:
+        end.close()
+
+
 def test_the_error_of_the_block_comes_first():
     with pytest.raises(KeyError), LeakCheck():
         left, right = socket.socketpair()

@@ -19,6 +19,9 @@ asyncio_default_fixture_loop_scope = function
 filterwarnings = error
 """
 
+UNUSED = ("randomly", "cacheprovider", "hypothesispytest")
+"""Plugins that would only take time: Hypothesis alone half a second."""
+
 
 @pytest.fixture
 def suite(pytester, monkeypatch):
@@ -28,7 +31,8 @@ def suite(pytester, monkeypatch):
 
     def run(source: str, *options: str) -> pytest.RunResult:
         pytester.makepyfile(test_it=source)
-        return pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider", *options)
+        unused = [part for name in UNUSED for part in ("-p", f"no:{name}")]
+        return pytester.runpytest_subprocess(*unused, *options)
 
     return run
 

@@ -86,7 +86,8 @@ def title(kernel: Kernel) -> str:
 def compiler_text() -> str:
     """What stands for the loop compiler itself in cache keys."""
     return "".join(
-        Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("loops.py", "tiles.py", "gemm.py")
+        Path(__file__).with_name(name).read_text(encoding="utf-8")
+        for name in ("loops.py", "tiles.py", "gemm.py")
     )
 
 
@@ -176,20 +177,35 @@ class KernelLibrary:
             future.set_result(None)
         return future
 
+    def rest(self, timeout: float = 60.0) -> None:
+        """End both threads after the kernels they have begun; the child stays.
+
+        What was pending becomes unknown again, unless it was begun; the rest stays.
+        """
+        self._compiling.drain()
+        self._asking.drain()
+        waiting = self._take_waiting()
+        self._compiling.join(timeout)
+        self._asking.join(timeout)
+        complete(waiting)
+
     def shutdown(self, timeout: float = 10.0) -> None:
         """End both threads and the child soon. What was pending becomes unknown again; the rest stays."""
         self._compiling.drain()
         self._asking.drain()
-        with self._lock:
-            waiting = {id(batch): batch for batches in self._pending.values() for batch in batches}
-            self._pending.clear()
+        waiting = self._take_waiting()
         self.process.close()
         self._compiling.join(timeout)
         self._asking.join(timeout)
         self.process.close()  # a job begun before may have started another
-        for batch in waiting.values():
-            if not batch.future.done():
-                batch.future.set_result(None)
+        complete(waiting)
+
+    def _take_waiting(self) -> list[Batch]:
+        """Make what is pending unknown, and return who waits for it."""
+        with self._lock:
+            waiting = {id(batch): batch for batches in self._pending.values() for batch in batches}
+            self._pending.clear()
+        return list(waiting.values())
 
     def forget_threads(self) -> None:
         """Start afresh in a forked process, which has neither threads nor child. Compiled kernels stay."""
@@ -319,6 +335,12 @@ class KernelLibrary:
                 cached=now.cached + cached,
                 seconds=now.seconds + seconds,
             )
+
+
+def complete(batches: Iterable[Batch]) -> None:
+    for batch in batches:
+        if not batch.future.done():
+            batch.future.set_result(None)
 
 
 PROCESS_LIBRARY: KernelLibrary | None = None

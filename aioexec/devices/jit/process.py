@@ -78,6 +78,12 @@ class CompilerProcess:
         """Whether there is a child, alive or not yet reaped."""
         return self._child is not None
 
+    @property
+    def descriptor(self) -> int | None:
+        """The file descriptor through which it is asked; None if there is no child."""
+        child = self._child
+        return None if child is None else child.connection.fileno()
+
     def compile(self, request: str) -> ObjectCode:
         """Compile one request; a child that has left since the last one is replaced once.
 

@@ -253,6 +253,21 @@ def test_shutdown_completes_what_was_pending_and_leaves_nothing(make):
 
 
 @pytest.mark.slow
+def test_at_rest_there_are_no_threads_and_the_child_waits_for_more(make):
+    library = make()
+    get(library, ANSWER)
+    child = library.process.descriptor
+    future = library.request([OTHER])
+
+    library.rest()
+    assert future.done()
+    assert library.pending == 0
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("aioexec-compile")]
+    assert library.process.descriptor == child
+    assert status(get(library, OTHER)) == 43
+
+
+@pytest.mark.slow
 def test_after_shutdown_kernels_can_be_asked_for_again(make):
     library = make()
     library.request([ANSWER])

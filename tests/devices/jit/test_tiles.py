@@ -12,10 +12,7 @@ from aioexec.devices.jit.library import library
 from aioexec.graph.kernel import LoopKernel
 from aioexec.graph.loop_language import tiled_product
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.allow_leaks("compiles kernels: its threads and its child end a little later"),
-]
+pytestmark = pytest.mark.slow
 
 Words = tuple[int, ...]
 
