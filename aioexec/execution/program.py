@@ -77,8 +77,9 @@ class Frame:
 class Program:
     """A variant whose kernels have addresses.
 
-    Constant: variant, rows, blocks (the memory the walker reads), shares (rows for several workers), device, workers. Changing: `frames`, idle ones; `cost`, nanoseconds of
-    a run: estimated, then the least of recent runs; `inline`, where runs begin; `last_used`, a count that grows.
+    Constant: variant, rows, blocks (the memory the walker reads), shares (rows for several workers), device, workers.
+    Changing: `frames`, idle ones; `cost`, nanoseconds of a run: estimated, then the least of recent runs; `inline`, where
+    runs begin; `last_used`, a count that grows.
     """
 
     def __init__(
@@ -118,10 +119,11 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A row that several workers do: the kernel, and a block for each share of its units."""
+    """A row that several workers do: the kernel, a block for each share of its units, and whether it writes a variable."""
 
     kernel: int
     blocks: tuple[int, ...]
+    writes: bool
 
 
 def _link(
@@ -147,7 +149,8 @@ def _link(
         kernel = address(row.kernel)
         places = tuple(base + 8 * start for start in starts[index])
         if len(places) > 1:
-            shares[index] = Share(kernel, places)
+            writes = any(first <= index <= last for use in variant.uses for first, last in use.writes)
+            shares[index] = Share(kernel, places, writes)
         else:
             rows[index] = kernel, places[0], row.cost, 0
     return rows, memory, shares
@@ -257,8 +260,7 @@ class Run:
             row = self.program.variant.rows[position]
             if isinstance(row, Break):
                 self._break(row)
-            elif not self._share(self.program.shares[position]):
-                outcome = Outcome.FAILED
+            elif (outcome := self._share(self.program.shares[position])) != Outcome.DONE:
                 break
             self.frame.words[walking.PC] += 1
             outcome = resume(self.frame.words)
@@ -266,18 +268,20 @@ class Run:
             raise self._failure()
         return outcome
 
-    def _share(self, share: Share) -> bool:
-        """Do one row on several workers; whether no share of it failed."""
+    def _share(self, share: Share) -> int:
+        """Do one row on several workers: DONE, FAILED, or CANCELLED on its way, which no row that writes a variable is."""
         words, invoke = self.frame.words, self.program.walker.invoke_released
         statuses: list[int] = []
 
         def call(block: int) -> None:
-            if not words[walking.CANCEL]:
+            if share.writes or not words[walking.CANCEL]:
                 statuses.append(invoke(words, share.kernel, block))
 
         self.program.workers.share([partial(call, block) for block in share.blocks])
         words[walking.STATUS] = max(statuses, default=0)
-        return not words[walking.STATUS]
+        if words[walking.STATUS]:
+            return Outcome.FAILED
+        return Outcome.DONE if len(statuses) == len(share.blocks) else Outcome.CANCELLED
 
     def released(self, outcome: int | None) -> int:
         """Start (None) or go on, in a worker."""

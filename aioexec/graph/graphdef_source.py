@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from aioexec import dtypes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.formats.protos import AttrValue, GraphDef, NodeDef, OpList
-from aioexec.formats.protos import OpDef as OpDefProto
+from aioexec.formats.protos import AttrValue, GraphDef, NodeDef, OpDef as OpDefProto, OpList
 from aioexec.graph import registry
 from aioexec.graph.attr_values import read_attr, read_private_attr
 from aioexec.graph.device_spec import merge_device

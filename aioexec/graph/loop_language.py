@@ -1,10 +1,10 @@
 """The names a loop kernel's body may use, as plain Python: for reading, linting, and running a body as it is.
 
 When a body is compiled these names mean their compiled forms, whatever the module says: `gemm` a call of
-BLAS or code of our own, whichever is faster on this processor, casts and mathematics single instructions or calls of the C library. Besides them a body may use
-`range`, `min`, `max`, `abs`, `len` of a tuple, modules `math` and `np` (scalar functions), other functions of
-its module, and constants (numbers and tuples of them). Pointers have `x[i]` and `offset(x, n)`; a bool is a
-byte, 0 or 1.
+BLAS or code of our own, whichever is faster on this processor, casts and mathematics single instructions or
+calls of the C library. Besides them a body may use `range`, `min`, `max`, `abs`, `len` of a tuple, modules
+`math` and `np` (scalar functions), other functions of its module, and constants (numbers and tuples of them).
+Pointers have `x[i]` and `offset(x, n)`; a bool is a byte, 0 or 1.
 
 Literals are float64 (`0.0`) and int64, and float32 with float64 gives float64: to stay in single precision,
 write `float32(0.5)`. What is stored is converted to the pointer's dtype.

@@ -1,1 +1,1 @@
-"""Op families: definition, shape rule, reference kernel, native form and gradient of each op, and its TensorFlow-named wrapper."""
+"""Op families: definition, shape rule, reference kernel, native form gradient of each op, and its TensorFlow-named wrapper."""

@@ -2,16 +2,18 @@
 
 import asyncio
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
 
 import aioexec as ax
+from aioexec.devices.jit import walker as walking
 from aioexec.devices.workers import Workers
 from aioexec.execution import program as program_module
 from aioexec.graph.kernel import ElementwiseKernel, Units
 from aioexec.planning.variant import ProgramRow
-from tests.tiers import session_on
+from tests.tiers import Tier, session_on
 
 
 @pytest.fixture
@@ -31,9 +33,9 @@ def programs_of(session):
 
 async def test_every_call_is_made_though_no_other_thread_comes():
     workers = Workers(1, "aioexec-worker")
-    made = []
+    made: list[int] = []
 
-    job = workers.submit(lambda: workers.share([lambda k=k: made.append(k) for k in range(5)]))
+    job = workers.submit(lambda: workers.share([partial(made.append, k) for k in range(5)]))
     await job.result()
     await workers.close()
 
@@ -45,7 +47,10 @@ async def test_two_threads_make_two_calls_at_once():
     workers.start_all()
     meeting = threading.Barrier(2, timeout=30)  # opens only if both are in it
 
-    await workers.submit(lambda: workers.share([lambda: meeting.wait() and None] * 2)).result()
+    def meet() -> None:
+        meeting.wait()
+
+    await workers.submit(lambda: workers.share([meet] * 2)).result()
     await workers.close()
 
     assert not meeting.broken
@@ -141,3 +146,49 @@ def test_shares_begin_at_multiples_of_the_grain_and_cover_every_unit():
         ((0, 4 * 384), (1, 64 + 4 * 384)),
         ((0, 4 * 768), (1, 64 + 4 * 768)),
     ]
+
+
+@pytest.mark.parametrize("writes", [True, False])
+async def test_a_row_cancelled_between_its_shares_leaves_variables_whole(shared, monkeypatch, writes):
+    """A row that writes a variable is finished; any other stops, and what would have been made of it is not written."""
+    with ax.Graph().as_default() as graph:
+        x = ax.placeholder(ax.float32, [8192])
+        v = ax.get_variable("v", [8192], use_resource=True, initializer=ax.zeros_initializer())
+        first = v.assign_add(ax.ones([8192]))
+        with graph.control_dependencies([first]):
+            step = v.assign_add(x if writes else ax.exp(x))
+        value = v.read_value()
+    frames, share, cancels = [], Workers.share, []
+
+    class RememberedFrame(program_module.Frame):
+        def __init__(self, program):
+            super().__init__(program)
+            frames.append(self)
+
+    def share_while_cancelled(workers, calls):
+        """The cancellation comes behind the first call of the second shared row."""
+        cancels.append(len(calls))
+        if len(cancels) != 2:
+            share(workers, calls)
+            return
+        for k, call in enumerate(calls):
+            call()
+            if k == 0:
+                loop.call_soon_threadsafe(running.cancel)
+                while not any(frame.words[walking.CANCEL] for frame in frames):
+                    pass
+
+    loop = asyncio.get_running_loop()
+    with Tier("worker").chosen():
+        async with session_on(graph, "eager") as session:
+            await session.run(v.initializer)
+            monkeypatch.setattr(program_module, "Frame", RememberedFrame)
+            monkeypatch.setattr(Workers, "share", share_while_cancelled)
+            running = asyncio.create_task(session.run(step.op, {x: np.zeros(8192, np.float32) + 5}))
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            monkeypatch.undo()
+            result = await session.run(value)
+
+    assert len(cancels) == 2
+    np.testing.assert_array_equal(result, np.full(8192, 6 if writes else 1))

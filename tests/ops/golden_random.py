@@ -3,7 +3,9 @@
 Taken from tensorflow-cpu 2.21 with `tf.raw_ops.<op>(shape=[6], dtype=..., seed=87654321, seed2=42)` in a graph.
 """
 
-SEEDS = {"seed": 87654321, "seed2": 42}
+from typing import Any
+
+SEEDS: dict[str, Any] = {"seed": 87654321, "seed2": 42}
 
 # fmt: off
 REAL = {

@@ -58,7 +58,14 @@ def host() -> Target:
     return Target(llvm().get_host_cpu_name(), features, versions)
 
 
-PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "new_gvn", "global_dead_code_eliminate")
+PASSES = (
+    "always_inliner",
+    "sroa",
+    "instruction_combine",
+    "simplify_cfg",
+    "new_gvn",
+    "global_dead_code_eliminate",
+)
 """Templates write their loops and vectors themselves: O2 gives the same code in twice the time (17 against 9 ms for exp)."""
 
 OPTIMISATION = ", ".join((*PASSES, "pic", "small"))
