@@ -70,7 +70,8 @@ def test_matrix_products(sizes: tuple[int, int, int], flips: tuple[int, int], bo
     left = np.ascontiguousarray(a.swapaxes(1, 2)) if flips[0] else a
     right = np.ascontiguousarray(b.T) if flips[1] else b
 
-    body(left.reshape(-1), right.reshape(-1), c.reshape(-1), *flips, m, n, k, 1, 0, 0, 2, m * k, 0)
+    lda = m if flips[0] else k
+    body(left.reshape(-1), right.reshape(-1), c.reshape(-1), *flips, m, n, k, 1, 0, 0, 2, m * k, 0, lda)
 
     np.testing.assert_allclose(c, a @ b)
 
