@@ -42,13 +42,14 @@ class Engine:
         refused: set[Kernel] = set()
         while walk is not None:
             variant = lay_out_item(item, plan.values, inputs, refused)
-            compiling = library().request(variant.kernels)
+            kernels = variant.kernels
+            compiling = library().request(kernels)
             concurrent.futures.wait(
                 {compiling, self._closing}, return_when=concurrent.futures.FIRST_COMPLETED
             )
             if self._closing.done():
                 return None
-            failed = {kernel for kernel in variant.kernels if not library().address(kernel)}
+            failed = {kernel for kernel in kernels if not library().address(kernel)}
             if not failed:
                 return Program(variant, walk, library().address, self.device, self.workers)
             refused |= failed

@@ -209,11 +209,11 @@ class ItemRunner:
             if variable.leased:
                 return None
         program.last_used = next(_uses)
-        if not program.variant.uses:
-            outputs = self._walk_stateless(program, inputs)
-            if outputs is not None:
-                return outputs
         try:
+            if not program.variant.uses:
+                outputs = self._walk_stateless(program, inputs)
+                if outputs is not None:
+                    return outputs
             run, outcome = self._walk_inline(Run(program, inputs, in_place=True))
         except (MisfitError, MemoryError):
             return None

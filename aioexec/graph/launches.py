@@ -6,10 +6,14 @@ not plain broadcasting (concat, slices, transposes: all strided copies).
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
+
+import numpy as np
 
 from aioexec.errors import OpError
 from aioexec.graph.kernel import Attrs, ElementwiseKernel, Launch, Launches, Native, Operand, Spec, Units
@@ -162,6 +166,12 @@ def expression(
     return Native(bind, dtypes, statuses)
 
 
+@functools.cache
+def _name(dtype: np.dtype[Any]) -> str:
+    """`dtype.name`, which NumPy takes microseconds to put together."""
+    return dtype.name
+
+
 def _parse(text: str) -> tuple[list[str], list[str], str]:
     match = _HEAD.match(text)
     if match is None:
@@ -189,7 +199,7 @@ def _bind_expression(
             j, spec = spare.pop(0)
             targets.append((name, Operand("output", j), spec))
     shape = targets[0][2].shape
-    if any(spec.dtype.name not in _ITEMSIZE for spec in (*inputs, *(spec for _, _, spec in targets))):
+    if any(_name(spec.dtype) not in _ITEMSIZE for spec in (*inputs, *(spec for _, _, spec in targets))):
         return None
     if any(spec.shape != shape for _, _, spec in targets):
         return None
@@ -198,14 +208,14 @@ def _bind_expression(
             name,
             View(
                 Operand("input", k),
-                spec.dtype.name,
+                _name(spec.dtype),
                 broadcast_strides(spec.shape, spec.dtype.itemsize, shape),
             ),
         )
         for k, (name, spec) in enumerate(zip(input_names, inputs, strict=True))
     ]
     sinks = [
-        (name, View(operand, spec.dtype.name, c_strides(shape, spec.dtype.itemsize)))
+        (name, View(operand, _name(spec.dtype), c_strides(shape, spec.dtype.itemsize)))
         for name, operand, spec in targets
     ]
     row = launch(body, sources, sinks, shape)

@@ -69,8 +69,9 @@ class PendingBreak:
 class Layout:
     """The state of one abstract run.
 
-    `held` is what is known of each value so far; `buffers` every buffer made; `pending` the rows, with operands still as
-    (buffer, offset); `versions` the variables.
+    Constant: `last_use`, the last position that needs a value, behind all of them for outputs. Changing: `held`, what is known
+    of each value so far; `buffers`, every buffer made; `pending`, the rows, with operands still as (buffer, offset);
+    `versions`, the variables.
     """
 
     def __init__(
@@ -86,6 +87,11 @@ class Layout:
         self.native = 0
         self.cost = 0
         self.last = len(item.instructions)
+        self.last_use = {
+            value: position
+            for position, instruction in enumerate(item.instructions)
+            for value in instruction.inputs
+        } | dict.fromkeys(item.outputs, self.last)
         for value, content in enumerate(values):
             if content is not None:
                 self.held[value] = content
@@ -195,6 +201,8 @@ class Layout:
         written = [held for k, held in enumerate(inputs) if k in row.writes]
         if any(not isinstance(held, Variable) or not self.versions.can_write(held) for held in written):
             return "a variable that cannot be written here"
+        if any(isinstance(held, Variable) and self._is_needed(held, position) for held in written):
+            return "a variable written again while what it held before is needed"
         bound = row.native.bind(
             instruction.node.op.attrs, [spec for spec in specs if spec is not None], outputs
         )
@@ -206,6 +214,14 @@ class Layout:
             return self._lay_alias(instruction, inputs, outputs, bound)
         self._lay_launches(position, instruction, inputs, outputs, bound)
         return None
+
+    def _is_needed(self, variable: Variable, position: int) -> bool:
+        """Whether a snapshot of what an earlier row wrote to a variable is needed at this position or later."""
+        written = self.versions.overwrites(variable)
+        return written is not None and any(
+            isinstance(held, Local) and held.buffer is written and self.last_use.get(value, -1) >= position
+            for value, held in self.held.items()
+        )
 
     def _lay_alias(
         self, instruction: Instruction, inputs: list[Held], outputs: list[Spec], alias: Alias

@@ -96,11 +96,13 @@ class Versions:
         return Local(use.now, 0, use.spec)
 
     def can_write(self, variable: Variable) -> bool:
-        """Whether a native row may write: there is one new buffer, and no snapshot of it may be needed later."""
+        """Whether a native row may write: its content has a place in memory, and no break has had the variable itself."""
         use = self._use(variable)
-        if use.spec is None or use.broken:
-            return False
-        return use.new is None or use.new.dies < 0
+        return use.spec is not None and not use.broken
+
+    def overwrites(self, variable: Variable) -> Buffer | None:
+        """The buffer an earlier write went to, which another would go to as well: there is one new buffer a program."""
+        return self._use(variable).new
 
     def written(self, variable: Variable) -> Buffer:
         use = self._use(variable)

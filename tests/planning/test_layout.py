@@ -165,7 +165,32 @@ def test_a_variable_written_again_after_a_read_of_the_first_write_breaks():
 
     variant = laid_out([between], {}, [second])
 
-    assert [row.reason for row in variant.breaks] == ["a variable that cannot be written here"]
+    assert [row.reason for row in variant.breaks] == [
+        "a variable written again while what it held before is needed"
+    ]
+
+
+@pytest.mark.parametrize(
+    "reader", ["waits only", "used before", "used by the write", "used later", "alias used later"]
+)
+def test_a_variable_is_written_again_natively_once_nothing_needs_the_first_write(reader: str):
+    with graph() as g:
+        v = resource([8])
+        first = op("AssignAddVariableOp", v, constant([1.0] * 8))
+        with g.control_dependencies([first]):
+            between = read(v)
+        used = op("Neg", between)
+        alias = op("Reshape", between, constant([2, 4], "int32"))
+        waits = {"used before": [used], "alias used later": [alias]}.get(reader, [between])
+        with g.control_dependencies(waits):
+            delta = between if reader == "used by the write" else constant([2.0] * 8)
+            second = op("AssignAddVariableOp", v, delta)
+        with g.control_dependencies([second]):
+            later = op("Abs", alias if reader == "alias used later" else between)
+
+    variant = laid_out([later] if "later" in reader else [], {}, [second, used.op])
+
+    assert len(variant.breaks) == ("later" in reader or "by" in reader)
 
 
 def test_the_wholeness_of_a_variable_when_a_program_stops():
