@@ -1,7 +1,7 @@
 """Two-dimensional convolution and its two adjoints.
 
 The three ops are linear in both operands, and closed under differentiation: the gradient of each is made of the other two.
-The reference kernels add up one product for each tap of the filter; the native ones are in `conv_loops`.
+The reference kernels add up one product for each tap of the filter; the native ones are in `conv_launches`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import Attrs, Compute, KernelContext, Native
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
-from aioexec.ops import conv_loops
+from aioexec.ops import conv_launches
 from aioexec.ops.windows import (
     DEPTH,
     SPATIAL,
@@ -255,14 +255,14 @@ register(
     shape=_conv_shape,
     kernel=_conv_kernel,
     gradient=_conv_gradient,
-    native=Native(conv_loops.bind_forward, _REAL),
+    native=Native(conv_launches.bind_forward, _REAL),
 )
 register(
     f"Conv2DBackpropInput(input_sizes:int32, filter:T, out_backprop:T) -> (output:T) [T:type@11; {_ATTRS}]",
     shape=_given_shape(0, 1),
     kernel=_input_kernel,
     gradient=_input_gradient,
-    native=Native(conv_loops.bind_input, _REAL),
+    native=Native(conv_launches.bind_input, _REAL),
     shape_operands=(0,),
 )
 register(
@@ -271,7 +271,7 @@ register(
     shape=_given_shape(1, 0),
     kernel=_filter_kernel,
     gradient=_filter_gradient,
-    native=Native(conv_loops.bind_filter, _REAL),
+    native=Native(conv_launches.bind_filter, _REAL),
     shape_operands=(1,),
 )
 

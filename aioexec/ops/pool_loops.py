@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from aioexec.graph.kernel import Attrs, Launch, Launches, LoopKernel, Operand, Spec
+from aioexec.graph.kernel import Attrs, Launches, LoopKernel, Operand, Spec
 from aioexec.graph.loop_language import Pointer, int32, offset
+from aioexec.ops.shares import Scratch, Work
 from aioexec.ops.windows import Axis, make_axes
 
-_LAUNCH_NS = 1_000_000
-_NS_PER_BYTE = 0.02
-_NS_PER_RUN = 2  # of one tap along the channels
-
-# Loops. They do the windows of the lines first … last - 1 (rows of the output of all images, in order); sizes as in conv_loops.
+# Loops. Sizes are as in conv_loops; a line is a row of the output, all images in order.
 # A window's taps are cut to those in the image: i0 … i1 - 1, j0 … j1 - 1 are places there.
 
 
 def max_pool(
-    x: Pointer, y: Pointer, first: int, last: int, h: int, w: int, c: int, oh: int, ow: int,
+    x: Pointer, y: Pointer, images: int, h: int, w: int, c: int, oh: int, ow: int,
     kh: int, kw: int, sh: int, sw: int, ph: int, pw: int, low: float,
 ) -> int:  # fmt: skip
-    for line in range(first, last):
+    for line in range(images * oh):
         image = line // oh
         top = (line - image * oh) * sh - ph
         for column in range(ow):
@@ -45,10 +43,10 @@ def larger(a: float, b: float) -> float:
 
 
 def max_pool_2x2(
-    x: Pointer, y: Pointer, first: int, last: int, h: int, w: int, c: int, oh: int, ow: int, low: float
+    x: Pointer, y: Pointer, images: int, h: int, w: int, c: int, oh: int, ow: int, low: float
 ) -> int:
     """Windows of two by two that tile the image."""
-    for line in range(first, last):
+    for line in range(images * oh):
         image = line // oh
         top = (line - image * oh) * 2
         for column in range(ow):
@@ -78,14 +76,13 @@ def find(x: Pointer, best: Pointer, tap: Pointer, lines: int, columns: int, w: i
 
 
 def max_pool_grad(
-    x: Pointer, dy: Pointer, dx: Pointer, best: Pointer, tap: Pointer, first: int, last: int, h: int, w: int, c: int,
+    x: Pointer, dy: Pointer, dx: Pointer, best: Pointer, tap: Pointer, images: int, h: int, w: int, c: int,
     oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
-    """First and last line are those of whole images. `best` and `tap` hold, for each channel, the maximum and its tap."""
-    cleared = offset(dx, first // oh * h * w * c)
-    for k in range((last - first) // oh * h * w * c):
-        cleared[k] = 0
-    for line in range(first, last):
+    """`best` and `tap` hold, for each channel, the maximum of a window and its tap."""
+    for k in range(images * h * w * c):
+        dx[k] = 0
+    for line in range(images * oh):
         image = line // oh
         top = (line - image * oh) * sh - ph
         i0, i1 = max(top, 0), min(top + kh, h)
@@ -115,8 +112,7 @@ def max_pool_grad_2x2(
     dy: Pointer,
     dx: Pointer,
     tap: Pointer,
-    first: int,
-    last: int,
+    images: int,
     h: int,
     w: int,
     c: int,
@@ -125,7 +121,7 @@ def max_pool_grad_2x2(
 ) -> int:
     """Windows of two by two that tile the image: each element belongs to one window. One loop for each element of the
     window: a single one with four targets would not be vectorised, they might overlap."""
-    for line in range(first, last):
+    for line in range(images * oh):
         image = line // oh
         top = (line - image * oh) * 2
         for column in range(ow):
@@ -147,10 +143,10 @@ def max_pool_grad_2x2(
 
 
 def average_pool(
-    x: Pointer, y: Pointer, first: int, last: int, h: int, w: int, c: int, oh: int, ow: int,
+    x: Pointer, y: Pointer, images: int, h: int, w: int, c: int, oh: int, ow: int,
     kh: int, kw: int, sh: int, sw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
-    for line in range(first, last):
+    for line in range(images * oh):
         image = line // oh
         top = (line - image * oh) * sh - ph
         i0, i1 = max(top, 0), min(top + kh, h)
@@ -172,14 +168,12 @@ def average_pool(
 
 
 def average_pool_grad(
-    dy: Pointer, dx: Pointer, first: int, last: int, h: int, w: int, c: int, oh: int, ow: int,
+    dy: Pointer, dx: Pointer, images: int, h: int, w: int, c: int, oh: int, ow: int,
     kh: int, kw: int, sh: int, sw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
-    """First and last line are those of whole images."""
-    cleared = offset(dx, first // oh * h * w * c)
-    for k in range((last - first) // oh * h * w * c):
-        cleared[k] = 0
-    for line in range(first, last):
+    for k in range(images * h * w * c):
+        dx[k] = 0
+    for line in range(images * oh):
         image = line // oh
         top = (line - image * oh) * sh - ph
         i0, i1 = max(top, 0), min(top + kh, h)
@@ -198,67 +192,81 @@ def average_pool_grad(
 
 # Binding
 
+_NS_PER_BYTE = 0.02
+_NS_PER_RUN = 2  # of one tap along the channels
+_REAL = ("float32", "float64")
+_NUMBERS = (*_REAL, "int32", "int64")
 
-def _axes(attrs: Attrs, image: Sequence[int]) -> tuple[Axis, Axis] | None:
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The sizes of one pooling of images batch × height × width × depth."""
+
+    dtype: np.dtype[Any]
+    batch: int
+    depth: int
+    vertical: Axis
+    horizontal: Axis
+
+    @property
+    def pooled(self) -> tuple[int, ...]:
+        return self.batch, self.vertical.count, self.horizontal.count, self.depth
+
+    @property
+    def tiles(self) -> bool:
+        """Whether windows of two by two cover the image exactly."""
+        return all(
+            (axis.window, axis.stride, axis.before, axis.count * 2) == (2, 2, 0, axis.size)
+            for axis in (self.vertical, self.horizontal)
+        )
+
+    def launches(
+        self,
+        body: Callable[..., int],
+        image: Sequence[Operand],
+        pooled: Sequence[Operand],
+        order: str,
+        *,
+        reals: tuple[float, ...] = (),
+        scratch: Sequence[tuple[str, int]] = (),
+        passes: int = 1,
+    ) -> Launches:
+        """Launch a loop: the operands of the image's shape ("x" in `order`) and of the pool's ("y"), then scratch memory."""
+        v, h, line = self.vertical, self.horizontal, self.depth * self.dtype.itemsize
+        words: tuple[int, ...] = (self.batch, v.size, h.size, self.depth, v.count, h.count)
+        if not body.__name__.endswith("_2x2"):
+            words += (v.window, h.window, v.stride, h.stride, v.before, h.before)
+        sides = {"x": (iter(image), v.size * h.size * line), "y": (iter(pooled), v.count * h.count * line)}
+        places = [(next(sides[side][0]), sides[side][1]) for side in order]
+        kernel = LoopKernel(
+            body, (*(self.dtype.name for _ in places), *(name for name, _ in scratch)), len(words), len(reals)
+        )
+        runs = v.window * h.window * v.count * h.count * self.batch
+        work = Work(
+            kernel,
+            tuple(operand for operand, _ in places),
+            words,
+            tuple(stride for _, stride in places),
+            int(runs * passes * (_NS_PER_RUN + _NS_PER_BYTE * line)) + 1,
+            scratch=tuple(Scratch(number, size) for number, (_, size) in enumerate(scratch)),
+            reals=reals,
+        )
+        return Launches(*work.cut())
+
+
+def _pool(attrs: Attrs, image: Spec, dtypes: Sequence[str]) -> Pool | None:
     """None: not a case for these loops."""
-    if attrs["data_format"] != "NHWC" or any(
-        attrs[name][axis] != 1 for name in ("ksize", "strides") for axis in (0, 3)
-    ):
+    if attrs["data_format"] != "NHWC" or image.dtype.name not in dtypes:
         return None
-    return make_axes(attrs, image, attrs["ksize"][1:3])
-
-
-def _tiles(vertical: Axis, horizontal: Axis) -> bool:
-    """Whether windows of two by two cover the image exactly."""
-    return all(
-        (axis.window, axis.stride, axis.before, axis.count * 2) == (2, 2, 0, axis.size)
-        for axis in (vertical, horizontal)
+    if any(attrs[name][axis] != 1 for name in ("ksize", "strides") for axis in (0, 3)):
+        return None
+    return Pool(
+        image.dtype, image.shape[0], image.shape[3], *make_axes(attrs, image.shape, attrs["ksize"][1:3])
     )
 
 
-def _sizes(vertical: Axis, horizontal: Axis, depth: int) -> tuple[int, ...]:
-    return vertical.size, horizontal.size, depth, vertical.count, horizontal.count
-
-
-def _windows(vertical: Axis, horizontal: Axis) -> tuple[int, ...]:
-    along = (vertical, horizontal)
-    return tuple(
-        value
-        for field in ("window", "stride", "before")
-        for value in (getattr(axis, field) for axis in along)
-    )
-
-
-def _launches(
-    body: Callable[..., int],
-    pointers: Sequence[tuple[Operand, str]],
-    axes: tuple[Axis, Axis],
-    image: Spec,
-    words: tuple[int, ...],
-    reals: tuple[float, ...] = (),
-    scratch: tuple[int, ...] = (),
-    passes: int = 1,
-) -> Launches:
-    """Ranges of lines of whole images, each of about `_LAUNCH_NS`."""
-    batch, lines = image.shape[0], axes[0].count
-    kernel = LoopKernel(body, tuple(dtype for _, dtype in pointers), 2 + len(words), len(reals))
-    runs = axes[0].window * axes[1].window * lines * axes[1].count
-    cost = max(1.0, runs * passes * (_NS_PER_RUN + _NS_PER_BYTE * image.shape[3] * image.dtype.itemsize))
-    step = max(1, int(_LAUNCH_NS / cost))
-    operands = tuple(operand for operand, _ in pointers)
-    return Launches(
-        tuple(
-            Launch(
-                kernel,
-                operands,
-                (first * lines, last * lines, *words),
-                reals,
-                cost=int(cost * (last - first)) + 20,
-            )
-            for first, last in ((first, min(first + step, batch)) for first in range(0, batch, step))
-        ),
-        scratch,
-    )
+_INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))
+_OUTPUT = Operand("output", 0)
 
 
 def _lowest(dtype: np.dtype[Any]) -> float:
@@ -266,65 +274,39 @@ def _lowest(dtype: np.dtype[Any]) -> float:
 
 
 def bind_max(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
-    image, dtype = inputs[0], inputs[0].dtype
-    axes = _axes(attrs, image.shape)
-    if axes is None or dtype.name not in ("float32", "float64", "int32", "int64"):
-        return None
-    if outputs[0].size == 0:
-        return Launches(())
-    words, reals = _sizes(*axes, image.shape[3]), (_lowest(dtype),)
-    pointers = [(Operand("input", 0), dtype.name), (Operand("output", 0), dtype.name)]
-    if _tiles(*axes):
-        return _launches(max_pool_2x2, pointers, axes, image, words, reals)
-    return _launches(max_pool, pointers, axes, image, words + _windows(*axes), reals)
+    pool = _pool(attrs, inputs[0], _NUMBERS)
+    if pool is None or outputs[0].size == 0:
+        return None if pool is None else Launches(())
+    body = max_pool_2x2 if pool.tiles else max_pool
+    return pool.launches(body, [_INPUTS[0]], [_OUTPUT], "xy", reals=(_lowest(pool.dtype),))
 
 
 def bind_max_grad(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
     image, pooled, dy = inputs
-    dtype, depth = image.dtype, image.shape[3]
-    axes = _axes(attrs, image.shape)
-    if axes is None or dtype.name not in ("float32", "float64", "int32", "int64") or dy.shape != pooled.shape:
+    pool = _pool(attrs, image, _NUMBERS)
+    if pool is None or dy.shape != pooled.shape or dy.shape != pool.pooled:
         return None
-    if outputs[0].size == 0:
+    if image.size == 0:
         return Launches(())
-    if dy.shape != (image.shape[0], axes[0].count, axes[1].count, depth):
-        return None
-    words = _sizes(*axes, depth)
-    pointers = [
-        (Operand("input", 0), dtype.name),
-        (Operand("input", 2), dtype.name),
-        (Operand("output", 0), dtype.name),
-    ]
-    if _tiles(*axes):
-        pointers += [(Operand("scratch", 0), "int32")]
-        return _launches(max_pool_grad_2x2, pointers, axes, image, words, scratch=(4 * depth,), passes=2)
-    counter = "int32" if dtype.itemsize == 4 else "int64"
-    pointers += [(Operand("scratch", 0), dtype.name), (Operand("scratch", 1), counter)]
-    size = depth * dtype.itemsize
-    return _launches(
-        max_pool_grad, pointers, axes, image, words + _windows(*axes), scratch=(size, size), passes=3
-    )
+    line = pool.depth * pool.dtype.itemsize
+    counter = "int32" if pool.dtype.itemsize == 4 or pool.tiles else "int64"
+    body: Callable[..., int] = max_pool_grad_2x2 if pool.tiles else max_pool_grad
+    scratch = [(counter, line)] if pool.tiles else [(pool.dtype.name, line), (counter, line)]
+    passes = 2 if pool.tiles else 3
+    return pool.launches(body, [_INPUTS[0], _OUTPUT], [_INPUTS[2]], "xyx", scratch=scratch, passes=passes)
 
 
 def bind_average(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
-    image, dtype = inputs[0], inputs[0].dtype
-    axes = _axes(attrs, image.shape)
-    if axes is None or dtype.name not in ("float32", "float64"):
-        return None
-    if outputs[0].size == 0:
-        return Launches(())
-    pointers = [(Operand("input", 0), dtype.name), (Operand("output", 0), dtype.name)]
-    return _launches(average_pool, pointers, axes, image, _sizes(*axes, image.shape[3]) + _windows(*axes))
+    pool = _pool(attrs, inputs[0], _REAL)
+    if pool is None or outputs[0].size == 0:
+        return None if pool is None else Launches(())
+    return pool.launches(average_pool, [_INPUTS[0]], [_OUTPUT], "xy")
 
 
 def bind_average_grad(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
-    dy, dx, dtype = inputs[1], outputs[0], inputs[1].dtype
-    axes = _axes(attrs, dx.shape)
-    if axes is None or dtype.name not in ("float32", "float64"):
+    pool = _pool(attrs, outputs[0], _REAL)
+    if pool is None or inputs[1].shape != pool.pooled:
         return None
-    if dx.size == 0:
+    if outputs[0].size == 0:
         return Launches(())
-    if dy.shape != (dx.shape[0], axes[0].count, axes[1].count, dx.shape[3]):
-        return None
-    pointers = [(Operand("input", 1), dtype.name), (Operand("output", 0), dtype.name)]
-    return _launches(average_pool_grad, pointers, axes, dx, _sizes(*axes, dx.shape[3]) + _windows(*axes))
+    return pool.launches(average_pool_grad, [_OUTPUT], [_INPUTS[1]], "yx")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ import pytest
 from aioexec import dtypes
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import LoopKernel, Spec
-from aioexec.ops import conv, conv_loops, pool
+from aioexec.graph.kernel import Launch, LoopKernel, Spec
+from aioexec.ops import conv, conv_launches, pool, pool_loops, shares
 from aioexec.ops.windows import make_axes
 
 
@@ -90,19 +91,18 @@ def test_an_argument_is_given_under_one_of_its_names(graph):
         conv.conv2d(image, strides=1, padding="SAME")
 
 
-def test_a_large_convolution_is_many_launches_that_together_do_every_line():
+def test_a_large_convolution_is_many_launches_that_together_do_every_image():
     attrs = {"strides": (1, 1, 1, 1), "dilations": (1, 1, 1, 1), "padding": "SAME", "data_format": "NHWC"}
-    specs = [Spec(np.dtype("f4"), shape) for shape in ((16, 56, 56, 64), (3, 3, 64, 128))]
+    specs = [Spec(np.dtype("f4"), shape) for shape in ((16, 56, 56, 64), (5, 5, 64, 128))]
 
-    launches = conv_loops.bind_forward(attrs, specs, [Spec(np.dtype("f4"), (16, 56, 56, 128))])
+    launches = conv_launches.bind_forward(attrs, specs, [Spec(np.dtype("f4"), (16, 56, 56, 128))])
 
     assert launches is not None
-    ranges = [row.words[:2] for row in launches.rows]
-    assert len(ranges) > 30
-    assert ranges[0][0] == 0
-    assert ranges[-1][1] == 16 * 56
-    assert all(one[1] == other[0] for one, other in itertools.pairwise(ranges))
-    assert all(row.cost < 2_000_000 for row in launches.rows)
+    assert len(launches.rows) > 8
+    assert sum(row.words[0] for row in launches.rows) == 16
+    begins = itertools.accumulate((row.words[0] * 56 * 56 * 64 * 4 for row in launches.rows), initial=0)
+    assert all(row.operands[0].offset == begin for row, begin in zip(launches.rows, begins, strict=False))
+    assert all(row.cost < 8_000_000 for row in launches.rows)  # an image each
     assert launches.scratch[0] <= 512 * 1024
 
 
@@ -113,46 +113,66 @@ def test_a_large_convolution_is_many_launches_that_together_do_every_line():
         ({"strides": (1, 1, 1, 1), "padding": "VALID", "dilations": (1, 1, 2, 1)}, (1, 4, 5, 2), (2, 2)),
         ({"strides": (1, 1, 1, 1), "padding": "SAME"}, (30, 3, 2, 2), (3, 3)),
         ({"strides": (1, 1, 1, 1), "padding": "SAME"}, (2, 3, 2, 8), (1, 1)),
+        ({"strides": (1, 1, 1, 1), "padding": "SAME"}, (1, 9, 10, 8), (3, 3)),
     ],
 )
-@pytest.mark.parametrize("nanoseconds", [1, 1_000_000])
-def test_the_loops_run_as_plain_python_in_launches_of_any_length(
-    monkeypatch, attrs, image, window, nanoseconds
+@pytest.mark.parametrize(("nanoseconds", "lanes"), [(1, 1), (1_000_000, 1), (1_000_000, 3)])
+def test_the_loops_run_as_plain_python_in_launches_and_shares(
+    monkeypatch, attrs, image, window, nanoseconds, lanes
 ):
-    monkeypatch.setattr(conv_loops, "_LAUNCH_NS", nanoseconds)
+    monkeypatch.setattr(shares, "LAUNCH_NS", nanoseconds)
     attrs = {"dilations": (1, 1, 1, 1), "data_format": "NHWC", **attrs}
     rng = np.random.default_rng(3)
-    x, filters = rng.standard_normal(image), rng.standard_normal((*window, image[3], 3))
+    x, filters = rng.standard_normal(image), rng.standard_normal((*window, image[3], DEPTH))
     axes = make_axes(attrs, image, window)
-    dy = rng.standard_normal((image[0], axes[0].count, axes[1].count, 3))
+    dy = rng.standard_normal((image[0], axes[0].count, axes[1].count, DEPTH))
 
-    forward = run_in_python(conv_loops.bind_forward, attrs, [x, filters], dy.shape)
-    dx = run_in_python(conv_loops.bind_input, attrs, [np.array(image), filters, dy], image)
-    dfilters = run_in_python(conv_loops.bind_filter, attrs, [x, np.array(filters.shape), dy], filters.shape)
+    forward = run_in_python(conv_launches.bind_forward, attrs, [x, filters], dy.shape, lanes)
+    dx = run_in_python(conv_launches.bind_input, attrs, [np.array(image), filters, dy], image, lanes)
+    dfilters = run_in_python(
+        conv_launches.bind_filter, attrs, [x, np.array(filters.shape), dy], filters.shape, lanes
+    )
 
     np.testing.assert_allclose(forward, conv.correlate(x, filters, axes), rtol=1e-12)
     np.testing.assert_allclose(dx, conv.spread(filters, dy, axes), rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(dfilters, conv.compare(x, dy, axes), rtol=1e-11, atol=1e-13)
 
 
-def run_in_python(bind: Any, attrs: Any, inputs: list[Any], shape: tuple[int, ...]) -> Any:
-    """Run launches on arrays of float64; an elementwise one is a copy by strides."""
+DEPTH = 35
+
+
+def run_in_python(bind: Any, attrs: Any, inputs: list[Any], shape: tuple[int, ...], lanes: int = 1) -> Any:
+    """Run launches on arrays of float64, the shares of `lanes` workers one after the other; an elementwise one is a copy."""
     output = np.full(shape, np.nan)
     launches = bind(attrs, [Spec(value.dtype, value.shape) for value in inputs], [Spec(output.dtype, shape)])
     memory = {"input": [value.reshape(-1) for value in inputs], "output": [output.reshape(-1)]}
     memory["scratch"] = [np.full(size // 8, np.nan) for size in launches.scratch]
-    for row in launches.rows:
-        places = [memory[operand.kind][operand.index][operand.offset // 8 :] for operand in row.operands]
+    for row, words, operands in itertools.chain.from_iterable(shared(row, lanes) for row in launches.rows):
+        places = [memory[operand.kind][operand.index][begin // 8 :] for operand, begin in operands]
         if isinstance(row.kernel, LoopKernel):
-            assert row.kernel.body(*places, *row.words) == 0
+            assert row.kernel.body(*places, *words, *row.reals) == 0
         else:
-            rank = row.words[0]
-            dims, strides = row.words[1 : 1 + rank], row.words[1 + rank :]
+            rank = words[0]
+            dims, strides = words[1 : 1 + rank], words[1 + rank :]
             source, target = (
                 strided(place, dims, strides[k * rank :][:rank]) for k, place in enumerate(places)
             )
             target[...] = source
     return output
+
+
+def shared(row: Launch, lanes: int) -> Iterator[tuple[Launch, tuple[int, ...], list[Any]]]:
+    """A launch as workers would share it: words, and operands with where they begin. Latest first, so that order is tested."""
+    units = row.units if isinstance(row.kernel, LoopKernel) else None
+    total, grain = (row.words[units.word], units.grain) if units else (1, 1)
+    step = -(-total // (lanes * grain)) * grain
+    for first in reversed(range(0, total, step)):
+        if units is None:
+            yield row, row.words, [(operand, operand.offset) for operand in row.operands]
+            continue
+        words = (*row.words[: units.word], min(step, total - first), *row.words[units.word + 1 :])
+        begins = zip(row.operands, units.strides, strict=True)
+        yield row, words, [(operand, operand.offset + first * stride) for operand, stride in begins]
 
 
 def strided(place: Any, dims: Any, strides: Any) -> Any:
@@ -161,3 +181,29 @@ def strided(place: Any, dims: Any, strides: Any) -> Any:
         whole = place.base if place.base is not None else place
         return np.ndarray(dims, whole.dtype, whole, place.ctypes.data - whole.ctypes.data, strides)
     return np.lib.stride_tricks.as_strided(place, dims, strides)
+
+
+@pytest.mark.parametrize(
+    ("ksize", "strides", "padding", "shape"),
+    [
+        ((2, 2), (2, 2), "VALID", (5, 4, 6, 3)),
+        ((3, 2), (1, 2), "SAME", (5, 4, 5, 2)),
+        ((2, 3), (2, 2), "VALID", (1, 5, 5, 1)),
+    ],
+)
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_pools_run_as_plain_python_in_shares(ksize, strides, padding, shape, lanes):
+    attrs = {"ksize": (1, *ksize, 1), "strides": (1, *strides, 1), "padding": padding, "data_format": "NHWC"}
+    x = np.random.default_rng(4).permutation(np.prod(shape)).reshape(shape).astype(np.float64)
+    axes = make_axes(attrs, shape, ksize)
+    y = pool.maximum(x, axes)
+
+    largest = run_in_python(pool_loops.bind_max, attrs, [x], y.shape, lanes)
+    mean = run_in_python(pool_loops.bind_average, attrs, [x], y.shape, lanes)
+    to_largest = run_in_python(pool_loops.bind_max_grad, attrs, [x, y, y], shape, lanes)
+    to_all = run_in_python(pool_loops.bind_average_grad, attrs, [np.array(shape), y], shape, lanes)
+
+    np.testing.assert_array_equal(largest, y)
+    np.testing.assert_allclose(mean, pool.average(x, axes), rtol=1e-14)
+    np.testing.assert_allclose(to_largest, pool.return_to(y, pool.first_maximum(x, axes), axes), rtol=1e-14)
+    np.testing.assert_allclose(to_all, pool.average_adjoint(y, axes), rtol=1e-13)
