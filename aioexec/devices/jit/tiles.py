@@ -103,7 +103,8 @@ class Tile:
             self._call(name, ir.VoidType(), value, place, INDEX(self.size), self.mask)
 
     def fma(self, x: Any, y: Any, z: Any) -> Any:
-        return self._call(f"llvm.fma.{self.suffix}", self.vector, x, y, z)
+        """x * y + z, in one instruction where there is one."""
+        return self._call(f"llvm.fmuladd.{self.suffix}", self.vector, x, y, z)
 
     def add_up(
         self, outer: Any, inner: Any, a: Any, strides: tuple[Any, Any, Any], b: Any, ldb: Any
