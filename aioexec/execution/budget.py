@@ -27,8 +27,7 @@ class TickBudget:
     between two runs holds the loop as well. `_tick` is when that first run began; None before it, and then no reset is due.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self) -> None:
         self.spent = 0
         self._tick: int | None = None
 
@@ -36,7 +35,9 @@ class TickBudget:
         """Count a run that began and ended at these times."""
         if self._tick is None:
             self._tick = began
-            self._loop.call_soon(self._reset)
+            asyncio.get_running_loop().call_soon(
+                self._reset
+            )  # not kept: the loop must not live as long as its budget
         self.spent = ended - self._tick
 
     def _reset(self) -> None:
@@ -56,5 +57,5 @@ def budget_of(loop: asyncio.AbstractEventLoop) -> TickBudget:
     """The budget of a loop."""
     found = _budgets.get(loop)
     if found is None:
-        found = _budgets[loop] = TickBudget(loop)
+        found = _budgets[loop] = TickBudget()
     return found

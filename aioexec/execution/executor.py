@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.item_runner import ItemRunner
+from aioexec.execution.reference import HEAVY_BYTES
 from aioexec.planning.plan import Plan
 from aioexec.resources.variable import Variable
 
@@ -56,18 +57,32 @@ class Executor:
         fresh: set[int] = set()
         for runner in self.runners:
             await runner.run(values, fresh)
-        return list(self._fetched(values, fresh, feeds))
+        return await self._fetched(values, fresh, feeds)
 
-    def _fetched(self, values: Sequence[Any], fresh: set[int], feeds: Sequence[Any]) -> Iterator[Any]:
-        """The caller's own arrays: what nobody else holds goes out as it is, once; everything else is copied."""
+    async def _fetched(self, values: Sequence[Any], fresh: set[int], feeds: Sequence[Any]) -> list[Any]:
+        """The caller's own arrays: what nobody else holds goes out as it is, once; all else is copied, on a worker if large."""
+        results: list[Any] = []
+        large: list[int] = []
         for position, value in enumerate(self.plan.fetches):
+            held = values[value]
             if position in self.plan.fed_fetches:
-                yield feeds[self.plan.fed_fetches[position]]
+                held = feeds[self.plan.fed_fetches[position]]
             elif value in fresh:
                 fresh.remove(value)
-                yield values[value]
+            elif _bytes(held) > HEAVY_BYTES:
+                held = held.read() if isinstance(held, Variable) else held
+                large.append(position)
             else:
-                yield _copied(values[value])
+                held = _copied(held)
+            results.append(held)
+        if large:
+
+            def copy() -> None:
+                for position in large:
+                    results[position] = _copied(results[position])
+
+            await self.engine.workers.submit(copy).result()
+        return results
 
     async def built(self) -> None:
         """Wait until no program is being made."""
@@ -84,6 +99,11 @@ def _is_one_item(plan: Plan) -> bool:
         and not plan.fed_fetches
         and not plan.fetch_references
     )
+
+
+def _bytes(value: Any) -> int:
+    content = value.buffer if isinstance(value, Variable) else value
+    return content.nbytes if isinstance(content, np.ndarray) else 0
 
 
 def _copied(value: Any) -> Any:

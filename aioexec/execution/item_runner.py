@@ -20,12 +20,11 @@ import numpy as np
 from aioexec.devices.jit.walker import PC, Outcome
 from aioexec.devices.workers import Job
 from aioexec.errors import OpError, ResourceExhaustedError
-from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine, spec_of
 from aioexec.execution.leases import lease, release
-from aioexec.execution.program import Array, MisfitError, Program, Run, locate
-from aioexec.planning.plan import Instruction, Item, Plan
-from aioexec.resources.variable import Variable
+from aioexec.execution.program import Array, MisfitError, Program, Run
+from aioexec.execution.reference import ReferenceTier
+from aioexec.planning.plan import Item, Plan
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +32,6 @@ MOST_PROGRAMS = 16
 """Sets of shapes an item keeps programs for; what goes beyond makes the least recently used leave."""
 _MOST_SIGHTINGS = 1024
 _LARGEST_CONTENT = 16  # elements of an input whose content may join the key
-_HEAVY_BYTES = 128 * 1024  # inputs of a reference kernel above which it goes to a worker
-_SLICE_NS = 200_000  # reference kernels on the loop between two looks at the budget
 
 Key = tuple[Hashable, ...]
 _uses = itertools.count()
@@ -48,6 +45,7 @@ class ItemRunner:
         self.item = item
         self.plan = plan
         self.engine = engine
+        self._reference = ReferenceTier(item, engine)
         self.programs: dict[Key, Program] = {}
         self.unfit: dict[Key, str] = {}
         self._sightings: dict[Key, int] = {}
@@ -159,7 +157,7 @@ class ItemRunner:
         except MisfitError:
             run = None
         if run is None:
-            await self._run_reference(values)
+            await self._reference.run(values)
             return
         variant = run.program.variant
         for (value, _), output in zip(variant.outputs, run.outputs, strict=True):
@@ -277,84 +275,3 @@ class ItemRunner:
             run.pin(-1)
             run.finish(done)
         return run
-
-    # The reference tier
-
-    async def _run_reference(self, values: list[Any]) -> None:
-        """Run node by node: small ones on the loop, in slices; a heavy one on a worker."""
-        writes = self.item.writes
-        await lease(writes)
-        try:
-            position, end = 0, len(self.item.instructions)
-            while position < end:
-                began = perf_counter_ns()
-                position = self._slice(values, position, began)
-                self.engine.budget.charge(began, perf_counter_ns())
-                if position < end:
-                    instruction = self.item.instructions[position]
-                    if self._is_heavy(values, instruction):
-                        await self._step_on_worker(values, instruction)
-                        position += 1
-                    elif self.engine.budget.spent > TICK_NS:
-                        await self.engine.budget.turn()
-        finally:
-            release(writes)
-
-    def _slice(self, values: list[Any], position: int, began: int) -> int:
-        """Run nodes from `position` on, until the slice is over or a heavy one comes; returns the next position."""
-        with np.errstate(all="ignore"):
-            for instruction in self.item.instructions[position:]:
-                if self._is_heavy(values, instruction):
-                    break
-                self._step(values, instruction)
-                position += 1
-                if perf_counter_ns() - began > _SLICE_NS:
-                    break
-        return position
-
-    async def _step_on_worker(self, values: list[Any], instruction: Instruction) -> None:
-        """One heavy node. Variables it may read are pinned: nobody writes over what it looks at."""
-
-        def step() -> None:
-            with np.errstate(all="ignore"):
-                self._step(values, instruction)
-
-        held = [value for value in (values[k] for k in instruction.inputs) if isinstance(value, Variable)]
-        for variable in held:
-            variable.pins += 1
-        try:
-            await self.engine.workers.submit(step).result()
-        finally:
-            for variable in held:
-                variable.pins -= 1
-
-    def _step(self, values: list[Any], instruction: Instruction) -> None:
-        """One node by its reference kernel."""
-        try:
-            inputs = [values[value] for value in instruction.inputs]
-            for k in instruction.dereferences:
-                if isinstance(inputs[k], Variable):
-                    inputs[k] = inputs[k].read()
-            result = instruction.compute(*inputs)
-            if len(instruction.outputs) == 1:
-                values[instruction.outputs[0]] = result if type(result) is np.ndarray else _as_array(result)
-            elif instruction.outputs:
-                for value, output in zip(instruction.outputs, result, strict=True):
-                    values[value] = _as_array(output)
-        except Exception as error:
-            raise locate(error, instruction, self.engine.device) from error
-
-    def _is_heavy(self, values: list[Any], instruction: Instruction) -> bool:
-        total = 0
-        for value in instruction.inputs:
-            held = values[value]
-            if isinstance(held, np.ndarray):
-                total += held.nbytes
-            elif isinstance(held, Variable) and held.buffer is not None:
-                total += held.buffer.nbytes
-        return total > _HEAVY_BYTES
-
-
-def _as_array(output: Any) -> Any:
-    """What a kernel returned as a value; handles of resources stay what they are."""
-    return np.asarray(output) if isinstance(output, np.generic | int | float | bool | complex) else output

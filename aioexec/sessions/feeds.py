@@ -40,6 +40,20 @@ def feed_tensors(graph: Graph, keys: Sequence[Any]) -> tuple[Tensor, ...]:
     return tuple(tensors)
 
 
+LARGE = 16 * 1024
+"""Elements of a feed above which its conversion would hold the event loop."""
+
+
+def is_slow_to_convert(value: Any, numpy: np.dtype[Any]) -> bool:
+    """Whether a value has many elements that must be looked at one by one or cast."""
+    if type(value) is np.ndarray:
+        return value.size > LARGE and (value.dtype != numpy or numpy.hasobject)
+    count = 1
+    while isinstance(value, list | tuple) and value:
+        count, value = count * len(value), value[0]
+    return count * (value.size if isinstance(value, np.ndarray) else 1) > LARGE
+
+
 class FeedConverter:
     """Converts the values of one tensor's feeds.
 

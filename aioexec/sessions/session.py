@@ -24,7 +24,7 @@ from aioexec.graph.defaults import default_graphs, default_sessions
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.planning.subgraph import Signature
 from aioexec.sessions.direct import DirectSession
-from aioexec.sessions.feeds import FeedConverter, expand, feed_tensors
+from aioexec.sessions.feeds import FeedConverter, expand, feed_tensors, is_slow_to_convert
 from aioexec.sessions.fetches import Build, FetchMapper, structure_key
 from aioexec.sessions.options import SessionOptions
 
@@ -182,15 +182,23 @@ class Session:
                 outputs = prepared.executor.run_at_once(feeds.values())
                 if outputs is not None:
                     return prepared.build(outputs)
-            values = [
-                converter.convert(value)
-                for converter, value in zip(prepared.converters, feeds.values(), strict=True)
-            ]
+            values = await self._converted(prepared, list(feeds.values()))
             return prepared.build(await prepared.executor.step(values))
         finally:
             self._running -= 1
             if self._idle is not None and self._running == 0:
                 self._idle.set()
+
+    async def _converted(self, prepared: Prepared, given: list[Any]) -> list[Any]:
+        """Fed values as arrays; what takes long is done on a worker."""
+        pairs = list(zip(prepared.converters, given, strict=True))
+
+        def convert() -> list[Any]:
+            return [converter.convert(value) for converter, value in pairs]
+
+        if any(is_slow_to_convert(value, converter.numpy) for converter, value in pairs):
+            return await prepared.executor.engine.workers.submit(convert).result()
+        return convert()
 
     def _checked(self, feeds: Any) -> Mapping[Any, Any]:
         if not isinstance(feeds, Mapping):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from tests.tiers import constant, feed, graph, op, session_on
 
 
 async def test_time_between_two_runs_counts_as_well():
-    budget = TickBudget(asyncio.get_running_loop())
+    budget = TickBudget()
 
     budget.charge(1_000, 2_000)
     budget.charge(400_000, 401_000)
@@ -23,7 +25,7 @@ async def test_time_between_two_runs_counts_as_well():
 
 
 async def test_the_next_tick_begins_with_nothing_spent():
-    budget = TickBudget(asyncio.get_running_loop())
+    budget = TickBudget()
     budget.charge(0, 2 * TICK_NS)
 
     await asyncio.sleep(0)
@@ -33,7 +35,7 @@ async def test_the_next_tick_begins_with_nothing_spent():
 
 
 async def test_who_comes_late_waits_for_the_next_tick():
-    budget = TickBudget(asyncio.get_running_loop())
+    budget = TickBudget()
     order: list[str] = []
     asyncio.get_running_loop().call_soon(order.append, "tick")
     budget.charge(0, TICK_NS + 1)
@@ -45,7 +47,7 @@ async def test_who_comes_late_waits_for_the_next_tick():
 
 
 async def test_who_comes_early_does_not_wait():
-    budget = TickBudget(asyncio.get_running_loop())
+    budget = TickBudget()
     ticks: list[int] = []
     asyncio.get_running_loop().call_soon(ticks.append, 1)
     budget.charge(0, TICK_NS)
@@ -57,7 +59,7 @@ async def test_who_comes_early_does_not_wait():
 
 async def test_those_who_wait_share_the_next_ticks():
     """Each tick lets runs begin until it is spent."""
-    budget = TickBudget(asyncio.get_running_loop())
+    budget = TickBudget()
     clock = 0
     begun: list[int] = []
     tick = 0
@@ -91,6 +93,18 @@ def test_a_loop_has_one_budget_and_two_loops_have_two():
     finally:
         first.close()
         second.close()
+
+
+def test_a_loop_that_is_gone_leaves_no_budget():
+    async def charge() -> weakref.ref[asyncio.AbstractEventLoop]:
+        loop = asyncio.get_running_loop()
+        budget_of(loop).charge(0, 1)
+        return weakref.ref(loop)
+
+    gone = asyncio.run(charge())
+    gc.collect()
+
+    assert gone() is None
 
 
 @pytest.mark.both_loops

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from typing import Any
 
 import ml_dtypes
@@ -11,6 +12,7 @@ import pytest
 
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError, UnknownFeedError
 from aioexec.graph.indexed_slices import IndexedSlices
+from aioexec.sessions.feeds import FeedConverter
 from tests.tiers import Tier, constant, feed, graph, op, session_on
 
 
@@ -233,3 +235,37 @@ async def test_a_default_is_used_unless_something_is_fed(tier: Tier):
     async with tier.session(g) as session:
         np.testing.assert_array_equal(await session.run(y), [2, 4])
         np.testing.assert_array_equal(await session.run(y, {x: [5.0]}), [10])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(30_000.0),
+        list(range(30_000)),
+        [[float(k) for k in range(300)] for _ in range(100)],
+        [np.zeros(300, np.float32)] * 100,
+    ],
+    ids=["cast", "list", "nested list", "list of arrays"],
+)
+async def test_what_takes_long_to_convert_is_converted_off_the_loop(
+    monkeypatch: pytest.MonkeyPatch, value: Any
+):
+    converted_in: list[str] = []
+    convert = FeedConverter.convert
+
+    def noted(self: FeedConverter, value: Any) -> Any:
+        converted_in.append(threading.current_thread().name)
+        return convert(self, value)
+
+    monkeypatch.setattr(FeedConverter, "convert", noted)
+    with graph() as g:
+        x = feed(None, name="x")
+        y = op("Neg", x)
+
+    async with session_on(g, "off") as session:
+        np.testing.assert_array_equal(await session.run(y, {x: value}), -np.asarray(value, np.float32))
+        assert converted_in[0].startswith("aioexec-worker")
+        with pytest.raises(GraphTypeError, match="Cannot feed 'x:0'"):
+            await session.run(y, {x: ["text"] * 30_000})
+        await session.run(y, {x: np.zeros(30_000, np.float32)})
+        assert converted_in[-1] == threading.current_thread().name

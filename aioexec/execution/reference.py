@@ -1,0 +1,152 @@
+"""The reference tier: an item node by node, with NumPy kernels; small ones on the event loop in slices, heavy ones on workers.
+
+Which are heavy is told by the bytes they touch, as far as those are known beforehand, and by the clock: a kernel that held the
+loop for too long more than once goes to a worker from then on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+
+from aioexec import shapes
+from aioexec.execution.budget import TICK_NS
+from aioexec.execution.engine import Engine
+from aioexec.execution.leases import lease, release
+from aioexec.execution.program import locate
+from aioexec.planning.plan import Instruction, Item
+from aioexec.resources.variable import Variable
+
+HEAVY_BYTES = 128 * 1024
+"""Bytes a kernel touches above which it goes to a worker."""
+_SLICE_NS = 200_000  # kernels on the loop between two looks at the budget
+_LARGEST_SHAPE = 64  # elements of an input that may be a shape
+_PATIENCE = 2  # times a kernel may be slow on the loop
+
+
+class ReferenceTier:
+    """Runs one item for all steps of a session.
+
+    Constant: `_static_bytes`, what each node puts out, as far as its static shapes tell. Changing: `_slow`, how often the node
+    at a position took longer than a slice.
+    """
+
+    def __init__(self, item: Item, engine: Engine) -> None:
+        self.item = item
+        self.engine = engine
+        self._static_bytes = [_output_bytes(instruction) for instruction in item.instructions]
+        self._slow: Counter[int] = Counter()
+
+    async def run(self, values: list[Any]) -> None:
+        """Run the item on the values of a step.
+
+        Raises:
+            OpError: of the node that failed.
+        """
+        writes = self.item.writes
+        await lease(writes)
+        try:
+            position, end = 0, len(self.item.instructions)
+            while position < end:
+                began = perf_counter_ns()
+                position, ended = self._slice(values, position, began)
+                self.engine.budget.charge(began, ended)
+                if position < end and self._is_heavy(values, position):
+                    await self._step_on_worker(values, self.item.instructions[position])
+                    position += 1
+                elif position < end and self.engine.budget.spent > TICK_NS:
+                    await self.engine.budget.turn()
+        finally:
+            release(writes)
+
+    def _slice(self, values: list[Any], position: int, began: int) -> tuple[int, int]:
+        """Run nodes from `position` on, until the slice is over or a heavy one comes: the next position, and the time."""
+        now = began
+        with np.errstate(all="ignore"):
+            for instruction in self.item.instructions[position:]:
+                if self._is_heavy(values, position):
+                    break
+                self._step(values, instruction)
+                before, now = now, perf_counter_ns()
+                if now - before > _SLICE_NS:
+                    self._slow[position] += 1
+                position += 1
+                if now - began > _SLICE_NS:
+                    break
+        return position, now
+
+    async def _step_on_worker(self, values: list[Any], instruction: Instruction) -> None:
+        """One heavy node. Variables it may read are pinned: nobody writes over what it looks at."""
+
+        def step() -> None:
+            with np.errstate(all="ignore"):
+                self._step(values, instruction)
+
+        held = [value for value in (values[k] for k in instruction.inputs) if isinstance(value, Variable)]
+        for variable in held:
+            variable.pins += 1
+        try:
+            await self.engine.workers.submit(step).result()
+        finally:
+            for variable in held:
+                variable.pins -= 1
+
+    def _step(self, values: list[Any], instruction: Instruction) -> None:
+        """One node by its reference kernel."""
+        try:
+            inputs = [values[value] for value in instruction.inputs]
+            for k in instruction.dereferences:
+                if isinstance(inputs[k], Variable):
+                    inputs[k] = inputs[k].read()
+            result = instruction.compute(*inputs)
+            if len(instruction.outputs) == 1:
+                values[instruction.outputs[0]] = result if type(result) is np.ndarray else _as_array(result)
+            elif instruction.outputs:
+                for value, output in zip(instruction.outputs, result, strict=True):
+                    values[value] = _as_array(output)
+        except Exception as error:
+            raise locate(error, instruction, self.engine.device) from error
+
+    def _is_heavy(self, values: list[Any], position: int) -> bool:
+        total = self._static_bytes[position]
+        if total < 0:
+            total = _shape_bytes(values, self.item.instructions[position])
+        for value in self.item.instructions[position].inputs:
+            held = values[value]
+            if type(held) is np.ndarray:
+                total += held.nbytes
+            elif isinstance(held, Variable) and held.buffer is not None:
+                total += held.buffer.nbytes
+        return total > HEAVY_BYTES or (bool(self._slow) and self._slow[position] >= _PATIENCE)
+
+
+def _output_bytes(instruction: Instruction) -> int:
+    """Bytes of the outputs if all static shapes are known; 0 if they follow from the inputs' sizes, -1 from their content."""
+    total = 0
+    for tensor in instruction.node.op.outputs:
+        if tensor.dims is None or not shapes.is_fully_defined(tensor.dims):
+            return -1 if instruction.node.row.shape_operands else 0
+        total += (
+            int(np.prod([dim or 0 for dim in tensor.dims], dtype=np.float64)) * tensor.dtype.numpy.itemsize
+        )
+    return total
+
+
+def _shape_bytes(values: list[Any], instruction: Instruction) -> int:
+    """A guess at the bytes put out by a node whose shape operands say how much: words for as many elements as one of them."""
+    largest = 1.0
+    for k in instruction.node.row.shape_operands:
+        held = (
+            values[instruction.inputs[k]] if -len(instruction.inputs) <= k < len(instruction.inputs) else None
+        )
+        if isinstance(held, np.ndarray) and held.dtype.kind in "iu" and held.size <= _LARGEST_SHAPE:
+            largest = max(largest, float(np.prod(np.maximum(np.abs(held), 1), dtype=np.float64)))
+    return 8 * int(largest)
+
+
+def _as_array(output: Any) -> Any:
+    """What a kernel returned as a value; handles of resources stay what they are."""
+    return np.asarray(output) if isinstance(output, np.generic | int | float | bool | complex) else output

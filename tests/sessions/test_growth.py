@@ -1,0 +1,52 @@
+"""Nothing grows over steps: objects, frames, programs, threads; whether steps succeed, fail or are cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+from aioexec.errors import OpError
+from tests.tiers import Ops, Tier, constant, feed, graph, op, programs, read, resource
+
+
+@pytest.mark.slow
+async def test_nothing_grows_over_steps(tier: Tier, ops: Ops):
+    ops.broken("TestBreak", lambda x: x + 1)
+    with graph() as g:
+        x, n, v = feed([None]), feed([], "int32"), resource([4])
+        init = op("AssignVariableOp", v, constant([0.0] * 4))
+        y = op("TestBreak", op("Mul", x, constant(2.0)))
+        failing = op("FloorDiv", constant(1, "int32"), n)
+        update = op("AssignAddVariableOp", v, constant([1.0] * 4))
+        value = read(v)
+
+    async with tier.session(g) as session:
+
+        async def steps() -> None:
+            for size in (3, 4, 3):
+                await session.run([y, value], {x: np.ones(size, np.float32)})
+            await asyncio.gather(*(session.run(update) for _ in range(5)))
+            with pytest.raises(OpError):
+                await session.run(failing, {n: 0})
+            cancelled = asyncio.create_task(session.run([y, value, update], {x: np.ones(3, np.float32)}))
+            await asyncio.sleep(0)
+            cancelled.cancel()
+            await asyncio.gather(cancelled, return_exceptions=True)
+
+        await session.run(init)
+        for _ in range(20):
+            await steps()
+        gc.collect()
+        before = len(gc.get_objects()), threading.active_count(), len(programs(session))
+        for _ in range(60):
+            await steps()
+        gc.collect()
+        after = len(gc.get_objects()), threading.active_count(), len(programs(session))
+
+        assert after[0] - before[0] < 60
+        assert after[1:] == before[1:]
+        assert all(len(program.frames) <= 4 for program in programs(session))
