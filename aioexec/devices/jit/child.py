@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 IDLE_SECONDS = 30.0
-NICENESS = 10
+NICENESS = 5
 LENGTHS = struct.Struct(">II")
 LONGEST = 2**28
 
