@@ -156,6 +156,7 @@ class Workers:
     def _work(self) -> None:
         while (job := self._queue.get()) is not None:
             job.run()
+            del job  # an idle thread would keep alive what the last step held, its error's frames included
 
     async def close(self) -> None:
         """End the threads, after the jobs that are queued."""

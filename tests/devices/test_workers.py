@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import weakref
 from functools import partial
 from typing import Any
 
@@ -46,6 +47,19 @@ async def test_jobs_of_one_thread_run_in_the_order_they_came():
     await workers.close()
 
     assert order == list(range(50))
+
+
+async def test_an_idle_thread_keeps_nothing_of_its_last_job():
+    class Value:
+        pass
+
+    workers = Workers(1, "pool")
+    await workers.submit(int).result()
+
+    value = weakref.ref(await workers.submit(Value).result())
+    while value() is not None:  # it lets go after it has reported
+        await asyncio.sleep(0)
+    await workers.close()
 
 
 async def test_no_more_threads_than_allowed():
