@@ -13,7 +13,6 @@ A strided operand ("x") is gathered into a vector on the stack, element by eleme
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from aioexec.devices.jit.routines import EXTERNAL_SYMBOLS
 from aioexec.devices.jit.rows import Loop, Port, main_loop, rest_loop, row
 from aioexec.graph.kernel import ElementwiseKernel
 
-__all__ = ["EXTERNAL_SYMBOLS", "BodyError", "cost", "emit"]
+__all__ = ["EXTERNAL_SYMBOLS", "BodyError", "emit"]
 
 MAX_RANK = 16
 REST_BYTES, WIDE_BYTES = 64, 256
@@ -214,17 +213,3 @@ def advance(nest: Nest) -> str:
     if nest.fallible:
         return "\n".join([*lines, "  %end.status = load i64, ptr %status", "  ret i64 %end.status"])
     return "\n".join([*lines, "  ret i64 0"])
-
-
-@functools.lru_cache(maxsize=4096)
-def picoseconds(kernel: ElementwiseKernel) -> float:
-    """Estimated time an element of this kernel takes."""
-    nest = prepare(kernel)
-    strided = sum(port.letter == "x" for port in nest.ports)
-    arithmetic = nest.rest.body.weight / nest.rest.lanes
-    return 100 * arithmetic + 3 * sum(port.size for port in nest.ports) + 200 * strided
-
-
-def cost(kernel: ElementwiseKernel, elements: int) -> int:
-    """Estimate the nanoseconds of one call with its operands in the cache."""
-    return 4 + round(picoseconds(kernel) * elements / 1000)

@@ -190,16 +190,7 @@ def test_a_result_does_not_depend_on_where_its_element_stands(rng, body):
         np.testing.assert_array_equal(part, whole[start:])
 
 
-# Costs, text, symbols
-
-
-def test_cost_grows_with_elements_and_with_the_body():
-    add = ElementwiseKernel("z = x + 1", (("x", "float32"),), (("z", "float32"),), "vv")
-    power = ElementwiseKernel("z = pow(x, x)", (("x", "float32"),), (("z", "float32"),), "vv")
-
-    assert templates.cost(add, 0) < 10
-    assert templates.cost(add, 64) < 20
-    assert 10 * templates.cost(add, 10_000) < templates.cost(power, 10_000)
+# Text, symbols
 
 
 def test_the_text_of_a_kernel_is_always_the_same():
