@@ -18,9 +18,9 @@ entry of `Native.statuses`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from aioexec.errors import OpError
 if TYPE_CHECKING:
     from aioexec.dtypes import DType
     from aioexec.resources.manager import ResourceManager
+
+Result = TypeVar("Result")
 
 Attrs = Mapping[str, Any]
 """Attributes of an operation as Python values: int, float, bool, str, DType, Dims (shape), ndarray (tensor), tuples of them."""
@@ -45,13 +47,27 @@ class Role(enum.Enum):
     VARIABLE = "variable"  # makes a variable: a resource handle or a reference
     READ = "read"  # snapshot of the variable behind input 0
     UPDATE = "update"  # writes the variables behind the inputs `Native.writes` / `Row.writes`
+    # What follows has no kernel: the executor runs it, since what it does is to decide who runs.
+    SWITCH = "switch"  # input 0 goes to output `pred`; the other is dead
+    MERGE = "merge"  # the first live input, and its index
+    ENTER = "enter"  # into the child frame named by attr `frame_name`
+    EXIT = "exit"  # out of a frame, once: the last iteration's value
+    NEXT_ITERATION = "next_iteration"  # into the next iteration
+    LOOP_COND = "loop_cond"  # the condition of a frame
+    SEND = "send"  # hands a value, dead or alive, to another partition
+    RECV = "recv"  # waits for it
 
 
 class KernelContext(Protocol):
-    """What a kernel may know when it is bound to a node: once per session and node."""
+    """What a kernel may know when it is bound to a node: once per session and node.
+
+    `device` is the full name of the node's device, `resources` are that device's.
+    """
 
     @property
     def node_name(self) -> str: ...
+    @property
+    def device(self) -> str: ...
     @property
     def attrs(self) -> Attrs: ...
     @property
@@ -66,6 +82,30 @@ Compute = Callable[..., Any]
 """Input values to output values: an ndarray for one output, a tuple for several, None for none."""
 
 Reference = Callable[[KernelContext], Compute]
+
+
+class StepContext(Protocol):
+    """What an asynchronous kernel may know of the step it runs in; called on the event loop as `compute(step, *inputs)`.
+
+    It returns its values, or an awaitable of them, which is cancelled with the step: it must leave its resource as it was.
+    """
+
+    @property
+    def step_id(self) -> int: ...
+    @property
+    def container(self) -> str:
+        """The container of resources that vanish with the step."""
+        ...
+
+    @property
+    def deadline(self) -> float | None:
+        """When the step fails, on the event loop's clock."""
+        ...
+
+    def run_in_worker(self, call: Callable[[], Result]) -> Awaitable[Result]:
+        """Make a call on a worker, in a copy of the caller's context variables."""
+        ...
+
 
 
 def plain(compute: Compute) -> Reference:

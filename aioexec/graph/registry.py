@@ -70,6 +70,7 @@ class Row:
         dynamic_shape: the output shape depends on data even when the shape operands are known (Where, Unique).
         writes: inputs (variables) the op writes.
         reads: inputs (variables) whose present content the op uses.
+        asynchronous: the kernel may wait; it is called with the step (see `StepContext`) before its inputs.
     """
 
     definition: OpDef
@@ -83,6 +84,7 @@ class Row:
     dynamic_shape: bool = False
     writes: tuple[int, ...] = ()
     reads: tuple[int, ...] = ()
+    asynchronous: bool = False
 
     @property
     def name(self) -> str:
@@ -123,6 +125,7 @@ def register(
     dynamic_shape: bool = False,
     writes: tuple[int, ...] = (),
     reads: tuple[int, ...] = (),
+    asynchronous: bool = False,
 ) -> Row:
     """Add a row to the registry; see `Row` for the fields and `opdef` for the notation of the signature.
 
@@ -144,6 +147,7 @@ def register(
         dynamic_shape,
         writes,
         reads,
+        asynchronous,
     )
     _registry.rows[definition.name] = row
     return row

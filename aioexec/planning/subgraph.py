@@ -41,6 +41,7 @@ class Node:
         feed: the tensor fed, or None.
         inputs, controls: what it waits for.
         values: its outputs, where a pass has computed them; the node is then a constant.
+        device: the full name of the device it runs on; "" until it is placed.
     """
 
     op: Operation
@@ -48,6 +49,7 @@ class Node:
     inputs: list[Edge] = field(default_factory=list)
     controls: list[Node] = field(default_factory=list)
     values: tuple[Value, ...] | None = None
+    device: str = ""
 
     @property
     def row(self) -> Row:

@@ -31,6 +31,7 @@ class NodeContext:
     """What a kernel may know of its node and session (see KernelContext)."""
 
     node_name: str
+    device: str
     attrs: Attrs
     input_dtypes: Sequence[DType]
     output_dtypes: Sequence[DType]
@@ -72,6 +73,7 @@ class DirectSession:
                 )
             context = NodeContext(
                 op.name,
+                DEVICE,
                 op.attrs,
                 [tensor.dtype for tensor in op.inputs],
                 [tensor.dtype for tensor in op.outputs],
