@@ -26,7 +26,7 @@ class Binder:
         if op not in self.bound:
             inputs, outputs = ([tensor.dtype for tensor in each] for each in (op.inputs, op.outputs))
             assert op.row.kernel is not None
-            self.bound[op] = op.row.kernel(NodeContext(op.name, op.attrs, inputs, outputs, self.resources))
+            self.bound[op] = op.row.kernel(NodeContext(op.name, "", op.attrs, inputs, outputs, self.resources))
         return self.bound[op]
 
 
