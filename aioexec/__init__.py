@@ -78,7 +78,7 @@ from aioexec.graph.scopes import (
     name_scope as name_scope,
     op_scope as op_scope,
 )
-from aioexec.ops import control, filling, slicing
+from aioexec.ops import control, filling, slicing, transfer as _transfer  # noqa: F401  (rows only)
 from aioexec.ops.arg_reduction import (
     argmax as argmax,
     argmin as argmin,

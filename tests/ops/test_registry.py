@@ -166,7 +166,7 @@ ROWS = [pytest.param(row, id=row.name) for row in registry.registered()]
 
 @pytest.mark.parametrize("row", ROWS)
 def test_every_op_has_a_case(row: registry.Row):
-    assert row.name in {case.op_type for case in CASES} or row.role is Role.NO_OP
+    assert row.name in {case.op_type for case in CASES} or row.role is Role.NO_OP or row.kernel is None
 
 
 @pytest.mark.parametrize("row", ROWS)

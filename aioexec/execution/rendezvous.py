@@ -1,0 +1,239 @@
+"""Rendezvous: where the partitions of a step hand values over.
+
+A `Table` decides: per key, values that nobody has asked for yet, or receivers that nothing has come for yet, never both;
+first come, first served. `IntraProcessRendezvous` is the table of one step with futures for receivers. Both belong to the
+step's event loop, and nothing here suspends: a producer never waits, a receiver waits on a future of its own.
+
+The two ends of a transfer agree on a key, a text that is the same in TensorFlow:
+
+    source device;incarnation of the source device (16 hex digits);destination device;edge name;frame id:iteration
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from aioexec.dtypes import DType
+from aioexec.errors import AbortedError, InternalError, InvalidArgumentError, OpError
+
+FrameIteration = tuple[int, int]
+"""The id of a frame and the iteration in it; (0, 0) outside of loops."""
+
+Received = tuple[Any, bool]
+"""A value, and whether it is dead (then the value means nothing)."""
+
+_DEVICE = r"/job:[^/;]+/replica:\d+/task:\d+/device:[^/:;]+:\d+"
+_KEY = re.compile(
+    rf"(?P<src>{_DEVICE});(?P<incarnation>[0-9a-f]{{16}});(?P<dst>{_DEVICE});(?P<edge>[^;]+);(?P<frame>\d+):(?P<iteration>\d+)"
+)
+_UNSIGNED = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedKey:
+    """What a key says; the incarnation as an unsigned number."""
+
+    src_device: str
+    src_incarnation: int
+    dst_device: str
+    edge_name: str
+    frame_iteration: FrameIteration
+
+
+def create_key(
+    src_device: str,
+    src_incarnation: int,
+    dst_device: str,
+    edge_name: str,
+    frame_iteration: FrameIteration = (0, 0),
+) -> str:
+    """The key of a transfer; the incarnation may come as the signed attribute of a Send or Recv."""
+    frame, iteration = frame_iteration
+    return f"{src_device};{src_incarnation & _UNSIGNED:016x};{dst_device};{edge_name};{frame}:{iteration}"
+
+
+def parse_key(key: str) -> ParsedKey:
+    """Take a key apart.
+
+    Raises:
+        InvalidArgumentError: it is not of the form above.
+    """
+    match = _KEY.fullmatch(key)
+    if match is None:
+        raise InvalidArgumentError(
+            f"Invalid rendezvous key: {key!r}; expected "
+            "'<source device>;<incarnation, 16 hex digits>;<destination device>;<edge name>;<frame>:<iteration>'"
+        )
+    return ParsedKey(
+        match["src"],
+        int(match["incarnation"], 16),
+        match["dst"],
+        match["edge"],
+        (int(match["frame"]), int(match["iteration"])),
+    )
+
+
+def check_received(value: Any, declared: DType, receiver: str) -> None:
+    """Hold what has come for a receiver (an error's words for it) against the dtype its node declares.
+
+    Raises:
+        InternalError: it is of another dtype, or a reference was declared: those do not travel.
+    """
+    if declared.is_ref or (isinstance(value, np.ndarray | np.generic) and value.dtype != declared.numpy):
+        came = value.dtype.name if isinstance(value, np.ndarray | np.generic) else type(value).__name__
+        raise InternalError(
+            f"{receiver}: output 0 of type {came} does not match declared output type {declared.name}"
+        )
+
+
+Receiver = TypeVar("Receiver")
+
+
+class Table(Generic[Receiver]):
+    """Who has sent what and who waits for what. Decides only: receivers are whatever the caller hands in.
+
+    State: `_values` and `_receivers` hold, by key, what waits for the other side, in order of arrival. No queue is empty, no
+    key is in both, and an aborted table holds nothing.
+    """
+
+    def __init__(self) -> None:
+        self.error: OpError | None = None
+        self._values: dict[str, deque[Received]] = {}
+        self._receivers: dict[str, deque[Receiver]] = {}
+
+    def send(self, key: str, received: Received) -> Receiver | None:
+        """The receiver whose turn it is, now out of the table; None: the value is kept until one comes.
+
+        Raises:
+            OpError: the table was aborted with this error.
+        """
+        if self.error is not None:
+            raise self.error
+        receiver = _pop(self._receivers, key)
+        if receiver is None:
+            self._values.setdefault(key, deque()).append(received)
+        return receiver
+
+    def take(self, key: str) -> Received | None:
+        """The oldest value of a key, if there is one.
+
+        Raises:
+            OpError: the table was aborted with this error.
+        """
+        if self.error is not None:
+            raise self.error
+        return _pop(self._values, key)
+
+    def wait(self, key: str, receiver: Receiver) -> None:
+        """Put a receiver in line: `take` has just returned None."""
+        self._receivers.setdefault(key, deque()).append(receiver)
+
+    def withdraw(self, key: str, receiver: Receiver) -> None:
+        """Take a receiver out of the line, if it is there; the others keep their order."""
+        line = self._receivers.get(key)
+        if line is not None and receiver in line:
+            line.remove(receiver)
+            if not line:
+                del self._receivers[key]
+
+    def abort(self, error: OpError) -> list[Receiver]:
+        """End all transfers with an error; only the first one counts. The receivers that waited, to be told."""
+        if self.error is not None:
+            return []
+        self.error = error
+        waiting = [receiver for line in self._receivers.values() for receiver in line]
+        self._values.clear()
+        self._receivers.clear()
+        return waiting
+
+    def unmatched(self) -> list[str]:
+        """Keys on which one side still waits for the other."""
+        return [*self._values, *self._receivers]
+
+    def check_invariants(self) -> None:
+        assert all(self._values.values()), "an empty queue of values"
+        assert all(self._receivers.values()), "an empty line of receivers"
+        assert not self._values.keys() & self._receivers.keys(), "a value and a receiver missed each other"
+        assert self.error is None or not self.unmatched(), "something outlived the abort"
+
+
+Item = TypeVar("Item")
+
+
+def _pop(queues: dict[str, deque[Item]], key: str) -> Item | None:
+    queue = queues.get(key)
+    if queue is None:
+        return None
+    item = queue.popleft()
+    if not queue:
+        del queues[key]
+    return item
+
+
+class IntraProcessRendezvous:
+    """The rendezvous of one step, all of whose partitions are in this process."""
+
+    def __init__(self) -> None:
+        self._table: Table[asyncio.Future[Received]] = Table()
+
+    @property
+    def error(self) -> OpError | None:
+        """What it was aborted with."""
+        return self._table.error
+
+    def send(self, key: str, value: Any, is_dead: bool = False) -> None:
+        """Hand a value to the receiver whose turn it is, or keep it for one.
+
+        Raises:
+            OpError: the rendezvous was aborted with this error.
+        """
+        received = (value, is_dead)
+        while (receiver := self._table.send(key, received)) is not None:
+            if not receiver.done():
+                receiver.set_result(received)
+                return
+
+    def try_recv(self, key: str) -> Received | None:
+        """The value and its dead bit if it has been sent: the fast path, to be tried before `recv`.
+
+        Raises:
+            OpError: the rendezvous was aborted with this error.
+        """
+        return self._table.take(key)
+
+    def recv(self, key: str) -> asyncio.Future[Received]:
+        """A future of the value and its dead bit; cancelling it gives up the place in the line.
+
+        Raises:
+            OpError: the rendezvous was aborted with this error.
+        """
+        received = self._table.take(key)
+        future: asyncio.Future[Received] = asyncio.get_running_loop().create_future()
+        if received is not None:
+            future.set_result(received)
+            return future
+        self._table.wait(key, future)
+        future.add_done_callback(lambda done: self._table.withdraw(key, done) if done.cancelled() else None)
+        return future
+
+    def start_abort(self, error: OpError) -> None:
+        """Fail all who wait, and whoever sends or receives from now on, with an error; only the first one counts."""
+        for receiver in self._table.abort(error):
+            if not receiver.done():
+                receiver.set_exception(error)
+                receiver.exception()  # who aborts has reported it: asyncio need not complain if nobody looks
+
+    def close(self) -> list[str]:
+        """End the step: forget what was left, and say which keys that was; after a step without an error there are none."""
+        left = self._table.unmatched()
+        self.start_abort(AbortedError("the step of this rendezvous has ended"))
+        return left
+
+    def check_invariants(self) -> None:
+        self._table.check_invariants()
