@@ -1,15 +1,56 @@
-"""What a session is made with: the parts of ConfigProto that are honoured, in the engine's words."""
+"""What a session is made with: ConfigProto in plain fields, so that a session without one loads no protobuf.
+
+`SessionOptions` is also what devices are made from (their protocol of options).
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, cast
 
-from aioexec.errors import GraphValueError
+from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.execution.engine import JitMode
 
 _JIT_MODES = ("off", "background", "eager")
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadPoolOptions:
+    """One of the session's own inter-op pools; a global name makes it one of the process, shared by that name."""
+
+    num_threads: int
+    global_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMetadata:
+    """The name and version under which a session is known; no two live sessions of a process have the same."""
+
+    name: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphOptions:
+    """How graphs are planned.
+
+    Attributes:
+        opt_level: 0 (L1, the default) or -1 (L0: only the passes asked for by name).
+        do_common_subexpression_elimination, do_constant_folding: passes asked for by name.
+        place_pruned_graph: place what a signature needs only, instead of the whole graph.
+        build_cost_model: make a cost model every so many steps; 0 for never.
+        build_cost_model_after: steps to leave out before the first.
+    """
+
+    opt_level: int = 0
+    do_common_subexpression_elimination: bool = False
+    do_constant_folding: bool = False
+    place_pruned_graph: bool = False
+    build_cost_model: int = 0
+    build_cost_model_after: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,26 +58,130 @@ class SessionOptions:
     """Options of a session.
 
     Attributes:
-        target: "" for a session in this process.
+        target: "" for a session in this process; else what a session factory accepts.
+        config: the ConfigProto all this was read from, or None.
         jit: "off" (reference kernels), "background" (programs are compiled meanwhile) or "eager" (the first run of a
             signature waits, without blocking the loop, until its program is compiled).
-        intra_op_threads: threads of the CPU device; 0 for one a processor.
+        device_count: how many devices of a type, where that is not left to the type.
+        intra_op_threads: threads of a device's kernels; 0 for one a processor.
+        inter_op_threads: kernels and partitions that run at once; 0 for one a processor, negative for one.
+        session_inter_op_thread_pool: the session's pools, chosen by `RunOptions.inter_op_thread_pool`; usually none.
+        operation_timeout_in_ms: deadline of each step, 0 for none.
+        max_steps_in_flight: steps that may run at once, 0 for any number; `refuse_when_busy` says what becomes of others.
+        arena_bytes: memory a device may hold for running programs, 0 for no bound.
     """
 
     target: str = ""
+    config: Any = None
     jit: JitMode = "background"
+    device_count: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    device_filters: tuple[str, ...] = ()
     intra_op_threads: int = 0
+    inter_op_threads: int = 0
+    session_inter_op_thread_pool: tuple[ThreadPoolOptions, ...] = ()
+    use_per_session_threads: bool = False
+    allow_soft_placement: bool = False
+    log_device_placement: bool = False
+    operation_timeout_in_ms: int = 0
+    isolate_session_state: bool = False
+    graph_options: GraphOptions = GraphOptions()
+    session_metadata: SessionMetadata | None = None
+    disable_output_partition_graphs: bool = False
+    optimize_for_static_graph: bool = False
+    use_numa_affinity: bool = False
+    max_steps_in_flight: int = 0
+    refuse_when_busy: bool = False
+    arena_bytes: int = 0
 
     @classmethod
     def from_config(cls, target: str, config: Any) -> SessionOptions:
         """Read a ConfigProto, or None; what it leaves open comes from AIOEXEC_JIT, then from the defaults.
 
         Raises:
+            GraphTypeError: an argument of a wrong type.
             GraphValueError: a value that is not allowed.
         """
-        asked = config.aioexec.jit if config is not None else ""
-        jit = asked or os.environ.get("AIOEXEC_JIT", "") or "background"
-        if jit not in _JIT_MODES:
-            raise GraphValueError(f"ConfigProto.aioexec.jit: expected one of {_JIT_MODES}, got {jit!r}")
-        threads = config.intra_op_parallelism_threads if config is not None else 0
-        return cls(target, cast("JitMode", jit), max(0, threads))
+        if not isinstance(target, str):
+            raise GraphTypeError(f"Session: target must be a string, got {target!r}")
+        if config is None:
+            return cls(target, jit=_jit_mode(""))
+        config = own_message(config, "ConfigProto", "config")
+        experimental, ours = config.experimental, config.aioexec
+        return cls(
+            target,
+            config,
+            _jit_mode(ours.jit),
+            MappingProxyType(dict(config.device_count)),
+            tuple(config.device_filters),
+            max(0, config.intra_op_parallelism_threads),
+            config.inter_op_parallelism_threads,
+            tuple(
+                ThreadPoolOptions(each.num_threads, each.global_name)
+                for each in config.session_inter_op_thread_pool
+            ),
+            config.use_per_session_threads,
+            config.allow_soft_placement,
+            config.log_device_placement,
+            config.operation_timeout_in_ms,
+            config.isolate_session_state,
+            _graph_options(config.graph_options),
+            _metadata(experimental),
+            experimental.disable_output_partition_graphs,
+            experimental.optimize_for_static_graph,
+            experimental.use_numa_affinity,
+            _not_negative("max_steps_in_flight", ours.max_steps_in_flight),
+            ours.refuse_when_busy,
+            _not_negative("arena_bytes", ours.arena_bytes),
+        )
+
+    def describe(self) -> str:
+        """The options as one line, for errors."""
+        text = "" if self.config is None else " ".join(str(self.config).split())
+        return f'target: "{self.target}" config: {text}'
+
+
+def own_message(message: Any, kind: str, argument: str) -> Any:
+    """`message` as a message of ours; one of TensorFlow's goes through its bytes.
+
+    Raises:
+        GraphTypeError: it is something else.
+    """
+    from aioexec.formats import protos
+
+    ours = getattr(protos, kind)
+    if isinstance(message, ours):
+        return message
+    if getattr(getattr(message, "DESCRIPTOR", None), "name", None) != kind:
+        raise GraphTypeError(f"{argument} must be a {kind}, got {message!r}")
+    return ours.FromString(message.SerializeToString())
+
+
+def _jit_mode(asked: str) -> JitMode:
+    jit = asked or os.environ.get("AIOEXEC_JIT", "") or "background"
+    if jit not in _JIT_MODES:
+        raise GraphValueError(f"ConfigProto.aioexec.jit: expected one of {_JIT_MODES}, got {jit!r}")
+    return cast("JitMode", jit)
+
+
+def _not_negative(name: str, value: int) -> int:
+    if value < 0:
+        raise GraphValueError(f"ConfigProto.aioexec.{name}: expected 0 or more, got {value}")
+    return value
+
+
+def _graph_options(options: Any) -> GraphOptions:
+    optimizer = options.optimizer_options
+    return GraphOptions(
+        optimizer.opt_level,
+        optimizer.do_common_subexpression_elimination,
+        optimizer.do_constant_folding,
+        options.place_pruned_graph,
+        options.build_cost_model,
+        options.build_cost_model_after,
+    )
+
+
+def _metadata(experimental: Any) -> SessionMetadata | None:
+    if not experimental.HasField("session_metadata"):
+        return None
+    return SessionMetadata(experimental.session_metadata.name, experimental.session_metadata.version)

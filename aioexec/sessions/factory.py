@@ -1,0 +1,109 @@
+"""Session factories: which kind of session a target means.
+
+Exactly one registered factory must accept the options of a session. Another kind of session is a factory with a scheme of its
+own:
+
+    class EchoSessionFactory(SessionFactory):
+        def accepts_options(self, options):
+            return options.target.startswith("echo://")
+
+        def new_session(self, options):
+            return EchoSession(options)
+
+    register("ECHO_SESSION", EchoSessionFactory())
+"""
+
+from __future__ import annotations
+
+import abc
+import logging
+from collections.abc import Sequence
+
+from aioexec.errors import InternalError, NotFoundError, UnimplementedError
+from aioexec.sessions.options import SessionOptions
+from aioexec.sessions.runtime import SessionRuntime
+
+logger = logging.getLogger(__name__)
+
+
+class SessionFactory(abc.ABC):
+    """Makes sessions of one kind."""
+
+    @abc.abstractmethod
+    def accepts_options(self, options: SessionOptions) -> bool:
+        """Whether a session with these options is of this kind; usually by the scheme of the target."""
+
+    @abc.abstractmethod
+    def new_session(self, options: SessionOptions) -> SessionRuntime:
+        """A new session; in the event loop it will live in.
+
+        Raises:
+            OpError: there can be none with these options.
+        """
+
+    async def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
+        """Abort all sessions there are, without waiting for their steps, and drop the resources of these containers.
+
+        Sessions made afterwards are isolated from what the old ones may still do to resources in these containers. No
+        containers: the default one.
+
+        Raises:
+            UnimplementedError: sessions of this kind have no containers.
+        """
+        raise UnimplementedError("Reset()")
+
+
+_factories: dict[str, SessionFactory] = {}
+"""By runtime type."""
+
+
+def register(runtime_type: str, factory: SessionFactory) -> None:
+    """Let sessions be made by this factory; a second one of the same runtime type is logged as an error and ignored."""
+    if runtime_type in _factories:
+        logger.error("Two session factories are being registered under %s", runtime_type)
+        return
+    _factories[runtime_type] = factory
+
+
+def is_registered(runtime_type: str) -> bool:
+    return runtime_type in _factories
+
+
+def deregister(runtime_type: str) -> None:
+    """Take a factory out again; its sessions stay."""
+    _factories.pop(runtime_type, None)
+
+
+def get_factory(options: SessionOptions) -> SessionFactory:
+    """The one factory that accepts the options.
+
+    Raises:
+        InternalError: several do.
+        NotFoundError: none does.
+    """
+    candidates = {
+        runtime_type: factory
+        for runtime_type, factory in _factories.items()
+        if factory.accepts_options(options)
+    }
+    registered = f"Registered factories are {{{', '.join(_factories)}}}."
+    if len(candidates) > 1:
+        raise InternalError(
+            f"Multiple session factories registered for the given session options: {{{options.describe()}}} "
+            f"Candidate factories are {{{', '.join(candidates)}}}. {registered}"
+        )
+    if not candidates:
+        raise NotFoundError(
+            f"No session factory registered for the given session options: {{{options.describe()}}} {registered}"
+        )
+    return next(iter(candidates.values()))
+
+
+def new_session(options: SessionOptions) -> SessionRuntime:
+    """A session of the kind that the options mean; see `get_factory` and `SessionFactory.new_session`."""
+    return get_factory(options).new_session(options)
+
+
+async def reset(options: SessionOptions, containers: Sequence[str] = ()) -> None:
+    """Abort the sessions of the kind that the options mean; see `SessionFactory.reset`."""
+    await get_factory(options).reset(options, containers)

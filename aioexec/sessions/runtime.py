@@ -1,0 +1,172 @@
+"""What stands behind a `Session`: TensorFlow's C++ Session interface, awaited.
+
+A runtime is made by a `SessionFactory`. Somebody else's overrides `create`, `extend` and `run`, and what else it can do; the
+front then works with it as with ours:
+
+    class EchoSession(SessionRuntime):
+        async def create(self, graph_def): ...
+        async def run(self, options, feeds, output_names, target_names, metadata=None):
+            return [value for _, value in feeds]
+
+Graphs, feeds and fetches are known to it by name, values are ndarrays. A runtime that has the graph itself (the direct one)
+overrides `attach` and `executor` too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from aioexec.errors import UnimplementedError
+from aioexec.graph.graph import Graph
+from aioexec.planning.subgraph import Signature
+from aioexec.sessions.options import SessionOptions
+from aioexec.sessions.run_options import StepOptions
+from aioexec.sessions.steps import Steps, StepScope
+
+if TYPE_CHECKING:
+    from aioexec.devices.device import DeviceAttributes
+
+
+class SignatureExecutor(Protocol):
+    """What runs the steps of one signature; feeds and results are in the signature's order."""
+
+    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | None:
+        """A step without suspending; None if this is not the moment, and then nothing was run."""
+        ...
+
+
+class SessionRuntime:
+    """A session of some kind: the base of all, in which every verb is unimplemented.
+
+    `steps` are those under way; every verb that runs something is called inside `steps.scope()`. `_graph` is what the front
+    gave to `attach`, `_sent` how many of its nodes the runtime was told of, under `_sending`.
+    """
+
+    def __init__(self, options: SessionOptions) -> None:
+        self.options = options
+        self.steps = Steps(options.max_steps_in_flight, options.refuse_when_busy)
+        self._graph: Graph | None = None
+        self._sent = 0
+        self._sending = asyncio.Lock()
+
+    # The verbs
+
+    async def create(self, graph_def: Any) -> None:
+        """Take a graph; once."""
+        raise UnimplementedError(f"{type(self).__name__} does not implement create")
+
+    async def extend(self, graph_def: Any) -> None:
+        """Add nodes to the graph."""
+        raise UnimplementedError(f"{type(self).__name__} does not implement extend")
+
+    async def run(
+        self,
+        options: Any,
+        feeds: Sequence[tuple[str, Any]],
+        output_names: Sequence[str],
+        target_names: Sequence[str],
+        metadata: Any = None,
+    ) -> list[Any]:
+        """Run a step: RunOptions or None, (name, value) pairs, names of tensors, names of operations, RunMetadata or None."""
+        raise UnimplementedError(f"{type(self).__name__} does not implement run")
+
+    async def partial_run_setup(
+        self, feed_names: Sequence[str], output_names: Sequence[str], target_names: Sequence[str]
+    ) -> str:
+        """Start a step that is fed and fetched in parts; its handle."""
+        raise UnimplementedError(f"{type(self).__name__} does not implement partial_run_setup")
+
+    async def partial_run(
+        self, handle: str, feeds: Sequence[tuple[str, Any]], output_names: Sequence[str]
+    ) -> list[Any]:
+        """Feed more of a partial run, and wait for some of its outputs."""
+        raise UnimplementedError(f"{type(self).__name__} does not implement partial_run")
+
+    async def make_callable(self, options: Any) -> int:
+        """Prepare a step described by CallableOptions; its handle."""
+        raise UnimplementedError(f"{type(self).__name__} does not implement make_callable")
+
+    async def run_callable(self, handle: int, feeds: Sequence[Any], metadata: Any = None) -> list[Any]:
+        """Run a prepared step: values in the order of `CallableOptions.feed`."""
+        raise UnimplementedError(f"{type(self).__name__} does not implement run_callable")
+
+    async def release_callable(self, handle: int) -> None:
+        """Forget a prepared step."""
+        raise UnimplementedError(f"{type(self).__name__} does not implement release_callable")
+
+    async def list_devices(self) -> list[DeviceAttributes]:
+        raise UnimplementedError(f"{type(self).__name__} does not implement list_devices")
+
+    async def reset(self, containers: Sequence[str]) -> None:
+        """Drop the resources of these containers; of the default one if there are none."""
+        raise UnimplementedError(f"{type(self).__name__} does not implement reset")
+
+    async def close(self, grace: float | None = None) -> None:
+        """Refuse further steps, wait for those under way, and give everything back. Closing twice is fine.
+
+        Args:
+            grace: seconds after which steps that are still under way are cancelled: 0 for at once, None for never.
+        """
+        self.about_to_close()
+        await self.steps.end(grace)
+        await self.shut_down()
+        self.steps.life.released()
+
+    def about_to_close(self) -> None:
+        """Called first by `close`: stop what only delays the end of steps."""
+
+    async def shut_down(self) -> None:
+        """Give everything back; called by `close` when no step is under way, again if it was cancelled meanwhile."""
+
+    # What the front asks for
+
+    def attach(self, graph: Graph) -> None:
+        """The graph whose parts will be run, which may grow."""
+        self._graph = graph
+
+    async def executor(self, signature: Signature) -> SignatureExecutor:
+        """What runs this signature from now on; by default `run` by name, after the runtime was told of new nodes."""
+        await self._send_graph()
+        return RunByName(signature)
+
+    async def run_step(
+        self,
+        executor: Any,
+        feeds: Sequence[Any],
+        options: StepOptions,
+        metadata: Any,
+        scope: StepScope,
+    ) -> list[Any]:
+        """Run a step of an executor this runtime gave out."""
+        assert isinstance(executor, RunByName)
+        feeds_by_name = list(zip(executor.feeds, feeds, strict=True))
+        return await self.run(options.proto, feeds_by_name, executor.outputs, executor.targets, metadata)
+
+    async def convert(self, call: Any) -> Any:
+        """Make a call that would hold the loop elsewhere; by default in the loop's own threads."""
+        return await asyncio.to_thread(call)
+
+    async def _send_graph(self) -> None:
+        async with self._sending:
+            graph = self._graph
+            if graph is None or graph.version == self._sent:
+                return
+            version, send = graph.version, self.extend if self._sent else self.create
+            await send(graph.as_graph_def(from_version=self._sent))
+            self._sent = version
+
+
+class RunByName:
+    """A signature as names, for a runtime that has no other way."""
+
+    __slots__ = ("feeds", "outputs", "targets")
+
+    def __init__(self, signature: Signature) -> None:
+        self.feeds = tuple(tensor.name for tensor in signature.feeds)
+        self.outputs = tuple(tensor.name for tensor in signature.fetches)
+        self.targets = tuple(op.name for op in signature.targets)
+
+    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | None:
+        return None
