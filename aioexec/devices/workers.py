@@ -108,14 +108,25 @@ class _Shared:
 
 
 class Workers:
-    """A pool of up to `count` threads."""
+    """A pool of up to `count` threads, for the event loops of any threads.
 
-    def __init__(self, count: int, name: str) -> None:
+    Constant: `count`, `name`, `_prepare` (the first call of each thread). `_lock` is held by who changes `_threads` or
+    `_closed`, which goes from False to True once.
+    """
+
+    def __init__(self, count: int, name: str, prepare: Callable[[], None] | None = None) -> None:
         self.count = count
         self.name = name
+        self._prepare = prepare
         self._queue: queue.SimpleQueue[Job[Any] | _Shared | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the pool takes no more jobs."""
+        return self._closed
 
     def submit(
         self, call: Callable[[], Result], done: Callable[[Job[Result]], None] | None = None
@@ -145,15 +156,20 @@ class Workers:
             self._start_thread()
 
     def _start_thread(self) -> None:
-        if len(self._threads) < self.count and not self._closed:
-            _SwitchInterval.acquire()
-            thread = threading.Thread(
-                target=self._work, name=f"{self.name}-{len(self._threads)}", daemon=True
-            )
-            self._threads.append(thread)
-            thread.start()
+        if len(self._threads) >= self.count:
+            return  # the usual case needs no lock
+        with self._lock:
+            if len(self._threads) < self.count and not self._closed:
+                _SwitchInterval.acquire()
+                thread = threading.Thread(
+                    target=self._work, name=f"{self.name}-{len(self._threads)}", daemon=True
+                )
+                self._threads.append(thread)
+                thread.start()
 
     def _work(self) -> None:
+        if self._prepare is not None:
+            self._prepare()
         while (job := self._queue.get()) is not None:
             job.run()
             del job  # an idle thread would keep alive what the last step held, its error's frames included
@@ -161,7 +177,8 @@ class Workers:
     async def close(self) -> None:
         """End the threads, after the jobs that are queued."""
         self.dismiss()
-        threads, self._threads = self._threads, []
+        with self._lock:
+            threads, self._threads = self._threads, []
         try:
             for thread in threads:
                 if thread.is_alive():
@@ -172,10 +189,11 @@ class Workers:
 
     def dismiss(self) -> None:
         """Tell the threads to end after the jobs that are queued, without waiting for it; take no more jobs."""
-        if not self._closed:
-            self._closed = True
-            for _ in self._threads:
-                self._queue.put(None)
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                for _ in self._threads:
+                    self._queue.put(None)
 
 
 class _SwitchInterval:

@@ -11,12 +11,15 @@ kernel is a BREAK: the walk stops there, Python does that node, and the walk goe
     word 4  address of the rows
     word 5  number of rows
     word 6  fuel of an inline walk
-    word 7  unused, so that slots begin on a cache line
+    word 7  address of the stamps of a traced walk: two for each row
     word 8… slots: addresses, see graph/kernel
 
 The walk flushes denormals from entry to exit and gives the processor back as it found it. There are two entries to one walker:
 one keeps the interpreter lock (on the event loop: giving it up for 2 µs beside a busy thread costs 5 ms), one releases it (on a
 worker) and has no fuel limit. `start` binds arrays to slots 0, 1, … by reading their data pointers; `resume` goes on.
+
+A second walker, with entries of its own, reads the clock of `perf_counter_ns` before and after each row and leaves the two
+times in the row's stamps. It is another function, not a flag: the walk that nobody watches pays nothing for it.
 
 Everything is emitted as LLVM IR through llvmlite; the entries are builtin functions made from their addresses.
 """
@@ -28,6 +31,7 @@ import enum
 import functools
 import platform
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +40,7 @@ import numpy as np
 
 HEADER = 8
 ROW_WORDS = 4
-PC, STATUS, CANCEL, FUEL, ROWS, ROW_COUNT, INLINE_FUEL = range(7)
+PC, STATUS, CANCEL, FUEL, ROWS, ROW_COUNT, INLINE_FUEL, STAMPS = range(8)
 
 
 class Outcome(enum.IntEnum):
@@ -56,7 +60,8 @@ Entry = Callable[..., int]
 @dataclass(frozen=True, slots=True)
 class Walker:
     """The entries. Each takes the frame (an int64 array); `start_*` also the arrays whose addresses go to slots 0, 1, …;
-    `invoke_released(frame, kernel, block)` runs one kernel by its address and returns its status.
+    `invoke_released(frame, kernel, block)` runs one kernel by its address and returns its status. `traced` is the walker that
+    stamps the clock.
 
     The caller keeps frame, rows, blocks and arrays alive until the call returns.
     """
@@ -66,17 +71,45 @@ class Walker:
     start_released: Entry
     resume_released: Entry
     invoke_released: Entry
+    traced: Walker | None  # none in that one itself
 
 
-_WALK = """
+_DECLARATIONS = """
 declare void @llvm.x86.sse.stmxcsr(ptr)
 declare void @llvm.x86.sse.ldmxcsr(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyLong_FromLong(i64)
 declare i64 @PyLong_AsLong(ptr)
+declare i32 @clock_gettime(i32, ptr)
 
-define internal i64 @walk(ptr %frame) {
+define internal ptr @data_of(ptr %array) {
+  %at = getelementptr i8, ptr %array, i64 16
+  %data = load ptr, ptr %at
+  ret ptr %data
+}
+"""
+
+# The time in nanoseconds goes to word `index` of the stamps.
+_STAMP = f"""
+define internal void @stamp(ptr %frame, i64 %index) {{
+  %time = alloca {{ i64, i64 }}
+  %ignored = call i32 @clock_gettime(i32 {time.CLOCK_MONOTONIC}, ptr %time)
+  %seconds = load i64, ptr %time
+  %rest.at = getelementptr i64, ptr %time, i64 1
+  %rest = load i64, ptr %rest.at
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %rest
+  %stamps.at = getelementptr i64, ptr %frame, i64 {STAMPS}
+  %stamps = load ptr, ptr %stamps.at
+  %stamp.at = getelementptr i64, ptr %stamps, i64 %index
+  store i64 %now, ptr %stamp.at
+  ret void
+}}
+"""
+
+_WALK = """
+define internal i64 @walk{suffix}(ptr %frame) {
 entry:
 {flush}
   %status.at = getelementptr i64, ptr %frame, i64 1
@@ -113,7 +146,9 @@ run:
   %block = load ptr, ptr %block.at
   %cost = load i64, ptr %cost.at
   %fuel.1 = sub i64 %fuel, %cost
+{before}
   %status = call i64 %kernel(ptr %block, ptr %frame)
+{after}
   %failed = icmp ne i64 %status, 0
   br i1 %failed, label %exit, label %after
 after:
@@ -127,12 +162,14 @@ exit:
 {restore}
   ret i64 %outcome
 }
-
-define internal ptr @data_of(ptr %array) {
-  %at = getelementptr i8, ptr %array, i64 16
-  %data = load ptr, ptr %at
-  ret ptr %data
-}
+"""
+_STAMP_BEFORE = """
+  %stamp.before = mul i64 %pc, 2
+  call void @stamp(ptr %frame, i64 %stamp.before)
+"""
+_STAMP_AFTER = """
+  %stamp.after = add i64 %stamp.before, 1
+  call void @stamp(ptr %frame, i64 %stamp.after)
 """
 
 # Denormals as zero (0x40) and flush to zero (0x8000) in the control register of the vector unit.
@@ -149,7 +186,7 @@ _RESTORE_X86 = "  call void @llvm.x86.sse.ldmxcsr(ptr %csr.old)"
 
 # NumPy's array object: data at byte 16, flags at byte 64; 0x101 is C_CONTIGUOUS and ALIGNED.
 _START = """
-define ptr @start_{mode}(ptr %self, ptr %args, i64 %nargs) {
+define ptr @start_{mode}{suffix}(ptr %self, ptr %args, i64 %nargs) {
 entry:
   %first = load ptr, ptr %args
   %frame = call ptr @data_of(ptr %first)
@@ -184,7 +221,7 @@ misfit:
   ret ptr %refused
 }
 
-define ptr @resume_{mode}(ptr %self, ptr %args, i64 %nargs) {
+define ptr @resume_{mode}{suffix}(ptr %self, ptr %args, i64 %nargs) {
   %first = load ptr, ptr %args
   %frame = call ptr @data_of(ptr %first)
 {fuel}
@@ -227,30 +264,44 @@ _FUEL_RELEASED = f"""
   %fuel.at = getelementptr i64, ptr %frame, i64 3
   store i64 {2**62}, ptr %fuel.at
 """
-_CALL_INLINE = "  %outcome = call i64 @walk(ptr %frame)"
+_CALL_INLINE = "  %outcome = call i64 @walk{suffix}(ptr %frame)"
 _CALL_RELEASED = """
   %state = call ptr @PyEval_SaveThread()
-  %outcome = call i64 @walk(ptr %frame)
+  %outcome = call i64 @walk{suffix}(ptr %frame)
   call void @PyEval_RestoreThread(ptr %state)
 """
+
+
+_TRACED = "_traced"
 
 
 def emit() -> str:
     """The module text for this machine."""
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     text = (
-        (_WALK + _INVOKE)
-        .replace("{flush}", _FLUSH_X86 if x86 else "")
-        .replace("{restore}", _RESTORE_X86 if x86 else "")
+        _DECLARATIONS
+        + _STAMP
+        + _INVOKE
+        + _entries("", "", "")
+        + _entries(_TRACED, _STAMP_BEFORE, _STAMP_AFTER)
+    )
+    text = text.replace("{flush}", _FLUSH_X86 if x86 else "").replace(
+        "{restore}", _RESTORE_X86 if x86 else ""
     )
     if not x86:
         text = "\n".join(line for line in text.splitlines() if "llvm.x86" not in line)
+    return text
+
+
+def _entries(suffix: str, before: str, after: str) -> str:
+    """One walk and the ways into it."""
+    text = _WALK.replace("{before}", before).replace("{after}", after)
     for mode, fuel, call in (
         ("inline", _FUEL_INLINE, _CALL_INLINE),
         ("released", _FUEL_RELEASED, _CALL_RELEASED),
     ):
         text += _START.replace("{mode}", mode).replace("{fuel}", fuel).replace("{call}", call)
-    return text
+    return text.replace("{suffix}", suffix)
 
 
 class _MethodDef(ctypes.Structure):
@@ -277,11 +328,26 @@ def _compile() -> Walker | None:
     machine = llvm.Target.from_default_triple().create_target_machine(opt=2, jit=True)
     for name in ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong", "PyLong_AsLong"):
         llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+    clock = ctypes.CDLL(None).clock_gettime
+    llvm.add_symbol("clock_gettime", ctypes.cast(clock, ctypes.c_void_p).value)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     _kept.append(engine)
-    names = ("start_inline", "resume_inline", "start_released", "resume_released", "invoke_released")
-    found = Walker(*(_builtin(name, engine.get_function_address(name)) for name in names))
+
+    def entry(name: str) -> Entry:
+        return _builtin(name, engine.get_function_address(name))
+
+    def entries(suffix: str, traced: Walker | None) -> Walker:
+        return Walker(
+            entry(f"start_inline{suffix}"),
+            entry(f"resume_inline{suffix}"),
+            entry(f"start_released{suffix}"),
+            entry(f"resume_released{suffix}"),
+            entry("invoke_released"),
+            traced,
+        )
+
+    found = entries("", entries(_TRACED, None))
     return found if _reads_arrays(found) else None
 
 

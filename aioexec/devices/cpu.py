@@ -1,0 +1,62 @@
+"""CPU devices: NumPy and compiled kernels on worker threads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from aioexec.devices.device import Device, DeviceAttributes
+from aioexec.devices.numa import NumaNode
+from aioexec.devices.options import DeviceOptions
+from aioexec.devices.pools import intra_op_pools
+from aioexec.devices.registry import DeviceFactory
+
+logger = logging.getLogger(__name__)
+
+
+class ThreadPoolDevice(Device):
+    """The processor, or with NUMA affinity one of its nodes."""
+
+    is_native = True
+    runs_cpu_kernels = True
+
+
+class ThreadPoolDeviceFactory(DeviceFactory):
+    """Makes `device_count["CPU"]` devices, one if it does not say.
+
+    `nodes` are the machine's; they are given, since devices are made on the event loop, where no file may be read.
+    """
+
+    def __init__(self, nodes: Sequence[NumaNode]) -> None:
+        self.nodes = nodes
+
+    def list_physical_devices(self) -> list[str]:
+        return ["/physical_device:CPU:0"]
+
+    def create_devices(self, options: DeviceOptions, name_prefix: str) -> list[Device]:
+        names = [f"{name_prefix}/device:CPU:{i}" for i in range(options.device_count.get("CPU", 1))]
+        nodes = [self._node(i, name) if options.use_numa_affinity else None for i, name in enumerate(names)]
+        bound = [node if len(self.nodes) > 1 else None for node in nodes]
+        return [
+            ThreadPoolDevice(DeviceAttributes(name, "CPU", numa_node=node.number if node else 0), workers)
+            for name, node, workers in zip(names, nodes, intra_op_pools(options, bound), strict=True)
+        ]
+
+    def _node(self, index: int, name: str) -> NumaNode:
+        node = self.nodes[index % len(self.nodes)]
+        if index >= len(self.nodes):
+            logger.info(
+                "Only %d NUMA nodes visible in system, assigning device %s to NUMA node %d",
+                len(self.nodes),
+                name,
+                node.number,
+            )
+        return node
+
+
+class GPUCompatibleCPUDeviceFactory(ThreadPoolDeviceFactory):
+    """Makes the CPU devices of a process that has GPUs; registered only together with a factory of those.
+
+    A type of its own, so that whoever brings GPU devices can replace how memory near them is got, at this factory's priority
+    and not at the plain one's.
+    """

@@ -1,0 +1,94 @@
+"""A device: where nodes are placed, where their state lives, and whose threads compute them.
+
+The rest of the engine asks a device only what stands here, so a new device type is a `Device`, a `DeviceFactory` (see
+`registry`) and, unless it runs the rows' own kernels, kernels registered for its type.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from aioexec.devices.op_segment import OpSegment
+from aioexec.devices.pools import dismiss_pool
+from aioexec.devices.workers import Workers
+from aioexec.resources.manager import ResourceManager
+
+MEMORY_LIMIT = 256 << 20
+"""What a device in main memory says it has, as TensorFlow's CPU devices do; nothing is bounded by it."""
+
+
+def new_incarnation() -> int:
+    """64 random bits that are not all zero: a device restarted under the same name is told from the one before."""
+    return int.from_bytes(os.urandom(8), "little") or 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAttributes:
+    """What a device tells about itself, also over the wire.
+
+    Attributes:
+        name: full, "/job:localhost/replica:0/task:0/device:CPU:0".
+        memory_limit: bytes.
+        numa_node: 0 where it is not known.
+        physical_device_desc: what hardware stands behind the name; "" for the processor itself.
+    """
+
+    name: str
+    device_type: str
+    memory_limit: int = MEMORY_LIMIT
+    incarnation: int = field(default_factory=new_incarnation)
+    numa_node: int = 0
+    physical_device_desc: str = ""
+
+
+class Device:
+    """One device of a session.
+
+    `is_native` and `runs_cpu_kernels` hold for the whole class: whether programs may be compiled for it, and whether the op
+    rows' own kernels serve it (otherwise only kernels registered for its type).
+
+    `resources` and `op_segment` hold its state and its kernels. `workers` compute its nodes; the device is one of the pool's
+    holders until it is dismissed.
+    """
+
+    is_native: ClassVar[bool] = False
+    runs_cpu_kernels: ClassVar[bool] = False
+
+    def __init__(self, attributes: DeviceAttributes, workers: Workers) -> None:
+        self.attributes = attributes
+        self.workers = workers
+        self.resources = ResourceManager()
+        self.op_segment = OpSegment()
+        self._dismissed = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return self.attributes.name
+
+    @property
+    def device_type(self) -> str:
+        return self.attributes.device_type
+
+    def rewrite(self, subgraph: Any) -> None:
+        """Change the planning.subgraph.Subgraph this device is about to run; the last word before it is cut into items."""
+
+    async def sync(self) -> None:
+        """Wait until everything given to the device so far is done."""
+
+    def dismiss(self) -> None:
+        """Give the workers up without waiting for their threads; once is enough, more does no harm."""
+        if not self._dismissed:
+            self._dismissed = True
+            dismiss_pool(self.workers)
+
+    async def close(self) -> None:
+        """Forget all state and give the workers up; their threads have ended if nobody else holds them."""
+        self.dismiss()
+        self.resources.clear()
+        if self.workers.closed:
+            await self.workers.close()

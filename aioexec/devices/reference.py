@@ -1,0 +1,34 @@
+"""The reference device: NumPy kernels alone, never compiled. What an op means, under a device name of its own.
+
+A graph with the same nodes on /device:CPU:0 and /device:REFERENCE:0 compares both tiers in one step.
+"""
+
+from __future__ import annotations
+
+from aioexec.devices.device import Device, DeviceAttributes
+from aioexec.devices.options import DeviceOptions
+from aioexec.devices.pools import intra_op_pools
+from aioexec.devices.registry import DeviceFactory
+
+
+class ReferenceDevice(Device):
+    """Runs the reference kernel of every op."""
+
+    runs_cpu_kernels = True
+
+
+class ReferenceDeviceFactory(DeviceFactory):
+    """Makes `device_count["REFERENCE"]` devices, none if it does not say; no hardware of their own stands behind them."""
+
+    def list_physical_devices(self) -> list[str]:
+        return []
+
+    def create_devices(self, options: DeviceOptions, name_prefix: str) -> list[Device]:
+        names = [
+            f"{name_prefix}/device:REFERENCE:{i}" for i in range(options.device_count.get("REFERENCE", 0))
+        ]
+        pools = intra_op_pools(options, [None] * len(names))
+        return [
+            ReferenceDevice(DeviceAttributes(name, "REFERENCE"), workers)
+            for name, workers in zip(names, pools, strict=True)
+        ]
