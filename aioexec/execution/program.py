@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ from aioexec.errors import (
     from_exception,
     with_context,
 )
+from aioexec.execution.trace import Trace, note_program
 from aioexec.graph.kernel import Kernel
+from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.planning.buffers import ALIGNMENT
 from aioexec.planning.plan import Instruction
 from aioexec.planning.variant import Break, Place, ProgramRow, Variant
@@ -186,19 +189,34 @@ class Run:
     """One run of a program.
 
     `arrays` are bound to the first slots; `news` the new contents of variables, parallel to `variant.uses`; `kept` are arrays
-    that breaks bound to slots; `objects` are values that memory cannot hold.
+    that breaks bound to slots; `objects` are values that memory cannot hold. `walker` has the entries to walk by; `trace` is
+    None in a run that nobody watches.
 
     Args:
         inputs: values of `variant.inputs`.
+        traced: stamp the clock at each row.
 
     Raises:
         OpError: a variable is not initialised.
         MisfitError: a variable has another shape than was declared.
     """
 
-    __slots__ = ("arrays", "frame", "kept", "news", "objects", "outputs", "program", "published")
+    __slots__ = (
+        "arrays",
+        "frame",
+        "kept",
+        "news",
+        "objects",
+        "outputs",
+        "program",
+        "published",
+        "trace",
+        "walker",
+    )
 
-    def __init__(self, program: Program, inputs: Sequence[Array], in_place: bool) -> None:
+    def __init__(
+        self, program: Program, inputs: Sequence[Array], in_place: bool, traced: bool = False
+    ) -> None:
         self.program = program
         self.outputs = [np.empty(shape, dtype) for shape, dtype in program.specs]
         self.kept: dict[int, Array] = {}
@@ -210,6 +228,23 @@ class Run:
         else:
             self.arrays = [*inputs, *self.outputs]
         self.frame = program.lease()
+        self.walker = program.walker
+        self.trace: Trace | None = None
+        if traced:
+            self._watch()
+
+    def _watch(self) -> None:
+        """Walk by the walker that stamps the clock."""
+        watching = self.walker.traced
+        assert watching is not None
+        self.walker = watching
+        self.trace = Trace(len(self.program.variant.rows))
+        self.frame.words[walking.STAMPS] = address_of(self.trace.stamps)
+
+    def note(self, collector: StepStatsCollector, scheduled: int) -> None:
+        """Note the nodes of a traced run, however it ended. `scheduled` is when its item was ready."""
+        assert self.trace is not None
+        note_program(collector, self.trace, self.program.variant, self.program.device, scheduled)
 
     def _variables(self, in_place: bool) -> list[Array]:
         bound: list[Array] = []
@@ -257,10 +292,13 @@ class Run:
         """
         while outcome == Outcome.BREAK:
             position = int(self.frame.words[walking.PC])
-            row = self.program.variant.rows[position]
-            if isinstance(row, Break):
-                self._break(row)
-            elif (outcome := self._share(self.program.shares[position])) != Outcome.DONE:
+            began = 0 if self.trace is None else perf_counter_ns()
+            try:
+                outcome = self._stopped_at(position)
+            finally:
+                if self.trace is not None:
+                    self.trace.stamp(position, began)
+            if outcome != Outcome.DONE:
                 break
             self.frame.words[walking.PC] += 1
             outcome = resume(self.frame.words)
@@ -268,9 +306,17 @@ class Run:
             raise self._failure()
         return outcome
 
+    def _stopped_at(self, position: int) -> int:
+        """Do a row the walker stops at: DONE, or how it ended instead."""
+        row = self.program.variant.rows[position]
+        if isinstance(row, Break):
+            self._break(row)
+            return Outcome.DONE
+        return self._share(self.program.shares[position])
+
     def _share(self, share: Share) -> int:
         """Do one row on several workers: DONE, FAILED, or CANCELLED on its way, which no row that writes a variable is."""
-        words, invoke = self.frame.words, self.program.walker.invoke_released
+        words, invoke = self.frame.words, self.walker.invoke_released
         statuses: list[int] = []
 
         def call(block: int) -> None:
@@ -285,7 +331,9 @@ class Run:
 
     def released(self, outcome: int | None) -> int:
         """Start (None) or go on, in a worker."""
-        walker = self.program.walker
+        walker = self.walker
+        if self.trace is not None:
+            self.trace.moved(0 if outcome is None else int(self.frame.words[walking.PC]))
         if outcome is None:
             outcome = self.start(walker.start_released)
         elif outcome == Outcome.PAUSED:

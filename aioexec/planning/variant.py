@@ -6,6 +6,7 @@ of variables, outputs (all bound when a run starts), then the arena, the constan
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,6 +109,7 @@ class Variant:
         constants_slot, constants: bytes of all constants the rows read.
         cost: estimated nanoseconds of a run.
         native, total: nodes of the item that run natively (folded and aliased ones included), and all.
+        specs: what each value made in the item is, if memory holds it; for those who watch a run.
     """
 
     item: Item
@@ -126,6 +128,7 @@ class Variant:
     cost: int
     native: int
     total: int
+    specs: Mapping[int, Spec]
 
     @property
     def breaks(self) -> list[Break]:

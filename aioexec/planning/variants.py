@@ -74,6 +74,7 @@ class _Freezer:
             layout.cost,
             layout.native,
             len(layout.item.instructions),
+            {value: held.spec for value, held in layout.held.items() if isinstance(held, Local)},
         )
 
     def _place_output(self, value: int, held: Held) -> None:

@@ -6,6 +6,7 @@ import ctypes
 import platform
 import threading
 from collections.abc import Callable
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from aioexec.devices.jit.walker import (
     ROW_COUNT,
     ROW_WORDS,
     ROWS,
+    STAMPS,
     STATUS,
     Outcome,
     Walker,
@@ -58,6 +60,8 @@ class Table:
         self.frame[ROWS] = self.rows.ctypes.data
         self.frame[ROW_COUNT] = len(rows)
         self.frame[INLINE_FUEL] = 10**6
+        self.stamps = np.zeros((len(rows), 2), np.int64)
+        self.frame[STAMPS] = self.stamps.ctypes.data
 
     def _logged(self, k: int, row: Callable[[int], int]) -> Callable[[int, int], int]:
         def kernel(block: int, frame: int) -> int:
@@ -73,14 +77,20 @@ def fine(k: int) -> int:
     return 0
 
 
-ENTRIES = ["inline", "released"]
+ENTRIES = ["inline", "released", "traced inline", "traced released"]
 
 
 def entries(name: str) -> tuple[Any, Any]:
-    found_walker = found()
-    if name == "inline":
+    found_walker = tracing() if name.startswith("traced") else found()
+    if name.endswith("inline"):
         return found_walker.start_inline, found_walker.resume_inline
     return found_walker.start_released, found_walker.resume_released
+
+
+def tracing() -> Walker:
+    made = found().traced
+    assert made is not None
+    return made
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -163,6 +173,41 @@ def test_cancelling_the_last_row_is_too_late():
     table = Table([fine, cancel])
 
     assert found().start_inline(table.frame) == Outcome.DONE
+
+
+@pytest.mark.parametrize("name", ["traced inline", "traced released"])
+def test_a_traced_walk_reads_the_clock_before_and_after_each_row_that_runs(name: str):
+    start, resume = entries(name)
+    inside: list[int] = []
+
+    def look(k: int) -> int:
+        inside.append(perf_counter_ns())
+        return 9 if k == 3 else 0
+
+    table = Table([look, None, look, look, look])
+
+    began = perf_counter_ns()
+    assert start(table.frame) == Outcome.BREAK
+    table.frame[PC] += 1
+    assert resume(table.frame) == Outcome.FAILED
+    ended = perf_counter_ns()
+
+    first, broken, second, failed, never = table.stamps.tolist()
+    times = [began, first[0], inside[0], first[1], second[0], inside[1], second[1], *failed, ended]
+    assert times == sorted(times)
+    assert failed[0] <= inside[2] <= failed[1]
+    assert broken == never == [0, 0]
+
+
+@pytest.mark.parametrize("name", ["inline", "released"])
+def test_a_walk_that_nobody_watches_leaves_no_stamps(name: str):
+    start, _ = entries(name)
+    table = Table([fine, fine])
+    table.frame[STAMPS] = 0  # an address nobody may write to
+
+    assert start(table.frame) == Outcome.DONE
+
+    assert not table.stamps.any()
 
 
 def test_an_inline_walk_pauses_when_its_fuel_is_spent_and_always_gets_on():

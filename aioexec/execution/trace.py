@@ -1,0 +1,154 @@
+"""Tracing: from the clock's stamps at the rows of a program to records of the nodes it ran; and what a record says of a node.
+
+A program knows rows, people know nodes. A node may have become several rows, one, or none: an alias, or a value that follows
+from the shapes. What has none is told too, with no length, at the end of what ran before it: every node that ran has a record.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from threading import get_native_id
+from time import perf_counter_ns
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from aioexec.graph.kernel import Role
+from aioexec.observability.step_stats import StepStatsCollector, tensor_name
+from aioexec.planning.plan import Instruction
+from aioexec.planning.subgraph import Node
+from aioexec.planning.variant import Variant
+from aioexec.resources.variable import Variable
+
+
+class Trace:
+    """The stamps of one run of a program.
+
+    Attributes:
+        began: when the run was made.
+        stamps: when each row began and ended, by `perf_counter_ns`; 0: it has not run. The walker writes them, and whoever
+            does a row that the walker stops at.
+    """
+
+    __slots__ = ("_rows", "_threads", "began", "stamps")
+
+    def __init__(self, rows: int) -> None:
+        self.began = perf_counter_ns()
+        self.stamps = np.zeros((max(rows, 1), 2), np.int64)
+        self._rows = [0]  # from this row on …
+        self._threads = [get_native_id()]  # … the run was on this thread
+
+    def moved(self, row: int) -> None:
+        """The run goes on at a row, on the calling thread."""
+        self._rows.append(row)
+        self._threads.append(get_native_id())
+
+    def stamp(self, row: int, began: int) -> None:
+        """A row that the walker stopped at has just ended."""
+        self.stamps[row] = began, perf_counter_ns()
+
+    def thread_of(self, row: int) -> int:
+        return self._threads[bisect_right(self._rows, row) - 1]
+
+
+class Traced(NamedTuple):
+    """A node that ran in a program."""
+
+    instruction: Instruction
+    start: int
+    end: int
+    thread_id: int
+
+
+def traced(trace: Trace, variant: Variant) -> Iterator[Traced]:
+    """The nodes that ran, in order; of a run that failed or was cancelled, those up to where it stopped."""
+    stamps = trace.stamps[: len(variant.rows)].tolist()
+    ran = sum(1 for began, _ in stamps if began)
+    times: dict[int, tuple[int, int, int]] = {}
+    for row, (began, ended) in zip(range(ran), stamps, strict=False):
+        position = variant.rows[row].position
+        first, start, _ = times.get(position, (row, began, ended))
+        times[position] = first, start, ended
+    reached = len(variant.item.instructions) if ran == len(variant.rows) else max(times, default=-1) + 1
+    row, now = 0, trace.began
+    for position, instruction in enumerate(variant.item.instructions[:reached]):
+        row, start, now = times.get(position, (row, now, now))
+        yield Traced(instruction, start, now, trace.thread_of(row))
+
+
+# Records
+
+
+def note_program(
+    collector: StepStatsCollector, trace: Trace, variant: Variant, device: str, scheduled: int
+) -> None:
+    """Note every node a program ran. `scheduled` is when its item was ready."""
+    for instruction, start, end, thread_id in traced(trace, variant):
+        node = instruction.node
+        outputs = [
+            (slot, _dtype(node, slot), spec.shape, spec.nbytes)
+            for slot, value in enumerate(instruction.outputs)
+            if (spec := variant.specs.get(value)) is not None
+        ]
+        collector.node_done(
+            node.device or device,
+            node.name,
+            node.op.type,
+            scheduled,
+            start,
+            end,
+            thread_id,
+            outputs,
+            _input_names(node),
+        )
+
+
+def note_node(
+    collector: StepStatsCollector,
+    node: Node,
+    device: str,
+    scheduled: int,
+    start: int,
+    end: int,
+    values: Sequence[Any],
+) -> None:
+    """Note a node that has run by itself, on the calling thread. `values` are its outputs; one that is not known is None."""
+    outputs = [
+        (slot, _dtype(node, slot), held.shape, held.nbytes)
+        for slot, value in enumerate(values)
+        if isinstance(held := _content(value), np.ndarray)
+    ]
+    collector.node_done(
+        node.device or device,
+        node.name,
+        node.op.type,
+        scheduled,
+        start,
+        end,
+        get_native_id(),
+        outputs,
+        _input_names(node),
+    )
+
+
+def note_known(collector: StepStatsCollector, nodes: Iterable[Node], device: str, now: int) -> None:
+    """Note the constants and variables of a plan: they take no time, but belong to the step."""
+    for node in nodes:
+        if node.feed is None and (node.is_constant or node.row.role is Role.VARIABLE):
+            note_node(collector, node, device, now, now, now, node.values or ())
+
+
+def _content(value: Any) -> Any:
+    return value.buffer if isinstance(value, Variable) else value
+
+
+def _dtype(node: Node, slot: int) -> str:
+    return node.op.outputs[slot].dtype.base_dtype.name
+
+
+def _input_names(node: Node) -> list[str]:
+    return [
+        tensor_name(producer.name, index if producer.feed is None else producer.feed.value_index)
+        for producer, index in node.inputs
+    ]
