@@ -1,19 +1,26 @@
-"""Device names: "/job:worker/replica:0/task:1/device:CPU:0", whole or in part."""
+"""Device names: "/job:worker/replica:0/task:1/device:CPU:0", whole or in part.
+
+A `DeviceName` is a name read once and never changed: what placing and the device scopes compute with, cached by its text.
+A `DeviceSpec` is TensorFlow's class of that meaning, which can be changed in place.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any, Final
 
 from aioexec.errors import GraphValueError
 
-_FIELD = re.compile(r"^(job|replica|task|device):(.*)$")
-_WORD = re.compile(r"^[A-Za-z][A-Za-z0-9_]*$")
+_PART: Final = re.compile(r"^(job|replica|task|device):(.*)$")
+_WORD: Final = re.compile(r"^[A-Za-z][A-Za-z0-9_]*$")
+_SHORT: Final = ("CPU", "GPU", "TPU")  # types that may stand without "device:"
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceSpec:
+class DeviceName:
     """A device name in fields; None is a field that is left open."""
 
     job: str | None = None
@@ -21,15 +28,6 @@ class DeviceSpec:
     task: int | None = None
     device_type: str | None = None
     device_index: int | None = None
-
-    @classmethod
-    def from_string(cls, spec: str) -> DeviceSpec:
-        """Parse a full or partial name.
-
-        Raises:
-            GraphValueError: malformed.
-        """
-        return _parse(spec)
 
     def to_string(self) -> str:
         text = ""
@@ -43,63 +41,211 @@ class DeviceSpec:
             text += f"/device:{self.device_type}:{'*' if self.device_index is None else self.device_index}"
         return text
 
-    def merged_over(self, other: DeviceSpec) -> DeviceSpec:
-        """This spec, with the fields it leaves open taken from `other`."""
-        fields = {
-            name: getattr(other, name)
-            for name in ("job", "replica", "task", "device_type", "device_index")
-            if getattr(self, name) is None
-        }
-        if self.device_type is not None and self.device_type != other.device_type:
-            fields.pop("device_index", None)
-        return replace(self, **fields)
+    def merged_over(self, other: DeviceName) -> DeviceName:
+        """This name, with the fields it leaves open taken from `other`."""
+        return DeviceName(
+            other.job if self.job is None else self.job,
+            other.replica if self.replica is None else self.replica,
+            other.task if self.task is None else self.task,
+            other.device_type if self.device_type is None else self.device_type,
+            other.device_index if self.device_index is None else self.device_index,
+        )
+
+    def matches(self, other: DeviceName) -> bool:
+        """Whether `other` is what this name asks for: equal in each field this one does not leave open."""
+        return (
+            self.job in (None, other.job)
+            and self.replica in (None, other.replica)
+            and self.task in (None, other.task)
+            and self.device_type in (None, other.device_type)
+            and self.device_index in (None, other.device_index)
+        )
+
+    def is_compatible(self, other: DeviceName) -> bool:
+        """Whether one device could have both names: equal in each field neither leaves open."""
+        return self.merged_over(other) == other.merged_over(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it says nothing."""
+        return self == _ANY
+
+    def without_device(self) -> DeviceName:
+        """Which process, but not which of its devices."""
+        return replace(self, device_type=None, device_index=None)
 
 
-@lru_cache(maxsize=1024)
-def _parse(spec: str) -> DeviceSpec:
-    result = DeviceSpec()
-    for part in filter(None, spec.split("/")):
-        match = _FIELD.match(part)
+_ANY: Final = DeviceName()
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> DeviceName:
+    """Read a full or partial device name.
+
+    Raises:
+        GraphValueError: malformed.
+    """
+    fields: dict[str, Any] = {}
+    for part in filter(None, text.split("/")):
+        match = _PART.match(part)
         if match is None:
             kind, _, index = part.partition(":")
-            if not _WORD.match(kind):
-                raise GraphValueError(f"Malformed device specification {spec!r}: part {part!r}")
-            result = _with_device(spec, result, kind.upper(), index)
+            if kind.upper() not in _SHORT:
+                raise _malformed(text, f"part {part!r}")
+            _set_device(text, fields, kind, index)
         elif match[1] == "job":
             if not _WORD.match(match[2]):
-                raise GraphValueError(f"Malformed device specification {spec!r}: job {match[2]!r}")
-            result = replace(result, job=match[2])
+                raise _malformed(text, f"job {match[2]!r}")
+            fields["job"] = match[2]
         elif match[1] == "device":
-            kind, _, index = match[2].partition(":")
-            result = _with_device(spec, result, kind, index)
-        elif match[2] == "*":
-            continue
+            _set_device(text, fields, *match[2].partition(":")[::2])
         else:
-            number = _index(spec, match[2])
-            result = (
-                replace(result, replica=number) if match[1] == "replica" else replace(result, task=number)
-            )
-    return result
+            fields[match[1]] = _index(text, match[2])
+    return DeviceName(**fields)
 
 
-def _with_device(spec: str, result: DeviceSpec, kind: str, index: str) -> DeviceSpec:
+def _set_device(text: str, fields: dict[str, Any], kind: str, index: str) -> None:
+    if "device_type" in fields:
+        raise _malformed(text, "Multiple device types are not allowed")
     if kind != "*" and not _WORD.match(kind):
-        raise GraphValueError(f"Malformed device specification {spec!r}: device type {kind!r}")
-    kind = kind.upper() if kind.lower() in ("cpu", "gpu") else kind
-    return replace(
-        result,
-        device_type=None if kind == "*" else kind,
-        device_index=None if index in ("", "*") else _index(spec, index),
-    )
+        raise _malformed(text, f"device type {kind!r}")
+    if kind.upper() in _SHORT:
+        kind = kind.upper()
+    fields["device_type"] = None if kind == "*" else kind
+    fields["device_index"] = _index(text, index or "*")
 
 
-def _index(spec: str, text: str) -> int:
-    if not text.isdigit():
-        raise GraphValueError(f"Malformed device specification {spec!r}: index {text!r} is not a number")
-    return int(text)
+def _index(text: str, index: str) -> int | None:
+    if index == "*":
+        return None
+    if not (index.isascii() and index.isdigit()):
+        raise _malformed(text, f"index {index!r} is not a number")
+    return int(index)
 
 
-@lru_cache(maxsize=1024)
-def merge_device(spec: str | None, over: str) -> str:
-    """`over`, with the fields it leaves open taken from `spec`, as a canonical name."""
-    return _parse(over).merged_over(_parse(spec or "")).to_string()
+def _malformed(text: str, why: str) -> GraphValueError:
+    return GraphValueError(f"Malformed device specification {text!r}: {why}")
+
+
+@lru_cache(maxsize=4096)
+def merge_names(name: str, over: str) -> str:
+    """`over`, with the fields it leaves open taken from `name`, as a canonical name."""
+    return parse(over).merged_over(parse(name)).to_string()
+
+
+class _Field:
+    """A field of a DeviceSpec that can be set."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._field = name
+
+    def __get__(self, spec: DeviceSpec, owner: type) -> Any:
+        return getattr(spec._name, self._field)
+
+    def __set__(self, spec: DeviceSpec, value: Any) -> None:
+        spec._name = spec.replace(**{self._field: value})._name
+
+
+class DeviceSpec:
+    """A full or partial device name in fields that can be set; None is a field that is left open.
+
+    `_name` is replaced by every change, so that what was read from here stays as it was.
+    """
+
+    __slots__ = ("_name",)
+
+    job = _Field()
+    replica = _Field()
+    task = _Field()
+    device_type = _Field()
+    device_index = _Field()
+
+    def __init__(
+        self,
+        job: str | None = None,
+        replica: int | None = None,
+        task: int | None = None,
+        device_type: str | None = None,
+        device_index: int | None = None,
+    ) -> None:
+        self._name = DeviceName(
+            None if job is None else str(job),
+            None if replica is None else int(replica),
+            None if task is None else int(task),
+            _canonical_type(device_type),
+            None if device_index is None else int(device_index),
+        )
+
+    @classmethod
+    def from_string(cls, spec: str) -> DeviceSpec:
+        """Read a full or partial name.
+
+        Raises:
+            GraphValueError: malformed.
+        """
+        return cls().parse_from_string(spec)
+
+    def parse_from_string(self, spec: str) -> DeviceSpec:
+        """Become what `spec` names, and return this object.
+
+        Raises:
+            GraphValueError: malformed.
+        """
+        self._name = parse(spec)
+        return self
+
+    def to_string(self) -> str:
+        return self._name.to_string()
+
+    def merge_from(self, dev: DeviceSpec) -> None:
+        """Take over the fields that `dev` does not leave open."""
+        self._name = dev._name.merged_over(self._name)
+
+    def make_merged_spec(self, dev: DeviceSpec) -> DeviceSpec:
+        """A new spec: this one with the fields of `dev` that it does not leave open."""
+        merged = DeviceSpec()
+        merged._name = dev._name.merged_over(self._name)
+        return merged
+
+    def replace(self, **fields: Any) -> DeviceSpec:
+        """A new spec with some fields set otherwise."""
+        return DeviceSpec(**{name: getattr(self, name) for name in DeviceName.__slots__} | fields)
+
+    def __eq__(self, other: object) -> bool:
+        return self._name == other._name if isinstance(other, DeviceSpec) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._name)
+
+    def __str__(self) -> str:
+        return self.to_string()
+
+    def __repr__(self) -> str:
+        return f"<DeviceSpec({', '.join(f'{name}={getattr(self, name)}' for name in DeviceName.__slots__)})>"
+
+
+def _canonical_type(device_type: str | None) -> str | None:
+    return device_type.upper() if device_type is not None and device_type.upper() in _SHORT else device_type
+
+
+# TensorFlow's framework.device
+
+
+def check_valid(spec: str) -> None:
+    """Check that a device name is well formed.
+
+    Raises:
+        GraphValueError: it is not.
+    """
+    parse(spec)
+
+
+def canonical_name(device: DeviceSpec | str | None) -> str:
+    """A device name in its one canonical form; None is the name that says nothing."""
+    return "" if device is None else parse(str(device)).to_string()
+
+
+def merge_device(spec: DeviceSpec | str | None) -> Callable[[Any], DeviceSpec]:
+    """A function of a node, for `Graph.device`: `spec`, with what the node asks for already taking precedence."""
+    outer = canonical_name(spec)
+    return lambda node: DeviceSpec.from_string(merge_names(outer, node.device or ""))

@@ -16,7 +16,7 @@ from aioexec.errors import GraphTypeError, GraphValueError, UnknownNameError
 from aioexec.graph import registry
 from aioexec.graph.attrs import complete_attrs, output_dtypes
 from aioexec.graph.defaults import default_graphs
-from aioexec.graph.device_spec import merge_device
+from aioexec.graph.device_spec import canonical_name, merge_names
 from aioexec.graph.node import EVALUATORS, Operation, Tensor
 from aioexec.graph.static_values import infer_shapes
 
@@ -170,7 +170,7 @@ class Graph:
         for item in reversed(self._device_stack):
             if item is None:
                 break
-            op._device = merge_device(item(op) if callable(item) else item, op._device)
+            op._device = canonical_name(item(op)) if callable(item) else merge_names(item, op._device)
         if self._colocation_stack:
             groups = {group for target in self._colocation_stack for group in target.colocation_groups()}
             op.attrs["_class"] = tuple(sorted(groups | set(op.attrs.get("_class", ()))))
@@ -234,7 +234,7 @@ class Graph:
         """Ask for a device for new nodes: a (partial) name, a function of the node, or None to forget outer scopes."""
         item = device_name_or_function
         if item is not None and not callable(item):
-            item = merge_device(str(item), "")  # a malformed name is refused here, where it was written
+            item = canonical_name(item)  # a malformed name is refused here, where it was written
         self._device_stack.append(item)
         try:
             yield

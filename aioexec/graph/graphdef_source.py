@@ -13,7 +13,7 @@ from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.formats.protos import AttrValue, GraphDef, NodeDef, OpDef as OpDefProto, OpList
 from aioexec.graph import registry
 from aioexec.graph.attr_values import read_attr, read_private_attr
-from aioexec.graph.device_spec import merge_device
+from aioexec.graph.device_spec import canonical_name
 from aioexec.graph.graphdef_export import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_PRODUCER
 from aioexec.graph.kernel import Role
 from aioexec.shapes import TensorShape
@@ -85,7 +85,7 @@ class Source:
         row = registry.lookup(proto.op)
         try:
             attrs = self._read_attrs(row, proto)
-            device = merge_device("", proto.device)
+            device = canonical_name(proto.device)
         except InvalidArgumentError as error:
             raise GraphValueError(f"{proto.op} {proto.name!r}: {error.message}") from error
         node = SourceNode(proto.name, row, device, attrs)
