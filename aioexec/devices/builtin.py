@@ -20,9 +20,10 @@ def register_builtin_factories() -> None:
 
 
 def register_gpu_factory(factory: DeviceFactory) -> None:
-    """Register a factory of GPU devices, and CPU devices that go with them."""
+    """Register a factory of GPU devices and, where it has its place in the table, the CPU devices that go with them."""
     DeviceFactory.register("GPU", factory, GPU_PRIORITY)
-    _register("CPU", GPUCompatibleCPUDeviceFactory(numa_nodes()), GPU_COMPATIBLE_CPU_PRIORITY)
+    if DeviceFactory.device_priority("GPU") >= 0:  # not where TF_ENABLED_DEVICE_TYPES leaves GPUs out
+        _register("CPU", GPUCompatibleCPUDeviceFactory(numa_nodes()), GPU_COMPATIBLE_CPU_PRIORITY)
 
 
 def _register(device_type: str, factory: DeviceFactory, priority: int) -> None:

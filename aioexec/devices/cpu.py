@@ -55,8 +55,7 @@ class ThreadPoolDeviceFactory(DeviceFactory):
 
 
 class GPUCompatibleCPUDeviceFactory(ThreadPoolDeviceFactory):
-    """Makes the CPU devices of a process that has GPUs; registered only together with a factory of those.
+    """Makes the CPU devices of a process that has GPUs; registered together with a factory of those, over the plain one.
 
-    A type of its own, so that whoever brings GPU devices can replace how memory near them is got, at this factory's priority
-    and not at the plain one's.
+    They are the same devices: what would set them apart is page-locked memory for transfers, which the GPU devices bring.
     """

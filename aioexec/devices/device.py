@@ -42,6 +42,19 @@ class DeviceAttributes:
     numa_node: int = 0
     physical_device_desc: str = ""
 
+    def to_proto(self) -> Any:
+        """The DeviceAttributes message."""
+        from aioexec.formats.protos import DeviceAttributes as Message, DeviceLocality  # loads protobuf
+
+        return Message(
+            name=self.name,
+            device_type=self.device_type,
+            memory_limit=self.memory_limit,
+            locality=DeviceLocality(numa_node=self.numa_node),
+            incarnation=self.incarnation,
+            physical_device_desc=self.physical_device_desc,
+        )
+
 
 class Device:
     """One device of a session.

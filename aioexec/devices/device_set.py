@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from aioexec.devices.device import Device, DeviceAttributes
 from aioexec.devices.registry import DeviceFactory
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.device_spec import DeviceSpec
+from aioexec.graph.device_spec import DeviceName, parse
 
 LOCALHOST = "/job:localhost/replica:0/task:0"
 """What the names of this process's devices begin with, unless it belongs to a cluster."""
@@ -17,7 +17,7 @@ LOCALHOST = "/job:localhost/replica:0/task:0"
 class DeviceSet:
     """The devices nodes may be placed on, in the order they were added.
 
-    `client_device` is where feeds come from and fetches go to: the first added. `_specs` holds the parsed name of each device,
+    `client_device` is where feeds come from and fetches go to: the first added. `_names` holds the parsed name of each device,
     `_by_name` each device under its aliases, and `prioritized_device_types` each of their types once, in the order in which
     the placer prefers them: priority of the factory, then name.
     """
@@ -26,14 +26,14 @@ class DeviceSet:
         self.devices: list[Device] = []
         self.client_device: Device | None = None
         self.prioritized_device_types: list[str] = []
-        self._specs: list[DeviceSpec] = []
+        self._names: list[DeviceName] = []
         self._by_name: dict[str, Device] = {}
         for device in devices:
             self.add_device(device)
 
     def add_device(self, device: Device) -> None:
         self.devices.append(device)
-        self._specs.append(DeviceSpec.from_string(device.name))
+        self._names.append(parse(device.name))
         if self.client_device is None:
             self.client_device = device
         for name in full_names(device.name):
@@ -47,11 +47,9 @@ class DeviceSet:
         """The device of a full name, "/job:localhost/replica:0/task:0/device:CPU:0" or ".../cpu:0", or None."""
         return self._by_name.get(name)
 
-    def find_matching_devices(self, spec: DeviceSpec) -> list[Device]:
+    def find_matching_devices(self, spec: DeviceName) -> list[Device]:
         """The devices that agree with every field a spec gives."""
-        return [
-            device for device, full in zip(self.devices, self._specs, strict=True) if _matches(spec, full)
-        ]
+        return [device for device, name in zip(self.devices, self._names, strict=True) if spec.matches(name)]
 
 
 class DeviceMgr:
@@ -113,10 +111,14 @@ class DeviceMgr:
         for device in self._devices:
             await device.sync()
 
-    async def close(self) -> None:
-        """Close every device, whatever happens to one of them or to this task."""
+    def dismiss(self) -> None:
+        """Give up the workers of every device without waiting for their threads."""
         for device in self._devices:
             device.dismiss()
+
+    async def close(self) -> None:
+        """Close every device, whatever happens to one of them or to this task."""
+        self.dismiss()
         async with AsyncExitStack() as stack:
             for device in self._devices:
                 stack.push_async_callback(device.close)
@@ -132,13 +134,3 @@ def local_names(name: str) -> tuple[str, ...]:
     """The ways to write a device name without its task: "/device:CPU:0", "CPU:0", "/cpu:0"."""
     device = name.rpartition("/device:")[2]
     return f"/device:{device}", device, f"/{device.lower()}"
-
-
-def _matches(spec: DeviceSpec, full: DeviceSpec) -> bool:
-    return (
-        spec.job in (None, full.job)
-        and spec.replica in (None, full.replica)
-        and spec.task in (None, full.task)
-        and spec.device_type in (None, full.device_type)
-        and spec.device_index in (None, full.device_index)
-    )

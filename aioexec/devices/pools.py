@@ -1,9 +1,9 @@
 """Which threads a device and a session compute with: pools shared in the process, counted by their holders.
 
 A pool ends when its last holder gives it up, so an idle process has no threads. Sessions that ask for the same number of
-threads share one pool; TensorFlow lets the first session of a process decide for all later ones, which nobody can reason about.
-A session's inter-op pool is its devices' intra-op pool wherever both have the same size: no worker ever waits for another,
-so two pools would only be twice as many threads as processors.
+threads share one pool; in TensorFlow the first session of a process decides for all later ones, whatever they ask for.
+A session's inter-op pool is its client device's intra-op pool where both have the same size: no worker ever waits for
+another, so two pools would only be twice as many threads as processors.
 """
 
 from __future__ import annotations
@@ -46,17 +46,14 @@ def own_pool(name: str, count: int) -> Workers:
 
 
 def hold_pool(workers: Workers) -> Workers:
-    """Be one more holder of a pool that the caller holds."""
+    """Be one more holder of a pool that the caller holds; one that was not made here has one holder."""
     with _lock:
-        _holders[workers] += 1
+        _holders[workers] = _holders.get(workers, 1) + 1
     return workers
 
 
 def dismiss_pool(workers: Workers) -> None:
-    """Hold a pool no more; the last holder sends its threads home and does not wait for them.
-
-    A pool that was not made here has one holder.
-    """
+    """Hold a pool no more; the last holder sends its threads home and does not wait for them."""
     with _lock:
         left = _holders.pop(workers, 1) - 1
         if left:
@@ -141,7 +138,7 @@ def named_pool(global_name: str, num_threads: int, options: DeviceOptions) -> Wo
             f"session inter-op thread pool {global_name!r} already exists with a different number of threads: "
             f"expected {asked}, got {num_threads}"
         )
-    return acquire_pool(f"{NAME}-{global_name}", given)
+    return acquire_pool(f"{NAME}-pool-{global_name}", given)
 
 
 def _bind(node: NumaNode) -> None:

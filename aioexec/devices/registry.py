@@ -1,7 +1,7 @@
 """Device factories by device type: who makes the devices of a session.
 
-TF_ENABLED_DEVICE_TYPES, a list with commas, limits the types; it is read at every call and should be set before the program
-starts. CPU devices come first everywhere, and there must be one: it is the client device, where feeds and fetches live.
+TF_ENABLED_DEVICE_TYPES, a list with commas, limits the types; it is read at every call. CPU devices come first everywhere,
+and there must be one: it is the client device, where feeds and fetches live.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class DeviceFactory(ABC):
             return None
         if not _is_enabled(device_type):
             raise InvalidArgumentError(
-                f"Device type {device_type} had factory registered but was explicitly disabled by "
-                "TF_ENABLED_DEVICE_TYPES, which must be set before the program starts"
+                f"Device type {device_type} has a factory but is disabled by "
+                f"TF_ENABLED_DEVICE_TYPES={os.environ['TF_ENABLED_DEVICE_TYPES']!r}"
             )
         return registered.factory
 
@@ -142,8 +142,8 @@ class DeviceFactory(ABC):
         """The hardware of factories that came as plugins."""
         return [
             name
-            for device_type, registered in list(_factories.items())
-            if registered.is_pluggable_device
+            for device_type in ("CPU", *_other_types())
+            if DeviceFactory.is_pluggable_device(device_type)
             for name in _required_factory(device_type).list_physical_devices()
         ]
 
@@ -231,4 +231,5 @@ def _required_factory(device_type: str) -> DeviceFactory:
 
 
 def _other_types() -> list[str]:
-    return [device_type for device_type in list(_factories) if device_type != "CPU"]
+    """The enabled types besides CPU."""
+    return [name for name in list(_factories) if name != "CPU" and _is_enabled(name)]
