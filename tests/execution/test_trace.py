@@ -235,7 +235,7 @@ async def test_a_run_that_nobody_watches_has_no_trace():
     assert records(watched) == stamps
 
 
-@pytest.mark.behaviour(38, 77)
+@pytest.mark.behaviour(77)
 async def test_records_say_what_the_nodes_took_and_put_out():
     with graph():
         x, v = feed([None], name="x"), resource([3], name="v")

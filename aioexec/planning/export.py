@@ -1,0 +1,109 @@
+"""A subgraph as a GraphDef: what `RunOptions.output_partition_graphs` shows, and what one process sends another.
+
+The graph is the one that runs, after all passes: a node that was folded is a Const under its own name, a feed is an _Arg and
+a fetch a _Retval, as in the graphs TensorFlow hands out. Whoever imports this module loads the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aioexec.formats.protos import GraphDef, NodeDef
+from aioexec.graph.attr_values import write_attr
+from aioexec.graph.graphdef_export import (
+    GRAPH_DEF_VERSION,
+    GRAPH_DEF_VERSION_MIN_CONSUMER,
+    node_def,
+)
+from aioexec.planning.subgraph import Edge, Node, Subgraph
+
+
+def subgraph_to_graph_def(subgraph: Subgraph, device: str = "") -> GraphDef:
+    """Return what a subgraph runs.
+
+    Args:
+        device: for nodes that have none of their own.
+    """
+    return _Exporter(subgraph, device).graph_def()
+
+
+class _Exporter:
+    """Names first, for the back edges of loops lead to nodes that stand later; then the nodes."""
+
+    def __init__(self, subgraph: Subgraph, device: str) -> None:
+        self._subgraph = subgraph
+        self._device = device
+        self._feeds = {id(node): position for position, node in enumerate(subgraph.feeds)}
+        self._taken: set[str] = set()
+        self._names = {id(node): self._unique(self._name(node)) for node in subgraph.nodes}
+
+    def _name(self, node: Node) -> str:
+        if node.feed is None:
+            return node.name
+        return f"_arg_{node.feed.op.name}_{node.feed.value_index}_{self._feeds[id(node)]}"
+
+    def _unique(self, name: str) -> str:
+        found, number = name, 0
+        while found in self._taken:
+            number += 1
+            found = f"{name}_{number}"
+        self._taken.add(found)
+        return found
+
+    def graph_def(self) -> GraphDef:
+        result = GraphDef()
+        result.versions.producer = GRAPH_DEF_VERSION
+        result.versions.min_consumer = GRAPH_DEF_VERSION_MIN_CONSUMER
+        for node in self._subgraph.nodes:
+            result.node.extend(self._written(node))
+        result.node.extend(
+            self._retval(edge, position) for position, edge in enumerate(self._subgraph.fetches)
+        )
+        return result
+
+    def _written(self, node: Node) -> Iterator[NodeDef]:
+        if node.feed is not None:
+            made = NodeDef(op="_Arg")
+            write_attr(made.attr["T"], "type", node.feed.dtype.base_dtype)
+            write_attr(made.attr["index"], "int", self._feeds[id(node)])
+        elif node.values is not None and node.op.type != "Const":
+            yield from self._folded(node)
+            return
+        else:
+            made = node_def(node.op)
+        self._place(made, self._names[id(node)], node)
+        yield made
+
+    def _folded(self, node: Node) -> Iterator[NodeDef]:
+        """A constant for each output: the first has the node's name, the others are `name/_1`, …"""
+        assert node.values is not None
+        for index, value in enumerate(node.values):
+            made = NodeDef(op="Const")
+            write_attr(made.attr["dtype"], "type", node.op.outputs[index].dtype.base_dtype)
+            write_attr(made.attr["value"], "tensor", value)
+            self._place(made, self._folded_name(node, index), node)
+            yield made
+
+    def _folded_name(self, node: Node, index: int) -> str:
+        name = self._names[id(node)]
+        return f"{name}/_{index}" if index else name
+
+    def _retval(self, edge: Edge, position: int) -> NodeDef:
+        node, index = edge
+        made = NodeDef(op="_Retval", device=node.device or self._device, input=[self._input(node, index)])
+        made.name = self._unique(f"_retval_{node.name}_{index}_{position}")
+        write_attr(made.attr["T"], "type", node.output_dtypes()[index].base_dtype)
+        write_attr(made.attr["index"], "int", position)
+        return made
+
+    def _place(self, made: NodeDef, name: str, node: Node) -> None:
+        made.name, made.device = name, node.device or self._device
+        del made.input[:]
+        made.input.extend(self._input(producer, index) for producer, index in node.inputs)
+        made.input.extend(sorted(f"^{self._names[id(producer)]}" for producer in node.controls))
+
+    def _input(self, producer: Node, index: int) -> str:
+        if producer.values is not None and producer.op.type != "Const":
+            return self._folded_name(producer, index)
+        name = self._names[id(producer)]
+        return f"{name}:{index}" if index else name
