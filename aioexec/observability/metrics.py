@@ -1,0 +1,196 @@
+"""Numbers about the process: how many sessions and steps there were, how long steps took, what went over the edge.
+
+    metrics.snapshot()      # {"aioexec_steps_total": 3, "aioexec_step_errors_total": {"NOT_FOUND": 1}, …}
+    metrics.exposition()    # the same as text that Prometheus scrapes
+
+An increment is an attribute that is added to, without a lock: under the interpreter lock nothing comes between reading and
+writing it, as no call stands between them. A reader may see one step counted whose bytes are not yet; each number is right.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TypeVar
+
+Snapshot = dict[str, int | dict[str, int]]
+_BUCKETS = 28
+"""The last but one ends at 2**26 µs, a minute; the last has no end."""
+
+
+class Metric(ABC):
+    """A name, what it means, and how its numbers read."""
+
+    __slots__ = ("help", "name")
+    kind = "untyped"
+
+    def __init__(self, name: str, help: str) -> None:
+        self.name = name
+        self.help = help
+
+    @abstractmethod
+    def read(self) -> int | dict[str, int]:
+        """The numbers as they are now."""
+
+    @abstractmethod
+    def samples(self) -> Iterator[str]:
+        """Lines of the text exposition, without the head."""
+
+
+class Counter(Metric):
+    """Counts up."""
+
+    __slots__ = ("value",)
+    kind = "counter"
+
+    def __init__(self, name: str, help: str) -> None:
+        super().__init__(name, help)
+        self.value = 0
+
+    def increment(self, by: int = 1) -> None:
+        self.value += by
+
+    def read(self) -> int:
+        return self.value
+
+    def samples(self) -> Iterator[str]:
+        yield f"{self.name} {self.value}"
+
+
+class Gauge(Counter):
+    """Goes up and down."""
+
+    __slots__ = ()
+    kind = "gauge"
+
+    def decrement(self, by: int = 1) -> None:
+        self.value -= by
+
+
+class LabelledCounter(Metric):
+    """A counter for each value of a label; one that was never counted is not told."""
+
+    __slots__ = ("label", "values")
+    kind = "counter"
+
+    def __init__(self, name: str, help: str, label: str) -> None:
+        super().__init__(name, help)
+        self.label = label
+        self.values: dict[str, int] = {}
+
+    def increment(self, value: str, by: int = 1) -> None:
+        # A label value is first counted through setdefault, which is atomic: two threads cannot both begin at zero.
+        self.values.setdefault(value, 0)
+        self.values[value] += by
+
+    def read(self) -> dict[str, int]:
+        return dict(self.values)
+
+    def samples(self) -> Iterator[str]:
+        for value, count in sorted(self.values.copy().items()):
+            yield f'{self.name}{{{self.label}="{_escaped(value)}"}} {count}'
+
+
+class Durations(Metric):
+    """How long something took, in buckets that end at powers of two microseconds."""
+
+    __slots__ = ("buckets", "nanoseconds")
+    kind = "histogram"
+
+    def __init__(self, name: str, help: str) -> None:
+        super().__init__(name, help)
+        self.buckets = [0] * _BUCKETS
+        self.nanoseconds = 0
+
+    def record(self, nanoseconds: int) -> None:
+        """Count one that took so long; the bucket that ends at 2**b µs takes what is above 2**(b-1) µs."""
+        bucket = ((nanoseconds - 1) // 1000).bit_length() if nanoseconds > 0 else 0
+        self.buckets[bucket if bucket < _BUCKETS else -1] += 1
+        self.nanoseconds += nanoseconds
+
+    @property
+    def count(self) -> int:
+        return sum(self.buckets)
+
+    def read(self) -> dict[str, int]:
+        return {"count": self.count, "sum": self.nanoseconds // 1000, **self._cumulated()}
+
+    def _cumulated(self) -> dict[str, int]:
+        """By where buckets end: how many are in it and those before; buckets that add nothing are left out."""
+        found, total = {}, 0
+        for bucket, count in enumerate(self.buckets[:-1]):
+            total += count
+            if count:
+                found[str(2**bucket)] = total
+        return found
+
+    def samples(self) -> Iterator[str]:
+        cumulated, count = self._cumulated(), self.count
+        for end, total in (*cumulated.items(), ("+Inf", count)):
+            yield f'{self.name}_bucket{{le="{end}"}} {total}'
+        yield f"{self.name}_sum {self.nanoseconds // 1000}"
+        yield f"{self.name}_count {count}"
+
+
+AnyMetric = TypeVar("AnyMetric", bound=Metric)
+
+
+class Metrics:
+    """Metrics by name."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, Metric] = {}
+
+    def add(self, metric: AnyMetric) -> AnyMetric:
+        assert metric.name not in self._metrics, metric.name
+        self._metrics[metric.name] = metric
+        return metric
+
+    def snapshot(self) -> Snapshot:
+        """All numbers as they are now."""
+        return {name: metric.read() for name, metric in self._metrics.items()}
+
+    def exposition(self) -> str:
+        """All numbers in Prometheus' text format, version 0.0.4."""
+        return "".join(f"{line}\n" for metric in self._metrics.values() for line in _told(metric))
+
+
+def _told(metric: Metric) -> Iterator[str]:
+    yield f"# HELP {metric.name} {metric.help}"
+    yield f"# TYPE {metric.name} {metric.kind}"
+    yield from metric.samples()
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+# Those of this process
+
+_process = Metrics()
+snapshot = _process.snapshot
+exposition = _process.exposition
+
+SESSIONS = _process.add(Counter("aioexec_sessions_total", "Sessions created."))
+SESSIONS_OPEN = _process.add(Gauge("aioexec_sessions_open", "Sessions created and not yet closed."))
+STEPS = _process.add(Counter("aioexec_steps_total", "Steps that ended, well or not."))
+STEPS_IN_FLIGHT = _process.add(Gauge("aioexec_steps_in_flight", "Steps that are running."))
+STEP_ERRORS = _process.add(LabelledCounter("aioexec_step_errors_total", "Steps that failed.", "code"))
+FED_BYTES = _process.add(Counter("aioexec_fed_bytes_total", "Bytes of values fed."))
+FETCHED_BYTES = _process.add(Counter("aioexec_fetched_bytes_total", "Bytes of values fetched."))
+STEP_MICROS = _process.add(Durations("aioexec_step_microseconds", "How long steps took."))
+
+
+def count_step(nanoseconds: int, fed_bytes: int = 0, fetched_bytes: int = 0) -> None:
+    """Count a step that has ended well: all there is to say about it in one call."""
+    STEPS.value += 1
+    FED_BYTES.value += fed_bytes
+    FETCHED_BYTES.value += fetched_bytes
+    STEP_MICROS.record(nanoseconds)
+
+
+def count_failed_step(nanoseconds: int, code: str) -> None:
+    """Count a step that failed, by the name of its error's code."""
+    STEPS.value += 1
+    STEP_ERRORS.increment(code)
+    STEP_MICROS.record(nanoseconds)
