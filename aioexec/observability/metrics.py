@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 Snapshot = dict[str, int | dict[str, int]]
-_BUCKETS = 28
-"""The last but one ends at 2**26 µs, a minute; the last has no end."""
+_BUCKETS = 64
+"""More than any duration in nanoseconds needs: no look at whether there is one."""
 
 
 class Metric(ABC):
@@ -103,9 +103,8 @@ class Durations(Metric):
         self.nanoseconds = 0
 
     def record(self, nanoseconds: int) -> None:
-        """Count one that took so long; the bucket that ends at 2**b µs takes what is above 2**(b-1) µs."""
-        bucket = ((nanoseconds - 1) // 1000).bit_length() if nanoseconds > 0 else 0
-        self.buckets[bucket if bucket < _BUCKETS else -1] += 1
+        """Count one that took so long, at least 1 ns; the bucket that ends at 2**b µs takes what is above 2**(b-1) µs."""
+        self.buckets[((nanoseconds - 1) // 1000).bit_length()] += 1
         self.nanoseconds += nanoseconds
 
     @property
@@ -118,7 +117,7 @@ class Durations(Metric):
     def _cumulated(self) -> dict[str, int]:
         """By where buckets end: how many are in it and those before; buckets that add nothing are left out."""
         found, total = {}, 0
-        for bucket, count in enumerate(self.buckets[:-1]):
+        for bucket, count in enumerate(self.buckets):
             total += count
             if count:
                 found[str(2**bucket)] = total

@@ -70,7 +70,7 @@ def test_the_text_is_what_prometheus_reads(own: Metrics):
 
 @pytest.mark.parametrize(
     ("nanoseconds", "end"),
-    [(0, "1"), (1, "1"), (1_000, "1"), (1_001, "2"), (2_000, "2"), (2_001, "4"), (2**26 * 1000, str(2**26))],
+    [(1, "1"), (1_000, "1"), (1_001, "2"), (2_000, "2"), (2_001, "4"), (2**63 - 1, str(2**54))],
 )
 def test_a_duration_goes_to_the_first_bucket_that_does_not_end_before_it(nanoseconds: int, end: str):
     durations = Durations("d", "D.")
@@ -78,14 +78,6 @@ def test_a_duration_goes_to_the_first_bucket_that_does_not_end_before_it(nanosec
     durations.record(nanoseconds)
 
     assert durations.read() == {"count": 1, "sum": nanoseconds // 1000, end: 1}
-
-
-def test_what_takes_longer_than_the_last_bucket_is_counted_without_an_end():
-    durations = Durations("d", "D.")
-
-    durations.record(10**15)
-
-    assert list(durations.samples()) == ['d_bucket{le="+Inf"} 1', "d_sum 1000000000000", "d_count 1"]
 
 
 def test_threads_lose_no_count(own: Metrics):
