@@ -1,19 +1,20 @@
-"""What the items of a session share: its device, its threads, and how programs are made."""
+"""What the items of a session share: its devices, its threads, and how programs are made."""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+from aioexec.devices.device import Device
 from aioexec.devices.jit.library import library
 from aioexec.devices.jit.walker import walker
-from aioexec.devices.workers import Workers, processors
+from aioexec.devices.workers import Workers
 from aioexec.execution.budget import budget_of
 from aioexec.execution.program import Program
 from aioexec.graph.kernel import Kernel, Spec
-from aioexec.planning.plan import Item, Plan
+from aioexec.planning.plan import Item, Partition
 from aioexec.planning.variants import lay_out_item
 
 JitMode = Literal["off", "background", "eager"]
@@ -22,26 +23,26 @@ JitMode = Literal["off", "background", "eager"]
 class Engine:
     """One session's means of execution.
 
-    Constant: `device`, `jit`, `budget` (of the loop), `workers` for kernels, `planner` for plans, `builder` for programs
-    (it waits for compilers, which must not delay planning). `_closing` is done once the session closes, so that nobody
-    waits for a compiler then.
+    Constant: `devices` by full name, `jit`, `budget` (of the loop), `workers` for kernels (the pool of a step that asks for no
+    other; not ours to close), `planner` for plans, `builder` for programs (it waits for compilers, which must not delay
+    planning). `_closing` is done once the session closes, so that nobody waits for a compiler then.
     """
 
-    def __init__(self, device: str, jit: JitMode, intra_op_threads: int) -> None:
-        self.device = device
+    def __init__(self, devices: Iterable[Device], jit: JitMode, workers: Workers) -> None:
+        self.devices = {device.name: device for device in devices}
         self.jit = jit
         self.budget = budget_of(asyncio.get_running_loop())
-        self.workers = Workers(intra_op_threads or processors(), "aioexec-worker")
+        self.workers = workers
         self.planner = Workers(1, "aioexec-planner")
         self.builder = Workers(1, "aioexec-builder")
         self._closing: concurrent.futures.Future[None] = concurrent.futures.Future()
 
-    def build(self, item: Item, plan: Plan, inputs: Mapping[int, Spec]) -> Program | None:
+    def build(self, item: Item, partition: Partition, inputs: Mapping[int, Spec]) -> Program | None:
         """Lay out, compile and link an item; on the builder. None: no walker here, or the session is closing."""
         walk = walker()
         refused: set[Kernel] = set()
         while walk is not None:
-            variant = lay_out_item(item, plan.values, inputs, refused)
+            variant = lay_out_item(item, partition.values, inputs, refused)
             kernels = variant.kernels
             compiling = library().request(kernels)
             concurrent.futures.wait(
@@ -51,7 +52,8 @@ class Engine:
                 return None
             failed = {kernel for kernel in kernels if not library().address(kernel)}
             if not failed:
-                return Program(variant, walk, library().address, self.device, self.workers)
+                device = self.devices[item.device]
+                return Program(variant, walk, library().address, device.name, device.workers)
             refused |= failed
         return None
 
@@ -62,9 +64,9 @@ class Engine:
 
     async def close(self) -> None:
         self.stop_building()
-        for pool in (self.builder, self.planner, self.workers):
-            pool.dismiss()  # all at once: whatever becomes of this task, they end
-        for pool in (self.builder, self.planner, self.workers):
+        for pool in (self.builder, self.planner):
+            pool.dismiss()  # both at once: whatever becomes of this task, they end
+        for pool in (self.builder, self.planner):
             await pool.close()
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from aioexec.execution.executor import Executor
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.program import Program
+from aioexec.planning.items import Kind
+from aioexec.planning.plan import Partition
 
 
 def explain(executor: Executor) -> str:
@@ -46,10 +48,22 @@ def _lines(executor: Executor) -> Iterator[str]:
     signature = plan.signature
     yield (
         f"plan: {len(signature.feeds)} feeds, {len(signature.fetches)} fetches, {len(signature.targets)} targets, "
-        f"{len(plan.subgraph.nodes)} nodes after simplification, {len(plan.items)} items"
+        f"{sum(len(partition.subgraph.nodes) for partition in plan.partitions)} nodes after simplification"
     )
-    yield f"partition {executor.engine.device} (jit {executor.engine.jit})"
+    for partition in plan.partitions:
+        yield f"partition {partition.device} (jit {executor.engine.jit}): {len(partition.items)} items"
+        for item in partition.items:
+            if item.kind is not Kind.PROGRAM:
+                yield f"  item {item.index}: {item.kind.value} {item.node.name!r}"
+        yield from _program_items(executor, partition)
+    broken = breaks_by_op(executor)
+    yield f"native {native_share(executor):.1%}; breaks: {dict(broken.most_common()) or 'none'}"
+
+
+def _program_items(executor: Executor, partition: Partition) -> Iterator[str]:
     for runner in executor.runners:
+        if runner.partition is not partition:
+            continue
         item = runner.item
         yield f"  item {item.index}: {len(item.instructions)} nodes, writes {[v.name for v in item.writes]}"
         if not runner.programs:
@@ -58,8 +72,6 @@ def _lines(executor: Executor) -> Iterator[str]:
             yield from _program_lines(shapes, program)
         for shapes, reason in runner.unfit.items():
             yield f"    shapes {shapes}: reference tier, {reason}"
-    broken = breaks_by_op(executor)
-    yield f"native {native_share(executor):.1%}; breaks: {dict(broken.most_common()) or 'none'}"
 
 
 def _program_lines(shapes: object, program: Program) -> Iterator[str]:

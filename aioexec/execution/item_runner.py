@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Awaitable, Hashable, Sequence
 from functools import partial
 from time import perf_counter_ns
 from typing import Any
@@ -23,8 +23,10 @@ from aioexec.errors import OpError, ResourceExhaustedError
 from aioexec.execution.engine import Engine, spec_of
 from aioexec.execution.leases import lease, release
 from aioexec.execution.program import Array, MisfitError, Program, Run
+from aioexec.execution.propagator import Values
 from aioexec.execution.reference import ReferenceTier
-from aioexec.planning.plan import Item, Plan
+from aioexec.execution.step import Step
+from aioexec.planning.plan import Item, Partition
 
 logger = logging.getLogger(__name__)
 
@@ -41,10 +43,11 @@ _DONE = int(Outcome.DONE)  # an enum's attribute costs as much as a small kernel
 class ItemRunner:
     """Runs one item for all steps of a session."""
 
-    def __init__(self, item: Item, plan: Plan, engine: Engine) -> None:
+    def __init__(self, item: Item, partition: Partition, engine: Engine) -> None:
         self.item = item
-        self.plan = plan
+        self.partition = partition
         self.engine = engine
+        self._is_native = engine.jit != "off" and engine.devices[item.device].is_native
         self._reference = ReferenceTier(item, engine)
         self.programs: dict[Key, Program] = {}
         self.unfit: dict[Key, str] = {}
@@ -68,7 +71,7 @@ class ItemRunner:
 
     async def program_for(self, inputs: Sequence[Array]) -> Program | None:
         """The program for these inputs, or None: the reference tier runs them."""
-        if self.engine.jit == "off" or not all(isinstance(value, np.ndarray) for value in inputs):
+        if not self._is_native or not all(isinstance(value, np.ndarray) for value in inputs):
             return None
         key = self.key_of(inputs)
         if key is None or key in self.unfit:
@@ -109,7 +112,7 @@ class ItemRunner:
             self._settle(key, job)
             finished.set()
 
-        self.engine.builder.submit(partial(self.engine.build, self.item, self.plan, specs), done)
+        self.engine.builder.submit(partial(self.engine.build, self.item, self.partition, specs), done)
 
     def _settle(self, key: Key, job: Job[Program | None]) -> None:
         """Keep what the builder made, or remember why there is nothing."""
@@ -143,22 +146,54 @@ class ItemRunner:
             del self.programs[min(self.programs, key=lambda k: self.programs[k].last_used)]
         self._sightings.pop(key, None)
         if program.shares:
-            self.engine.workers.start_all()
+            self.engine.devices[self.item.device].workers.start_all()
         self.programs[key] = program
 
     # Running
 
-    async def run(self, values: list[Any], fresh: set[int]) -> None:
+    def begin(self, values: Values, fresh: set[int], step: Step) -> Awaitable[None] | None:
+        """Run the item if that can be done at once; else what is left is to be awaited."""
+        if not self._is_native:
+            return self._reference.begin(values, step)
+        inputs = [values[value] for value in self.item.inputs]
+        key = self.key_of(inputs) if all(isinstance(value, np.ndarray) for value in inputs) else None
+        if key is None or key in self.unfit:
+            return self._reference.begin(values, step)
+        program = self.programs.get(key)
+        if program is None and self.engine.jit == "background":
+            self._sight(key, inputs)
+            return self._reference.begin(values, step)
+        if program is None or not program.inline or any(variable.leased for variable in self.item.writes):
+            return self.run(values, fresh, step)
+        program.last_used = next(_uses)
+        try:
+            run, outcome = self._walk_inline(self._start(program, values, True, step))
+        except MisfitError:
+            return self._reference.begin(values, step)
+        if outcome != _DONE:
+            return self._rest(run, outcome, values, fresh, step)
+        self._take(run, values, fresh, step)
+        return None
+
+    async def run(self, values: Values, fresh: set[int], step: Step) -> None:
         """Run the item on the values of a step; `fresh` collects the values nobody else holds."""
         inputs = [values[value] for value in self.item.inputs]
         program = await self.program_for(inputs)
         try:
-            run = None if program is None else await self.run_program(program, values)
+            run = None if program is None else await self.run_program(program, values, step)
         except MisfitError:
             run = None
         if run is None:
-            await self._reference.run(values)
-            return
+            await self._reference.run(values, step)
+        else:
+            self._take(run, values, fresh, step)
+
+    async def _rest(self, run: Run, outcome: int, values: Values, fresh: set[int], step: Step) -> None:
+        """What an inline walk had no fuel for."""
+        self._take(await self._finish_on_worker(run, outcome, step), values, fresh, step)
+
+    def _take(self, run: Run, values: Values, fresh: set[int], step: Step) -> None:
+        """The values a finished run put out."""
         variant = run.program.variant
         for (value, _), output in zip(variant.outputs, run.outputs, strict=True):
             values[value] = output
@@ -168,7 +203,7 @@ class ItemRunner:
         for value, known in variant.given:
             values[value] = known
 
-    async def run_program(self, program: Program, values: Sequence[Any]) -> Run:
+    async def run_program(self, program: Program, values: Values, step: Step) -> Run:
         """Run a program to its end, inline or on a worker.
 
         Raises:
@@ -176,15 +211,15 @@ class ItemRunner:
         """
         writes = self.item.writes
         if program.inline and not any(variable.leased for variable in writes):
-            run, outcome = self._walk_inline(self._start(program, values, in_place=True))
-            return run if outcome == Outcome.DONE else await self._finish_on_worker(run, outcome)
+            run, outcome = self._walk_inline(self._start(program, values, True, step))
+            return run if outcome == Outcome.DONE else await self._finish_on_worker(run, outcome, step)
         await lease(writes)
         try:
-            return await self._finish_on_worker(self._start(program, values, in_place=False), None)
+            return await self._finish_on_worker(self._start(program, values, False, step), None, step)
         finally:
             release(writes)
 
-    def _start(self, program: Program, values: Sequence[Any], in_place: bool) -> Run:
+    def _start(self, program: Program, values: Values, in_place: bool, step: Step) -> Run:
         variant = program.variant
         try:
             run = Run(program, [values[value] for value in variant.inputs], in_place)
@@ -256,7 +291,7 @@ class ItemRunner:
         program.measured(ended - began)
         return run, outcome
 
-    async def _finish_on_worker(self, run: Run, outcome: int | None) -> Run:
+    async def _finish_on_worker(self, run: Run, outcome: int | None, step: Step) -> Run:
         done = False
         run.pin(1)
         if outcome is None:
@@ -267,7 +302,7 @@ class ItemRunner:
                 began = perf_counter_ns()
                 return run.released(outcome), perf_counter_ns() - began
 
-            ended, spent = await self.engine.workers.submit(walk).result(run.cancel)
+            ended, spent = await step.workers.submit(walk).result(run.cancel)
             done = ended == Outcome.DONE
             if outcome is None:
                 run.program.measured(spent)

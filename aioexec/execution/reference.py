@@ -7,18 +7,26 @@ loop for too long more than once goes to a worker from then on.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable
+from threading import get_native_id
 from time import perf_counter_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from aioexec import shapes
+from aioexec.errors import InternalError
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.leases import lease, release
 from aioexec.execution.program import locate
+from aioexec.execution.propagator import Values
+from aioexec.execution.step import Step
 from aioexec.planning.plan import Instruction, Item
 from aioexec.resources.variable import Variable
+
+if TYPE_CHECKING:
+    from aioexec.observability.step_stats import StepStatsCollector
 
 HEAVY_BYTES = 128 * 1024
 """Bytes a kernel touches above which it goes to a worker."""
@@ -40,8 +48,21 @@ class ReferenceTier:
         self._static_bytes = [_output_bytes(instruction) for instruction in item.instructions]
         self._slow: Counter[int] = Counter()
 
-    async def run(self, values: list[Any]) -> None:
-        """Run the item on the values of a step.
+    def begin(self, values: Values, step: Step) -> Awaitable[None] | None:
+        """Run as much as can be run at once; what is left, if anything, is to be awaited.
+
+        Raises:
+            OpError: of the node that failed.
+        """
+        if any(variable.leased for variable in self.item.writes):
+            return self.run(values, step)
+        began = perf_counter_ns()
+        position, ended = self._slice(values, 0, began, step)
+        self.engine.budget.charge(began, ended)
+        return None if position == len(self.item.instructions) else self.run(values, step, position)
+
+    async def run(self, values: Values, step: Step, position: int = 0) -> None:
+        """Run the item on the values of a step, from a node on.
 
         Raises:
             OpError: of the node that failed.
@@ -49,28 +70,31 @@ class ReferenceTier:
         writes = self.item.writes
         await lease(writes)
         try:
-            position, end = 0, len(self.item.instructions)
+            end = len(self.item.instructions)
             while position < end:
                 began = perf_counter_ns()
-                position, ended = self._slice(values, position, began)
+                position, ended = self._slice(values, position, began, step)
                 self.engine.budget.charge(began, ended)
                 if position < end and self._is_heavy(values, position):
-                    await self._step_on_worker(values, self.item.instructions[position])
+                    await self._step_on_worker(values, self.item.instructions[position], step)
                     position += 1
                 elif position < end and self.engine.budget.spent > TICK_NS:
                     await self.engine.budget.turn()
         finally:
             release(writes)
 
-    def _slice(self, values: list[Any], position: int, began: int) -> tuple[int, int]:
+    def _slice(self, values: Values, position: int, began: int, step: Step) -> tuple[int, int]:
         """Run nodes from `position` on, until the slice is over or a heavy one comes: the next position, and the time."""
         now = began
+        collector = step.collector
         with np.errstate(all="ignore"):
             for instruction in self.item.instructions[position:]:
                 if self._is_heavy(values, position):
                     break
                 self._step(values, instruction)
                 before, now = now, perf_counter_ns()
+                if collector is not None:
+                    self._record(collector, values, instruction, before, before, now)
                 if now - before > _SLICE_NS:
                     self._slow[position] += 1
                 position += 1
@@ -78,39 +102,66 @@ class ReferenceTier:
                     break
         return position, now
 
-    async def _step_on_worker(self, values: list[Any], instruction: Instruction) -> None:
+    async def _step_on_worker(self, values: Values, instruction: Instruction, step: Step) -> None:
         """One heavy node. Variables it may read are pinned: nobody writes over what it looks at."""
+        scheduled = perf_counter_ns()
 
-        def step() -> None:
+        def run() -> None:
+            started = perf_counter_ns()
             with np.errstate(all="ignore"):
                 self._step(values, instruction)
+            if step.collector is not None:
+                self._record(step.collector, values, instruction, scheduled, started, perf_counter_ns())
 
         held = [value for value in (values[k] for k in instruction.inputs) if isinstance(value, Variable)]
         for variable in held:
             variable.pins += 1
         try:
-            await self.engine.workers.submit(step).result()
+            await step.workers.submit(run).result()
         finally:
             for variable in held:
                 variable.pins -= 1
 
-    def _step(self, values: list[Any], instruction: Instruction) -> None:
+    def _record(
+        self,
+        collector: StepStatsCollector,
+        values: Values,
+        instruction: Instruction,
+        scheduled: int,
+        start: int,
+        end: int,
+    ) -> None:
+        node = instruction.node
+        outputs = [
+            (slot, node.op.outputs[slot].dtype.name, held.shape, held.nbytes)
+            for slot, held in enumerate(values[value] for value in instruction.outputs)
+            if isinstance(held, np.ndarray)
+        ]
+        inputs = [f"{producer.name}:{index}" if index else producer.name for producer, index in node.inputs]
+        collector.node_done(
+            self.item.device,
+            node.name,
+            node.row.name,
+            scheduled,
+            start,
+            end,
+            get_native_id(),
+            outputs,
+            inputs,
+        )
+
+    def _step(self, values: Values, instruction: Instruction) -> None:
         """One node by its reference kernel."""
         try:
             inputs = [values[value] for value in instruction.inputs]
             for k in instruction.dereferences:
                 if isinstance(inputs[k], Variable):
                     inputs[k] = inputs[k].read()
-            result = instruction.compute(*inputs)
-            if len(instruction.outputs) == 1:
-                values[instruction.outputs[0]] = result if type(result) is np.ndarray else _as_array(result)
-            elif instruction.outputs:
-                for value, output in zip(instruction.outputs, result, strict=True):
-                    values[value] = _as_array(output)
+            store(values, instruction, instruction.compute(*inputs))
         except Exception as error:
-            raise locate(error, instruction, self.engine.device) from error
+            raise locate(error, instruction, self.item.device) from error
 
-    def _is_heavy(self, values: list[Any], position: int) -> bool:
+    def _is_heavy(self, values: Values, position: int) -> bool:
         total = self._static_bytes[position]
         if total < 0:
             total = _shape_bytes(values, self.item.instructions[position])
@@ -135,7 +186,7 @@ def _output_bytes(instruction: Instruction) -> int:
     return total
 
 
-def _shape_bytes(values: list[Any], instruction: Instruction) -> int:
+def _shape_bytes(values: Values, instruction: Instruction) -> int:
     """A guess at the bytes put out by a node whose shape operands say how much: words for as many elements as one of them."""
     largest = 1.0
     for k in instruction.node.row.shape_operands:
@@ -145,6 +196,30 @@ def _shape_bytes(values: list[Any], instruction: Instruction) -> int:
         if isinstance(held, np.ndarray) and held.dtype.kind in "iu" and held.size <= _LARGEST_SHAPE:
             largest = max(largest, float(np.prod(np.maximum(np.abs(held), 1), dtype=np.float64)))
     return 8 * int(largest)
+
+
+def store(values: Values, instruction: Instruction, result: Any) -> None:
+    """Put what a kernel returned where the node's outputs belong.
+
+    Raises:
+        InternalError: it returned another number of values than the node has outputs.
+    """
+    count = len(instruction.outputs)
+    if count == 1:
+        if result is None:
+            raise InternalError(f"missing output 0 of {instruction.node.name!r}: its kernel returned nothing")
+        values[instruction.outputs[0]] = result if type(result) is np.ndarray else _as_array(result)
+    elif count:
+        if (
+            not isinstance(result, tuple | list)
+            or len(result) != count
+            or any(value is None for value in result)
+        ):
+            raise InternalError(
+                f"missing output of {instruction.node.name!r}: expected {count} values, got {result!r}"
+            )
+        for value, output in zip(instruction.outputs, result, strict=True):
+            values[value] = _as_array(output)
 
 
 def _as_array(output: Any) -> Any:

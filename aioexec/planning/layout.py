@@ -134,7 +134,7 @@ class Layout:
         if row.role is Role.NO_OP:
             return
         inputs = [self._seen(position, instruction, k) for k in range(len(instruction.inputs))]
-        if row.role in (Role.IDENTITY, Role.READ) and len(inputs) == 1:
+        if row.role in (Role.IDENTITY, Role.READ, Role.LOOP_COND) and len(inputs) == 1:
             source = inputs[0]
             if isinstance(source, Variable) and row.role is Role.READ:
                 source = self.versions.read(source, position, instruction) or source

@@ -1,15 +1,15 @@
-"""From a signature to a plan: the passes, in order."""
+"""From a signature to a plan: prune, optimise, place, partition, cut into items; the passes, in order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from aioexec.graph.graph import Graph
 from aioexec.planning.items import cut_items
 from aioexec.planning.plan import Plan, assemble
 from aioexec.planning.prune import prune
-from aioexec.planning.simplify import Bind, drop_identities, fold_constants, merge_common_subexpressions
-from aioexec.planning.subgraph import Signature, Subgraph
+from aioexec.planning.simplify import drop_identities, fold_constants, merge_common_subexpressions
+from aioexec.planning.subgraph import Bind, Signature, Subgraph
 
 Pass = Callable[[Subgraph, Bind], None]
 
@@ -20,11 +20,12 @@ PASSES: list[Pass] = [
 ]
 
 
-def make_plan(graph: Graph, signature: Signature, bind: Bind) -> Plan:
+def make_plan(graph: Graph, signature: Signature, bind: Bind, devices: Sequence[str]) -> Plan:
     """Plan a signature; runs in the planner thread.
 
     Args:
         bind: makes, or finds, the reference kernel of an operation for this session.
+        devices: full names, the client device first.
 
     Raises:
         InvalidArgumentError: the graph has a cycle.
@@ -32,8 +33,11 @@ def make_plan(graph: Graph, signature: Signature, bind: Bind) -> Plan:
     while True:
         mutations = graph.mutations
         subgraph = prune(signature)
+        for node in subgraph.nodes:
+            node.device = devices[0]
         for simplify in PASSES:
             simplify(subgraph, bind)
-        items = cut_items(subgraph)
+        items = cut_items(subgraph, signature.is_partial)
         if graph.mutations == mutations:
-            return assemble(signature, subgraph, items, bind)
+            partition = assemble(subgraph, items, bind, devices[0], signature.is_partial)
+            return Plan(signature, (partition,))

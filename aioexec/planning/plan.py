@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from aioexec.graph.kernel import Compute, Role
-from aioexec.planning.items import ItemNodes
-from aioexec.planning.simplify import Bind
-from aioexec.planning.subgraph import Node, Signature, Subgraph
+from aioexec.planning.frames import Frame, frames
+from aioexec.planning.items import ItemNodes, Kind, control_port_of, is_known, port_of
+from aioexec.planning.subgraph import Bind, Node, Signature, Subgraph
 from aioexec.resources.variable import Variable
 
 
@@ -28,63 +28,133 @@ class Instruction:
     dereferences: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Item:
-    """A schedulable piece of a plan.
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Item `target` waits for an outcome of the item this edge belongs to.
 
     Attributes:
-        instructions: its nodes in order.
+        port: which outcome; all items but a Switch have only 0.
+        position: which input of `target` it is, where that matters (a Merge); -1 otherwise and for control edges.
+    """
+
+    port: int
+    target: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """A schedulable piece of a partition.
+
+    Attributes:
+        instructions: its nodes in order; one, unless it is a program.
         inputs: values it takes from feeds, constants excluded, and other items.
-        outputs: values others need of it: the fetches, in their order, then later items.
+        outputs: values others need of it: the fetches, in their order, then other items.
         shape_inputs: inputs whose content decides shapes inside the item.
         writes: variables that are written; a step holds their lease while the item runs.
+        device: full name of the device.
+        frame: index into the partition's frames.
+        edges: who waits for it.
+        waits: how many edges it waits for; of a Merge, how many control edges.
+        arrived: of a Merge, inputs that are there when the step starts.
+        enters: of an Enter, the index of the frame it enters.
     """
 
     index: int
+    kind: Kind
     instructions: tuple[Instruction, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     shape_inputs: tuple[int, ...]
     writes: tuple[Variable, ...]
+    device: str
+    frame: int
+    edges: tuple[Edge, ...]
+    waits: int
+    arrived: tuple[int, ...]
+    enters: int
+
+    @property
+    def node(self) -> Node:
+        """The node of an item that is no program."""
+        return self.instructions[0].node
+
+
+@dataclass(frozen=True, slots=True)
+class FramePlan:
+    """A loop, as far as one partition sees it.
+
+    Attributes:
+        parent: index of the frame around it; its own for the outermost, which is no loop.
+        enters: how many Enter items lead into it.
+        exits: its Exit items.
+    """
+
+    name: str
+    parent: int
+    parallel_iterations: int
+    enters: int
+    exits: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """Items in an order in which they can run, over a table of values.
+class Partition:
+    """The part of a plan on one device: items over a table of values.
 
     Attributes:
+        device: full name of the device.
         values: a value for each output of each node; constants and variables are there already, everything else is None.
-        feeds: the value each feed of the signature goes to.
+        feeds: the value each feed of the signature goes to; empty on all devices but the client's, as are the fetches.
         fetches: the value each fetch comes from.
         fetch_references: positions of fetches that are references, read at the end of the step.
         fed_fetches: fetch position -> feed position, for tensors both fed and fetched: the caller's own object comes back.
+        items: in an order in which they can run, but for the back edges of loops.
+        frames: the outermost, then the loops.
+        producers: the item that puts out a value, for those that are an item's output.
     """
 
-    signature: Signature
+    device: str
     values: tuple[Any, ...]
     feeds: tuple[int, ...]
     fetches: tuple[int, ...]
     fetch_references: tuple[int, ...]
     fed_fetches: dict[int, int]
     items: tuple[Item, ...]
+    frames: tuple[FramePlan, ...]
+    producers: dict[int, int]
     subgraph: Subgraph
 
 
-def assemble(signature: Signature, subgraph: Subgraph, items: Sequence[ItemNodes], bind: Bind) -> Plan:
-    """Number the values and freeze."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What a signature compiles to: a partition for each device, the client's first."""
+
+    signature: Signature
+    partitions: tuple[Partition, ...]
+
+    @property
+    def client(self) -> Partition:
+        return self.partitions[0]
+
+
+def assemble(
+    subgraph: Subgraph, items: Sequence[ItemNodes], bind: Bind, device: str, is_partial: bool
+) -> Partition:
+    """Number the values of one device's subgraph and freeze it."""
     ids: dict[tuple[int, int], int] = {}
     values: list[Any] = []
     for node in subgraph.nodes:
         for index in range(len(node.output_dtypes())):
             ids[id(node), index] = len(values)
             values.append(_known(node, index, bind))
-    feeds = tuple(ids[id(node), 0] for node in subgraph.feeds)
     fetches = tuple(ids[id(node), index] for node, index in subgraph.fetches)
     fed = {id(node): position for position, node in enumerate(subgraph.feeds)}
-    return Plan(
-        signature,
+    assembler = _Assembler(items, ids, values, fetches, bind, device, is_partial)
+    made = assembler.items(frames(subgraph))
+    return Partition(
+        device,
         tuple(values),
-        feeds,
+        tuple(ids[id(node), 0] for node in subgraph.feeds),
         fetches,
         tuple(
             k
@@ -92,7 +162,9 @@ def assemble(signature: Signature, subgraph: Subgraph, items: Sequence[ItemNodes
             if node.output_dtypes()[index].is_ref and not node.feed
         ),
         {k: fed[id(node)] for k, (node, _) in enumerate(subgraph.fetches) if id(node) in fed},
-        _items(items, ids, values, fetches, bind),
+        made,
+        _frame_plans(assembler.frames, made),
+        {value: item.index for item in made for value in item.outputs},
         subgraph,
     )
 
@@ -101,55 +173,160 @@ def _known(node: Node, index: int, bind: Bind) -> Any:
     """A value that is the same in every step: a constant, or a variable (the object, whatever its content)."""
     if node.values is not None:
         return node.values[index]
-    return bind(node.op)() if node.feed is None and node.row.role is Role.VARIABLE else None
+    return bind(node.op, node.device)() if node.feed is None and node.row.role is Role.VARIABLE else None
 
 
-def _items(
-    items: Sequence[ItemNodes],
-    ids: dict[tuple[int, int], int],
-    values: list[Any],
-    fetches: Sequence[int],
-    bind: Bind,
-) -> tuple[Item, ...]:
-    made = [tuple(_instruction(node, ids, bind) for node in item.nodes) for item in items]
-    producers = {
-        output: instruction for item in made for instruction in item for output in instruction.outputs
-    }
-    used_in = [{value for instruction in item for value in instruction.inputs} for item in made]
-    result = []
-    for position, instructions in enumerate(made):
-        own = {value for instruction in instructions for value in instruction.outputs}
-        elsewhere: set[int] = set().union(*(used for k, used in enumerate(used_in) if k != position))
-        outside = {value for value in used_in[position] - own if values[value] is None}
-        result.append(
-            Item(
-                position,
-                instructions,
-                tuple(sorted(outside)),
-                tuple(
-                    dict.fromkeys([*(value for value in fetches if value in own), *sorted(own & elsewhere)])
-                ),
-                tuple(sorted(_shape_operands(instructions) & outside)),
-                _written(instructions, values, producers),
-            )
+def _frame_plans(order: Sequence[Frame], items: Sequence[Item]) -> tuple[FramePlan, ...]:
+    place = {frame: k for k, frame in enumerate(order)}
+    return tuple(
+        FramePlan(
+            frame.name,
+            0 if frame.parent is None else place[frame.parent],
+            frame.parallel_iterations,
+            sum(item.kind is Kind.ENTER and item.enters == k for item in items),
+            tuple(item.index for item in items if item.kind is Kind.EXIT and item.frame == k),
         )
-    return tuple(result)
-
-
-def _instruction(node: Node, ids: dict[tuple[int, int], int], bind: Bind) -> Instruction:
-    return Instruction(
-        node,
-        bind(node.op),
-        tuple(ids[id(producer), index] for producer, index in node.inputs),
-        tuple(ids[id(node), index] for index in range(len(node.op.outputs))),
-        node.dereferences(),
+        for k, frame in enumerate(order)
     )
+
+
+class _Assembler:
+    """Makes the items of one partition; `frames` are the frames met, the outermost first."""
+
+    def __init__(
+        self,
+        cut: Sequence[ItemNodes],
+        ids: dict[tuple[int, int], int],
+        values: list[Any],
+        fetches: Sequence[int],
+        bind: Bind,
+        device: str,
+        is_partial: bool,
+    ) -> None:
+        self.cut = cut
+        self.ids = ids
+        self.values = values
+        self.fetches = fetches
+        self.bind = bind
+        self.device = device
+        self.is_partial = is_partial
+        self.frames: list[Frame] = []
+        self.place = {id(node): k for k, item in enumerate(cut) for node in item.nodes}
+
+    def items(self, frame_of: Mapping[int, Frame]) -> tuple[Item, ...]:
+        made = [tuple(self._instruction(node) for node in item.nodes) for item in self.cut]
+        producers = {
+            output: instruction for item in made for instruction in item for output in instruction.outputs
+        }
+        used_by: dict[int, set[int]] = {}
+        for k, instructions in enumerate(made):
+            for instruction in instructions:
+                for value in instruction.inputs:
+                    used_by.setdefault(value, set()).add(k)
+        self._number_frames(frame_of)
+        index_of_frame = {frame: k for k, frame in enumerate(self.frames)}
+        edges: list[list[Edge]] = [[] for _ in self.cut]
+        waits = [self._connect(k, edges) for k in range(len(self.cut))]
+        result = []
+        for k, (item, instructions) in enumerate(zip(self.cut, made, strict=True)):
+            own = {value for instruction in instructions for value in instruction.outputs}
+            used = {value for instruction in instructions for value in instruction.inputs}
+            outside = {value for value in used - own if self.values[value] is None}
+            shared = sorted(value for value in own if used_by.get(value, set()) - {k})
+            result.append(
+                Item(
+                    k,
+                    item.kind,
+                    instructions,
+                    tuple(sorted(outside)),
+                    tuple(dict.fromkeys([*(value for value in self.fetches if value in own), *shared])),
+                    tuple(sorted(_shape_operands(instructions) & outside)),
+                    _written(instructions, self.values, producers),
+                    self.device,
+                    index_of_frame[frame_of[id(item.nodes[0])]],
+                    tuple(edges[k]),
+                    waits[k],
+                    self._arrived(item),
+                    index_of_frame[self._entered(item.nodes[0], frame_of)] if item.kind is Kind.ENTER else 0,
+                )
+            )
+        return tuple(result)
+
+    def _number_frames(self, frame_of: Mapping[int, Frame]) -> None:
+        """All frames of the partition, parents before children, the outermost first."""
+        found: dict[Frame, None] = {}
+
+        def visit(frame: Frame) -> None:
+            if frame.parent is not None and frame.parent not in found:
+                visit(frame.parent)
+            found[frame] = None
+
+        for frame in frame_of.values():
+            if frame.parent is None:
+                visit(frame)
+        for frame in frame_of.values():
+            visit(frame)
+        self.frames = list(found)
+
+    def _entered(self, enter: Node, frame_of: Mapping[int, Frame]) -> Frame:
+        """The frame an Enter leads into: frames() says of the node itself where it stands, outside."""
+        name, outside = enter.op.attrs["frame_name"], frame_of[id(enter)]
+        return next(frame for frame in self.frames if frame.name == name and frame.parent is outside)
+
+    def _connect(self, target: int, edges: list[list[Edge]]) -> int:
+        """Add the edges that lead to an item; how many it waits for."""
+        item = self.cut[target]
+        is_merge = item.kind is Kind.MERGE
+        data: dict[tuple[int, int, int], None] = {}
+        control: dict[tuple[int, int, int], None] = {}
+        for node in item.nodes:
+            for position, (producer, index) in enumerate(node.inputs):
+                source = self.place.get(id(producer))
+                if source is not None and source != target:
+                    data[source, port_of(producer, index), position if is_merge else -1] = None
+            for producer in node.controls:
+                source = self.place.get(id(producer))
+                if source is not None and source != target:
+                    control[source, control_port_of(producer), -1] = None
+        if not is_merge:
+            control = data | control
+            data = {}
+        for source, port, position in (*data, *control):
+            edges[source].append(Edge(port, target, position))
+        return len(control)
+
+    def _arrived(self, item: ItemNodes) -> tuple[int, ...]:
+        if item.kind is not Kind.MERGE:
+            return ()
+        inputs = item.nodes[0].inputs
+        return tuple(k for k, (producer, _) in enumerate(inputs) if is_known(producer, self.is_partial))
+
+    def _instruction(self, node: Node) -> Instruction:
+        ids = self.ids
+        return Instruction(
+            node,
+            self._compute(node),
+            tuple(ids[id(producer), index] for producer, index in node.inputs),
+            tuple(ids[id(node), index] for index in range(len(node.output_dtypes()))),
+            node.dereferences(),
+        )
+
+    def _compute(self, node: Node) -> Compute:
+        if node.feed is not None or node.row.kernel is None:
+            return _passed_on  # the executor runs these by their role; LoopCond is what it says
+        return self.bind(node.op, node.device)
+
+
+def _passed_on(value: Any) -> Any:
+    return value
 
 
 def _shape_operands(instructions: Sequence[Instruction]) -> set[int]:
     """Values whose content a shape operand depends on, followed backwards through the item."""
     wanted: set[int] = set()
     for instruction in reversed(instructions):
+        if instruction.node.feed is not None:
+            continue
         row = instruction.node.row
         if wanted.intersection(instruction.outputs) and not row.shape_only and row.role is not Role.READ:
             wanted.update(instruction.inputs)
@@ -164,7 +341,7 @@ def _written(
     """The variables written, found through the ops that pass a handle or reference on; in the order of their ids."""
     found: set[Variable] = set()
     for instruction in instructions:
-        for position in instruction.node.row.writes:
+        for position in instruction.node.row.writes if instruction.node.feed is None else ():
             value = instruction.inputs[position]
             while value in producers and producers[value].inputs:
                 value = producers[value].inputs[0]

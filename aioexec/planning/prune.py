@@ -59,12 +59,14 @@ def _ordered(nodes: list[Node]) -> list[Node]:
     """Nodes after their producers, otherwise as they were made: the graph's own order, unless control inputs came later."""
     nodes.sort(key=lambda node: node.op.index)
     position = {id(node): place for place, node in enumerate(nodes)}
-    if all(position.get(id(p), -1) < place for place, node in enumerate(nodes) for p in node.producers()):
+    if all(
+        position.get(id(p), -1) < place for place, node in enumerate(nodes) for p in node.producers_before()
+    ):
         return nodes
-    waiting = [sum(id(p) in position for p in node.producers()) for node in nodes]
+    waiting = [sum(id(p) in position for p in node.producers_before()) for node in nodes]
     consumers: dict[int, list[int]] = {}
     for place, node in enumerate(nodes):
-        for producer in node.producers():
+        for producer in node.producers_before():
             consumers.setdefault(id(producer), []).append(place)
     ready = [place for place, count in enumerate(waiting) if count == 0]
     order: list[Node] = []

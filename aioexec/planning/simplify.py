@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
-from aioexec.graph.kernel import Compute, Role
-from aioexec.graph.node import Operation
-from aioexec.planning.subgraph import Node, Subgraph
-
-Bind = Callable[[Operation], Compute]
+from aioexec.graph.kernel import Role
+from aioexec.planning.subgraph import Bind, Node, Subgraph
 
 LARGEST_FOLDED = 10 * 2**20
 """Bytes of a folded value; larger ones are computed in each step, as in TensorFlow."""
@@ -38,7 +35,7 @@ def _folded(node: Node, bind: Bind) -> tuple[np.ndarray[Any, Any], ...] | None:
         return None
     try:
         with np.errstate(all="ignore"):
-            result = bind(node.op)(*inputs)
+            result = bind(node.op, node.device)(*inputs)
     except Exception:
         return None  # it fails when the step runs, where its place is known
     outputs = result if len(node.op.outputs) > 1 else (result,)
@@ -94,14 +91,14 @@ def merge_common_subexpressions(graph: Subgraph, bind: Bind) -> None:
 
 def _key(node: Node) -> Hashable:
     if node.values is not None:
-        return tuple(_content(value) for value in node.values)
+        return node.device, *(_content(value) for value in node.values)
     inputs = [(id(producer), index) for producer, index in node.inputs]
     if node.row.definition.is_commutative:
         inputs.sort()
     attrs = tuple(
         (name, _content(value)) for name, value in sorted(node.op.attrs.items()) if not name.startswith("_")
     )
-    return node.row.name, attrs, tuple(inputs)
+    return node.row.name, node.device, attrs, tuple(inputs)
 
 
 def _content(value: Any) -> Hashable:

@@ -1,12 +1,13 @@
 """The graph a plan is made of: the part of a session's graph one signature needs, in an order it can run in.
 
 A `Subgraph` is a copy: passes rewrite it freely, the session's graph never changes. Invariants (`check_invariants`): every
-producer of a node stands before it; every fetch and target is among the nodes.
+producer of a node stands before it, but for the back edges of loops (NextIteration to Merge); every fetch and target is among
+the nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,22 +15,29 @@ import numpy as np
 
 from aioexec.dtypes import DType
 from aioexec.graph.attrs import arg_dtypes
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernel import Compute, Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import Row
 
 Value = np.ndarray[Any, Any]
 Edge = tuple["Node", int]
 """An output of a node: (node, output index)."""
+Bind = Callable[[Operation, str], Compute]
+"""Makes, or finds, the reference kernel of an operation on the device of that full name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a plan answers: these tensors fed, those fetched, these operations run; in the order given."""
+    """What a plan answers: these tensors fed, those fetched, these operations run; in the order given.
+
+    Attributes:
+        is_partial: the feeds come one after the other while the step runs.
+    """
 
     feeds: tuple[Tensor, ...]
     fetches: tuple[Tensor, ...]
     targets: tuple[Operation, ...]
+    is_partial: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -77,6 +85,13 @@ class Node:
             yield producer
         yield from self.controls
 
+    def producers_before(self) -> Iterator[Node]:
+        """The producers but those of another iteration: what leads back into a loop stands behind its Merge."""
+        is_merge = self.feed is None and self.row.role is Role.MERGE
+        for producer in self.producers():
+            if not (is_merge and producer.feed is None and producer.row.role is Role.NEXT_ITERATION):
+                yield producer
+
     def dereferences(self) -> tuple[int, ...]:
         """Inputs that arrive as a reference to a variable and are wanted as its value."""
         if self.feed is not None or self.row.role in (Role.CONSTANT, Role.PLACEHOLDER):
@@ -103,8 +118,9 @@ class Subgraph:
     def check_invariants(self) -> None:
         seen: set[int] = set()
         for node in self.nodes:
-            assert all(id(producer) in seen for producer in node.producers()), node.name
+            assert all(id(producer) in seen for producer in node.producers_before()), node.name
             seen.add(id(node))
+        assert all(id(producer) in seen for node in self.nodes for producer in node.producers())
         assert all(id(node) in seen for node, _ in self.fetches)
         assert all(id(node) in seen for node in self.targets)
 

@@ -270,8 +270,8 @@ async def test_a_reference_written_behind_a_data_dependent_shape_is_leased(tier:
         await session.run(init.op)
         await asyncio.gather(*(session.run(second.op, {x: [1.0, 2.0, -5.0]}) for _ in range(50)))
         assert await session.run(v) == 200
-        executor = next(each for each in executors(session) if len(each.plan.items) == 2)
-        assert [len(item.writes) for item in executor.plan.items] == [1, 1]
+        executor = next(each for each in executors(session) if len(each.plan.client.items) == 2)
+        assert [len(item.writes) for item in executor.plan.client.items] == [1, 1]
 
 
 # Background

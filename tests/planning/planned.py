@@ -8,11 +8,13 @@ from typing import Any
 from aioexec.graph.kernel import Compute
 from aioexec.graph.node import Operation
 from aioexec.planning.pipeline import make_plan
-from aioexec.planning.plan import Plan
+from aioexec.planning.plan import Partition
 from aioexec.planning.prune import prune
 from aioexec.planning.subgraph import Node, Signature, Subgraph
 from aioexec.resources.manager import ResourceManager
 from aioexec.sessions.direct import NodeContext
+
+DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 
 class Binder:
@@ -22,11 +24,13 @@ class Binder:
         self.resources = ResourceManager()
         self.bound: dict[Operation, Compute] = {}
 
-    def __call__(self, op: Operation) -> Compute:
+    def __call__(self, op: Operation, device: str = "") -> Compute:
         if op not in self.bound:
             inputs, outputs = ([tensor.dtype for tensor in each] for each in (op.inputs, op.outputs))
             assert op.row.kernel is not None
-            self.bound[op] = op.row.kernel(NodeContext(op.name, "", op.attrs, inputs, outputs, self.resources))
+            self.bound[op] = op.row.kernel(
+                NodeContext(op.name, device, op.attrs, inputs, outputs, self.resources)
+            )
         return self.bound[op]
 
 
@@ -42,8 +46,10 @@ def pruned(fetches: Sequence[Any] = (), feeds: Sequence[Any] = (), targets: Sequ
     return subgraph
 
 
-def plan(fetches: Sequence[Any] = (), feeds: Sequence[Any] = (), targets: Sequence[Any] = ()) -> Plan:
-    made = make_plan(next(iter([*fetches, *targets])).graph, signature(fetches, feeds, targets), Binder())
+def plan(fetches: Sequence[Any] = (), feeds: Sequence[Any] = (), targets: Sequence[Any] = ()) -> Partition:
+    """The one partition of a plan for one device."""
+    graph = next(iter([*fetches, *targets])).graph
+    (made,) = make_plan(graph, signature(fetches, feeds, targets), Binder(), [DEVICE]).partitions
     made.subgraph.check_invariants()
     return made
 

@@ -11,7 +11,7 @@ import pytest
 from aioexec import dtypes
 from aioexec.errors import GraphValueError
 from aioexec.graph.kernel import Spec
-from aioexec.planning.plan import Plan
+from aioexec.planning.plan import Partition
 from aioexec.planning.variant import Break, Place, ProgramRow, VariableUse, Variant
 from aioexec.planning.variants import lay_out_item
 from aioexec.resources.variable import Variable
@@ -31,7 +31,7 @@ def laid_out(
     return lay_out_item(made.items[0], made.values, specs(made, feeds or {}), **options)
 
 
-def specs(made: Plan, feeds: dict[Any, Any]) -> dict[int, Spec]:
+def specs(made: Partition, feeds: dict[Any, Any]) -> dict[int, Spec]:
     arrays = dict(zip(made.feeds, map(np.asarray, feeds.values()), strict=True))
     item = made.items[0]
     return {

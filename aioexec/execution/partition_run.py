@@ -1,0 +1,329 @@
+"""One partition in one step: takes what is ready, runs it or has it run, and tells the propagator when it is over.
+
+What can be done at once is done at once, in slices the event loop can bear. What takes longer is awaited in place while it is
+the only thing to do, and is a task of its own otherwise; kernels that wait are the futures they returned. Nothing is left behind:
+when `run` returns or raises, everything begun has finished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from threading import get_native_id
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+
+from aioexec.errors import CancelledError, InvalidArgumentError
+from aioexec.execution.budget import TICK_NS
+from aioexec.execution.item_runner import ItemRunner
+from aioexec.execution.program import locate
+from aioexec.execution.propagator import DEAD, Activation, Propagator, dead_outputs
+from aioexec.execution.reference import store
+from aioexec.execution.rendezvous import check_received, create_key
+from aioexec.execution.step import Step
+from aioexec.planning.items import Kind
+from aioexec.planning.plan import Item, Partition
+from aioexec.resources.variable import Variable
+
+_LOOK_AT_CLOCK = 64  # items that are decisions only, between two looks at the clock
+
+
+class PartitionRun:
+    """Runs one partition in one step.
+
+    Constant: partition, runners (of its program items, by index), step. Changing: `values`, of the outermost frame; `fresh`,
+    those nobody else holds; `_running`, what is awaited, with its activation; `_completed`, what has come of it; `_waiter`, set
+    while there is nothing to do; `_missing_feeds`, of a partial run, how many are still to come.
+    """
+
+    def __init__(self, partition: Partition, runners: Sequence[ItemRunner | None], step: Step) -> None:
+        self.partition = partition
+        self.runners = runners
+        self.step = step
+        self.values: list[Any] = list(partition.values)
+        self.fresh: set[int] = set()
+        self._propagator = Propagator(partition, self.values)
+        self._running: dict[asyncio.Future[Any], Activation] = {}
+        self._completed: deque[asyncio.Future[Any]] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._missing_feeds = sum(item.kind is Kind.FEED for item in partition.items)
+        self.on_finished: Callable[[int], None] | None = None
+        self._decided = 0
+
+    # The loop
+
+    async def run(self) -> None:
+        """Run until nothing is left to do.
+
+        Raises:
+            OpError: of the node that failed first.
+        """
+        try:
+            self._propagator.start()
+            while True:
+                await self._work()
+                if not self._running and not self._missing_feeds:
+                    return
+                await self._wait()
+                self._collect()
+        except BaseException as error:
+            self.step.fail(error)
+            await self._drain()
+            raise
+
+    async def _work(self) -> None:
+        """Begin everything that is ready."""
+        ready = self._propagator.ready
+        budget = self.step.engine.budget
+        while ready:
+            if budget.spent > TICK_NS:
+                await budget.turn()
+                self._collect()
+            activation = ready.popleft()
+            rest = self._begin(activation)
+            if rest is None:
+                continue
+            if (
+                not ready
+                and not self._running
+                and not self._missing_feeds
+                and not isinstance(rest, asyncio.Future)
+            ):
+                self._end(activation, await rest)
+            else:
+                future = asyncio.ensure_future(rest)
+                self._running[future] = activation
+                future.add_done_callback(self._done)
+
+    def _done(self, future: asyncio.Future[Any]) -> None:
+        self._completed.append(future)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def _wait(self) -> None:
+        if not self._completed and not self._propagator.ready:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+
+    def _collect(self) -> None:
+        """Go on behind what has completed; raises what a kernel raised."""
+        while self._completed:
+            future = self._completed.popleft()
+            activation = self._running.pop(future)
+            try:
+                result = future.result()
+            except (Exception, asyncio.CancelledError) as error:
+                raise self._located(activation, error) from error
+            self._end(activation, result)
+
+    def _located(self, activation: Activation, error: Exception | asyncio.CancelledError) -> BaseException:
+        if isinstance(error, asyncio.CancelledError):  # by itself: nobody has cancelled the step
+            error = CancelledError(f"{activation.item.node.name!r} was cancelled")
+        if activation.item.kind is Kind.PROGRAM or activation.item.kind is Kind.RECV:
+            return error
+        return locate(error, activation.item.instructions[0], self.partition.device)
+
+    async def _drain(self) -> None:
+        """Cancel what is awaited and wait until it has ended, however often we are cancelled ourselves."""
+        for future in self._running:
+            future.cancel()
+        while pending := [future for future in self._running if not future.done()]:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait(pending)
+        for future in self._running:
+            if not future.cancelled():
+                future.exception()  # it is known that it failed: asyncio need not complain
+        self._running.clear()
+
+    def feed(self, position: int, value: Any) -> None:
+        """A feed of a partial run has come."""
+        place = self.partition.feeds[position]
+        self.values[place] = value
+        self._missing_feeds -= 1
+        item = self.partition.items[self.partition.producers[place]]
+        self._propagator.arrived(item)
+        self._wake()
+
+    # Items
+
+    def _begin(self, activation: Activation) -> Awaitable[Any] | None:
+        """Run an item, or begin it: then what is to be awaited comes back, and its result goes to `_end`."""
+        item = activation.item
+        if item.kind is Kind.PROGRAM and not activation.dead:
+            runner = self.runners[item.index]
+            assert runner is not None
+            rest = runner.begin(activation.iteration.values, self.fresh, self.step)
+            if rest is None:
+                self._finished(activation)
+            return rest
+        self._look_at_clock()
+        if item.kind is Kind.RECV:
+            return self._receive(activation)
+        if activation.dead and item.kind is not Kind.SEND:
+            if (
+                item.kind is not Kind.ENTER
+                and item.kind is not Kind.EXIT
+                and item.kind is not Kind.NEXT_ITERATION
+            ):
+                dead_outputs(item, activation.iteration.values)
+            self._finished(activation)
+            return None
+        if item.kind is Kind.ASYNCHRONOUS:
+            return self._call(activation)
+        began = perf_counter_ns()
+        live_port = 0
+        if item.kind is Kind.SWITCH:
+            live_port = self._switch(activation)
+        elif item.kind is Kind.MERGE:
+            self._merge(activation)
+        elif item.kind is Kind.SEND:
+            self._send(activation)
+        self._record(activation, began)
+        self._finished(activation, live_port)
+        return None
+
+    def _finished(self, activation: Activation, live_port: int = 0) -> None:
+        self._propagator.finished(activation, live_port)
+        if self.on_finished is not None:
+            self.on_finished(activation.item.index)
+
+    def _end(self, activation: Activation, result: Any) -> None:
+        """What was awaited is over."""
+        kind = activation.item.kind
+        if kind is Kind.ASYNCHRONOUS:
+            self._store(activation, result)
+        elif kind is Kind.RECV:
+            self._received(activation, *result)
+        self._finished(activation)
+
+    def _look_at_clock(self) -> None:
+        """Items that only decide are cheap, but a loop of them must let others in."""
+        self._decided += 1
+        if self._decided % _LOOK_AT_CLOCK == 0:
+            now = perf_counter_ns()
+            self.step.engine.budget.charge(now, now)
+
+    def _inputs(self, activation: Activation) -> list[Any]:
+        instruction = activation.item.instructions[0]
+        values = activation.iteration.values
+        inputs = [values[value] for value in instruction.inputs]
+        for k in instruction.dereferences:
+            if isinstance(inputs[k], Variable):
+                inputs[k] = inputs[k].read()
+        return inputs
+
+    def _call(self, activation: Activation) -> Awaitable[Any] | None:
+        """An asynchronous kernel: it may be done at once."""
+        instruction = activation.item.instructions[0]
+        began = perf_counter_ns()
+        try:
+            result = instruction.compute(self.step, *self._inputs(activation))
+        except Exception as error:
+            raise locate(error, instruction, self.partition.device) from error
+        if hasattr(result, "__await__"):
+            return self._timed(activation, result) if self.step.collector is not None else result  # type: ignore[no-any-return]
+        self._store(activation, result)
+        self._record(activation, began)
+        self._finished(activation)
+        return None
+
+    async def _timed(self, activation: Activation, result: Awaitable[Any]) -> Any:
+        began = perf_counter_ns()
+        value = await result
+        self._record(activation, began)
+        return value
+
+    def _store(self, activation: Activation, result: Any) -> None:
+        instruction = activation.item.instructions[0]
+        try:
+            store(activation.iteration.values, instruction, result)
+        except Exception as error:
+            raise locate(error, instruction, self.partition.device) from error
+
+    # Control flow and transfer
+
+    def _switch(self, activation: Activation) -> int:
+        instruction = activation.item.instructions[0]
+        values = activation.iteration.values
+        data = values[instruction.inputs[0]]
+        pred = self._scalar(activation, 1)
+        live = 1 if pred else 0
+        values[instruction.outputs[live]] = data
+        values[instruction.outputs[1 - live]] = DEAD
+        return live
+
+    def _scalar(self, activation: Activation, position: int) -> Any:
+        instruction = activation.item.instructions[0]
+        value = self._inputs(activation)[position]
+        if np.shape(value) != ():
+            error = InvalidArgumentError(
+                f"The second input must be a scalar, but it has shape {np.shape(value)}"
+            )
+            raise locate(error, instruction, self.partition.device)
+        return value
+
+    def _merge(self, activation: Activation) -> None:
+        instruction = activation.item.instructions[0]
+        values = activation.iteration.values
+        position = activation.iteration.merged[activation.item.index]
+        values[instruction.outputs[0]] = values[instruction.inputs[position]]
+        values[instruction.outputs[1]] = np.array(position, np.int32)
+
+    def _key(self, activation: Activation) -> str:
+        attrs = activation.item.node.op.attrs
+        iteration = activation.iteration
+        return create_key(
+            attrs["send_device"],
+            attrs["send_device_incarnation"],
+            attrs["recv_device"],
+            attrs["tensor_name"],
+            (iteration.frame.id, iteration.number),
+        )
+
+    def _send(self, activation: Activation) -> None:
+        value = DEAD if activation.dead else self._inputs(activation)[0]
+        self.step.rendezvous.send(self._key(activation), value, activation.dead)
+
+    def _receive(self, activation: Activation) -> Awaitable[Any] | None:
+        """A dead Recv receives as well: its Send sends, dead."""
+        key = self._key(activation)
+        received = self.step.rendezvous.try_recv(key)
+        if received is None:
+            return self.step.rendezvous.recv(key)
+        began = perf_counter_ns()
+        self._received(activation, *received)
+        self._record(activation, began)
+        self._finished(activation)
+        return None
+
+    def _received(self, activation: Activation, value: Any, is_dead: bool) -> None:
+        instruction = activation.item.instructions[0]
+        if is_dead:
+            activation.dead = True
+        if activation.dead:
+            dead_outputs(activation.item, activation.iteration.values)
+            return
+        node = instruction.node
+        check_received(value, node.output_dtypes()[0], f"_Recv {node.name!r}")
+        activation.iteration.values[instruction.outputs[0]] = value
+
+    def _record(self, activation: Activation, began: int) -> None:
+        collector = self.step.collector
+        if collector is not None:
+            node = activation.item.node
+            collector.node_done(
+                self.partition.device,
+                node.name,
+                node.row.name,
+                began,
+                began,
+                perf_counter_ns(),
+                get_native_id(),
+            )

@@ -1,0 +1,345 @@
+"""Which items of a partition are ready: frames, iterations, dead values. Decides only: no await, no clock, no kernel.
+
+An item runs once in each *iteration* of its frame. The outermost frame has one iteration; every loop is a frame of its own,
+made when the first Enter leads into it, for the iteration the Enter stands in. An *activation* is an item, the iteration it
+runs in, and whether it is dead: a dead item is not run, what it would put out is dead too.
+
+Who runs when (the rules are TensorFlow's):
+
+- An item runs when everything it waits for has come; it is dead if any of it was dead.
+- A Merge runs with the first live input, or, dead, when all are dead, once its control edges have come (dead ones do not kill it).
+- An Enter delivers into iteration 0 of the child frame, a constant one into every iteration. A dead Enter kills the Merge behind it.
+- A NextIteration delivers into the next iteration, which is made unless as many as the frame's `parallel_iterations` are alive;
+  then it is put off until the oldest one is done. A dead one delivers nothing.
+- A live Exit delivers to the parent iteration. One that has only ever been dead does so when its frame is done, as dead.
+
+An iteration is done when nothing in it runs or can still come: no activation outstanding, no child frame alive, no iteration
+before it alive, and, of the first one, every Enter has come. A frame is done with its last iteration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import MutableMapping, MutableSequence, Sequence
+from typing import Any
+
+from aioexec.planning.items import Kind
+from aioexec.planning.plan import Edge, FramePlan, Item, Partition
+
+Values = MutableSequence[Any] | MutableMapping[int, Any]
+
+
+class Dead:
+    """The value of an output that is dead."""
+
+    def __repr__(self) -> str:
+        return "DEAD"
+
+
+DEAD = Dead()
+
+
+class _LoopValues(dict[int, Any]):
+    """The values of one iteration of a loop; what it does not have is known in every step."""
+
+    def __init__(self, known: Sequence[Any]) -> None:
+        super().__init__()
+        self._known = known
+
+    def __missing__(self, value: int) -> Any:
+        return self._known[value]
+
+
+class Iteration:
+    """One iteration of a frame.
+
+    Attributes:
+        frame: the frame it belongs to.
+        number: from 0.
+        values: the values of its items.
+        waits: how many edges each item met so far still waits for.
+        dead: items a dead value has come for; of a Merge, how many.
+        merged: the input a Merge goes on with.
+        outstanding: activations under way.
+        children: frames entered from here and not done, by index.
+    """
+
+    __slots__ = ("children", "dead", "frame", "merged", "number", "outstanding", "values", "waits")
+
+    def __init__(self, frame: LoopFrame, number: int, values: Values) -> None:
+        self.frame = frame
+        self.number = number
+        self.values = values
+        self.waits: dict[int, int] = {}
+        self.dead: dict[int, int] = {}
+        self.merged: dict[int, int] = {}
+        self.outstanding = 0
+        self.children: dict[int, LoopFrame] = {}
+
+
+class LoopFrame:
+    """One run of a loop, or the outermost frame.
+
+    Attributes:
+        index: of its plan in the partition.
+        parent: the iteration it was entered from; None for the outermost.
+        id: the same in all partitions: it names transfers.
+        iterations: those alive, by number, oldest first; `newest` is the number of the last one made.
+        missing_enters: Enters that have not come yet.
+        constants: values of constant Enters, and whether they are dead, for every iteration to come.
+        put_off: NextIterations (item, its iteration's value) that wait for room.
+        exited: Exits that were alive.
+    """
+
+    __slots__ = (
+        "constants",
+        "exited",
+        "id",
+        "index",
+        "iterations",
+        "missing_enters",
+        "newest",
+        "parent",
+        "put_off",
+    )
+
+    def __init__(self, index: int, plan: FramePlan, parent: Iteration | None) -> None:
+        self.index = index
+        self.parent = parent
+        self.id = 0 if parent is None else _frame_id(parent, plan.name)
+        self.iterations: dict[int, Iteration] = {}
+        self.newest = -1
+        self.missing_enters = plan.enters
+        self.constants: list[tuple[Item, Any, bool]] = []
+        self.put_off: list[tuple[Item, Any]] = []
+        self.exited: set[int] = set()
+
+
+def _frame_id(parent: Iteration, name: str) -> int:
+    text = f"{parent.frame.id};{parent.number};{name}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
+
+
+class Activation:
+    """An item that is ready, in an iteration; `dead`: it does not run."""
+
+    __slots__ = ("dead", "item", "iteration")
+
+    def __init__(self, item: Item, iteration: Iteration, dead: bool) -> None:
+        self.item = item
+        self.iteration = iteration
+        self.dead = dead
+
+    def __repr__(self) -> str:
+        where = f"{self.iteration.frame.index}:{self.iteration.number}"
+        return f"<{'dead ' if self.dead else ''}{self.item.kind.value} item {self.item.index} in {where}>"
+
+
+class Propagator:
+    """The control state of one partition in one step.
+
+    `ready` collects activations; whoever runs them takes them out, and says `finished` of each.
+    """
+
+    def __init__(self, partition: Partition, values: Values) -> None:
+        self.items = partition.items
+        self.frames = partition.frames
+        self.known = partition.values
+        self.ready: deque[Activation] = deque()
+        self.root = LoopFrame(0, partition.frames[0], None)
+        self.outermost = Iteration(self.root, 0, values)
+        self.root.iterations[0] = self.outermost
+        self.root.newest = 0
+
+    def start(self) -> None:
+        """Activate what waits for nothing."""
+        for item in self.items:
+            if item.frame != 0 or item.kind is Kind.FEED:
+                continue
+            if item.kind is Kind.MERGE:
+                for position in item.arrived:
+                    self._arrive(Edge(0, item.index, position), self.outermost, False)
+            elif item.waits == 0:
+                self._activate(item, self.outermost, False)
+
+    def arrived(self, item: Item) -> None:
+        """The feed of a partial run has come."""
+        self._deliver(item, self.outermost, 0, False)
+
+    def finished(self, activation: Activation, live_port: int = 0) -> None:
+        """An activation is over: tell those that wait for it. Of a Switch, `live_port` is the output taken."""
+        item, iteration = activation.item, activation.iteration
+        kind = item.kind
+        if kind is Kind.ENTER:
+            self._enter(item, iteration, activation.dead)
+        elif kind is Kind.EXIT:
+            self._exit(item, iteration, activation.dead)
+        elif kind is Kind.NEXT_ITERATION:
+            if not activation.dead:
+                self._next_iteration(item, iteration)
+        elif kind is Kind.SWITCH:
+            for edge in item.edges:
+                self._arrive(edge, iteration, activation.dead or edge.port not in (live_port, -1))
+        else:
+            self._deliver(item, iteration, 0, activation.dead)
+        iteration.outstanding -= 1
+        if iteration.outstanding == 0 and iteration.frame.parent is not None:
+            self._clean(iteration.frame)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing runs, and nothing is about to."""
+        return self.outermost.outstanding == 0 and not self.outermost.children
+
+    # Values that arrive
+
+    def _deliver(self, item: Item, iteration: Iteration, port: int, dead: bool) -> None:
+        for edge in item.edges:
+            if edge.port == port:
+                self._arrive(edge, iteration, dead)
+
+    def _arrive(self, edge: Edge, iteration: Iteration, dead: bool, by_enter: bool = False) -> None:
+        """One thing an item waits for has come."""
+        target = edge.target
+        item = self.items[target]
+        waits = iteration.waits.get(target)
+        if waits is None:
+            waits = item.waits
+        if item.kind is Kind.MERGE:
+            self._arrive_at_merge(item, edge, iteration, waits, dead, by_enter)
+            return
+        if dead:
+            iteration.dead[target] = 1
+        iteration.waits[target] = waits - 1
+        if waits == 1:
+            self._activate(item, iteration, target in iteration.dead)
+
+    def _arrive_at_merge(
+        self, item: Item, edge: Edge, iteration: Iteration, waits: int, dead: bool, by_enter: bool
+    ) -> None:
+        """A Merge is activated once: `waits` is negative from then on."""
+        target = item.index
+        if edge.position < 0:
+            waits -= 1
+        elif not dead:
+            iteration.merged.setdefault(target, edge.position)
+        else:
+            iteration.dead[target] = iteration.dead.get(target, 0) + 1
+            if by_enter:  # the other input of a loop's Merge will never come: the loop is not entered
+                iteration.dead[target] = len(item.node.inputs)
+        iteration.waits[target] = waits
+        if waits == 0:
+            if target in iteration.merged:
+                iteration.waits[target] = -1
+                self._activate(item, iteration, False)
+            elif iteration.dead.get(target, 0) == len(item.node.inputs):
+                iteration.waits[target] = -1
+                self._activate(item, iteration, True)
+
+    def _activate(self, item: Item, iteration: Iteration, dead: bool) -> None:
+        iteration.outstanding += 1
+        self.ready.append(Activation(item, iteration, dead))
+
+    # Frames
+
+    def _enter(self, item: Item, outside: Iteration, dead: bool) -> None:
+        value = DEAD if dead else outside.values[item.instructions[0].inputs[0]]
+        frame = outside.children.get(item.enters)
+        if frame is None:
+            frame = outside.children[item.enters] = LoopFrame(item.enters, self.frames[item.enters], outside)
+            self._new_iteration(frame)
+        frame.missing_enters -= 1
+        if item.node.op.attrs["is_constant"]:
+            frame.constants.append((item, value, dead))
+            for iteration in list(frame.iterations.values()):
+                self._hand(item, value, iteration, dead)
+        else:
+            self._hand(item, value, frame.iterations[0], dead)
+        self._clean(frame)
+
+    def _hand(self, item: Item, value: Any, iteration: Iteration, dead: bool) -> None:
+        """Put the output of an item into another iteration than its own."""
+        iteration.values[item.instructions[0].outputs[0]] = value
+        for edge in item.edges:
+            self._arrive(edge, iteration, dead, by_enter=item.kind is Kind.ENTER)
+
+    def _exit(self, item: Item, iteration: Iteration, dead: bool) -> None:
+        frame = iteration.frame
+        assert frame.parent is not None
+        if not dead and item.index not in frame.exited:
+            frame.exited.add(item.index)
+            self._hand(item, iteration.values[item.instructions[0].inputs[0]], frame.parent, False)
+
+    def _next_iteration(self, item: Item, iteration: Iteration) -> None:
+        frame = iteration.frame
+        value = iteration.values[item.instructions[0].inputs[0]]
+        if iteration.number < frame.newest:
+            self._hand(item, value, frame.iterations[iteration.number + 1], False)
+        elif len(frame.iterations) >= self.frames[frame.index].parallel_iterations:
+            frame.put_off.append((item, value))
+        else:
+            self._hand(item, value, self._new_iteration(frame), False)
+
+    def _new_iteration(self, frame: LoopFrame) -> Iteration:
+        frame.newest += 1
+        made = Iteration(frame, frame.newest, _LoopValues(self.known))
+        frame.iterations[frame.newest] = made
+        for item, value, dead in frame.constants:
+            self._hand(item, value, made, dead)
+        return made
+
+    def _clean(self, frame: LoopFrame) -> None:
+        """Forget iterations that are done, oldest first; go on with what was put off; end the frame if it is done."""
+        while frame.iterations:
+            oldest = next(iter(frame.iterations.values()))
+            if oldest.outstanding or oldest.children or frame.missing_enters:
+                return
+            if frame.put_off and oldest.number == frame.newest:
+                self._resume(frame)
+            del frame.iterations[oldest.number]
+            if frame.put_off:
+                self._resume(frame)
+        self._end(frame)
+
+    def _resume(self, frame: LoopFrame) -> None:
+        put_off, frame.put_off = frame.put_off, []
+        made = self._new_iteration(frame)
+        for item, value in put_off:
+            self._hand(item, value, made, False)
+
+    def _end(self, frame: LoopFrame) -> None:
+        outside = frame.parent
+        assert outside is not None
+        del outside.children[frame.index]
+        for index in self.frames[frame.index].exits:
+            if index not in frame.exited:
+                self._hand(self.items[index], DEAD, outside, True)
+        if outside.outstanding == 0 and outside.frame.parent is not None:
+            self._clean(outside.frame)
+
+    # For tests
+
+    def check_invariants(self) -> None:
+        self._check_frame(self.root)
+
+    def _check_frame(self, frame: LoopFrame) -> None:
+        assert frame.missing_enters >= 0
+        numbers = list(frame.iterations)
+        assert numbers == list(range(frame.newest - len(numbers) + 1, frame.newest + 1))
+        assert frame.parent is None or numbers, "a frame without iterations is done and gone"
+        assert len(numbers) <= max(1, self.frames[frame.index].parallel_iterations)
+        for iteration in frame.iterations.values():
+            assert iteration.outstanding >= 0
+            for target, waits in iteration.waits.items():
+                assert waits >= (-1 if self.items[target].kind is Kind.MERGE else 0)
+            for child in iteration.children.values():
+                assert child.parent is iteration
+                self._check_frame(child)
+
+
+def dead_outputs(item: Item, values: Values) -> None:
+    """Mark everything an item would put out as dead."""
+    for instruction in item.instructions:
+        for value in instruction.outputs:
+            values[value] = DEAD

@@ -1,0 +1,95 @@
+"""A step: one execution of a plan, what its partitions share, and how it ends.
+
+One error ends a step: the first. From then on nothing new begins, what waits is cancelled, and the step is over when every
+kernel has reported.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import itertools
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from aioexec.devices.workers import Workers
+from aioexec.errors import AbortedError, CancelledError, OpError
+from aioexec.execution.engine import Engine
+from aioexec.execution.rendezvous import IntraProcessRendezvous
+
+if TYPE_CHECKING:
+    from aioexec.observability.step_stats import StepStatsCollector
+
+Result = TypeVar("Result")
+_step_ids = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """How one step is run.
+
+    Attributes:
+        deadline: when it fails, on the loop's clock.
+        workers: where its heavy kernels run, by default the session's pool.
+        collector: collects what its nodes did, and when.
+    """
+
+    deadline: float | None = None
+    workers: Workers | None = None
+    collector: StepStatsCollector | None = None
+
+
+DEFAULT = StepSettings()
+
+
+class Step:
+    """One execution of a plan; what a kernel may know of it is in `StepContext`.
+
+    Constant: step_id (no other step of the process has it), deadline, workers, collector, rendezvous. Changing: `error`, what
+    ended it; `stops`, how to stop the partitions that run.
+    """
+
+    __slots__ = ("collector", "deadline", "engine", "error", "rendezvous", "step_id", "stops", "workers")
+
+    def __init__(self, engine: Engine, settings: StepSettings = DEFAULT) -> None:
+        self.engine = engine
+        self.step_id = next(_step_ids)
+        self.deadline = settings.deadline
+        self.workers = settings.workers or engine.workers
+        self.collector = settings.collector
+        self.rendezvous = IntraProcessRendezvous()
+        self.error: BaseException | None = None
+        self.stops: list[Callable[[], object]] = []
+
+    @property
+    def container(self) -> str:
+        return f"__per_step_{self.step_id}"
+
+    def run_in_worker(self, call: Callable[[], Result]) -> Awaitable[Result]:
+        """Make a call on a worker, in a copy of the caller's context variables."""
+        context = contextvars.copy_context()
+        return self.workers.submit(partial(context.run, call)).result()
+
+    def fail(self, error: BaseException) -> None:
+        """End the step; only the first error counts."""
+        if self.error is not None:
+            return
+        self.error = error
+        self.rendezvous.start_abort(_told_to_receivers(error))
+        for stop in self.stops:
+            stop()
+
+    def close(self) -> None:
+        """Forget what the step left behind."""
+        self.rendezvous.close()
+        for device in self.engine.devices.values():
+            device.resources.cleanup(self.container)
+
+
+def _told_to_receivers(error: BaseException) -> OpError:
+    if isinstance(error, OpError):
+        return error
+    if isinstance(error, Exception):
+        return AbortedError(f"the step failed: {error!r}")
+    return CancelledError("the step was cancelled")
