@@ -100,7 +100,8 @@ def place_subgraph(
         fed={node.feed for node in subgraph.feeds if node.feed is not None},
         log=log,
     )
-    set_devices(subgraph, placement, devices.devices[0].name)
+    assert devices.client_device is not None
+    set_devices(subgraph, placement, devices.client_device.name)
     return placement
 
 

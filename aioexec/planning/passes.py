@@ -1,0 +1,152 @@
+"""The passes between pruning and running, by group and phase; anyone may add one.
+
+A pass is a named function that changes a subgraph. Groups are run in the order of `Grouping`, a group's passes in the order of
+their phases, equal phases as they were registered. No pass calls another. `BUILT_IN` is the list of our own.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from aioexec.errors import AlreadyExistsError
+from aioexec.planning.simplify import drop_identities, fold_constants, merge_common_subexpressions
+from aioexec.planning.subgraph import Bind, Subgraph
+
+L0: Final = -1
+L1: Final = 0
+
+
+class Grouping(enum.Enum):
+    """When a pass runs."""
+
+    PRE_PLACEMENT = "pre_placement"  # on the pruned subgraph, nodes without a device
+    POST_PLACEMENT = "post_placement"  # every node has a device
+    POST_REWRITE_FOR_EXEC = "post_rewrite_for_exec"  # the last chance to see the whole step
+    POST_PARTITIONING = "post_partitioning"  # on the subgraph of each device
+
+
+class OptimizerOptions(Protocol):
+    """What a session's options say of passes: TensorFlow's fields. L1 optimises; L0 does only what a flag asks for."""
+
+    @property
+    def opt_level(self) -> int: ...
+    @property
+    def do_common_subexpression_elimination(self) -> bool: ...
+    @property
+    def do_constant_folding(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultOptions:
+    """What holds where a session says nothing."""
+
+    opt_level: int = L1
+    do_common_subexpression_elimination: bool = False
+    do_constant_folding: bool = False
+
+
+DEFAULTS: Final = DefaultOptions()
+
+Pass = Callable[[Subgraph, Bind], None]
+Condition = Callable[[OptimizerOptions], bool]
+Dump = Callable[[str, str], None]
+"""Told, after each pass, its name ("post_placement/1/fold_constants") and the subgraph as text."""
+
+
+def always(options: OptimizerOptions) -> bool:
+    return True
+
+
+def optimises(options: OptimizerOptions) -> bool:
+    return options.opt_level >= L1
+
+
+def folds_constants(options: OptimizerOptions) -> bool:
+    return optimises(options) or options.do_constant_folding
+
+
+def merges_subexpressions(options: OptimizerOptions) -> bool:
+    return optimises(options) or options.do_common_subexpression_elimination
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredPass:
+    """A pass, where it stands, and under which options it runs."""
+
+    grouping: Grouping
+    phase: int
+    run: Pass
+    condition: Condition = always
+
+    @property
+    def name(self) -> str:
+        return f"{self.grouping.value}/{self.phase}/{getattr(self.run, '__name__', type(self.run).__name__)}"
+
+
+BUILT_IN: Final = (
+    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 0, fold_constants, folds_constants),
+    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 1, merge_common_subexpressions, merges_subexpressions),
+    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 2, drop_identities, optimises),
+)
+
+
+class OptimizationPassRegistry:
+    """Passes by group; `_passes` is kept in the order they run in."""
+
+    def __init__(self, passes: Iterable[RegisteredPass] = ()) -> None:
+        self._passes: list[RegisteredPass] = []
+        for each in passes:
+            self._add(each)
+
+    def register(self, grouping: Grouping, phase: int, run: Pass, condition: Condition = always) -> None:
+        """Let a pass run in a phase of a group, where the options meet the condition.
+
+        Raises:
+            AlreadyExistsError: it is registered there already.
+        """
+        self._add(RegisteredPass(grouping, phase, run, condition))
+
+    def unregister(self, run: Pass) -> None:
+        """Take a pass out of every group."""
+        self._passes = [each for each in self._passes if each.run is not run]
+
+    def _add(self, added: RegisteredPass) -> None:
+        if any(
+            (each.grouping, each.phase, each.run) == (added.grouping, added.phase, added.run)
+            for each in self._passes
+        ):
+            raise AlreadyExistsError(f"pass {added.name} is registered already")
+        order = list(Grouping)
+        self._passes = sorted(
+            [*self._passes, added], key=lambda each: (order.index(each.grouping), each.phase)
+        )
+
+    def passes(self, grouping: Grouping) -> list[RegisteredPass]:
+        """The passes of a group, in the order they run in."""
+        return [each for each in self._passes if each.grouping is grouping]
+
+    def run_grouping(
+        self,
+        grouping: Grouping,
+        subgraph: Subgraph,
+        bind: Bind,
+        options: OptimizerOptions = DEFAULTS,
+        dump: Dump | None = None,
+    ) -> None:
+        """Run the passes of a group that the options ask for."""
+        for each in self.passes(grouping):
+            if each.condition(options):
+                each.run(subgraph, bind)
+                if dump is not None:
+                    dump(each.name, subgraph.dump())
+
+    def describe(self) -> str:
+        """Every pass, one a line, in the order they run in."""
+        return "\n".join(each.name for each in self._passes)
+
+
+optimization_passes: Final = OptimizationPassRegistry(BUILT_IN)
+"""The passes of every session of this process."""
