@@ -78,7 +78,9 @@ def test_a_hold_that_is_not_held_is_given_back_in_vain(caplog: pytest.LogCapture
 
 
 def test_two_threads_that_want_one_kernel_make_it_once():
-    segment, making, made, got = OpSegment(), threading.Event(), [], []
+    segment, making = OpSegment(), threading.Event()
+    made: list[Any] = []
+    got: list[Any] = []
     segment.add_hold("a")
 
     def make() -> Any:
