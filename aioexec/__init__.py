@@ -115,6 +115,9 @@ from aioexec.ops.array import (
     tile as tile,
     transpose as transpose,
 )
+from aioexec.ops.case import (
+    case as case,
+)
 from aioexec.ops.cast import (
     cast as cast,
     saturate_cast as saturate_cast,
@@ -165,6 +168,9 @@ from aioexec.ops.comparison import (
     not_equal as not_equal,
     where as where,
     where_v2 as where_v2,
+)
+from aioexec.ops.cond import (
+    cond as cond,
 )
 from aioexec.ops.control import (
     group as group,
@@ -337,6 +343,9 @@ from aioexec.ops.shapes_of import (
 from aioexec.ops.slicing import (
     strided_slice as strided_slice,
 )
+from aioexec.ops.smart_cond import (
+    smart_cond as smart_cond,
+)
 from aioexec.ops.state import (
     assign as assign,
     assign_add as assign_add,
@@ -372,6 +381,9 @@ from aioexec.ops.variable_scope import (
 )
 from aioexec.ops.variable_store import (
     AUTO_REUSE as AUTO_REUSE,
+)
+from aioexec.ops.while_loop import (
+    while_loop as while_loop,
 )
 from aioexec.sessions import session as sessions_session
 from aioexec.sessions.session import Session as Session

@@ -1,7 +1,8 @@
 """The graph: named nodes, the scopes they are made in, and collections.
 
-A graph only grows. Nodes are appended, in an order in which every node comes after its inputs; what changes an existing node
-counts up `mutations`. So a plan made from some nodes stays right while others are added.
+A graph only grows. Nodes are appended, in an order in which every node comes after its inputs, but for the back edge of a
+loop, from a NextIteration to a Merge; what changes an existing node counts up `mutations`. So a plan made from some nodes
+stays right while others are added.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError, UnknownNameError
@@ -19,6 +20,9 @@ from aioexec.graph.defaults import default_graphs
 from aioexec.graph.device_spec import canonical_name, merge_names
 from aioexec.graph.node import EVALUATORS, Operation, Tensor
 from aioexec.graph.static_values import infer_shapes
+
+if TYPE_CHECKING:
+    from aioexec.graph.control_flow import ControlFlowContext
 
 _OP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
@@ -37,7 +41,8 @@ class Graph:
     """A dataflow graph under construction.
 
     State that changes while building: nodes (`_nodes`, `_by_name`), used names (`_names_in_use`), the scope stacks, the
-    collections. `version` counts nodes, `mutations` counts changes to nodes made before.
+    conditional or loop being built, the collections, what may not be fed or fetched. `version` counts nodes, `mutations`
+    counts changes to nodes made before.
     """
 
     def __init__(self) -> None:
@@ -50,6 +55,9 @@ class Graph:
         self._control_stack: list[_ControlDependencies] = []
         self._device_stack: list[Callable[[Operation], str] | str | None] = []
         self._colocation_stack: list[Operation] = []
+        self._control_flow_context: ControlFlowContext | None = None
+        self._unfeedable: set[Tensor] = set()
+        self._unfetchable: set[Operation] = set()
         self._collections: dict[Any, list[Any]] = {}
         self._finalized = False
         self._container = ""
@@ -86,6 +94,8 @@ class Graph:
     ) -> Operation:
         """Append a node; `dtypes` and `input_types` are accepted for TensorFlow's sake and follow from the attributes.
 
+        Inside a conditional or loop, inputs from outside are first brought in: the node gets what stands for them there.
+
         Args:
             name: a name ending in "/" is taken as it is, any other is put under the current scope and made unique.
 
@@ -99,7 +109,17 @@ class Graph:
             self._check_ours(tensor)
         name = name or op_type
         name = name[:-1] if name.endswith("/") else self.unique_name(name)
-        return self.add_node(row, name, inputs, self._control_inputs_for(inputs), dict(attrs or {}), None)
+        controls = self._control_inputs_for(inputs)
+        context = self._control_flow_context
+        for tensor in inputs:
+            if tensor.op._control_flow_context is not None:
+                tensor.op._control_flow_context.check_use(tensor, row, name, context)
+        if context is not None:
+            inputs, controls = context.bring_in(inputs, controls)
+        op = self.add_node(row, name, inputs, controls, dict(attrs or {}), None)
+        if context is not None:
+            context.AddOp(op)
+        return op
 
     def add_node(
         self,
@@ -141,6 +161,8 @@ class Graph:
                     tensor._consumers = [consumer for consumer in tensor._consumers if consumer.index < count]
             for controller in self._control_stack:
                 controller.made_here = {op for op in controller.made_here if op.index < count}
+            self._unfeedable = {tensor for tensor in self._unfeedable if tensor.op.index < count}
+            self._unfetchable = {op for op in self._unfetchable if op.index < count}
             del self._nodes[count:]
             self._names_in_use = names
             raise
@@ -175,8 +197,13 @@ class Graph:
             groups = {group for target in self._colocation_stack for group in target.colocation_groups()}
             op.attrs["_class"] = tuple(sorted(groups | set(op.attrs.get("_class", ()))))
             op._device = self._colocation_stack[-1].device or op._device
-        for controller in self._control_stack:
+        self._record_op_seen_by_control_dependencies(op)
+
+    def _record_op_seen_by_control_dependencies(self, op: Operation) -> None:
+        for controller in reversed(self._control_stack):
             controller.made_here.add(op)
+            if controller.clears:
+                break
 
     def _control_inputs_for(self, inputs: Sequence[Tensor]) -> list[Operation]:
         """Control inputs from the open scopes, less those an input waits for already."""
@@ -258,17 +285,28 @@ class Graph:
 
     @contextlib.contextmanager
     def control_dependencies(self, control_inputs: Any) -> Iterator[None]:
-        """Make new nodes wait for `control_inputs`; None clears the outer ones."""
+        """Make new nodes wait for `control_inputs`; None clears the outer ones, and leaves conditionals and loops."""
         operations = []
         for item in control_inputs or ():
             element = self.as_graph_element(item)
             operations.append(element.op if isinstance(element, Tensor) else element)
         scope = _ControlDependencies(operations, clears=control_inputs is None)
         self._control_stack.append(scope)
+        context = self._control_flow_context
+        if scope.clears:
+            self._control_flow_context = None
         try:
             yield
         finally:
             self._control_stack.remove(scope)
+            if scope.clears:
+                self._control_flow_context = context
+
+    def _get_control_flow_context(self) -> ControlFlowContext | None:
+        return self._control_flow_context
+
+    def _set_control_flow_context(self, context: ControlFlowContext | None) -> None:
+        self._control_flow_context = context
 
     @contextlib.contextmanager
     def container(self, container_name: str) -> Iterator[str]:
@@ -341,16 +379,18 @@ class Graph:
         return self.as_graph_element(name, allow_operation=False)  # type: ignore[no-any-return]
 
     def is_feedable(self, tensor: Any) -> bool:
-        return tensor not in self.get_collection("_unfeedable")
+        return tensor not in self._unfeedable
 
     def is_fetchable(self, tensor_or_op: Any) -> bool:
-        return tensor_or_op not in self.get_collection("_unfetchable")
+        return (
+            tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op
+        ) not in self._unfetchable
 
     def prevent_feeding(self, tensor: Any) -> None:
-        self.add_to_collection("_unfeedable", tensor)
+        self._unfeedable.add(tensor)
 
     def prevent_fetching(self, op: Any) -> None:
-        self.add_to_collection("_unfetchable", op)
+        self._unfetchable.add(op)
 
     # Collections
 

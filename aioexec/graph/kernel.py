@@ -44,6 +44,7 @@ class Role(enum.Enum):
     PLACEHOLDER = "placeholder"  # must be fed; its kernel raises
     IDENTITY = "identity"  # output 0 is input 0
     NO_OP = "no_op"  # nothing but control edges
+    CONTROL_TRIGGER = "control_trigger"  # the same, and it runs even if what it waits for is dead
     VARIABLE = "variable"  # makes a variable: a resource handle or a reference
     READ = "read"  # snapshot of the variable behind input 0
     UPDATE = "update"  # writes the variables behind the inputs `Native.writes` / `Row.writes`

@@ -1,7 +1,7 @@
 """Nodes of a graph: operations and the symbolic tensors between them.
 
-An operation never changes after it is made, but for control inputs, device and attributes added by their setters, each of
-which counts up `Graph.mutations`: a plan made meanwhile is made again.
+An operation never changes after it is made, but for control inputs, device, attributes and a loop's back edge, set by their
+setters, each of which counts up `Graph.mutations`: a plan made meanwhile is made again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from aioexec.graph.registry import Row
 from aioexec.shapes import Dims, TensorShape
 
 if TYPE_CHECKING:
+    from aioexec.graph.control_flow import ControlFlowContext
     from aioexec.graph.graph import Graph
 
 EVALUATORS: dict[str, Callable[..., Any]] = {}
@@ -116,12 +117,14 @@ class Tensor(Operators):
 class Operation:
     """A node: an op applied to tensors.
 
-    Constant after creation: graph, name, row, inputs, outputs, index (its place in the graph), created_at.
-    Changed only by setters that count `Graph.mutations`: attrs, device, control_inputs.
+    Constant after creation: graph, name, row, outputs, index (its place in the graph), created_at, and the conditional or
+    loop it was made in (set by who makes it).
+    Changed only by setters that count `Graph.mutations`: attrs, device, control_inputs; of a Merge also an input, once.
     """
 
     __slots__ = (
         "__weakref__",
+        "_control_flow_context",
         "_control_inputs",
         "_device",
         "_inputs",
@@ -155,6 +158,7 @@ class Operation:
         self._control_inputs = list(control_inputs)
         self._device = device
         self._outputs: tuple[Tensor, ...] = ()
+        self._control_flow_context: ControlFlowContext | None = None
 
     def set_outputs(self, dtypes: Sequence[DType], shapes_of_outputs: Sequence[Dims]) -> None:
         """Make the output tensors; called once, by the graph."""
@@ -206,6 +210,31 @@ class Operation:
     def add_control_inputs(self, operations: Sequence[Operation]) -> None:
         self._control_inputs.extend(op for op in operations if op not in self._control_inputs)
         self.graph.mutations += 1
+
+    def set_input(self, index: int, tensor: Tensor) -> None:
+        """Take input `index` from another tensor: how the back edge of a loop, made last, comes into its Merge.
+
+        Raises:
+            GraphTypeError: the dtype differs from that of the present input.
+        """
+        old = self._inputs[index]
+        if tensor.dtype.base_dtype != old.dtype.base_dtype:
+            raise GraphTypeError(
+                f"input {index} of {self.type} {self.name!r} must be {old.dtype.base_dtype.name}, "
+                f"got {tensor.dtype.base_dtype.name} from {tensor.name!r}"
+            )
+        self._inputs = (*self._inputs[:index], tensor, *self._inputs[index + 1 :])
+        if old not in self._inputs:
+            old._consumers.remove(self)
+        if self not in tensor._consumers:
+            tensor._consumers.append(self)
+        self.graph.mutations += 1
+
+    def _get_control_flow_context(self) -> ControlFlowContext | None:
+        return self._control_flow_context
+
+    def _set_control_flow_context(self, context: ControlFlowContext | None) -> None:
+        self._control_flow_context = context
 
     def set_device(self, device: str) -> None:
         self._device = device

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from aioexec.graph.node import Operation, Tensor
 
 _DEPTH = 32
+_HAND_ON = (Role.IDENTITY, Role.SWITCH, Role.ENTER)  # output is input 0
 _LARGEST = 1024  # elements of a value worth computing while building
 
 
@@ -44,7 +45,7 @@ def infer_shapes(op: Operation) -> Sequence[Dims]:
 def variable_dims(handle: Tensor) -> Dims:
     """The shape of the variable a resource handle or reference leads to, as far as the node that makes it says."""
     op = handle.op
-    while op.row.role is Role.IDENTITY and len(op.inputs) == 1:
+    while op.row.role in _HAND_ON and op.inputs:
         op = op.inputs[0].op
     return op.attrs["shape"] if op.row.role is Role.VARIABLE else None
 

@@ -1,0 +1,441 @@
+"""Conditionals and loops while they are built: what brings tensors from outside into a branch or a loop.
+
+A branch of a conditional is guarded by nodes, not by edges of the program text: a tensor from outside that is used in it goes
+through a Switch, and a node without inputs waits for the *pivot* of the branch, which is dead when the branch is not taken. In
+a loop a tensor from outside goes through a constant Enter, and a node that depends on nothing of the iteration waits for the
+pivot of the iteration. A node is thus given its inputs before it is made (`bring_in`) and made known to its context after
+(`AddOp`); `Graph.create_op` does both for the context that is entered.
+
+Contexts nest, and a tensor is brought in from outside inwards, by each context in turn. Method names are TensorFlow's where it
+has one.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.graph.kernel import Role
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.registry import Row
+
+_CLEAR_CONTEXT: Final = (Role.SWITCH, Role.ENTER)  # made outside of any context when they bring a tensor in
+
+
+def output_context(op: Operation) -> ControlFlowContext | None:
+    """The context in which the outputs of an operation are: of an Exit, the one around its loop."""
+    context = op._control_flow_context
+    if context is not None and op.row.role is Role.EXIT:
+        return context.outer_context
+    return context
+
+
+def while_context(context: ControlFlowContext | None) -> WhileContext | None:
+    """The innermost loop around or at a context."""
+    return None if context is None else context.GetWhileContext()
+
+
+def is_inside(inner: ControlFlowContext | None, outer: ControlFlowContext | None) -> bool:
+    """Whether a context is `outer` or lies in it; everything lies in None."""
+    while inner is not outer and inner is not None:
+        inner = inner.outer_context
+    return inner is outer
+
+
+def switch_ref_or_tensor(data: Tensor, pred: Tensor, name: str = "Switch") -> tuple[Tensor, Tensor]:
+    """A Switch beside the node of `data`; of a reference, one that hands the reference on."""
+    graph = data.graph
+    with graph.colocate_with(data.op, ignore_existing=True):
+        op_type = "RefSwitch" if data.dtype.is_ref else "Switch"
+        op = graph.create_op(op_type, [data, pred], name=name)
+    return op.outputs[0], op.outputs[1]
+
+
+class ControlFlowContext(abc.ABC):
+    """A branch of a conditional, or a loop.
+
+    Constant: the graph, the context around it. Growing: `_values`, the tensors that may be used inside as they are, and
+    `_external_values`, what stands inside for a tensor from outside.
+    """
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self._graph = graph
+        self._name = name
+        self._outer_context = graph._get_control_flow_context()
+        self._values: set[Tensor] = set()
+        self._external_values: dict[Tensor, Tensor] = {}
+        self._entered_from: list[ControlFlowContext | None] = []
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def outer_context(self) -> ControlFlowContext | None:
+        return self._outer_context
+
+    @property
+    @abc.abstractmethod
+    def back_prop(self) -> bool: ...
+
+    @abc.abstractmethod
+    def GetWhileContext(self) -> WhileContext | None:
+        """The innermost loop around or at this context."""
+
+    @abc.abstractmethod
+    def GetControlPivot(self) -> Tensor | None:
+        """What is alive exactly when a node of this context should run."""
+
+    @abc.abstractmethod
+    def AddValue(self, val: Tensor) -> Tensor:
+        """Return what stands inside for a tensor, which is brought in if it is from outside."""
+
+    @abc.abstractmethod
+    def bring_in(
+        self, inputs: Sequence[Tensor], controls: Sequence[Operation]
+    ) -> tuple[list[Tensor], list[Operation]]:
+        """Return the inputs and control inputs that a node made here gets for those it was given."""
+
+    @abc.abstractmethod
+    def AddOp(self, op: Operation) -> None:
+        """Note an operation just made here."""
+
+    def IsCondContext(self) -> bool:
+        return isinstance(self, CondContext)
+
+    def IsWhileContext(self) -> bool:
+        return isinstance(self, WhileContext)
+
+    def Enter(self) -> None:
+        """Make the nodes that follow in this context."""
+        self._entered_from.append(self._graph._get_control_flow_context())
+        self._graph._set_control_flow_context(self)
+
+    def Exit(self) -> None:
+        """Go back to where this context was entered from."""
+        self._graph._set_control_flow_context(self._entered_from.pop())
+
+    def ExitResult(self, result: Iterable[Tensor]) -> None:
+        """Let the context around use these tensors of this one."""
+        if self._outer_context is not None:
+            self._outer_context._values.update(result)
+
+    def check_use(self, tensor: Tensor, row: Row, name: str, user: ControlFlowContext | None) -> None:
+        """Check that a node `name` made in the context `user` may use `tensor`, which was made in this one.
+
+        Raises:
+            GraphValueError: it is in a loop that the node is not in.
+        """
+        made_in = while_context(output_context(tensor.op))
+        used_in = while_context(user)
+        if is_inside(used_in, made_in) or (used_in is None and row.role in _CLEAR_CONTEXT):
+            return
+        source = tensor.op.name
+        reason = f"{source!r} is in a while loop" if used_in is None else "they are in different while loops"
+        raise GraphValueError(f"Cannot use {source!r} as input to {name!r} because {reason}")
+
+    def _adopt(self, op: Operation) -> None:
+        """Set the context of a node, whose values nobody outside of the program will see."""
+        op._set_control_flow_context(self)
+        if self._outer_context is not None or op.row.role is not Role.EXIT:
+            self._graph.prevent_fetching(op)
+            for tensor in op.outputs:
+                self._graph.prevent_feeding(tensor)
+
+    def _internal_controls(self, controls: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
+        """Part control inputs into those of the same loop, and those from outside of it."""
+        loop = self.GetWhileContext()
+        if loop is None:
+            return list(controls), []
+        internal: list[Operation] = []
+        external: list[Operation] = []
+        for op in controls:
+            (internal if while_context(output_context(op)) is loop else external).append(op)
+        return internal, external
+
+    def _waiting_inside(self, external: Sequence[Operation]) -> list[Operation]:
+        """Nodes of this context that wait for operations outside of the loop, as far as those have outputs.
+
+        A control edge may not lead into a loop, so an output is brought in as data.
+        """
+        if not external:
+            return []
+        with self._graph.control_dependencies(None):
+            self.Enter()
+            try:
+                return [self._snapshot(op.outputs[0]) for op in external if op.outputs]
+            finally:
+                self.Exit()
+
+    def _snapshot(self, tensor: Tensor) -> Operation:
+        with self._graph.name_scope("Identity") as scope:
+            return self._graph.create_op("Identity", [tensor], name=scope)
+
+
+class CondContext(ControlFlowContext):
+    """One branch of a conditional: `branch` 1 is taken when `pred` holds, 0 when it does not.
+
+    Its pivot is the output of a Switch that is alive when the branch is taken.
+    """
+
+    def __init__(self, pred: Tensor, pivot: Tensor, branch: int, name: str = "cond_text") -> None:
+        super().__init__(pred.graph, pred.graph.unique_name(name))
+        self._pred = pred
+        self._pivot = pivot
+        self._branch = branch
+        self._values.update((pred, pivot))
+
+    @property
+    def pred(self) -> Tensor:
+        return self._pred
+
+    @property
+    def pivot(self) -> Tensor:
+        return self._pivot
+
+    @property
+    def branch(self) -> int:
+        return self._branch
+
+    @property
+    def back_prop(self) -> bool:
+        loop = self.GetWhileContext()
+        return loop is not None and loop.back_prop
+
+    def GetWhileContext(self) -> WhileContext | None:
+        return while_context(self._outer_context)
+
+    def GetControlPivot(self) -> Tensor:
+        return self._pivot
+
+    def AddValue(self, val: Tensor) -> Tensor:
+        if val in self._values:
+            return self._external_values.get(val, val)
+        self._values.add(val)
+        result = val
+        if self._outer_context is not None:
+            result = self._outer_context.AddValue(val)
+            self._values.add(result)
+        with self._graph.control_dependencies(None):
+            result = switch_ref_or_tensor(result, self._pred)[self._branch]
+        self._graph.prevent_fetching(result.op)
+        result.op._set_control_flow_context(self)
+        self._add_everywhere([result])
+        self._external_values[val] = result
+        return result
+
+    def bring_in(
+        self, inputs: Sequence[Tensor], controls: Sequence[Operation]
+    ) -> tuple[list[Tensor], list[Operation]]:
+        brought = [self.AddValue(tensor) for tensor in inputs]
+        kept, external = self._internal_controls(controls)
+        if not inputs and not any(is_inside(op._control_flow_context, self) for op in kept):
+            kept.append(self._pivot.op)
+        return brought, kept + self._waiting_inside(external)
+
+    def AddOp(self, op: Operation) -> None:
+        self._add_everywhere(op.outputs)
+        self._adopt(op)
+
+    def _add_everywhere(self, tensors: Iterable[Tensor]) -> None:
+        """What is made in a branch may be used around it: it is in the same frame."""
+        known = list(tensors)
+        context: ControlFlowContext | None = self
+        while context is not None:
+            context._values.update(known)
+            context = context._outer_context
+
+
+class WhileContext(ControlFlowContext):
+    """A loop: the frame named after it.
+
+    `_pivot_for_pred` and `_pivot_for_body` are alive in each iteration whose condition is computed, or whose body is run;
+    None until they are made.
+    """
+
+    def __init__(
+        self,
+        maximum_iterations: Tensor | None = None,
+        parallel_iterations: int = 10,
+        back_prop: bool = True,
+        swap_memory: bool = False,
+        name: str = "while_context",
+    ) -> None:
+        if parallel_iterations < 1:
+            raise GraphTypeError(
+                f"'parallel_iterations' must be a positive integer, got {parallel_iterations!r}"
+            )
+        graph = get_default_graph()
+        super().__init__(graph, graph.unique_name(name))
+        self._maximum_iterations = maximum_iterations
+        self._parallel_iterations = parallel_iterations
+        self._back_prop = back_prop
+        self._swap_memory = swap_memory
+        self._pivot: Tensor | None = None
+        self._pivot_for_pred: Tensor | None = None
+        self._pivot_for_body: Tensor | None = None
+        self._loop_enters: list[Tensor] = []
+        self._loop_exits: list[Tensor] = []
+
+    @property
+    def maximum_iterations(self) -> Tensor | None:
+        return self._maximum_iterations
+
+    @property
+    def parallel_iterations(self) -> int:
+        return self._parallel_iterations
+
+    @property
+    def back_prop(self) -> bool:
+        return self._back_prop
+
+    @property
+    def swap_memory(self) -> bool:
+        return self._swap_memory
+
+    @property
+    def pivot(self) -> Tensor | None:
+        """The condition, as the loop sees it."""
+        return self._pivot
+
+    @property
+    def loop_enters(self) -> list[Tensor]:
+        return list(self._loop_enters)
+
+    @property
+    def loop_exits(self) -> list[Tensor]:
+        return list(self._loop_exits)
+
+    def GetWhileContext(self) -> WhileContext:
+        return self
+
+    def GetControlPivot(self) -> Tensor | None:
+        return self._pivot_for_pred if self._pivot_for_body is None else self._pivot_for_body
+
+    # Loop variables
+
+    def enter_loop_vars(self, values: Sequence[Tensor], keep_shapes: bool) -> list[Tensor]:
+        """Bring the first values of the loop variables in; with `keep_shapes` they have these shapes in every iteration."""
+        outer = self._outer_context
+        enters = []
+        for value in values:
+            real = value if outer is None else outer.AddValue(value)
+            enter = self._enter(real, is_constant=False)
+            if keep_shapes:
+                enter.set_shape(real.shape)
+            if is_loop_constant(real.op) and (pivot := self._pivot_around()) is not None:
+                enter.op.add_control_inputs([pivot.op])
+            self._place_enter(enter)
+            enters.append(enter)
+        self._loop_enters = enters
+        self._values = set(enters)
+        return enters
+
+    def merge_loop_vars(self, enters: Sequence[Tensor]) -> list[Tensor]:
+        """Where first values and later ones meet; the back edges are added by `add_back_edge`."""
+        merges = []
+        for enter in enters:
+            op_type = "RefMerge" if enter.dtype.is_ref else "Merge"
+            merges.append(self._graph.create_op(op_type, [enter, enter], name="Merge").outputs[0])
+        self._pivot_for_pred = merges[0]
+        return merges
+
+    def switch_loop_vars(self, merges: Sequence[Tensor], condition: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Part the loop variables by the condition of an iteration: (out of the loop, into the body)."""
+        self._pivot = self._graph.create_op("LoopCond", [condition]).outputs[0]
+        return [switch_ref_or_tensor(merge, self._pivot) for merge in merges]
+
+    def enter_body(self, switches: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
+        """The loop variables as the body sees them."""
+        inside = []
+        for _, tensor in switches:
+            op_type = "RefIdentity" if tensor.dtype.is_ref else "Identity"
+            inside.append(self._graph.create_op(op_type, [tensor]).outputs[0])
+        self._pivot_for_body = inside[0]
+        return inside
+
+    def add_back_edge(self, merge: Tensor, value: Tensor) -> Tensor:
+        """Let a loop variable be `value` in the next iteration."""
+        op_type = "RefNextIteration" if value.dtype.is_ref else "NextIteration"
+        following = self._graph.create_op(op_type, [value]).outputs[0]
+        merge.op.set_input(1, following)
+        return following
+
+    def leave(self, switches: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
+        """The loop variables after the loop."""
+        for tensor, _ in switches:
+            op_type = "RefExit" if tensor.dtype.is_ref else "Exit"
+            self._loop_exits.append(self._graph.create_op(op_type, [tensor]).outputs[0])
+        self.ExitResult(self._loop_exits)
+        return self.loop_exits
+
+    # Tensors from outside
+
+    def AddValue(self, val: Tensor) -> Tensor:
+        if val in self._values or val.op._control_flow_context is self:
+            return self._external_values.get(val, val)
+        self._values.add(val)
+        result = val if self._outer_context is None else self._outer_context.AddValue(val)
+        enter = self._enter(result, is_constant=True)
+        self._place_enter(enter)
+        self._values.add(enter)
+        self._external_values[val] = enter
+        return enter
+
+    def bring_in(
+        self, inputs: Sequence[Tensor], controls: Sequence[Operation]
+    ) -> tuple[list[Tensor], list[Operation]]:
+        brought = [self.AddValue(tensor) for tensor in inputs]
+        kept, external = self._internal_controls(controls)
+        pivot = self.GetControlPivot()
+        if not kept and pivot is not None and all(is_loop_constant(tensor.op) for tensor in brought):
+            kept.append(pivot.op)
+        return brought, kept + self._waiting_inside(external)
+
+    def AddOp(self, op: Operation) -> None:
+        self._values.update(op.outputs)
+        self._adopt(op)
+
+    def _enter(self, data: Tensor, is_constant: bool) -> Tensor:
+        op_type = "RefEnter" if data.dtype.is_ref else "Enter"
+        attrs = {
+            "frame_name": self._name,
+            "is_constant": is_constant,
+            "parallel_iterations": self._parallel_iterations,
+        }
+        with self._graph.control_dependencies(None):
+            return self._graph.create_op(op_type, [data], attrs=attrs).outputs[0]
+
+    def _place_enter(self, enter: Tensor) -> None:
+        """Make an Enter part of the loop, and let it wait for the open control dependencies that are outside of the loop."""
+        graph = self._graph
+        waited_for = [op for op in graph._control_inputs_for(enter.op.inputs) if self._may_wait_for(op)]
+        if waited_for:
+            enter.op.add_control_inputs(waited_for)
+        enter.op._set_control_flow_context(self)
+        graph.prevent_feeding(enter)
+        graph._record_op_seen_by_control_dependencies(enter.op)
+
+    def _may_wait_for(self, op: Operation) -> bool:
+        """Whether an operation is in a context around this one, but not beyond the next loop."""
+        made_in, around = output_context(op), self._outer_context
+        loop = while_context(around)
+        while around is not made_in:
+            if around is None or around is loop:
+                return False
+            around = around.outer_context
+        return True
+
+    def _pivot_around(self) -> Tensor | None:
+        context, pivot = self._outer_context, None
+        while context is not None and pivot is None:
+            pivot, context = context.GetControlPivot(), context.outer_context
+        return pivot
+
+
+def is_loop_constant(op: Operation) -> bool:
+    """Whether an operation is what stands in a loop for a tensor from outside: the same in each iteration."""
+    return op.row.role is Role.ENTER and bool(op.attrs["is_constant"])

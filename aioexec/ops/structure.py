@@ -1,0 +1,91 @@
+"""Nested structures of tensors, as the functions of conditionals and loops take and return them.
+
+A structure is a leaf, or a list, tuple, named tuple or dict of structures (dicts in the order of their sorted keys).
+IndexedSlices are a structure too: their parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.indexed_slices import IndexedSlices
+
+
+def is_nested(value: Any) -> bool:
+    return isinstance(value, list | tuple | Mapping | IndexedSlices)
+
+
+def _children(structure: Any) -> list[Any]:
+    if isinstance(structure, IndexedSlices):
+        parts = [structure.values, structure.indices, structure.dense_shape]
+        return [part for part in parts if part is not None]
+    if isinstance(structure, Mapping):
+        return [structure[key] for key in sorted(structure)]
+    return list(structure)
+
+
+def _rebuilt(structure: Any, children: list[Any]) -> Any:
+    """A structure of the same kind with other children."""
+    if isinstance(structure, IndexedSlices):
+        return IndexedSlices(*children)
+    if isinstance(structure, Mapping):
+        found = dict(zip(sorted(structure), children, strict=True))
+        return type(structure)((key, found[key]) for key in structure)  # type: ignore[call-arg]
+    if isinstance(structure, tuple) and hasattr(structure, "_fields"):
+        return type(structure)(*children)
+    return type(structure)(children)
+
+
+def flatten(structure: Any) -> list[Any]:
+    """The leaves, in order."""
+    if not is_nested(structure):
+        return [structure]
+    return [leaf for child in _children(structure) for leaf in flatten(child)]
+
+
+def map_structure(function: Callable[[Any], Any], structure: Any) -> Any:
+    """The same structure with `function(leaf)` for each leaf."""
+    if not is_nested(structure):
+        return function(structure)
+    return _rebuilt(structure, [map_structure(function, child) for child in _children(structure)])
+
+
+def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
+    """The same structure with these leaves.
+
+    Raises:
+        GraphValueError: there are more or fewer of them than the structure has.
+    """
+    expected = len(flatten(structure))
+    if expected != len(flat_sequence):
+        raise GraphValueError(
+            f"the structure has {expected} elements, but flat_sequence has {len(flat_sequence)}: {structure!r}"
+        )
+    leaves: Iterator[Any] = iter(flat_sequence)
+    return map_structure(lambda _: next(leaves), structure)
+
+
+def assert_same_structure(first: Any, second: Any) -> None:
+    """Check that two structures differ in their leaves only.
+
+    Raises:
+        GraphTypeError: a sequence is of another type.
+        GraphValueError: a sequence has another length, or stands beside a leaf.
+    """
+    same = "The two structures don't have the same nested structure"
+    if is_nested(first) != is_nested(second):
+        raise GraphValueError(f"{same}: {first!r} beside {second!r}")
+    if not is_nested(first):
+        return
+    if type(first) is not type(second) and not (isinstance(first, Mapping) and isinstance(second, Mapping)):
+        raise GraphTypeError(
+            f"{same}: the first has sequence type {type(first).__name__}, the second {type(second).__name__}: "
+            f"{first!r} and {second!r}"
+        )
+    ours, theirs = _children(first), _children(second)
+    if len(ours) != len(theirs) or (isinstance(first, Mapping) and sorted(first) != sorted(second)):
+        raise GraphValueError(f"{same}: {first!r} and {second!r}")
+    for one, other in zip(ours, theirs, strict=True):
+        assert_same_structure(one, other)
