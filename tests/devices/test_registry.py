@@ -246,3 +246,27 @@ def test_a_new_device_type_takes_part_once_its_factory_is_registered():
     assert devices.device_mapping_string() == (
         f"{LOCALHOST}/device:TOY:0 -> toy no. 0\n{LOCALHOST}/device:TOY:1 -> toy no. 1\n"
     )
+
+
+def test_a_factory_that_makes_too_few_or_too_many_gives_one_new_device_or_none():
+    class Stubborn(ToyDeviceFactory):
+        def create_devices(self, options: DeviceOptions, name_prefix: str) -> list[Device]:
+            return super().create_devices(Options({"TOY": self.hardware}), name_prefix)
+
+    factory = Stubborn(hardware=3)
+    DeviceFactory.register("TOY", factory)
+
+    device = DeviceFactory.new_device("TOY", Options(), LOCALHOST)
+    device.dismiss()
+    factory.hardware = 0
+
+    assert device.name == f"{LOCALHOST}/device:TOY:0"
+    with pytest.raises(NotFoundError, match="the TOY factory made no device"):
+        DeviceFactory.new_device("TOY", Options(), LOCALHOST)
+
+
+def test_a_machine_without_a_cpu_is_refused():
+    DeviceFactory.register("CPU", ToyDeviceFactory("CPU", hardware=0), 1000)
+
+    with pytest.raises(NotFoundError, match="No CPU devices are available in this process"):
+        DeviceFactory.list_all_physical_devices()
