@@ -228,7 +228,7 @@ class PartitionRun:
         except Exception as error:
             raise locate(error, instruction, self.partition.device) from error
         if hasattr(result, "__await__"):
-            return self._timed(activation, result) if self.step.collector is not None else result  # type: ignore[no-any-return]
+            return self._timed(activation, result) if self.step.collector is not None else result
         self._store(activation, result)
         self._record(activation, began)
         self._finished(activation)

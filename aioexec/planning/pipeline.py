@@ -1,43 +1,118 @@
-"""From a signature to a plan: prune, optimise, place, partition, cut into items; the passes, in order."""
+"""From a signature to a plan: prune, place, optimise, partition, cut into items."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Mapping
+from functools import partial
 
+from aioexec.devices.device_set import DeviceSet
 from aioexec.graph.graph import Graph
+from aioexec.graph.kernel import Role
+from aioexec.planning.frames import frames
 from aioexec.planning.items import cut_items
-from aioexec.planning.plan import Plan, assemble
+from aioexec.planning.partition import partition
+from aioexec.planning.passes import (
+    DEFAULTS,
+    Dump,
+    Grouping,
+    OptimizerOptions,
+    optimization_passes,
+)
+from aioexec.planning.place import Log, Placement, place, set_devices, stateful_placements
+from aioexec.planning.plan import Partition, Plan, assemble
 from aioexec.planning.prune import prune
-from aioexec.planning.simplify import drop_identities, fold_constants, merge_common_subexpressions
 from aioexec.planning.subgraph import Bind, Signature, Subgraph
 
-Pass = Callable[[Subgraph, Bind], None]
+class Planner:
+    """Plans the signatures of one session, all in its planner thread.
 
-PASSES: list[Pass] = [
-    fold_constants,
-    merge_common_subexpressions,
-    drop_identities,
-]
-
-
-def make_plan(graph: Graph, signature: Signature, bind: Bind, devices: Sequence[str]) -> Plan:
-    """Plan a signature; runs in the planner thread.
+    Constant: graph, bind, devices (the client device first), options. Changing: `assigned`, where stateful nodes were placed,
+    for ever; `_placement`, of the whole graph as it was when it had `_placed_at` nodes and mutations; `_names`, which makes
+    names of transfers unique.
 
     Args:
         bind: makes, or finds, the reference kernel of an operation for this session.
-        devices: full names, the client device first.
-
-    Raises:
-        InvalidArgumentError: the graph has a cycle.
+        place_pruned_graph: place what a signature needs; otherwise all of the graph, and what cannot be placed fails every run.
+        log: told of every operation placed.
+        dump: told of every pass.
     """
-    while True:
-        mutations = graph.mutations
+
+    def __init__(
+        self,
+        graph: Graph,
+        bind: Bind,
+        devices: DeviceSet,
+        *,
+        allow_soft_placement: bool = False,
+        place_pruned_graph: bool = False,
+        optimizer: OptimizerOptions = DEFAULTS,
+        log: Log | None = None,
+        dump: Dump | None = None,
+    ) -> None:
+        self.graph = graph
+        self.bind = bind
+        self.devices = devices
+        self.assigned: Placement = {}
+        self._place = partial(place, devices=devices, allow_soft_placement=allow_soft_placement, log=log)
+        self._place_pruned_graph = place_pruned_graph
+        self._run_passes = partial(
+            optimization_passes.run_grouping, bind=bind, options=optimizer, dump=dump
+        )
+        self._placement: Placement = {}
+        self._placed_at = (-1, -1)
+        self._names = itertools.count()
+
+    def plan(self, signature: Signature) -> Plan:
+        """Plan a signature.
+
+        Raises:
+            InvalidArgumentError: a cycle, a malformed loop, or a node that no device can run.
+        """
+        while True:
+            mutations = self.graph.mutations
+            plan = self._plan(signature)
+            if self.graph.mutations == mutations:
+                return plan
+
+    def _plan(self, signature: Signature) -> Plan:
         subgraph = prune(signature)
-        for node in subgraph.nodes:
-            node.device = devices[0]
-        for simplify in PASSES:
-            simplify(subgraph, bind)
-        items = cut_items(subgraph, signature.is_partial)
-        if graph.mutations == mutations:
-            partition = assemble(subgraph, items, bind, devices[0], signature.is_partial)
-            return Plan(signature, (partition,))
+        if any(node.feed is None and node.row.role is Role.ENTER for node in subgraph.nodes):
+            frames(subgraph)  # refuses malformed loops before passes go through them
+        self._run_passes(Grouping.PRE_PLACEMENT, subgraph)
+        client = self.devices.devices[0].name
+        set_devices(subgraph, self._placed(subgraph), client)
+        self._run_passes(Grouping.POST_PLACEMENT, subgraph)
+        self._run_passes(Grouping.POST_REWRITE_FOR_EXEC, subgraph)
+        incarnations = {device.name: device.attributes.incarnation for device in self.devices.devices}
+        parts = partition(subgraph, incarnations, self._new_name, client)
+        return Plan(
+            signature, tuple(self._partition(name, part, signature) for name, part in parts.items())
+        )
+
+    def _placed(self, subgraph: Subgraph) -> Mapping[str, str]:
+        """Where each operation of a subgraph runs; stateful ones stay there from now on."""
+        if self._place_pruned_graph:
+            operations = [node.op for node in subgraph.nodes if node.feed is None]
+            fed = {node.feed for node in subgraph.feeds if node.feed is not None}
+            placement = self._place(operations, assigned=self.assigned, fed=fed)
+        else:
+            placed_at = (self.graph.version, self.graph.mutations)
+            if placed_at == self._placed_at:
+                return self._placement
+            operations = self.graph.get_operations()[: placed_at[0]]
+            placement = self._place(operations, assigned=self.assigned)
+            self._placement, self._placed_at = placement, placed_at
+        self.assigned.update(stateful_placements(operations, placement))
+        return placement
+
+    def _new_name(self, prefix: str) -> str:
+        return f"{prefix}_{next(self._names)}"
+
+    def _partition(self, device: str, part: Subgraph, signature: Signature) -> Partition:
+        self._run_passes(Grouping.POST_PARTITIONING, part)
+        found = self.devices.find_device_by_name(device)
+        assert found is not None, device
+        found.rewrite(part)
+        items = cut_items(part, signature.is_partial)
+        return assemble(part, items, self.bind, device, signature.is_partial)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from aioexec.devices.cpu import ThreadPoolDevice
+from aioexec.devices.device import DeviceAttributes
+from aioexec.devices.device_set import DeviceSet
+from aioexec.devices.workers import Workers
 from aioexec.graph.kernel import Compute
 from aioexec.graph.node import Operation
-from aioexec.planning.pipeline import make_plan
+from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Partition
 from aioexec.planning.prune import prune
 from aioexec.planning.subgraph import Node, Signature, Subgraph
@@ -49,7 +53,8 @@ def pruned(fetches: Sequence[Any] = (), feeds: Sequence[Any] = (), targets: Sequ
 def plan(fetches: Sequence[Any] = (), feeds: Sequence[Any] = (), targets: Sequence[Any] = ()) -> Partition:
     """The one partition of a plan for one device."""
     graph = next(iter([*fetches, *targets])).graph
-    (made,) = make_plan(graph, signature(fetches, feeds, targets), Binder(), [DEVICE]).partitions
+    devices = DeviceSet([ThreadPoolDevice(DeviceAttributes(DEVICE, "CPU"), Workers(1, "unused"))])
+    (made,) = Planner(graph, Binder(), devices).plan(signature(fetches, feeds, targets)).partitions
     made.subgraph.check_invariants()
     return made
 
