@@ -1,0 +1,53 @@
+"""Nodes that planning adds to a subgraph: transfers between devices, and the loops that clock them.
+
+They are operations like all others, but of a graph of their own: the session's graph never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aioexec.graph.attrs import complete_attrs, output_dtypes
+from aioexec.graph.graph import Graph
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.registry import lookup
+from aioexec.graph.static_values import infer_shapes
+from aioexec.planning.subgraph import Edge, Node
+
+NewName = Callable[[str], str]
+"""A name nobody has in this session, made from another."""
+
+
+def tensor_of(edge: Edge) -> Tensor:
+    """The symbolic tensor behind an edge."""
+    node, index = edge
+    return node.feed if node.feed is not None else node.op.outputs[index]
+
+
+class NodeMaker:
+    """Makes nodes; each on behalf of a node that was there before, whose name and place in the program it shows."""
+
+    def __init__(self, new_name: NewName) -> None:
+        self.new_name = new_name
+        self._graph = Graph()
+
+    def make(
+        self,
+        op_type: str,
+        cause: Node,
+        device: str,
+        inputs: Sequence[Edge] = (),
+        controls: Sequence[Node] = (),
+        **attrs: Any,
+    ) -> Node:
+        """A new node of `op_type` on a device."""
+        row = lookup(op_type)
+        name = self.new_name(cause.name)
+        tensors = [tensor_of(edge) for edge in inputs]
+        waits_for = [node.op for node in controls]
+        complete = complete_attrs(row.definition, name, attrs, [tensor.dtype for tensor in tensors])
+        op = Operation(self._graph, name, row, tensors, waits_for, complete, device, 0)
+        op.set_outputs(output_dtypes(row.definition, complete), infer_shapes(op))
+        op.created_at = cause.op.created_at
+        return Node(op, None, list(inputs), list(controls), device=device)
