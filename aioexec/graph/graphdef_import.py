@@ -2,7 +2,8 @@
 
 In three steps. `Source` reads the proto by itself: names, attributes, edges, an order in which each node comes after its
 inputs. `_Importer` then adds the nodes under a prefix, where the graph checks dtypes and shapes as for any new node, and takes
-them out again if one does not fit. At last what was asked for by `return_elements` is looked up.
+them out again if one does not fit; a Merge in a loop gets its back edge when the node it comes from is there. At last what was
+asked for by `return_elements` is looked up.
 """
 
 from __future__ import annotations
@@ -126,6 +127,8 @@ class _Importer:
 
     Attributes:
         added: the new operations by their name in the GraphDef.
+
+    `_back_edges`: inputs of Merges still to be set: operation, position, and what it is an input of and from.
     """
 
     def __init__(
@@ -136,17 +139,21 @@ class _Importer:
         self._inputs = inputs
         self._names = _free_names(graph, scope, source.nodes)
         self.added: dict[str, Operation] = {}
+        self._back_edges: list[tuple[Operation, int, SourceNode, Key]] = []
 
     def add_nodes(self) -> None:
         for node in self._source.order:
             self.added[node.name] = self._add(node)
+        for op, position, node, key in self._back_edges:
+            op.set_input(position, self._tensor(node, key))
         for node in self._source.order:
             if node.groups and not self.added[node.name].device:
                 self.added[node.name]._device = self._device_of_group(node)
 
     def _add(self, node: SourceNode) -> Operation:
         graph = self._graph
-        inputs = [self._tensor(node, key) for key in node.inputs]
+        back_edges = [i for i, key in enumerate(node.inputs) if self._source.is_back_edge(node, key)]
+        inputs = self._forward_inputs(node, back_edges)
         controls = dict.fromkeys(self._operation(key) for key in node.controls)
         controls.update(dict.fromkeys(graph._control_inputs_for(inputs)))
         attrs = dict(node.attrs)
@@ -159,7 +166,16 @@ class _Importer:
             op._device = node.device  # device scopes do not part what is colocated
         if shapes is not None:
             _merge_shapes(op, shapes)
+        self._back_edges.extend((op, i, node, node.inputs[i]) for i in back_edges)
         return op
+
+    def _forward_inputs(self, node: SourceNode, back_edges: Sequence[int]) -> list[Tensor]:
+        """The inputs that are there already, the first of them also in the place of those that are not."""
+        forward = {i: self._tensor(node, key) for i, key in enumerate(node.inputs) if i not in back_edges}
+        if back_edges and not forward:
+            raise GraphValueError(f"Node {node.name!r}: all its inputs come from the next iteration")
+        first = next(iter(forward.values()), None)
+        return [tensor for i in range(len(node.inputs)) if (tensor := forward.get(i, first)) is not None]
 
     def _tensor(self, node: SourceNode, key: Key) -> Tensor:
         mapped = self._inputs.get(key)

@@ -62,7 +62,8 @@ class Source:
 
     Attributes:
         nodes: by name.
-        order: the nodes such that each comes after those it takes inputs from; as listed where that is possible.
+        order: the nodes such that each comes after those it takes inputs from, but for the back edges of loops; as listed
+            where that is possible.
     """
 
     def __init__(self, graph_def: GraphDef, producer_ops: OpList | None, mapped: set[Key]) -> None:
@@ -170,7 +171,19 @@ class Source:
         return order
 
     def _producers(self, node: SourceNode) -> Iterator[str]:
-        return (key[0] for key in (*node.inputs, *node.controls) if key not in self._mapped)
+        """The nodes that must stand before a node; what leads back into a loop need not."""
+        for key in (*node.inputs, *node.controls):
+            if key not in self._mapped and not self.is_back_edge(node, key):
+                yield key[0]
+
+    def is_back_edge(self, node: SourceNode, key: Key) -> bool:
+        """Whether an input is the value of a loop variable in the next iteration."""
+        return (
+            node.row.role is Role.MERGE
+            and key[1] != CONTROL
+            and key not in self._mapped
+            and self.nodes[key[0]].row.role is Role.NEXT_ITERATION
+        )
 
     def _describe_cycle(self, blocked: set[str]) -> str:
         path: list[str] = []

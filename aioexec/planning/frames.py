@@ -1,9 +1,15 @@
-"""Which loop each node of a subgraph stands in."""
+"""Which loop each node of a subgraph stands in, and whether its loops are loops.
+
+A frame is named by the Enter nodes that lead into it, wherever they are. So what makes a graph of control-flow nodes a program
+can be told by following frames along the edges: a node's inputs come from one frame, a frame lies in one frame, it has one
+condition, and only a NextIteration leads back, to a Merge of its own frame.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from aioexec.errors import InvalidArgumentError
 from aioexec.graph.kernel import Role
 from aioexec.planning.subgraph import Node, Subgraph
 
@@ -18,20 +24,85 @@ class Frame:
 
 
 def frames(graph: Subgraph) -> dict[int, Frame]:
-    """The frame each node runs in, by id(): an Enter runs outside of the frame it enters, an Exit inside."""
-    root = Frame("", None, 1)
-    inside: dict[tuple[Frame, str], Frame] = {}
-    behind: dict[int, Frame] = {}
-    result: dict[int, Frame] = {}
+    """The frame each node runs in, by id(): an Enter runs outside of the frame it enters, an Exit inside.
+
+    Raises:
+        InvalidArgumentError: the loops are malformed; names the nodes.
+    """
+    finder = _Finder()
     for node in graph.nodes:
-        found = [behind[id(producer)] for producer in node.producers_before()]
-        frame = next((each for each in found if each is not root), root)
-        result[id(node)] = behind[id(node)] = frame
-        role = Role.PLACEHOLDER if node.feed is not None else node.row.role
+        finder.visit(node)
+    for node in graph.nodes:
+        finder.check_inputs(node)
+    return finder.runs_in
+
+
+class _Finder:
+    """Follows frames along the edges, producers first.
+
+    Attributes:
+        runs_in: the frame each node runs in, by id().
+    """
+
+    def __init__(self) -> None:
+        self.runs_in: dict[int, Frame] = {}
+        self._root = Frame("", None, 1)
+        self._behind: dict[int, Frame] = {}  # the frame of each node's outputs
+        self._entered: dict[str, Frame] = {}
+        self._conditions: dict[Frame, Node] = {}
+
+    def visit(self, node: Node) -> None:
+        frame = self._root
+        for producer in node.producers_before():
+            if id(producer) not in self._behind:
+                raise InvalidArgumentError(
+                    f"node {node.name!r} is in a cycle with its input {producer.name!r}: only a NextIteration leads back, "
+                    "and to a Merge"
+                )
+            frame = self._behind[id(producer)]
+        self.runs_in[id(node)] = self._behind[id(node)] = frame
+        role = None if node.feed is not None else node.row.role
         if role is Role.ENTER:
-            key = frame, node.op.attrs["frame_name"]
-            made = inside.setdefault(key, Frame(key[1], frame, node.op.attrs["parallel_iterations"]))
-            behind[id(node)] = made
-        elif role is Role.EXIT and frame.parent is not None:
-            behind[id(node)] = frame.parent
-    return result
+            self._behind[id(node)] = self._enter(node, frame)
+        elif role is Role.EXIT:
+            self._behind[id(node)] = self._parent(node, frame)
+        elif role is Role.NEXT_ITERATION:
+            self._parent(node, frame)
+        elif role is Role.LOOP_COND:
+            self._note_condition(node, frame)
+
+    def check_inputs(self, node: Node) -> None:
+        """Find that all a node waits for is in the frame it runs in; also what comes over a back edge."""
+        frame = self.runs_in[id(node)]
+        for producer in node.producers():
+            other = self._behind[id(producer)]
+            if other is not frame:
+                good = next(each for each in node.producers() if self._behind[id(each)] is frame)
+                raise InvalidArgumentError(
+                    f"{node.row.name} {node.name!r} has inputs from different frames. The input {good.name!r} is in frame "
+                    f"{frame.name!r}. The input {producer.name!r} is in frame {other.name!r}"
+                )
+
+    def _enter(self, node: Node, outside: Frame) -> Frame:
+        name = node.op.attrs["frame_name"]
+        made = self._entered.setdefault(name, Frame(name, outside, node.op.attrs["parallel_iterations"]))
+        if made.parent is not outside:
+            known = made.parent.name if made.parent is not None else ""
+            raise InvalidArgumentError(
+                f"Invalid loop structure: Mismatched parent frames for {name!r}: {known!r} vs {outside.name!r}, "
+                f"entered by {node.name!r}"
+            )
+        return made
+
+    def _parent(self, node: Node, frame: Frame) -> Frame:
+        if frame.parent is None:
+            raise InvalidArgumentError(f"Invalid loop structure: {node.row.name} {node.name!r} is in no loop")
+        return frame.parent
+
+    def _note_condition(self, node: Node, frame: Frame) -> None:
+        first = self._conditions.setdefault(frame, node)
+        if first is not node:
+            raise InvalidArgumentError(
+                f"Invalid loop structure: Loop {frame.name!r} has more than one LoopCond node: "
+                f"{first.name!r} and {node.name!r}"
+            )
