@@ -124,7 +124,7 @@ class Executor:
 
 
 async def _run_all(runs: Sequence[PartitionRun], step: Step) -> None:
-    """Run the partitions of a step, each in a task of its own if there are several.
+    """Run the partitions of a step: the client's in the caller's task, each other one in a task of its own.
 
     Raises:
         OpError: of the node that failed first, in whichever partition.
@@ -132,18 +132,23 @@ async def _run_all(runs: Sequence[PartitionRun], step: Step) -> None:
     if len(runs) == 1:
         await runs[0].run()
         return
-    tasks = [asyncio.ensure_future(run.run()) for run in runs]
-    step.stops.extend(task.cancel for task in tasks)
+    step.stops.extend(run.stop for run in runs)
+    tasks = [asyncio.ensure_future(run.run()) for run in runs[1:]]
     cancelled: asyncio.CancelledError | None = None
-    while not all(task.done() for task in tasks):
+    try:
+        await runs[0].run()
+    except asyncio.CancelledError as error:
+        cancelled = error
+    except Exception:
+        assert step.error is not None  # it is what ended the step, or followed from that
+    while pending := [task for task in tasks if not task.done()]:
         try:
-            await asyncio.wait(tasks)
+            await asyncio.wait(pending)
         except asyncio.CancelledError as error:
             cancelled = error
             step.fail(error)
     for task in tasks:
-        if not task.cancelled():
-            task.exception()
+        task.exception()
     if cancelled is not None:
         raise cancelled
     if step.error is not None:

@@ -69,6 +69,7 @@ class PartitionRun:
                 if not self._running and not self._missing_feeds:
                     return
                 await self._wait()
+                self._check_step()
                 self._collect()
         except BaseException as error:
             self.step.fail(error)
@@ -82,22 +83,39 @@ class PartitionRun:
         while ready:
             if budget.spent > TICK_NS:
                 await budget.turn()
+                self._check_step()
                 self._collect()
             activation = ready.popleft()
             rest = self._begin(activation)
             if rest is None:
                 continue
-            if (
-                not ready
-                and not self._running
-                and not self._missing_feeds
-                and not isinstance(rest, asyncio.Future)
-            ):
+            if self._may_await_in_place(rest):
                 self._end(activation, await rest)
             else:
                 future = asyncio.ensure_future(rest)
                 self._running[future] = activation
                 future.add_done_callback(self._done)
+
+    def _may_await_in_place(self, rest: Awaitable[Any]) -> bool:
+        """Whether nothing else is there to do, and nobody but the awaiting task may want to stop it."""
+        return (
+            not self._propagator.ready
+            and not self._running
+            and not self._missing_feeds
+            and len(self.step.engine.devices) == 1
+            and not isinstance(rest, asyncio.Future)
+        )
+
+    def _check_step(self) -> None:
+        """Raise what has ended the step elsewhere."""
+        if self.step.error is not None:
+            raise self.step.error
+
+    def stop(self) -> None:
+        """The step has failed elsewhere: cancel what is awaited; `run` comes to its end."""
+        for future in self._running:
+            future.cancel()
+        self._wake()
 
     def _done(self, future: asyncio.Future[Any]) -> None:
         self._completed.append(future)
