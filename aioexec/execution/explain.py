@@ -9,7 +9,7 @@ from aioexec.execution.executor import Executor
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.program import Program
 from aioexec.planning.items import Kind
-from aioexec.planning.plan import Partition
+from aioexec.planning.plan import Item, Partition
 
 
 def explain(executor: Executor) -> str:
@@ -18,8 +18,9 @@ def explain(executor: Executor) -> str:
 
 
 def native_share(executor: Executor) -> float:
-    """Nodes inside native programs over all nodes; an item counts by its last used program."""
-    native = total = 0
+    """Nodes inside native programs over all nodes; a program item counts by its last used program, all others do not."""
+    native = 0
+    total = len(_decisions(executor))
     for runner in executor.runners:
         program = _latest(runner)
         total += len(runner.item.instructions)
@@ -29,7 +30,7 @@ def native_share(executor: Executor) -> float:
 
 def breaks_by_op(executor: Executor) -> Counter[str]:
     """How many nodes of each op run outside native programs."""
-    found: Counter[str] = Counter()
+    found: Counter[str] = Counter(item.node.row.name for item in _decisions(executor))
     for runner in executor.runners:
         program = _latest(runner)
         if program is None:
@@ -37,6 +38,13 @@ def breaks_by_op(executor: Executor) -> Counter[str]:
         else:
             found.update(row.instruction.node.row.name for row in program.variant.breaks)
     return found
+
+
+def _decisions(executor: Executor) -> list[Item]:
+    """The items that are no programs, but for feeds and what partitioning has added."""
+    added = (Kind.FEED, Kind.SEND, Kind.RECV)
+    items = (item for partition in executor.plan.partitions for item in partition.items)
+    return [item for item in items if item.kind is not Kind.PROGRAM and item.kind not in added]
 
 
 def _latest(runner: ItemRunner) -> Program | None:

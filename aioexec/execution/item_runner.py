@@ -13,7 +13,6 @@ import logging
 from collections.abc import Awaitable, Hashable, Sequence
 from functools import partial
 from time import perf_counter_ns
-from typing import Any
 
 import numpy as np
 

@@ -1,8 +1,8 @@
 """One partition in one step: takes what is ready, runs it or has it run, and tells the propagator when it is over.
 
 What can be done at once is done at once, in slices the event loop can bear. What takes longer is awaited in place while it is
-the only thing to do, and is a task of its own otherwise; kernels that wait are the futures they returned. Nothing is left behind:
-when `run` returns or raises, everything begun has finished.
+the only thing to do, and is a task of its own otherwise; kernels that wait are the futures they returned. Nothing is left
+behind: when `run` returns or raises, everything begun has finished.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from aioexec.execution.reference import store
 from aioexec.execution.rendezvous import check_received, create_key
 from aioexec.execution.step import Step
 from aioexec.planning.items import Kind
-from aioexec.planning.plan import Item, Partition
+from aioexec.planning.plan import Partition
 from aioexec.resources.variable import Variable
 
 _LOOK_AT_CLOCK = 64  # items that are decisions only, between two looks at the clock

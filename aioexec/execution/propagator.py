@@ -7,8 +7,10 @@ runs in, and whether it is dead: a dead item is not run, what it would put out i
 Who runs when (the rules are TensorFlow's):
 
 - An item runs when everything it waits for has come; it is dead if any of it was dead.
-- A Merge runs with the first live input, or, dead, when all are dead, once its control edges have come (dead ones do not kill it).
-- An Enter delivers into iteration 0 of the child frame, a constant one into every iteration. A dead Enter kills the Merge behind it.
+- A Merge runs with the first live input, or, dead, when all are dead, once its control edges have come; dead ones of these do
+  not kill it.
+- An Enter delivers into iteration 0 of the child frame, a constant one into every iteration. A dead Enter kills the Merge
+  behind it.
 - A NextIteration delivers into the next iteration, which is made unless as many as the frame's `parallel_iterations` are alive;
   then it is put off until the oldest one is done. A dead one delivers nothing.
 - A live Exit delivers to the parent iteration. One that has only ever been dead does so when its frame is done, as dead.

@@ -24,6 +24,7 @@ from aioexec.planning.plan import Partition, Plan, assemble
 from aioexec.planning.prune import prune
 from aioexec.planning.subgraph import Bind, Signature, Subgraph
 
+
 class Planner:
     """Plans the signatures of one session, all in its planner thread.
 
