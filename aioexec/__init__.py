@@ -10,6 +10,7 @@ import builtins
 from typing import Any
 
 from aioexec import dtypes as dtypes, errors as errors, nn as nn, train as train
+from aioexec.devices.builtin import register_builtin_factories
 from aioexec.dtypes import (
     DType as DType,
     as_dtype as as_dtype,
@@ -386,6 +387,10 @@ from aioexec.ops.while_loop import (
     while_loop as while_loop,
 )
 from aioexec.sessions import session as sessions_session
+from aioexec.sessions.conversions import (
+    register_session_run_conversion_functions as register_session_run_conversion_functions,
+)
+from aioexec.sessions.direct_factory import register_direct_sessions
 from aioexec.sessions.session import Session as Session
 from aioexec.shapes import Dimension as Dimension, TensorShape as TensorShape
 
@@ -416,6 +421,8 @@ def import_graph_def(*args: Any, **kwargs: Any) -> Any:
     return load(*args, **kwargs)
 
 
+register_builtin_factories()
+register_direct_sessions()
 node.OPERATORS.update(OPERATORS_TABLE)
 node.EVALUATORS.update(
     eval=sessions_session.eval_tensor,

@@ -61,8 +61,8 @@ class Tier:
 
 def executors(session: Session) -> list[Executor]:
     """The executors of the signatures a session has run, in the order it met them."""
-    assert session._direct is not None
-    return list(session._direct._executors.values())
+    assert session._runtime is not None
+    return list(session._runtime._by_asked.values())
 
 
 def programs(session: Session) -> list[program_module.Program]:

@@ -266,7 +266,7 @@ class _Assembler:
                 visit(frame)
         for frame in frame_of.values():
             visit(frame)
-        self.frames = list(found)
+        self.frames = list(found) or [Frame("", None, 1)]  # an empty graph runs as well
 
     def _entered(self, enter: Node, frame_of: Mapping[int, Frame]) -> Frame:
         """The frame an Enter leads into: frames() says of the node itself where it stands, outside."""

@@ -32,12 +32,14 @@ class Signature:
 
     Attributes:
         is_partial: the feeds come one after the other while the step runs.
+        connections: (source, destination): the destination's consumers get the source instead, which is not fed.
     """
 
     feeds: tuple[Tensor, ...]
     fetches: tuple[Tensor, ...]
     targets: tuple[Operation, ...]
     is_partial: bool = False
+    connections: tuple[tuple[Tensor, Tensor], ...] = ()
 
 
 @dataclass(slots=True, eq=False)

@@ -1,29 +1,56 @@
-"""The session runtime in this process: plans and executors by signature, kernels by node, state by container."""
+"""The session runtime in this process: executors by signature, kernels by node, state by container and device.
+
+A signature finds its executor as given, or under what it asks for in any order, or has a plan made for it in the planner
+thread. Everything a session takes hold of, pools, devices, kernels, it gives back in `shut_down`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import os
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeVar
 
-from aioexec.devices.jit import blas
-from aioexec.devices.workers import Job
+from aioexec.devices.device import Device, DeviceAttributes
+from aioexec.devices.device_set import DeviceMgr, DeviceSet
+from aioexec.devices.pools import NAME, dismiss_pool, inter_op_pool, named_pool, own_pool
+from aioexec.devices.workers import Job, Workers
 from aioexec.dtypes import DType
-from aioexec.errors import UnimplementedError
+from aioexec.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+    UnimplementedError,
+)
 from aioexec.execution.engine import Engine
 from aioexec.execution.executor import Executor
+from aioexec.execution.step import StepSettings
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import Attrs, Compute
-from aioexec.graph.node import Operation
-from aioexec.planning.pipeline import make_plan
+from aioexec.graph.node import Operation, Tensor
+from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Plan
 from aioexec.planning.subgraph import Signature
 from aioexec.resources.manager import ResourceManager
+from aioexec.sessions.blas_threads import BlasThreads
+from aioexec.sessions.extending import extend_graph
+from aioexec.sessions.feeds import FeedConverter, converted
+from aioexec.sessions.life import closed_error
+from aioexec.sessions.names import canonical, signature_of
 from aioexec.sessions.options import SessionOptions
+from aioexec.sessions.run_options import StepOptions
+from aioexec.sessions.runtime import SessionRuntime
+from aioexec.sessions.steps import StepScope
 
-DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
+Result = TypeVar("Result")
+Asked = tuple[
+    frozenset[Tensor], frozenset[Tensor], frozenset[Operation], bool, frozenset[tuple[Tensor, Tensor]]
+]
+"""A signature without its order: feeds, fetches, targets, whether it is partial, connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,109 +65,360 @@ class NodeContext:
     resources: ResourceManager
 
 
-@dataclass(slots=True, eq=False)
-class DirectSession:
+class Reordered:
+    """An executor for a signature that asks for the same as that of its plan, in another order."""
+
+    __slots__ = ("_feeds", "_fetches", "executor")
+
+    def __init__(self, executor: Executor, signature: Signature) -> None:
+        planned = executor.plan.signature
+        self.executor = executor
+        self._feeds = [signature.feeds.index(tensor) for tensor in planned.feeds]
+        self._fetches = [planned.fetches.index(tensor) for tensor in signature.fetches]
+
+    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | None:
+        given = list(feeds)
+        outputs = self.executor.run_at_once([given[k] for k in self._feeds])
+        return None if outputs is None else [outputs[k] for k in self._fetches]
+
+    async def step(self, feeds: Sequence[Any], settings: StepSettings) -> list[Any]:
+        outputs = await self.executor.step([feeds[k] for k in self._feeds], settings)
+        return [outputs[k] for k in self._fetches]
+
+
+class NamedStep:
+    """A step asked for by names: its executor, how its feeds are converted, and where its results are among the outputs."""
+
+    __slots__ = ("converters", "executor", "places")
+
+    def __init__(
+        self, executor: Executor | Reordered, signature: Signature, output_names: Sequence[str]
+    ) -> None:
+        fetched = {tensor.name: place for place, tensor in enumerate(signature.fetches)}
+        self.executor = executor
+        self.converters = [FeedConverter(tensor) for tensor in signature.feeds]
+        self.places = [fetched[canonical(name)] for name in output_names]
+
+
+class DirectSession(SessionRuntime):
     """Runs signatures of one graph on this process's devices; lives in one event loop.
 
-    `_kernels` holds the kernel of each node, bound once, so that a stateful kernel is the same in every signature;
-    `_executors` an executor for each signature; `_planning` an event for each signature being planned; `_holds_blas` whether
-    the planner has limited the threads of BLAS.
+    Constant: `session_handle`, `device_mgr`, `device_set`, `pools` (the inter-op pools; steps run on the first unless they
+    choose), `engine`, `sync_on_finish`, `loop`. `init_error` is what went wrong while it was made; every use raises it.
+    `stateful_placements` says where stateful nodes were placed, for ever. `_executors` holds an executor for each signature as
+    given, `_by_asked` those that have a plan of their own, `_planning` an event for what is being planned, `_named` steps by
+    names, `_kernels` the kernels of stateless nodes (those of stateful ones are in the devices' op segments), `_held_pools` the
+    pools to give back, `_serial` the one that steps ask for as number -1.
     """
 
-    graph: Graph
-    options: SessionOptions
-    engine: Engine = field(init=False)
-    resources: ResourceManager = field(default_factory=ResourceManager)
-    _kernels: dict[Operation, Compute] = field(default_factory=dict)
-    _executors: dict[Signature, Executor] = field(default_factory=dict)
-    _planning: dict[Signature, asyncio.Event] = field(default_factory=dict)
-    _holds_blas: bool = False
+    def __init__(
+        self, options: SessionOptions, devices: DeviceMgr, forget: Callable[[DirectSession], None]
+    ) -> None:
+        super().__init__(options)
+        self.session_handle = f"direct{secrets.randbits(64):016x}"
+        self.loop = asyncio.get_running_loop()
+        self.device_mgr = devices
+        self.device_set = DeviceSet(devices.list_devices())
+        self.init_error: OpError | None = None
+        self.pools = self._make_pools()
+        self.engine = Engine(devices.list_devices(), options.jit, self.pools[0])
+        self.sync_on_finish = os.environ.get("TF_SYNC_ON_FINISH", "true").lower() not in ("0", "false")
+        self._must_sync = self.sync_on_finish and any(
+            type(device).sync is not Device.sync for device in devices.list_devices()
+        )
+        self.graph: Graph | None = None
+        self.is_finalized = False
+        self.stateful_placements: dict[str, str] = {}
+        self._forget = forget
+        self._kernels: dict[tuple[Operation, str], Compute] = {}
+        self._executors: dict[Signature, Executor | Reordered] = {}
+        self._by_asked: dict[Asked, Executor] = {}
+        self._planning: dict[Asked, asyncio.Event] = {}
+        self._named: dict[Any, NamedStep] = {}
+        self._serial: Workers | None = None
+        self._planner: Planner | None = None
+        self._held_pools = list(self.pools)
+        self._is_shut_down = False
+        self._blas = BlasThreads()
+        for device in devices.list_devices():
+            device.op_segment.add_hold(self.session_handle)
 
-    def __post_init__(self) -> None:
-        self.engine = Engine(DEVICE, self.options.jit, self.options.intra_op_threads)
+    def _make_pools(self) -> list[Workers]:
+        pools: list[Workers] = []
+        try:
+            for each in self.options.session_inter_op_thread_pool:
+                pools.append(named_pool(each.global_name, each.num_threads, self.options))  # noqa: PERF401
+        except OpError as error:
+            self.init_error = error
+        return pools or [inter_op_pool(self.options, self.client_device.workers)]
 
-    def bind(self, op: Operation) -> Compute:
-        """The reference kernel of a node, made at its first use.
+    @property
+    def client_device(self) -> Device:
+        """Where feeds come from and fetches go to."""
+        assert self.device_set.client_device is not None
+        return self.device_set.client_device
+
+    def local_device_manager(self) -> DeviceMgr:
+        return self.device_mgr
+
+    async def list_devices(self) -> list[DeviceAttributes]:
+        self._check_usable()
+        return self.device_mgr.list_device_attributes()
+
+    # The graph
+
+    def attach(self, graph: Graph) -> None:
+        """Share a graph: what is added to it can be run, without being told."""
+        self.graph = graph
+
+    async def create(self, graph_def: Any) -> None:
+        """Take a graph of one's own.
+
+        Raises:
+            AlreadyExistsError: there is one.
+        """
+        self._check_usable()
+        if not graph_def.node:
+            return
+        if self.graph is not None:
+            raise AlreadyExistsError("A Graph has already been created for this session.")
+        graph = Graph()
+        with self.steps.scope():
+            await self._in_planner(partial(extend_graph, graph, graph_def))
+        self.graph = graph
+
+    async def extend(self, graph_def: Any) -> None:
+        """Add nodes to the graph; a graph that is shared gets them too.
+
+        Raises:
+            InvalidArgumentError: a node is there already, or does not fit; the graph is as it was.
+            FailedPreconditionError: the graph is not to change any more.
+        """
+        self._check_usable()
+        if not graph_def.node:
+            return
+        if self.is_finalized:
+            raise FailedPreconditionError("Session has been finalized.")
+        if self.options.optimize_for_static_graph and self._by_asked:
+            raise FailedPreconditionError("Extend is not supported when `optimize_for_static_graph` is true")
+        if self.graph is None:
+            await self.create(graph_def)
+            return
+        with self.steps.scope():
+            await self._in_planner(partial(extend_graph, self.graph, graph_def))
+
+    def finalize(self) -> None:
+        """Keep what has been planned and plan nothing else.
+
+        Raises:
+            FailedPreconditionError: it was finalized before.
+        """
+        self._check_usable()
+        if self.is_finalized:
+            raise FailedPreconditionError("Session already finalized.")
+        self.is_finalized = True
+
+    def _check_usable(self) -> None:
+        if not self.steps.life.is_open:
+            raise closed_error()
+        if self.init_error is not None:
+            raise self.init_error
+
+    def _checked_graph(self, verb: str) -> Graph:
+        self._check_usable()
+        if self.graph is None:
+            raise InvalidArgumentError(f"Session was not created with a graph before {verb}!")
+        return self.graph
+
+    # Executors
+
+    def bind(self, op: Operation, device: str = "") -> Compute:
+        """The reference kernel of a node on a device, made at its first use; that of a stateful node once a session.
 
         Raises:
             UnimplementedError: the op has none.
         """
-        kernel = self._kernels.get(op)
+        place = self.engine.devices.get(device, self.client_device)
+        if op.row.is_stateful:
+            create = partial(self._make_kernel, op, place)
+            return place.op_segment.find_or_create(self.session_handle, op.name, create)
+        kernel = self._kernels.get((op, place.name))
         if kernel is None:
-            if op.row.kernel is None:
-                raise UnimplementedError(
-                    f"No OpKernel was registered to support Op {op.type!r} of node {op.name!r}"
-                )
-            context = NodeContext(
-                op.name,
-                DEVICE,
-                op.attrs,
-                [tensor.dtype for tensor in op.inputs],
-                [tensor.dtype for tensor in op.outputs],
-                self.resources,
-            )
-            kernel = self._kernels.setdefault(op, op.row.kernel(context))
+            kernel = self._kernels.setdefault((op, place.name), self._make_kernel(op, place))
         return kernel
 
-    async def executor(self, signature: Signature) -> Executor:
+    def _make_kernel(self, op: Operation, device: Device) -> Compute:
+        if op.row.kernel is None:
+            raise UnimplementedError(
+                f"No OpKernel was registered to support Op {op.type!r} of node {op.name!r}"
+            )
+        context = NodeContext(
+            op.name,
+            device.name,
+            op.attrs,
+            [tensor.dtype for tensor in op.inputs],
+            [tensor.dtype for tensor in op.outputs],
+            device.resources,
+        )
+        return op.row.kernel(context)
+
+    async def executor(self, signature: Signature) -> Executor | Reordered:
         """The executor of a signature, planned in the planner thread at its first use.
 
         Raises:
             OpError: the signature cannot be planned.
         """
-        while signature in self._planning:
-            await self._planning[signature].wait()
         found = self._executors.get(signature)
         if found is not None:
             return found
-        done = self._planning[signature] = asyncio.Event()
+        if self.init_error is not None:
+            raise self.init_error
+        asked = _asked(signature)
+        while asked in self._planning:
+            await self._planning[asked].wait()
+        planned = self._by_asked.get(asked)
+        if planned is None:
+            planned = await self._planned(signature, asked)
+        found = planned if planned.plan.signature == signature else Reordered(planned, signature)
+        return self._executors.setdefault(signature, found)
+
+    async def _planned(self, signature: Signature, asked: Asked) -> Executor:
+        if self.is_finalized or (self.options.optimize_for_static_graph and self._by_asked):
+            raise FailedPreconditionError(
+                "Session has been finalized: what was planned can be run, and nothing else"
+            )
+        done = self._planning[asked] = asyncio.Event()
         try:
-            job: Job[Plan] = self.engine.planner.submit(partial(self._plan, signature))
-            plan = await job.result()
+            plan = await self._in_planner(partial(self._plan, signature))
         finally:
-            del self._planning[signature]
+            del self._planning[asked]
             done.set()
-        return self._executors.setdefault(signature, Executor(plan, self.engine))
+        return self._by_asked.setdefault(asked, Executor(plan, self.engine))
 
     def _plan(self, signature: Signature) -> Plan:
         """Plan; in the planner thread, where BLAS may be looked for in the file system before any kernel needs it."""
-        if not self._holds_blas:
-            self._holds_blas = True
-            _BlasThreads.acquire()
-        return make_plan(self.graph, signature, self.bind)
+        assert self.graph is not None
+        self._blas.hold()
+        if self._planner is None:
+            self._planner = Planner(
+                self.graph,
+                self.bind,
+                self.device_set,
+                allow_soft_placement=self.options.allow_soft_placement,
+                place_pruned_graph=self.options.graph_options.place_pruned_graph,
+                optimizer=self.options.graph_options,
+            )
+        return self._planner.plan(signature)
 
-    def stop_building(self) -> None:
-        """Let runs under way end without waiting for compilers."""
+    async def _in_planner(self, call: Callable[[], Result]) -> Result:
+        job: Job[Result] = self.engine.planner.submit(call)
+        return await job.result()
+
+    # Steps
+
+    async def run(
+        self,
+        options: Any,
+        feeds: Sequence[tuple[str, Any]],
+        output_names: Sequence[str],
+        target_names: Sequence[str],
+        metadata: Any = None,
+    ) -> list[Any]:
+        graph = self._checked_graph("Run()")
+        step_options = StepOptions.from_proto(options)
+        with self.scope_of(step_options) as scope:
+            turn = await self.steps.turn()
+            try:
+                names = (tuple(name for name, _ in feeds), tuple(output_names), tuple(target_names))
+                step = await self._step_of(graph, *names)
+                return await self.run_named(
+                    step, [value for _, value in feeds], step_options, metadata, scope
+                )
+            finally:
+                self.steps.leave(turn)
+
+    async def _step_of(
+        self, graph: Graph, feeds: tuple[str, ...], outputs: tuple[str, ...], targets: tuple[str, ...]
+    ) -> NamedStep:
+        step = self._named.get((feeds, outputs, targets))
+        if step is None:
+            signature = signature_of(graph, feeds, outputs, targets)
+            step = NamedStep(await self.executor(signature), signature, outputs)
+            self._named[feeds, outputs, targets] = step
+        return step
+
+    async def run_named(
+        self, step: NamedStep, feeds: Sequence[Any], options: StepOptions, metadata: Any, scope: StepScope
+    ) -> list[Any]:
+        values = await converted(step.converters, feeds, self.convert)
+        outputs = await self.run_step(step.executor, values, options, metadata, scope)
+        return [outputs[place] for place in step.places]
+
+    async def run_step(
+        self, executor: Any, feeds: Sequence[Any], options: StepOptions, metadata: Any, scope: StepScope
+    ) -> list[Any]:
+        settings = StepSettings(scope.deadline, self._workers(options))
+        outputs: list[Any] = await executor.step(feeds, settings)
+        if self._must_sync:
+            await self.device_mgr.sync()
+        return outputs
+
+    def _workers(self, options: StepOptions) -> Workers:
+        """The pool a step asks for.
+
+        Raises:
+            InvalidArgumentError: there is none of that number.
+        """
+        index = options.inter_op_thread_pool
+        if index == -1:
+            if self._serial is None:
+                self._serial = own_pool(f"{NAME}-serial", 1)
+                self._held_pools.append(self._serial)
+            return self._serial
+        if not 0 <= index < len(self.pools):
+            raise InvalidArgumentError(f"Invalid inter_op_thread_pool: {index}")
+        return self.pools[index]
+
+    async def convert(self, call: Callable[[], Result]) -> Result:
+        job: Job[Result] = self.engine.workers.submit(call)
+        return await job.result()
+
+    # The end
+
+    async def reset(self, containers: Sequence[str]) -> None:
+        """Drop the resources of these containers, on every device; of the default one if there are none."""
+        self.device_mgr.clear_containers(containers)
+
+    def about_to_close(self) -> None:
+        """Let runs under way end without waiting for compilers; the name and version are free again."""
+        super().about_to_close()
+        self._forget(self)
         self.engine.stop_building()
 
-    async def close(self) -> None:
+    async def shut_down(self) -> None:
+        if not self._is_shut_down:
+            self._is_shut_down = True
+            for device in self.device_mgr.list_devices():
+                device.op_segment.remove_hold(self.session_handle)
+            self._blas.release()
+            for pool in self._held_pools:
+                dismiss_pool(pool)
         try:
             await self.engine.close()
         finally:
-            if self._holds_blas:
-                _BlasThreads.release()
-        self._executors.clear()
-        self._kernels.clear()
-        self.resources.clear()
+            for pool in self._held_pools:
+                if pool.closed:
+                    await pool.close()
+            await self.device_mgr.close()
+        for kept in (self._executors, self._by_asked, self._named, self._kernels):
+            kept.clear()
 
 
-class _BlasThreads:
-    """BLAS runs with one thread while any session is open: the engine's own workers are the parallelism."""
-
-    _lock = threading.Lock()
-    _holders = 0
-    _before: int | None = None
-
-    @classmethod
-    def acquire(cls) -> None:
-        with cls._lock:
-            if cls._holders == 0:
-                cls._before = blas.set_threads(1)
-            cls._holders += 1
-
-    @classmethod
-    def release(cls) -> None:
-        with cls._lock:
-            cls._holders -= 1
-            if cls._holders == 0 and cls._before is not None:
-                blas.set_threads(cls._before)
+def _asked(signature: Signature) -> Asked:
+    return (
+        frozenset(signature.feeds),
+        frozenset(signature.fetches),
+        frozenset(signature.targets),
+        signature.is_partial,
+        frozenset(signature.connections),
+    )

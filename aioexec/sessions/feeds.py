@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from aioexec.errors import GraphTypeError, GraphValueError, UnknownFeedError, Un
 from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.node import Tensor
+from aioexec.sessions.conversions import conversion_of
 
 
 def feed_tensors(graph: Graph, keys: Sequence[Any]) -> tuple[Tensor, ...]:
@@ -99,24 +100,47 @@ class FeedConverter:
             raise type(error)(f"Cannot feed {self.tensor.name!r}: {error.message}") from error
 
 
+async def converted(
+    converters: Sequence[FeedConverter],
+    given: Sequence[Any],
+    elsewhere: Callable[[Callable[[], list[Any]]], Awaitable[list[Any]]],
+) -> list[Any]:
+    """Fed values as arrays; what takes long is done `elsewhere`, off the event loop."""
+    pairs = list(zip(converters, given, strict=True))
+
+    def convert() -> list[Any]:
+        return [converter.convert(value) for converter, value in pairs]
+
+    if any(is_slow_to_convert(value, converter.numpy) for converter, value in pairs):
+        return await elsewhere(convert)
+    return convert()
+
+
 def expand(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """A feed_dict in which IndexedSlices are their parts."""
-    if not any(isinstance(key, IndexedSlices) for key in feed_dict):
+    """A feed_dict in which what consists of several tensors is these."""
+    if not any(conversion_of(key) for key in feed_dict):
         return feed_dict
     flat: dict[Any, Any] = {}
     for key, value in feed_dict.items():
-        if not isinstance(key, IndexedSlices):
+        conversion = conversion_of(key)
+        if conversion is None:
             flat[key] = value
             continue
-        flat.update(_parts(key, value))
+        if conversion.feed is None:
+            raise GraphTypeError(f"Cannot feed {key!r}: no feed function is registered for its type")
+        flat.update(conversion.feed(key, value))
     return flat
 
 
-def _parts(key: IndexedSlices, value: Any) -> Iterator[tuple[Any, Any]]:
-    """The tensors of slices, each with its part of a value: (values, indices) or (values, indices, dense_shape)."""
-    tensors = [key.values, key.indices] + ([] if key.dense_shape is None else [key.dense_shape])
-    if not isinstance(value, tuple | list) or len(value) < len(tensors):
-        raise GraphTypeError(
-            f"Cannot feed {key!r}: expected an IndexedSlicesValue or {len(tensors)} arrays, got {value!r}"
-        )
-    yield from zip(tensors, value, strict=False)
+def expand_keys(feeds: Sequence[Any]) -> list[Any]:
+    """Feeds to come, with what consists of several tensors as these."""
+    flat: list[Any] = []
+    for key in feeds:
+        conversion = conversion_of(key)
+        if conversion is None:
+            flat.append(key)
+            continue
+        if conversion.feed_for_partial_run is None:
+            raise GraphTypeError(f"Cannot feed {key!r} in parts: no function is registered for its type")
+        flat.extend(conversion.feed_for_partial_run(key))
+    return flat

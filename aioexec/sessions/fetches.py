@@ -11,8 +11,8 @@ from typing import Any
 
 from aioexec.errors import GraphTypeError, GraphValueError, UnknownFetchError, UnknownNameError
 from aioexec.graph.graph import Graph
-from aioexec.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from aioexec.graph.node import Operation, Tensor
+from aioexec.sessions.conversions import conversion_of
 
 Build = Callable[[Sequence[Any]], Any]
 """Values of the unique tensors, in order, to the nested result."""
@@ -38,10 +38,6 @@ class FetchMapper:
     def _visit(self, fetch: Any) -> Build:
         if isinstance(fetch, Tensor | Operation | str) or hasattr(fetch, "_as_graph_element"):
             return self._leaf(fetch)
-        if isinstance(fetch, IndexedSlices):
-            parts = [fetch.values, fetch.indices] + ([] if fetch.dense_shape is None else [fetch.dense_shape])
-            builds = [self._leaf(part) for part in parts] + ([_nothing] if fetch.dense_shape is None else [])
-            return lambda values: IndexedSlicesValue(*(build(values) for build in builds))
         if isinstance(fetch, Mapping):
             return self._mapping(fetch)
         if isinstance(fetch, list | tuple):
@@ -51,6 +47,11 @@ class FetchMapper:
                 field.name: self._visit(getattr(fetch, field.name)) for field in dataclasses.fields(fetch)
             }
             return lambda values: _filled(fetch, {name: build(values) for name, build in builders.items()})
+        conversion = conversion_of(fetch)
+        if conversion is not None:
+            parts, contract = conversion.fetch(fetch)
+            builds = [self._leaf(part) for part in parts]
+            return lambda values: contract([build(values) for build in builds])
         raise GraphTypeError(
             f"Fetch argument {fetch!r} has invalid type {type(fetch).__name__}: expected a Tensor, an Operation, "
             f"a name, or a list, tuple, dict or dataclass of these"
@@ -118,6 +119,6 @@ def structure_key(fetches: Any) -> Hashable | None:
     if isinstance(fetches, Mapping):
         keys = tuple([structure_key(item) for item in fetches.values()])
         return None if None in keys else (type(fetches), tuple(fetches), keys)
-    if isinstance(fetches, IndexedSlices) or hasattr(fetches, "_as_graph_element"):
+    if hasattr(fetches, "_as_graph_element") or conversion_of(fetches) is not None:
         return id(fetches), fetches if isinstance(fetches, Hashable) else None
     return None

@@ -15,12 +15,14 @@ overrides `attach` and `executor` too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aioexec.errors import UnimplementedError
 from aioexec.graph.graph import Graph
 from aioexec.planning.subgraph import Signature
+from aioexec.sessions.life import State
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.run_options import StepOptions
 from aioexec.sessions.steps import Steps, StepScope
@@ -40,8 +42,9 @@ class SignatureExecutor(Protocol):
 class SessionRuntime:
     """A session of some kind: the base of all, in which every verb is unimplemented.
 
-    `steps` are those under way; every verb that runs something is called inside `steps.scope()`. `_graph` is what the front
-    gave to `attach`, `_sent` how many of its nodes the runtime was told of, under `_sending`.
+    `steps` are those under way; every verb that runs something is called inside `steps.scope()`. `on_closing` is called when
+    no more are accepted. `_graph` is what the front gave to `attach`, `_sent` how many of its nodes the runtime was told of,
+    under `_sending`; `_shutting_down` is held by the one who shuts down.
     """
 
     def __init__(self, options: SessionOptions) -> None:
@@ -50,6 +53,8 @@ class SessionRuntime:
         self._graph: Graph | None = None
         self._sent = 0
         self._sending = asyncio.Lock()
+        self._shutting_down = asyncio.Lock()
+        self.on_closing: weakref.WeakMethod[Callable[[], None]] | None = None
 
     # The verbs
 
@@ -109,22 +114,37 @@ class SessionRuntime:
         Args:
             grace: seconds after which steps that are still under way are cancelled: 0 for at once, None for never.
         """
-        self.about_to_close()
+        if self.steps.life.is_open:
+            self.about_to_close()
         await self.steps.end(grace)
-        await self.shut_down()
-        self.steps.life.released()
+        async with self._shutting_down:
+            if self.steps.life.state is not State.CLOSED:
+                await self.shut_down()
+                self.steps.life.released()
 
     def about_to_close(self) -> None:
-        """Called first by `close`: stop what only delays the end of steps."""
+        """Called once, before the steps under way are ended: stop what only delays them."""
+        front = None if self.on_closing is None else self.on_closing()
+        if front is not None:
+            front()
 
     async def shut_down(self) -> None:
         """Give everything back; called by `close` when no step is under way, again if it was cancelled meanwhile."""
 
     # What the front asks for
 
+    @property
+    def runs_at_once(self) -> bool:
+        """Whether steps may be run by `SignatureExecutor.run_at_once` whenever that is possible."""
+        return not self.steps.is_bounded
+
     def attach(self, graph: Graph) -> None:
         """The graph whose parts will be run, which may grow."""
         self._graph = graph
+
+    def scope_of(self, options: StepOptions) -> StepScope:
+        """A step with the deadline of its options or, if they say nothing, the session's."""
+        return self.steps.scope(options.timeout_in_ms or self.options.operation_timeout_in_ms)
 
     async def executor(self, signature: Signature) -> SignatureExecutor:
         """What runs this signature from now on; by default `run` by name, after the runtime was told of new nodes."""

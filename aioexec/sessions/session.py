@@ -4,7 +4,8 @@
         loss, _ = await session.run([loss, train_op], {images: batch})
 
 A run is: the structure of fetches and feed keys, met before, gives an executor (`_prepare` the first time); the feeds become
-arrays; the executor runs a step; the values go back into the structure.
+arrays; the executor runs a step; the values go back into the structure. What kind of session it is, here or elsewhere, is
+the business of the runtime behind it, which the factory of the target makes.
 """
 
 from __future__ import annotations
@@ -13,20 +14,25 @@ import asyncio
 import contextlib
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from aioexec.errors import FailedPreconditionError, GraphTypeError, GraphValueError, SessionClosedError
+from aioexec.errors import FailedPreconditionError, GraphTypeError, GraphValueError, UnimplementedError
 from aioexec.execution import explain
 from aioexec.execution.executor import Executor
 from aioexec.graph.defaults import default_graphs, default_sessions
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.planning.subgraph import Signature
-from aioexec.sessions.direct import DirectSession
-from aioexec.sessions.feeds import FeedConverter, expand, feed_tensors, is_slow_to_convert
+from aioexec.sessions import factory
+from aioexec.sessions.callables import FetchCallable, SessionCallable, make_session_callable
+from aioexec.sessions.feeds import FeedConverter, converted, expand, expand_keys, feed_tensors
 from aioexec.sessions.fetches import Build, FetchMapper, structure_key
+from aioexec.sessions.life import closed_error
 from aioexec.sessions.options import SessionOptions
+from aioexec.sessions.run_options import StepOptions
+from aioexec.sessions.runtime import SessionRuntime, SignatureExecutor
 
 _MOST_PREPARED = 4096
 
@@ -36,7 +42,9 @@ class Prepared:
 
     __slots__ = ("build", "converters", "executor")
 
-    def __init__(self, executor: Executor, converters: tuple[FeedConverter, ...], build: Build) -> None:
+    def __init__(
+        self, executor: SignatureExecutor, converters: tuple[FeedConverter, ...], build: Build
+    ) -> None:
         self.executor = executor
         self.converters = converters
         self.build = build
@@ -46,13 +54,16 @@ class Session:
     """Runs parts of a graph; belongs to one event loop.
 
     Args:
-        target: "" for this process.
+        target: "" for this process; else what a registered session factory accepts.
         graph: the graph to run, by default the default graph.
         config: a ConfigProto.
 
-    State: `_direct` is None before the first use and after `close`; `_home` is the loop it was opened in, and `_loop` the same
-    while runs are accepted; `_running` counts runs under way, and `close` waits for `_idle`, set when there are none left;
-    `_prepared` remembers structures.
+    Raises:
+        NotFoundError: no session factory accepts the target.
+
+    State: `_runtime` is None before the first use and after `close`; `_home` is the loop it was opened in, and `_loop` the same
+    while runs are accepted; `_prepared` and `_partial` remember structures; `_at_once` says whether steps may be run without
+    suspending.
     """
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
@@ -60,21 +71,24 @@ class Session:
             raise GraphTypeError(f"Session: graph must be a Graph, got {graph!r}")
         self.graph = graph if graph is not None else get_default_graph()
         self._options = SessionOptions.from_config(target, config)
-        if target:
-            raise GraphValueError(f"Session: no session factory accepts the target {target!r}")
-        self._direct: DirectSession | None = None
+        self._factory = factory.get_factory(self._options)
+        self._runtime: SessionRuntime | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._home: asyncio.AbstractEventLoop | None = None
         self._process = 0
         self._closed = False
+        self._at_once = False
         self._prepared: dict[Any, Prepared] = {}
-        self._running = 0
-        self._idle: asyncio.Event | None = None
         self._defaults = contextlib.ExitStack()
 
     @property
     def sess_str(self) -> str:
         return self._options.target
+
+    @property
+    def graph_def(self) -> Any:
+        """The graph as a GraphDef proto."""
+        return self.graph.as_graph_def()
 
     # Life
 
@@ -96,22 +110,33 @@ class Session:
         """Make this the default session of the running context; leaving does not close it."""
         return default_sessions.get_controller(self)
 
-    def _open(self) -> DirectSession:
+    def _open(self) -> SessionRuntime:
         """The runtime, made in the running loop at first use.
 
         Raises:
             SessionClosedError: the session was closed.
             FailedPreconditionError: another loop or process than the one it was opened in.
+            OpError: the session cannot be made.
         """
         if self._closed:
-            raise SessionClosedError
-        if self._direct is None:
+            raise closed_error()
+        if self._runtime is None:
+            runtime = self._factory.new_session(self._options)
+            runtime.attach(self.graph)
+            runtime.on_closing = weakref.WeakMethod(self._refuse)
             self._loop = self._home = asyncio.get_running_loop()
             self._process = os.getpid()
-            self._direct = DirectSession(self.graph, self._options)
+            self._at_once = runtime.runs_at_once
+            self._runtime = runtime
         else:
             self._check_place()
-        return self._direct
+            if not self._runtime.steps.life.is_open:
+                raise closed_error()
+        return self._runtime
+
+    def _refuse(self) -> None:
+        """The runtime accepts no more steps."""
+        self._loop = None
 
     def _check_place(self) -> None:
         """Refuse another loop or process than the one the session was opened in."""
@@ -125,26 +150,39 @@ class Session:
                 f"Session: it belongs to the event loop {self._home!r}, used from {loop!r}; open one session a loop"
             )
 
-    async def close(self) -> None:
-        """Refuse further runs, wait for those under way, and give everything back. Closing twice is fine."""
-        if self._direct is None:
+    async def close(self, grace: float | None = None) -> None:
+        """Refuse further runs, wait for those under way, and give everything back. Closing twice is fine.
+
+        Partial runs that nobody is waiting for are abandoned: nobody can go on with them.
+
+        Args:
+            grace: seconds after which runs that are still under way are cancelled and raise SessionClosedError: 0 for at
+                once, None for never.
+        """
+        if self._runtime is None:
             self._closed = True
             return
         self._check_place()
         self._closed = True
-        self._loop = None
-        self._direct.stop_building()
-        while self._running:
-            self._idle = self._idle or asyncio.Event()
-            await self._idle.wait()
-        direct, self._direct = self._direct, None
+        await self._runtime.close(grace)
+        self._runtime = None
         self._prepared.clear()
-        if direct is not None:
-            await direct.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_direct", None) is not None and not self._closed:
+        if getattr(self, "_runtime", None) is not None and not self._closed:
             warnings.warn(f"unclosed {self!r}: close it, or use `async with`", ResourceWarning, stacklevel=2)
+
+    @staticmethod
+    async def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
+        """Abort all sessions of the kind that `target` means, without waiting for their runs, and drop their containers.
+
+        Args:
+            containers: names of resource containers; the default one if there are none.
+
+        Raises:
+            UnimplementedError: sessions of that kind have no containers.
+        """
+        await factory.reset(SessionOptions.from_config(target, config), containers or ())
 
     # Running
 
@@ -160,56 +198,55 @@ class Session:
         Args:
             fetches: a tensor, operation, name, or list, tuple, dict, named tuple or dataclass of these.
             feed_dict: values for tensors, by tensor or name.
+            options: a RunOptions.
+            run_metadata: a RunMetadata, filled with what the options ask for.
 
         Raises:
             OpError: a node failed; the first error, with the node's name.
             GraphTypeError, GraphValueError, UnknownFetchError, UnknownFeedError: fetches or feeds that do not fit the graph.
+            DeadlineExceededError: the step was not done in time.
             SessionClosedError: the session was closed.
         """
         if asyncio.get_running_loop() is not self._loop:
             self._open()
-        self._running += 1
+        feeds: Mapping[Any, Any] = feed_dict or {}
         try:
-            feeds: Mapping[Any, Any] = feed_dict or {}
+            prepared = self._prepared.get((structure_key(fetches), *feeds))
+        except TypeError:  # a key that does not hash, or a mapping that is none
+            prepared = None
+        if prepared is not None and self._at_once and options is None and run_metadata is None:
+            outputs = prepared.executor.run_at_once(feeds.values())
+            if outputs is not None:
+                return prepared.build(outputs)
+        return await self._run_step(prepared, fetches, feeds, StepOptions.from_proto(options), run_metadata)
+
+    async def _run_step(
+        self, prepared: Prepared | None, fetches: Any, feeds: Any, options: StepOptions, metadata: Any
+    ) -> Any:
+        """Run a step that may suspend: `close` waits for it, its deadline and the bound on steps in flight count."""
+        runtime = self._open()
+        with runtime.scope_of(options) as scope:
+            turn = await runtime.steps.turn()
             try:
-                prepared = self._prepared.get((structure_key(fetches), *feeds))
-            except TypeError:  # a key that does not hash, or a mapping that is none
-                prepared = None
-            if prepared is None:
-                feeds = self._checked(feeds)
-                prepared = await self._prepare(fetches, feeds)
-            else:
-                outputs = prepared.executor.run_at_once(feeds.values())
-                if outputs is not None:
-                    return prepared.build(outputs)
-            values = await self._converted(prepared, list(feeds.values()))
-            return prepared.build(await prepared.executor.step(values))
-        finally:
-            self._running -= 1
-            if self._idle is not None and self._running == 0:
-                self._idle.set()
-
-    async def _converted(self, prepared: Prepared, given: list[Any]) -> list[Any]:
-        """Fed values as arrays; what takes long is done on a worker."""
-        pairs = list(zip(prepared.converters, given, strict=True))
-
-        def convert() -> list[Any]:
-            return [converter.convert(value) for converter, value in pairs]
-
-        if any(is_slow_to_convert(value, converter.numpy) for converter, value in pairs):
-            return await prepared.executor.engine.workers.submit(convert).result()
-        return convert()
+                if prepared is None:
+                    feeds = self._checked(feeds)
+                    prepared = await self._prepare(runtime, fetches, feeds)
+                values = await converted(prepared.converters, list(feeds.values()), runtime.convert)
+                outputs = await runtime.run_step(prepared.executor, values, options, metadata, scope)
+                return prepared.build(outputs)
+            finally:
+                runtime.steps.leave(turn)
 
     def _checked(self, feeds: Any) -> Mapping[Any, Any]:
         if not isinstance(feeds, Mapping):
             raise GraphTypeError(f"feed_dict must be a mapping of tensors to values, got {feeds!r}")
         return expand(feeds)
 
-    async def _prepare(self, fetches: Any, feeds: Mapping[Any, Any]) -> Prepared:
+    async def _prepare(self, runtime: SessionRuntime, fetches: Any, feeds: Iterable[Any]) -> Prepared:
         """Plan a structure that is new, and remember it."""
         mapper = FetchMapper(self.graph, fetches)
         tensors = feed_tensors(self.graph, list(feeds))
-        executor = await self._open_direct().executor(Signature(tensors, mapper.tensors, mapper.targets))
+        executor = await runtime.executor(Signature(tensors, mapper.tensors, mapper.targets))
         prepared = Prepared(executor, tuple(FeedConverter(tensor) for tensor in tensors), mapper.build)
         key = structure_key(fetches)
         if key is not None:
@@ -219,11 +256,76 @@ class Session:
                 self._prepared[(key, *feeds)] = prepared
         return prepared
 
-    def _open_direct(self) -> DirectSession:
-        """The runtime while a run is under way: `close` waits for it."""
-        if self._direct is None:
-            raise SessionClosedError
-        return self._direct
+    # Running in parts, and again and again
+
+    async def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] | None = None) -> str:
+        """Start a step that is fed and fetched in parts; the handle for `partial_run`.
+
+        Args:
+            fetches: all that will be fetched, in any nesting.
+            feeds: all that will be fed.
+
+        Raises:
+            OpError: fetches or feeds do not fit the graph, or cannot be planned.
+        """
+        runtime = self._open()
+        mapper = FetchMapper(self.graph, fetches)
+        tensors = feed_tensors(self.graph, expand_keys(feeds or ()))
+        return await runtime.partial_run_setup(
+            [tensor.name for tensor in tensors],
+            [tensor.name for tensor in mapper.tensors],
+            [op.name for op in mapper.targets],
+        )
+
+    async def partial_run(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+        """Feed more of a partial run, and wait for some of its fetches; an operation among them has run then.
+
+        Raises:
+            InvalidArgumentError: something was not announced, comes twice, or cannot be computed from what was fed.
+        """
+        runtime = self._open()
+        mapper = FetchMapper(self.graph, fetches)
+        feeds = self._checked(feed_dict or {})
+        tensors = feed_tensors(self.graph, list(feeds))
+        values = await converted(
+            [FeedConverter(tensor) for tensor in tensors], list(feeds.values()), runtime.convert
+        )
+        outputs = await runtime.partial_run(
+            handle,
+            [(tensor.name, value) for tensor, value in zip(tensors, values, strict=True)],
+            [tensor.name for tensor in mapper.tensors] + [op.name for op in mapper.targets],
+        )
+        return mapper.build(outputs)
+
+    def make_callable(
+        self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
+    ) -> FetchCallable:
+        """A function that runs one step: `await function(*values)` with values for `feed_list`, in its order.
+
+        Args:
+            accept_options: whether the function takes `options` and `run_metadata`.
+
+        Raises:
+            OpError: fetches or feeds do not fit the graph.
+        """
+        if feed_list is not None and not isinstance(feed_list, list | tuple):
+            raise GraphTypeError(f"`feed_list` must be a list or tuple, got {feed_list!r}")
+        if self._closed:
+            raise closed_error()
+        FetchMapper(self.graph, fetches)
+        feed_tensors(self.graph, expand_keys(feed_list or ()))
+        return FetchCallable(self.run, fetches, tuple(feed_list or ()), accept_options)
+
+    async def _make_callable_from_options(self, callable_options: Any) -> SessionCallable:
+        """A function that runs the step a CallableOptions proto describes; release it when it is not needed any more."""
+        return await make_session_callable(self._open(), callable_options)
+
+    async def list_devices(self) -> list[_DeviceAttributes]:
+        """The devices this session may place nodes on."""
+        return [
+            _DeviceAttributes(each.name, each.device_type, each.memory_limit, each.incarnation)
+            for each in await self._open().list_devices()
+        ]
 
     # Looking inside
 
@@ -239,20 +341,28 @@ class Session:
         return explain.native_share(await self._executor(fetches, feed_dict))
 
     async def _executor(self, fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Executor:
-        self._open()
-        with self._under_way():
-            return (await self._prepare(fetches, self._checked(feed_dict or {}))).executor
+        runtime = self._open()
+        with runtime.steps.scope():
+            executor = (await self._prepare(runtime, fetches, self._checked(feed_dict or {}))).executor
+        found = getattr(executor, "executor", executor)
+        if not isinstance(found, Executor):
+            raise UnimplementedError(f"{self._options.target!r} does not tell how it executes")
+        return found
 
-    @contextlib.contextmanager
-    def _under_way(self) -> Iterator[None]:
-        """Have `close` wait for what is done inside; `run` does the same in place, where a context would cost."""
-        self._running += 1
-        try:
-            yield
-        finally:
-            self._running -= 1
-            if self._idle is not None and self._running == 0:
-                self._idle.set()
+
+class _DeviceAttributes:
+    """What `list_devices` tells of a device, under TensorFlow's names."""
+
+    __slots__ = ("device_type", "incarnation", "memory_limit_bytes", "name")
+
+    def __init__(self, name: str, device_type: str, memory_limit_bytes: int, incarnation: int) -> None:
+        self.name = name
+        self.device_type = device_type
+        self.memory_limit_bytes = memory_limit_bytes
+        self.incarnation = incarnation
+
+    def __repr__(self) -> str:
+        return f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes}, {self.incarnation})"
 
 
 def eval_tensor(tensor: Any, feed_dict: Any = None, session: Session | None = None) -> Any:

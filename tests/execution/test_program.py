@@ -305,7 +305,7 @@ async def test_in_the_background_no_run_waits_for_the_compiler():
 def held_builder(session: Any) -> threading.Event:
     """Keep the builder busy until the event is set."""
     gate = threading.Event()
-    session._direct.engine.builder.submit(gate.wait)
+    session._runtime.engine.builder.submit(gate.wait)
     return gate
 
 

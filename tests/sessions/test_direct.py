@@ -10,27 +10,26 @@ import pytest
 
 from aioexec.devices.jit import blas
 from aioexec.errors import InvalidArgumentError
-from aioexec.planning import pipeline
+from aioexec.planning.pipeline import Planner
 from aioexec.planning.subgraph import Signature
-from aioexec.sessions import direct
-from aioexec.sessions.direct import DirectSession
-from aioexec.sessions.options import SessionOptions
+from tests.sessions.direct_sessions import new_direct
 from tests.tiers import Ops, constant, executors, feed, graph, op, resource, session_on
 
 
 async def test_a_signature_is_planned_once_however_many_ask(monkeypatch: pytest.MonkeyPatch):
     planned: list[Signature] = []
 
-    def counted(graph: Any, signature: Signature, bind: Any) -> Any:
+    def counted(planner: Planner, signature: Signature) -> Any:
         planned.append(signature)
-        return pipeline.make_plan(graph, signature, bind)
+        return plan(planner, signature)
 
-    monkeypatch.setattr(direct, "make_plan", counted)
+    plan = Planner.plan
+    monkeypatch.setattr(Planner, "plan", counted)
     with graph() as g:
         x = feed([])
         y = op("Neg", x)
         signatures = [Signature((x,), (y,), ()), Signature((), (y,), ())]
-    session = DirectSession(g, SessionOptions(jit="off"))
+    session = new_direct(graph=g)
 
     found = await asyncio.gather(*(session.executor(signatures[k % 2]) for k in range(20)))
     await session.close()
@@ -44,7 +43,7 @@ async def test_a_plan_that_fails_fails_for_all_who_wait_and_is_tried_again():
         a = op("Neg", constant(1.0))
         b = op("Neg", a)
         a.op.add_control_inputs([b.op])
-    session = DirectSession(g, SessionOptions(jit="off"))
+    session = new_direct(graph=g)
     signature = Signature((), (b,), ())
 
     for _ in range(2):

@@ -147,7 +147,7 @@ async def test_tensors_and_slices_are_no_values():
         with pytest.raises(GraphTypeError, match="cannot be a IndexedSlices"):
             await session.run(y, {x: slices})
         for wrong in (3.0, [1.0], None):
-            with pytest.raises(GraphTypeError, match="expected an IndexedSlicesValue or 2 arrays"):
+            with pytest.raises(GraphTypeError, match="expected IndexedSlicesValue or 2 arrays"):
                 await session.run(y, {slices: wrong})
 
 

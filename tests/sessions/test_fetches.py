@@ -222,7 +222,7 @@ async def test_a_tensor_of_another_graph_is_refused():
 async def test_what_is_marked_as_not_fetchable_is_refused():
     with graph() as g:
         a = constant(1.0)
-        g.prevent_fetching(a)
+        g.prevent_fetching(a.op)
 
     async with session_on(g, "off") as session:
         with pytest.raises(GraphValueError, match="not fetchable"):

@@ -119,7 +119,7 @@ async def test_an_unclosed_session_warns():
         a = constant(1.0)
     held = [session_on(g, "off")]
     await held[0].run(a)
-    direct = held[0]._direct
+    direct = held[0]._runtime
 
     with pytest.warns(ResourceWarning, match="unclosed"):
         held.clear()

@@ -1,0 +1,93 @@
+"""Fetches and feeds that are not tensors but consist of some: a table by type, to which anybody may add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
+
+Fetch = Callable[[Any], tuple[Sequence[Any], Callable[[list[Any]], Any]]]
+"""What is fetched to its tensors and a function that makes the result of their values."""
+Feed = Callable[[Any, Any], Iterable[tuple[Any, Any]]]
+"""What is fed, and the value given for it, to tensors with their values."""
+FeedForPartialRun = Callable[[Any], Sequence[Any]]
+"""What will be fed to its tensors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How sessions treat one type; None: it cannot be fed (in a partial run)."""
+
+    kind: type
+    fetch: Fetch
+    feed: Feed | None = None
+    feed_for_partial_run: FeedForPartialRun | None = None
+
+
+def _slices_parts(slices: IndexedSlices) -> list[Any]:
+    return [slices.values, slices.indices] + ([] if slices.dense_shape is None else [slices.dense_shape])
+
+
+def _fetch_slices(slices: IndexedSlices) -> tuple[Sequence[Any], Callable[[list[Any]], Any]]:
+    missing = [None] if slices.dense_shape is None else []
+    return _slices_parts(slices), lambda values: IndexedSlicesValue(*values, *missing)
+
+
+def _feed_slices(slices: IndexedSlices, value: Any) -> Iterable[tuple[Any, Any]]:
+    return _paired(slices, _slices_parts(slices), value)
+
+
+def _paired(key: Any, tensors: Sequence[Any], value: Any) -> Iterable[tuple[Any, Any]]:
+    """Each tensor with its part of a value."""
+    if not isinstance(value, tuple | list) or len(value) < len(tensors):
+        raise GraphTypeError(
+            f"Cannot feed {key!r}: expected {type(key).__name__}Value or {len(tensors)} arrays, got {value!r}"
+        )
+    return zip(tensors, value, strict=False)
+
+
+_conversions: list[Conversion] = [
+    Conversion(IndexedSlices, _fetch_slices, _feed_slices, _slices_parts),
+]
+
+
+def conversion_of(element: Any) -> Conversion | None:
+    """How something is fetched and fed if it is of a type in the table; what was added last is looked at first."""
+    for conversion in _conversions:
+        if isinstance(element, conversion.kind):
+            return conversion
+    return None
+
+
+def register_session_run_conversion_functions(
+    tensor_type: type,
+    fetch_function: Fetch,
+    feed_function: Feed | None = None,
+    feed_function_for_partial_run: FeedForPartialRun | None = None,
+) -> None:
+    """Let objects of a type be fetched and fed.
+
+    Example:
+        register_session_run_conversion_functions(
+            Squared,
+            fetch_function=lambda squared: ([squared.tensor], lambda values: values[0] ** 2),
+            feed_function=lambda squared, value: [(squared.tensor, value**0.5)],
+            feed_function_for_partial_run=lambda squared: [squared.tensor],
+        )
+
+    Raises:
+        GraphValueError: the type, or one it is derived from, is registered already.
+    """
+    if any(issubclass(tensor_type, conversion.kind) for conversion in _conversions):
+        raise GraphValueError(f"{tensor_type!r} has already been registered so ignore it")
+    _conversions.insert(
+        0, Conversion(tensor_type, fetch_function, feed_function, feed_function_for_partial_run)
+    )
+
+
+def deregister_session_run_conversion_functions(tensor_type: type) -> None:
+    """Forget a type again."""
+    _conversions[:] = [conversion for conversion in _conversions if conversion.kind is not tensor_type]

@@ -1,0 +1,89 @@
+"""The factory of sessions in this process: which are alive, under which names, and how they are reset."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Sequence
+
+from aioexec.devices.device_set import LOCALHOST, DeviceMgr
+from aioexec.devices.registry import DeviceFactory
+from aioexec.errors import InvalidArgumentError, SessionClosedError
+from aioexec.sessions import factory
+from aioexec.sessions.direct import DirectSession
+from aioexec.sessions.factory import SessionFactory
+from aioexec.sessions.options import SessionMetadata, SessionOptions
+
+RUNTIME_TYPE = "DIRECT_SESSION"
+
+
+def register_direct_sessions() -> None:
+    """Let sessions without a target be made by the process's one factory of direct sessions; again does no harm."""
+    if not factory.is_registered(RUNTIME_TYPE):
+        factory.register(RUNTIME_TYPE, DirectSessionFactory())
+
+
+class DirectSessionFactory(SessionFactory):
+    """Makes direct sessions.
+
+    `_sessions` are alive: neither closing nor abandoned. Sessions of several threads come and go, hence `_lock`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: weakref.WeakSet[DirectSession] = weakref.WeakSet()
+
+    def accepts_options(self, options: SessionOptions) -> bool:
+        return not options.target
+
+    def new_session(self, options: SessionOptions) -> DirectSession:
+        """A new session of the running loop.
+
+        Raises:
+            InvalidArgumentError: its version is negative, or its name and version are taken.
+            NotFoundError: there is no device.
+        """
+        with self._lock:
+            self._check_metadata(options.session_metadata)
+            devices = DeviceFactory.add_devices(options, LOCALHOST)
+            session = DirectSession(options, DeviceMgr(devices), self.deregister)
+            self._sessions.add(session)
+        return session
+
+    def _check_metadata(self, metadata: SessionMetadata | None) -> None:
+        if metadata is None:
+            return
+        if metadata.version < 0:
+            raise InvalidArgumentError(f"Session version shouldn't be negative: {metadata}")
+        if any(session.options.session_metadata == metadata for session in self._sessions):
+            raise InvalidArgumentError(
+                f"A session with the same name and version has already been created: {metadata}"
+            )
+
+    def deregister(self, session: DirectSession) -> None:
+        """Forget a session that closes."""
+        with self._lock:
+            self._sessions.discard(session)
+
+    def sessions(self) -> list[DirectSession]:
+        """Those that are alive."""
+        with self._lock:
+            return list(self._sessions)
+
+    async def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
+        """Abort all sessions of this process: their steps are told to end, and drop the containers.
+
+        What else they hold they give back when whoever made them closes them.
+        """
+        here = asyncio.get_running_loop()
+        for session in self.sessions():
+            if session.loop is here:
+                self._abort(session, containers)
+            elif not session.loop.is_closed():
+                session.loop.call_soon_threadsafe(self._abort, session, containers)
+
+    def _abort(self, session: DirectSession, containers: Sequence[str]) -> None:
+        session.about_to_close()
+        session.steps.cancel(SessionClosedError("Session has been closed: all sessions were reset"))
+        session.device_mgr.clear_containers(containers)

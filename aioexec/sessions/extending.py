@@ -1,0 +1,43 @@
+"""A session's own graph, made and extended by GraphDefs (a session that was given a Graph shares it instead)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aioexec.errors import InvalidArgumentError
+from aioexec.graph.graph import Graph
+from aioexec.graph.node import Operation, Tensor
+from aioexec.sessions.names import fetched_tensor, find_operation
+from aioexec.sessions.options import own_message
+
+
+def extend_graph(graph: Graph, graph_def: Any) -> None:
+    """Add the nodes of a GraphDef, whose inputs may be nodes that are there; all of them, or none if anything is wrong.
+
+    Raises:
+        InvalidArgumentError: a node is there already, or does not fit.
+        NotFoundError: an op is not registered.
+    """
+    from aioexec.graph.graphdef_import import import_graph_def
+
+    graph_def = own_message(graph_def, "GraphDef", "graph_def")
+    own = {node.name for node in graph_def.node}
+    for name in own:
+        if find_operation(graph, name) is not None:
+            raise InvalidArgumentError(
+                f"GraphDef argument to Extend includes node {name!r}, which was created by a previous call "
+                "to Create or Extend in this session."
+            )
+    with graph.as_default():
+        import_graph_def(graph_def, _inputs_there(graph, graph_def, own), name="")
+
+
+def _inputs_there(graph: Graph, graph_def: Any, own: set[str]) -> dict[str, Tensor | Operation]:
+    """The inputs of new nodes that older nodes provide, by the name they are asked for."""
+    found: dict[str, Tensor | Operation] = {}
+    for text in {text for node in graph_def.node for text in node.input}:
+        name = text.removeprefix("^").partition(":")[0]
+        op = None if name in own else find_operation(graph, name)
+        if op is not None:
+            found[text] = op if text.startswith("^") else fetched_tensor(graph, text)
+    return found
