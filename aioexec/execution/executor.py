@@ -18,6 +18,7 @@ from aioexec.execution.partition_run import PartitionRun
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.reference import HEAVY_BYTES
 from aioexec.execution.step import DEFAULT, Step, StepSettings
+from aioexec.graph.node import Operation
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition, Plan
 from aioexec.resources.variable import Variable
@@ -171,8 +172,8 @@ async def _run_until(deadline: float, runs: Sequence[PartitionRun], step: Step) 
 class PartialStep:
     """A step whose feeds come one after the other.
 
-    Its partitions run in a task from the beginning; `cancel` or `finish` must be called. State: `_task` runs the step; `_left`
-    are the items each fetch still waits for; `_arrivals` wakes those who wait for a fetch.
+    Its partitions run in a task from the beginning; `cancel` or `finish` must be called. State: `_task` runs the step; `_finished`
+    are the items that have run; `_arrival` wakes those who wait for one.
     """
 
     def __init__(self, executor: Executor, settings: StepSettings) -> None:
@@ -182,11 +183,12 @@ class PartialStep:
             PartitionRun(partition, runners, step)
             for partition, runners in zip(executor.plan.partitions, executor._runners, strict=True)
         ]
-        self._client = client = self._runs[0]
+        self._client = self._runs[0]
         self._feeds: dict[int, Any] = {}
-        self._finished: set[int] = set()
+        self._finished: set[tuple[PartitionRun, int]] = set()
         self._arrival: asyncio.Future[None] | None = None
-        client.on_finished = self._note
+        for run in self._runs:
+            run.on_finished = partial(self._note, run)
         self._task = asyncio.ensure_future(self._run(settings.deadline))
         self._task.add_done_callback(self._ended)
 
@@ -209,8 +211,8 @@ class PartialStep:
         finally:
             self._step.close()
 
-    def _note(self, item: int) -> None:
-        self._finished.add(item)
+    def _note(self, run: PartitionRun, item: int) -> None:
+        self._finished.add((run, item))
         self._tell()
 
     def _ended(self, task: asyncio.Future[None]) -> None:
@@ -252,7 +254,22 @@ class PartialStep:
         if fed is not None:
             return fed in self._feeds
         producer = partition.producers.get(value)
-        return producer is None or producer in self._finished
+        return producer is None or (self._client, producer) in self._finished
+
+    async def ran(self, targets: Sequence[Operation]) -> None:
+        """Wait until these targets of the signature have run.
+
+        Raises:
+            OpError: the step failed.
+        """
+        items = {
+            (run, item.index)
+            for run in self._runs
+            for item in run.partition.items
+            if any(instruction.node.op in targets for instruction in item.instructions)
+        }
+        while not items <= self._finished:
+            await self._wait()
 
     async def _wait(self) -> None:
         """Wait until something has happened."""
