@@ -79,7 +79,7 @@ def _check_inputs(nodes: Sequence[Node]) -> None:
 
 def _is_duplicable(node: Node) -> bool:
     """A constant that waits for nothing is the same everywhere and always; one that waits may be dead, and is sent."""
-    return node.is_constant and not node.controls
+    return (node.is_constant or role_of(node) is Role.CONSTANT) and not node.controls
 
 
 class _Cut:
