@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter_ns
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from aioexec.errors import (
 )
 from aioexec.execution.trace import Trace, note_program
 from aioexec.graph.kernel import Kernel
+from aioexec.observability.allocator_stats import allocator_stats
 from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.planning.buffers import ALIGNMENT
 from aioexec.planning.plan import Instruction
@@ -59,7 +61,7 @@ class MisfitError(Exception):
 class Frame:
     """Words of a walk, and the arena its slots point into. A `spoilt` one has been cancelled and serves no other run."""
 
-    __slots__ = ("arena", "spoilt", "words")
+    __slots__ = ("__weakref__", "arena", "spoilt", "words")
 
     def __init__(self, program: Program) -> None:
         variant = program.variant
@@ -68,6 +70,9 @@ class Frame:
         memory = np.empty(variant.arena_bytes + ALIGNMENT, np.uint8)
         start = -address_of(memory) % ALIGNMENT
         self.arena = memory[start : start + variant.arena_bytes]
+        stats = allocator_stats(program.device)
+        stats.allocated(memory.nbytes)
+        finalize(self, stats.freed, memory.nbytes).atexit = False
         self.words[walking.ROWS] = address_of(program.rows)
         self.words[walking.ROW_COUNT] = len(variant.rows)
         self.words[walking.INLINE_FUEL] = max(
