@@ -14,7 +14,7 @@ from aioexec.errors import DeadlineExceededError, InvalidArgumentError
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.item_runner import ItemRunner
-from aioexec.execution.partition_run import PartitionRun
+from aioexec.execution.partition_run import PartitionExecutor, PartitionRun
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.reference import HEAVY_BYTES
 from aioexec.execution.step import DEFAULT, Step, StepSettings
@@ -33,20 +33,14 @@ class Executor:
     def __init__(self, plan: Plan, engine: Engine) -> None:
         self.plan = plan
         self.engine = engine
-        self._runners = [
-            [
-                ItemRunner(item, partition, engine) if item.kind is Kind.PROGRAM else None
-                for item in partition.items
-            ]
-            for partition in plan.partitions
-        ]
+        self.partitions = [PartitionExecutor(partition, engine) for partition in plan.partitions]
         self._whole = self.runners[0] if _is_one_program(plan) else None
         self._dtypes = [tensor.dtype.numpy for tensor in plan.signature.feeds]
 
     @property
     def runners(self) -> list[ItemRunner]:
         """Those of all programs."""
-        return [runner for runners in self._runners for runner in runners if runner is not None]
+        return [runner for each in self.partitions for runner in each.runners if runner is not None]
 
     def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | None:
         """A step without suspending: of a plan that is one item, with a program that fits the feeds as they are.
@@ -75,10 +69,7 @@ class Executor:
         if self.engine.budget.spent > TICK_NS:
             await self.engine.budget.turn()
         step = Step(self.engine, settings)
-        runs = [
-            PartitionRun(partition, runners, step)
-            for partition, runners in zip(self.plan.partitions, self._runners, strict=True)
-        ]
+        runs = [PartitionRun(partition, step) for partition in self.partitions]
         client = runs[0]
         for value, fed in zip(client.partition.feeds, feeds, strict=True):
             client.values[value] = fed
@@ -134,7 +125,7 @@ async def _run_all(runs: Sequence[PartitionRun], step: Step) -> None:
         await runs[0].run()
         return
     step.stops.extend(run.stop for run in runs)
-    tasks = [asyncio.ensure_future(run.run()) for run in runs[1:]]
+    tasks = [asyncio.create_task(run.run()) for run in runs[1:]]
     cancelled: asyncio.CancelledError | None = None
     try:
         await runs[0].run()
@@ -172,16 +163,17 @@ async def _run_until(deadline: float, runs: Sequence[PartitionRun], step: Step) 
 class PartialStep:
     """A step whose feeds come one after the other.
 
-    Its partitions run in a task from the beginning; `cancel` or `finish` must be called. State: `_task` runs the step; `_finished`
-    are the items that have run; `_arrival` wakes those who wait for one.
+    Its partitions run in a task from the beginning; `cancel` or `finish` must be called. State: `_task` runs the step;
+    `_finished` are the items that have run; `_arrival` wakes those who wait for one.
     """
 
     def __init__(self, executor: Executor, settings: StepSettings) -> None:
         self._executor = executor
         self._step = step = Step(executor.engine, settings)
+        feeds = len(executor.plan.signature.feeds)
         self._runs = [
-            PartitionRun(partition, runners, step)
-            for partition, runners in zip(executor.plan.partitions, executor._runners, strict=True)
+            PartitionRun(partition, step, 0 if k else feeds)
+            for k, partition in enumerate(executor.partitions)
         ]
         self._client = self._runs[0]
         self._feeds: dict[int, Any] = {}
@@ -189,7 +181,7 @@ class PartialStep:
         self._arrival: asyncio.Future[None] | None = None
         for run in self._runs:
             run.on_finished = partial(self._note, run)
-        self._task = asyncio.ensure_future(self._run(settings.deadline))
+        self._task = asyncio.create_task(self._run(settings.deadline))
         self._task.add_done_callback(self._ended)
 
     @property
