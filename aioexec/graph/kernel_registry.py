@@ -78,7 +78,7 @@ class KernelDef:
 
 
 def _shown(value: Any) -> str:
-    return f"DT_{value.name.upper()}" if isinstance(value, DType) else repr(value)
+    return value.name if isinstance(value, DType) else repr(value)
 
 
 _kernels: dict[str, list[KernelDef]] = {}
