@@ -10,20 +10,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from threading import get_native_id
 from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
 
-from aioexec.errors import CancelledError, InvalidArgumentError
+from aioexec.errors import CancelledError, InvalidArgumentError, OpError
 from aioexec.execution.budget import TICK_NS
+from aioexec.execution.engine import Engine
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.program import locate
 from aioexec.execution.propagator import DEAD, Activation, Propagator, dead_outputs
 from aioexec.execution.reference import store
-from aioexec.execution.rendezvous import check_received, create_key
+from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition
@@ -32,26 +33,83 @@ from aioexec.resources.variable import Variable
 _LOOK_AT_CLOCK = 64  # items that are decisions only, between two looks at the clock
 
 
+class PartitionExecutor:
+    """What outlives the steps of one partition: the runners of its programs and the keys of its transfers, by item."""
+
+    def __init__(self, partition: Partition, engine: Engine) -> None:
+        self.partition = partition
+        self.runners = [
+            ItemRunner(item, partition, engine) if item.kind is Kind.PROGRAM else None
+            for item in partition.items
+        ]
+        self.keys = {
+            item.index: transfer_key(item.node.op.attrs)
+            for item in partition.items
+            if item.kind is Kind.SEND or item.kind is Kind.RECV
+        }
+
+
+class _Arrival:
+    """A Recv that waits."""
+
+    __slots__ = ("_activation", "_run")
+
+    def __init__(self, run: PartitionRun, activation: Activation) -> None:
+        self._run = run
+        self._activation = activation
+
+    def done(self) -> bool:
+        return self._run.step.error is not None
+
+    def set_result(self, received: Received) -> None:
+        self._run.received(self._activation, received)
+
+    def set_exception(self, error: OpError) -> None:
+        """The step has failed: the run is told so itself."""
+
+
 class PartitionRun:
     """Runs one partition in one step.
 
-    Constant: partition, runners (of its program items, by index), step. Changing: `values`, of the outermost frame; `fresh`,
-    those nobody else holds; `_running`, what is awaited, with its activation; `_completed`, what has come of it; `_waiter`, set
-    while there is nothing to do; `_missing_feeds`, of a partial run, how many are still to come.
+    Constant: partition, step. Changing: `values`, of the outermost frame; `fresh`, those nobody else holds; `_running`, what is
+    awaited, with its activation; `_completed`, what has come of it; `_expected`, how many Recvs wait, and `_arrived`, what has
+    come for them; `_waiter`, set while there is nothing to do; `_missing_feeds`, of a partial run, how many are still to come;
+    `_decided`, a count of items that are decisions only.
     """
 
-    def __init__(self, partition: Partition, runners: Sequence[ItemRunner | None], step: Step) -> None:
-        self.partition = partition
-        self.runners = runners
+    __slots__ = (
+        "_arrived",
+        "_completed",
+        "_decided",
+        "_expected",
+        "_keys",
+        "_missing_feeds",
+        "_propagator",
+        "_runners",
+        "_running",
+        "_waiter",
+        "fresh",
+        "on_finished",
+        "partition",
+        "step",
+        "values",
+    )
+
+    def __init__(self, executor: PartitionExecutor, step: Step, missing_feeds: int = 0) -> None:
+        self.partition = executor.partition
         self.step = step
-        self.values: list[Any] = list(partition.values)
+        self.values: list[Any] = list(self.partition.values)
         self.fresh: set[int] = set()
-        self._propagator = Propagator(partition, self.values)
+        self.on_finished: Callable[[int], None] | None = None
+        self._runners = executor.runners
+        self._keys = executor.keys
+        self._propagator = Propagator(self.partition, self.values)
         self._running: dict[asyncio.Future[Any], Activation] = {}
         self._completed: deque[asyncio.Future[Any]] = deque()
+        self._expected = 0
+        self._arrived: deque[tuple[Activation, Received]] = deque()
         self._waiter: asyncio.Future[None] | None = None
-        self._missing_feeds = sum(item.kind is Kind.FEED for item in partition.items)
-        self.on_finished: Callable[[int], None] | None = None
+        self._missing_feeds = missing_feeds
         self._decided = 0
 
     # The loop
@@ -66,7 +124,7 @@ class PartitionRun:
             self._propagator.start()
             while True:
                 await self._work()
-                if not self._running and not self._missing_feeds:
+                if not self._running and not self._expected and not self._missing_feeds:
                     return
                 await self._wait()
                 self._check_step()
@@ -126,12 +184,19 @@ class PartitionRun:
             self._waiter.set_result(None)
 
     async def _wait(self) -> None:
-        if not self._completed and not self._propagator.ready:
+        if not self._completed and not self._arrived and not self._propagator.ready:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
 
     def _collect(self) -> None:
-        """Go on behind what has completed; raises what a kernel raised."""
+        """Go on behind what has completed or arrived; raises what a kernel raised."""
+        while self._arrived:
+            activation, (value, is_dead) = self._arrived.popleft()
+            self._expected -= 1
+            began = perf_counter_ns()
+            self._take(activation, value, is_dead)
+            self._record(activation, began)
+            self._finished(activation)
         while self._completed:
             future = self._completed.popleft()
             activation = self._running.pop(future)
@@ -144,7 +209,7 @@ class PartitionRun:
     def _located(self, activation: Activation, error: Exception | asyncio.CancelledError) -> BaseException:
         if isinstance(error, asyncio.CancelledError):  # by itself: nobody has cancelled the step
             error = CancelledError(f"{activation.item.node.name!r} was cancelled")
-        if activation.item.kind is Kind.PROGRAM or activation.item.kind is Kind.RECV:
+        if activation.item.kind is Kind.PROGRAM:
             return error
         return locate(error, activation.item.instructions[0], self.partition.device)
 
@@ -159,6 +224,11 @@ class PartitionRun:
             if not future.cancelled():
                 future.exception()  # it is known that it failed: asyncio need not complain
         self._running.clear()
+
+    def received(self, activation: Activation, received: Received) -> None:
+        """What a Recv has waited for has come."""
+        self._arrived.append((activation, received))
+        self._wake()
 
     def feed(self, position: int, value: Any) -> None:
         """A feed of a partial run has come."""
@@ -175,7 +245,7 @@ class PartitionRun:
         """Run an item, or begin it: then what is to be awaited comes back, and its result goes to `_end`."""
         item = activation.item
         if item.kind is Kind.PROGRAM and not activation.dead:
-            runner = self.runners[item.index]
+            runner = self._runners[item.index]
             assert runner is not None
             rest = runner.begin(activation.iteration.values, self.fresh, self.step)
             if rest is None:
@@ -183,7 +253,8 @@ class PartitionRun:
             return rest
         self._look_at_clock()
         if item.kind is Kind.RECV:
-            return self._receive(activation)
+            self._receive(activation)
+            return None
         if activation.dead and item.kind is not Kind.SEND:
             if (
                 item.kind is not Kind.ENTER
@@ -214,11 +285,8 @@ class PartitionRun:
 
     def _end(self, activation: Activation, result: Any) -> None:
         """What was awaited is over."""
-        kind = activation.item.kind
-        if kind is Kind.ASYNCHRONOUS:
+        if activation.item.kind is Kind.ASYNCHRONOUS:
             self._store(activation, result)
-        elif kind is Kind.RECV:
-            self._received(activation, *result)
         self._finished(activation)
 
     def _look_at_clock(self) -> None:
@@ -295,33 +363,29 @@ class PartitionRun:
         values[instruction.outputs[1]] = np.array(position, np.int32)
 
     def _key(self, activation: Activation) -> str:
-        attrs = activation.item.node.op.attrs
-        iteration = activation.iteration
-        return create_key(
-            attrs["send_device"],
-            attrs["send_device_incarnation"],
-            attrs["recv_device"],
-            attrs["tensor_name"],
-            (iteration.frame.id, iteration.number),
-        )
+        item, iteration = activation.item, activation.iteration
+        if iteration is self._propagator.outermost:
+            return self._keys[item.index]
+        return transfer_key(item.node.op.attrs, (iteration.frame.id, iteration.number))
 
     def _send(self, activation: Activation) -> None:
         value = DEAD if activation.dead else self._inputs(activation)[0]
         self.step.rendezvous.send(self._key(activation), value, activation.dead)
 
-    def _receive(self, activation: Activation) -> Awaitable[Any] | None:
+    def _receive(self, activation: Activation) -> None:
         """A dead Recv receives as well: its Send sends, dead."""
         key = self._key(activation)
         received = self.step.rendezvous.try_recv(key)
-        if received is None:
-            return self.step.rendezvous.recv(key)
-        began = perf_counter_ns()
-        self._received(activation, *received)
-        self._record(activation, began)
-        self._finished(activation)
-        return None
+        if received is not None:
+            began = perf_counter_ns()
+            self._take(activation, *received)
+            self._record(activation, began)
+            self._finished(activation)
+        else:
+            self._expected += 1
+            self.step.rendezvous.expect(key, _Arrival(self, activation))
 
-    def _received(self, activation: Activation, value: Any, is_dead: bool) -> None:
+    def _take(self, activation: Activation, value: Any, is_dead: bool) -> None:
         instruction = activation.item.instructions[0]
         if is_dead:
             activation.dead = True

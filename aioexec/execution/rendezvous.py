@@ -15,12 +15,13 @@ import asyncio
 import re
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from aioexec.dtypes import DType
 from aioexec.errors import AbortedError, InternalError, InvalidArgumentError, OpError
+from aioexec.graph.kernel import Attrs
 
 FrameIteration = tuple[int, int]
 """The id of a frame and the iteration in it; (0, 0) outside of loops."""
@@ -56,6 +57,17 @@ def create_key(
     """The key of a transfer; the incarnation may come as the signed attribute of a Send or Recv."""
     frame, iteration = frame_iteration
     return f"{src_device};{src_incarnation & _UNSIGNED:016x};{dst_device};{edge_name};{frame}:{iteration}"
+
+
+def transfer_key(attrs: Attrs, frame_iteration: FrameIteration = (0, 0)) -> str:
+    """The key of a Send or Recv of these attributes."""
+    return create_key(
+        attrs["send_device"],
+        attrs["send_device_incarnation"],
+        attrs["recv_device"],
+        attrs["tensor_name"],
+        frame_iteration,
+    )
 
 
 def parse_key(key: str) -> ParsedKey:
@@ -176,11 +188,22 @@ def _pop(queues: dict[str, deque[Item]], key: str) -> Item | None:
     return item
 
 
+class Waiting(Protocol):
+    """Who waits for a value: a future, or whatever is told like one."""
+
+    def done(self) -> bool:
+        """It waits no more, for whatever reason."""
+        ...
+
+    def set_result(self, result: Received, /) -> None: ...
+    def set_exception(self, exception: OpError, /) -> None: ...
+
+
 class IntraProcessRendezvous:
     """The rendezvous of one step, all of whose partitions are in this process."""
 
     def __init__(self) -> None:
-        self._table: Table[asyncio.Future[Received]] = Table()
+        self._table: Table[Waiting] = Table()
 
     @property
     def error(self) -> OpError | None:
@@ -200,12 +223,16 @@ class IntraProcessRendezvous:
                 return
 
     def try_recv(self, key: str) -> Received | None:
-        """The value and its dead bit if it has been sent: the fast path, to be tried before `recv`.
+        """The value and its dead bit if it has been sent: the fast path, to be tried before the others.
 
         Raises:
             OpError: the rendezvous was aborted with this error.
         """
         return self._table.take(key)
+
+    def expect(self, key: str, receiver: Waiting) -> None:
+        """Have a receiver told when its turn comes: `try_recv` has just returned None."""
+        self._table.wait(key, receiver)
 
     def recv(self, key: str) -> asyncio.Future[Received]:
         """A future of the value and its dead bit; cancelling it gives up the place in the line.
@@ -227,7 +254,8 @@ class IntraProcessRendezvous:
         for receiver in self._table.abort(error):
             if not receiver.done():
                 receiver.set_exception(error)
-                receiver.exception()  # who aborts has reported it: asyncio need not complain if nobody looks
+                if isinstance(receiver, asyncio.Future):
+                    receiver.exception()  # who aborts has reported it: asyncio need not complain if nobody looks
 
     def close(self) -> list[str]:
         """End the step: forget what was left, and say which keys that was; after a step without an error there are none."""

@@ -47,10 +47,20 @@ class Step:
     """One execution of a plan; what a kernel may know of it is in `StepContext`.
 
     Constant: step_id (no other step of the process has it), deadline, workers, collector, rendezvous. Changing: `error`, what
-    ended it; `stops`, how to stop the partitions that run.
+    ended it; `stops`, how to stop the partitions that run; `_has_container`, whether a kernel has asked for its container.
     """
 
-    __slots__ = ("collector", "deadline", "engine", "error", "rendezvous", "step_id", "stops", "workers")
+    __slots__ = (
+        "_has_container",
+        "collector",
+        "deadline",
+        "engine",
+        "error",
+        "rendezvous",
+        "step_id",
+        "stops",
+        "workers",
+    )
 
     def __init__(self, engine: Engine, settings: StepSettings = DEFAULT) -> None:
         self.engine = engine
@@ -61,9 +71,11 @@ class Step:
         self.rendezvous = IntraProcessRendezvous()
         self.error: BaseException | None = None
         self.stops: list[Callable[[], object]] = []
+        self._has_container = False
 
     @property
     def container(self) -> str:
+        self._has_container = True
         return f"__per_step_{self.step_id}"
 
     def run_in_worker(self, call: Callable[[], Result]) -> Awaitable[Result]:
@@ -83,8 +95,9 @@ class Step:
     def close(self) -> None:
         """Forget what the step left behind."""
         self.rendezvous.close()
-        for device in self.engine.devices.values():
-            device.resources.cleanup(self.container)
+        if self._has_container:
+            for device in self.engine.devices.values():
+                device.resources.cleanup(self.container)
 
 
 def _told_to_receivers(error: BaseException) -> OpError:
