@@ -334,7 +334,7 @@ def test_an_input_that_is_not_connected_is_refused(stranger: bool):
         node.inputs.pop()
 
     with pytest.raises(
-        InvalidArgumentError, match="'y' has an unconnected input: expected 2 inputs .* got 1"
+        InvalidArgumentError, match=r"'y' has an unconnected input: expected 2 inputs .* got 1"
     ):
         partition(subgraph, INCARNATIONS, new_name, A)
 

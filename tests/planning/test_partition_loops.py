@@ -115,8 +115,7 @@ def test_what_a_loop_takes_from_outside_crosses_outside():
 
     limit = next(node for node in parts[B].nodes if node.name == "outer/limit")
     assert limit.op.attrs["is_constant"]
-    assert limit.inputs[0][0].op.type == "_Recv"
-    assert limit.inputs[0][0].controls == []
+    assert limit.inputs[0][0].op.type == "Const"
     assert "outer/limit" not in names(parts[A])
 
 
