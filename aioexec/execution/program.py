@@ -246,10 +246,10 @@ class Run:
         self.trace = Trace(len(self.program.variant.rows))
         self.frame.words[walking.STAMPS] = address_of(self.trace.stamps)
 
-    def note(self, collector: StepStatsCollector, scheduled: int) -> None:
-        """Note the nodes of a traced run, however it ended. `scheduled` is when its item was ready."""
+    def note(self, collector: StepStatsCollector) -> None:
+        """Note the nodes of a traced run, however it ended."""
         assert self.trace is not None
-        note_program(collector, self.trace, self.program.variant, self.program.device, scheduled)
+        note_program(collector, self.trace, self.program.variant, self.program.device)
 
     def _variables(self, in_place: bool) -> list[Array]:
         bound: list[Array] = []

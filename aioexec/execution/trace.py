@@ -80,10 +80,8 @@ def traced(trace: Trace, variant: Variant) -> Iterator[Traced]:
 # Records
 
 
-def note_program(
-    collector: StepStatsCollector, trace: Trace, variant: Variant, device: str, scheduled: int
-) -> None:
-    """Note every node a program ran. `scheduled` is when its item was ready."""
+def note_program(collector: StepStatsCollector, trace: Trace, variant: Variant, device: str) -> None:
+    """Note every node a program ran; they were scheduled all at once, when the run was made."""
     for instruction, start, end, thread_id in traced(trace, variant):
         node = instruction.node
         outputs = [
@@ -95,7 +93,7 @@ def note_program(
             node.device or device,
             node.name,
             node.op.type,
-            scheduled,
+            trace.began,
             start,
             end,
             thread_id,

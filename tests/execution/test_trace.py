@@ -14,7 +14,7 @@ from aioexec.devices.jit.walker import INLINE_FUEL, Outcome, walker
 from aioexec.devices.workers import Workers
 from aioexec.errors import InvalidArgumentError
 from aioexec.execution.program import Program, Run
-from aioexec.execution.trace import Traced, note_known, note_node, note_program, traced
+from aioexec.execution.trace import Traced, note_known, note_node, traced
 from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.planning.subgraph import Node
 from tests.tiers import (
@@ -249,13 +249,12 @@ async def test_records_say_what_the_nodes_took_and_put_out():
         program = programs(session)[-1]
         run = Run(program, [np.ones(3, np.float32)], False, traced=True)
         walked(run)
-    assert run.trace is not None
     collector = StepStatsCollector()
 
-    note_program(collector, run.trace, program.variant, CPU, scheduled=run.trace.began - 1000)
+    run.note(collector)
 
     (device,) = collector.step_stats().dev_stats
-    assert device.device == CPU
+    assert device.device == program.device
     nodes = {node.node_name: node for node in device.node_stats}
     assert nodes["y"].timeline_label == f"y = Add(x, {value.op.name})"
     (output,) = nodes["y"].output
