@@ -83,28 +83,6 @@ def set_devices(subgraph: Subgraph, placement: Mapping[str, str], client_device:
         node.device = placement[node.name] if node.feed is None else client_device
 
 
-def place_subgraph(
-    subgraph: Subgraph,
-    devices: DeviceSet,
-    *,
-    allow_soft_placement: bool = False,
-    assigned: Mapping[str, str] | None = None,
-    log: Log | None = None,
-) -> Placement:
-    """Place what one signature needs, whatever the rest of the graph asks for; see `place`."""
-    placement = place(
-        [node.op for node in subgraph.nodes if node.feed is None],
-        devices,
-        allow_soft_placement=allow_soft_placement,
-        assigned=assigned,
-        fed={node.feed for node in subgraph.feeds if node.feed is not None},
-        log=log,
-    )
-    assert devices.client_device is not None
-    set_devices(subgraph, placement, devices.client_device.name)
-    return placement
-
-
 def _place_on_only_device(
     operations: Sequence[Operation],
     devices: DeviceSet,

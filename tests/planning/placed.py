@@ -14,7 +14,8 @@ from aioexec.graph import kernel_registry
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import plain
 from aioexec.graph.kernel_registry import register_kernel
-from aioexec.planning.place import place
+from aioexec.planning.place import place, set_devices
+from aioexec.planning.subgraph import Subgraph
 from tests.devices.table import ToyDeviceFactory
 from tests.tiers import Ops
 
@@ -76,3 +77,11 @@ def placed(graph: Graph, devices: DeviceSet, **options: Any) -> dict[str, str]:
     """Where each node of a graph goes, without the process: "CPU:0"."""
     found = place(graph.get_operations(), devices, **options)
     return {name: device.removeprefix(f"{LOCALHOST}/device:") for name, device in found.items()}
+
+
+def place_subgraph(subgraph: Subgraph, devices: DeviceSet) -> None:
+    """Place what one signature needs, whatever the rest of the graph asks for."""
+    assert devices.client_device is not None
+    operations = [node.op for node in subgraph.nodes if node.feed is None]
+    fed = {node.feed for node in subgraph.feeds if node.feed is not None}
+    set_devices(subgraph, place(operations, devices, fed=fed), devices.client_device.name)

@@ -14,9 +14,9 @@ from aioexec.graph.device_spec import parse
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import plain
 from aioexec.graph.kernel_registry import register_kernel, supported_device_types
-from aioexec.planning.place import place, place_subgraph, stateful_placements
+from aioexec.planning.place import place, stateful_placements
 from tests.devices.table import device_table as device_table
-from tests.planning.placed import device_set, fake_ops as fake_ops, placed
+from tests.planning.placed import device_set, fake_ops as fake_ops, place_subgraph, placed
 from tests.planning.planned import by_name, pruned
 from tests.tiers import Ops, constant, graph as new_graph, op
 
