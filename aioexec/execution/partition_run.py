@@ -30,6 +30,8 @@ from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition
 from aioexec.resources.variable import Variable
 
+PROGRAM, ASYNCHRONOUS, SEND, RECV = Kind.PROGRAM, Kind.ASYNCHRONOUS, Kind.SEND, Kind.RECV
+SWITCH, MERGE = Kind.SWITCH, Kind.MERGE  # an enum's attribute costs as much as a dictionary
 _LOOK_AT_CLOCK = 64  # items that are decisions only, between two looks at the clock
 
 
@@ -39,13 +41,12 @@ class PartitionExecutor:
     def __init__(self, partition: Partition, engine: Engine) -> None:
         self.partition = partition
         self.runners = [
-            ItemRunner(item, partition, engine) if item.kind is Kind.PROGRAM else None
-            for item in partition.items
+            ItemRunner(item, partition, engine) if item.kind is PROGRAM else None for item in partition.items
         ]
         self.keys = {
             item.index: transfer_key(item.node.op.attrs)
             for item in partition.items
-            if item.kind is Kind.SEND or item.kind is Kind.RECV
+            if item.kind is SEND or item.kind is RECV
         }
 
 
@@ -209,7 +210,7 @@ class PartitionRun:
     def _located(self, activation: Activation, error: Exception | asyncio.CancelledError) -> BaseException:
         if isinstance(error, asyncio.CancelledError):  # by itself: nobody has cancelled the step
             error = CancelledError(f"{activation.item.node.name!r} was cancelled")
-        if activation.item.kind is Kind.PROGRAM:
+        if activation.item.kind is PROGRAM:
             return error
         return locate(error, activation.item.instructions[0], self.partition.device)
 
@@ -244,7 +245,7 @@ class PartitionRun:
     def _begin(self, activation: Activation) -> Awaitable[Any] | None:
         """Run an item, or begin it: then what is to be awaited comes back, and its result goes to `_end`."""
         item = activation.item
-        if item.kind is Kind.PROGRAM and not activation.dead:
+        if item.kind is PROGRAM and not activation.dead:
             runner = self._runners[item.index]
             assert runner is not None
             rest = runner.begin(activation.iteration.values, self.fresh, self.step)
@@ -252,27 +253,22 @@ class PartitionRun:
                 self._finished(activation)
             return rest
         self._look_at_clock()
-        if item.kind is Kind.RECV:
+        if item.kind is RECV:
             self._receive(activation)
             return None
-        if activation.dead and item.kind is not Kind.SEND:
-            if (
-                item.kind is not Kind.ENTER
-                and item.kind is not Kind.EXIT
-                and item.kind is not Kind.NEXT_ITERATION
-            ):
-                dead_outputs(item, activation.iteration.values)
+        if activation.dead and item.kind is not SEND:
+            dead_outputs(item, activation.iteration.values)
             self._finished(activation)
             return None
-        if item.kind is Kind.ASYNCHRONOUS:
+        if item.kind is ASYNCHRONOUS:
             return self._call(activation)
         began = perf_counter_ns()
         live_port = 0
-        if item.kind is Kind.SWITCH:
+        if item.kind is SWITCH:
             live_port = self._switch(activation)
-        elif item.kind is Kind.MERGE:
+        elif item.kind is MERGE:
             self._merge(activation)
-        elif item.kind is Kind.SEND:
+        elif item.kind is SEND:
             self._send(activation)
         self._record(activation, began)
         self._finished(activation, live_port)
@@ -285,7 +281,7 @@ class PartitionRun:
 
     def _end(self, activation: Activation, result: Any) -> None:
         """What was awaited is over."""
-        if activation.item.kind is Kind.ASYNCHRONOUS:
+        if activation.item.kind is ASYNCHRONOUS:
             self._store(activation, result)
         self._finished(activation)
 

@@ -26,8 +26,12 @@ from collections import deque
 from collections.abc import MutableMapping, MutableSequence, Sequence
 from typing import Any
 
-from aioexec.planning.items import Kind
+from aioexec.planning.items import CONTROL_PORT, Kind
 from aioexec.planning.plan import Edge, FramePlan, Item, Partition
+
+# an enum's attribute costs as much as a small kernel
+PROGRAM, FEED, SWITCH, MERGE = Kind.PROGRAM, Kind.FEED, Kind.SWITCH, Kind.MERGE
+ENTER, EXIT, NEXT_ITERATION = Kind.ENTER, Kind.EXIT, Kind.NEXT_ITERATION
 
 Values = MutableSequence[Any] | MutableMapping[int, Any]
 
@@ -157,9 +161,9 @@ class Propagator:
     def start(self) -> None:
         """Activate what waits for nothing."""
         for item in self.items:
-            if item.frame != 0 or item.kind is Kind.FEED:
+            if item.frame != 0 or item.kind is FEED:
                 continue
-            if item.kind is Kind.MERGE:
+            if item.kind is MERGE:
                 for position in item.arrived:
                     self._arrive(Edge(0, item.index, position), self.outermost, False)
             elif item.waits == 0:
@@ -167,39 +171,35 @@ class Propagator:
 
     def arrived(self, item: Item) -> None:
         """The feed of a partial run has come."""
-        self._deliver(item, self.outermost, 0, False)
+        for edge in item.edges:
+            self._arrive(edge, self.outermost, False)
 
     def finished(self, activation: Activation, live_port: int = 0) -> None:
         """An activation is over: tell those that wait for it. Of a Switch, `live_port` is the output taken."""
         item, iteration = activation.item, activation.iteration
         kind = item.kind
-        if kind is Kind.ENTER:
-            self._enter(item, iteration, activation.dead)
-        elif kind is Kind.EXIT:
-            self._exit(item, iteration, activation.dead)
-        elif kind is Kind.NEXT_ITERATION:
-            if not activation.dead:
-                self._next_iteration(item, iteration)
-        elif kind is Kind.SWITCH:
+        if kind is PROGRAM or not (kind is SWITCH or kind is ENTER or kind is EXIT or kind is NEXT_ITERATION):
             for edge in item.edges:
-                self._arrive(edge, iteration, activation.dead or edge.port not in (live_port, -1))
+                self._arrive(edge, iteration, activation.dead)
         else:
-            self._deliver(item, iteration, 0, activation.dead)
+            self._propagate(item, iteration, activation.dead, live_port)
         iteration.outstanding -= 1
         if iteration.outstanding == 0 and iteration.frame.parent is not None:
             self._clean(iteration.frame)
 
-    @property
-    def is_quiet(self) -> bool:
-        """Nothing runs, and nothing is about to."""
-        return self.outermost.outstanding == 0 and not self.outermost.children
+    def _propagate(self, item: Item, iteration: Iteration, dead: bool, live_port: int) -> None:
+        """What control flow does differently."""
+        if item.kind is SWITCH:
+            for edge in item.edges:
+                self._arrive(edge, iteration, dead or edge.port not in (live_port, CONTROL_PORT))
+        elif item.kind is ENTER:
+            self._enter(item, iteration, dead)
+        elif item.kind is EXIT:
+            self._exit(item, iteration, dead)
+        elif not dead:
+            self._next_iteration(item, iteration)
 
     # Values that arrive
-
-    def _deliver(self, item: Item, iteration: Iteration, port: int, dead: bool) -> None:
-        for edge in item.edges:
-            if edge.port == port:
-                self._arrive(edge, iteration, dead)
 
     def _arrive(self, edge: Edge, iteration: Iteration, dead: bool, by_enter: bool = False) -> None:
         """One thing an item waits for has come."""
@@ -208,7 +208,7 @@ class Propagator:
         waits = iteration.waits.get(target)
         if waits is None:
             waits = item.waits
-        if item.kind is Kind.MERGE:
+        if item.kind is MERGE:
             self._arrive_at_merge(item, edge, iteration, waits, dead, by_enter)
             return
         if dead:
@@ -264,7 +264,7 @@ class Propagator:
         """Put the output of an item into another iteration than its own."""
         iteration.values[item.instructions[0].outputs[0]] = value
         for edge in item.edges:
-            self._arrive(edge, iteration, dead, by_enter=item.kind is Kind.ENTER)
+            self._arrive(edge, iteration, dead, by_enter=item.kind is ENTER)
 
     def _exit(self, item: Item, iteration: Iteration, dead: bool) -> None:
         frame = iteration.frame
@@ -334,7 +334,7 @@ class Propagator:
         for iteration in frame.iterations.values():
             assert iteration.outstanding >= 0
             for target, waits in iteration.waits.items():
-                assert waits >= (-1 if self.items[target].kind is Kind.MERGE else 0)
+                assert waits >= (-1 if self.items[target].kind is MERGE else 0)
             for child in iteration.children.values():
                 assert child.parent is iteration
                 self._check_frame(child)

@@ -260,7 +260,8 @@ class IntraProcessRendezvous:
     def close(self) -> list[str]:
         """End the step: forget what was left, and say which keys that was; after a step without an error there are none."""
         left = self._table.unmatched()
-        self.start_abort(AbortedError("the step of this rendezvous has ended"))
+        if left:
+            self.start_abort(AbortedError("the step of this rendezvous has ended"))
         return left
 
     def check_invariants(self) -> None:
