@@ -158,7 +158,8 @@ def status_error(setting: harness.Setting) -> type[Exception] | None:
     return None
 
 
-REFUSING = {"PreventGradient"}
+CONTROL_FLOW = {"Switch", "Merge", "Enter", "Exit", "NextIteration"}
+REFUSING = {"PreventGradient"} | CONTROL_FLOW | {f"Ref{name}" for name in CONTROL_FLOW}
 """Ops whose gradient rule is an error on purpose."""
 
 ROWS = [pytest.param(row, id=row.name) for row in registry.registered()]
