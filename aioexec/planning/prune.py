@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.kernel import Role
@@ -17,10 +18,12 @@ def prune(signature: Signature) -> Subgraph:
         InvalidArgumentError: they wait for each other in a cycle.
     """
     feeds = {tensor: Node(tensor.op, feed=tensor) for tensor in signature.feeds}
-    needed = _ancestors(signature, feeds)
+    sources = {destination: source for source, destination in signature.connections}
+    needed = _ancestors(signature, feeds, sources)
     made = {op: Node(op) for op in needed}
 
     def edge(tensor: Tensor) -> Edge:
+        tensor = sources.get(tensor, tensor)
         feed = feeds.get(tensor)
         return (made[tensor.op], tensor.value_index) if feed is None else (feed, 0)
 
@@ -36,7 +39,10 @@ def prune(signature: Signature) -> Subgraph:
     )
 
 
-def _ancestors(signature: Signature, feeds: dict[Tensor, Node]) -> set[Operation]:
+def _ancestors(
+    signature: Signature, feeds: dict[Tensor, Node], sources: dict[Tensor, Tensor]
+) -> set[Operation]:
+    cuts = feeds.keys() | sources.keys()
     needed: set[Operation] = set()
     stack = [tensor.op for tensor in signature.fetches if tensor not in feeds]
     stack.extend(signature.targets)
@@ -45,12 +51,13 @@ def _ancestors(signature: Signature, feeds: dict[Tensor, Node]) -> set[Operation
         if op in needed:
             continue
         needed.add(op)
-        stack.extend(tensor.op for tensor in op.inputs if tensor not in feeds)
-        stack.extend(waited_for for waited_for in op.control_inputs if not _is_fed(waited_for, feeds))
+        inputs = [sources.get(tensor, tensor) for tensor in op.inputs]
+        stack.extend(tensor.op for tensor in inputs if tensor not in feeds)
+        stack.extend(waited_for for waited_for in op.control_inputs if not _is_fed(waited_for, cuts))
     return needed
 
 
-def _is_fed(op: Operation, feeds: dict[Tensor, Node]) -> bool:
+def _is_fed(op: Operation, feeds: Collection[Tensor]) -> bool:
     """Whether a feed stands for all of an operation: a placeholder has nothing else to do; others run if waited for."""
     return op.row.role is Role.PLACEHOLDER and op.outputs[0] in feeds
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -24,13 +24,13 @@ from aioexec.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     OpError,
-    UnimplementedError,
 )
 from aioexec.execution.engine import Engine
 from aioexec.execution.executor import Executor
 from aioexec.execution.step import StepSettings
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import Attrs, Compute
+from aioexec.graph.kernel_registry import find_kernel
 from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Plan
@@ -38,10 +38,12 @@ from aioexec.planning.subgraph import Signature
 from aioexec.resources.manager import ResourceManager
 from aioexec.sessions.blas_threads import BlasThreads
 from aioexec.sessions.extending import extend_graph
-from aioexec.sessions.feeds import FeedConverter, converted
 from aioexec.sessions.life import closed_error
-from aioexec.sessions.names import canonical, signature_of
+from aioexec.sessions.named_steps import Callables, NamedStep
+from aioexec.sessions.names import signature_of
 from aioexec.sessions.options import SessionOptions
+from aioexec.sessions.partial_runs import PartialRuns
+from aioexec.sessions.reordered import Reordered
 from aioexec.sessions.run_options import StepOptions
 from aioexec.sessions.runtime import SessionRuntime
 from aioexec.sessions.steps import StepScope
@@ -65,47 +67,12 @@ class NodeContext:
     resources: ResourceManager
 
 
-class Reordered:
-    """An executor for a signature that asks for the same as that of its plan, in another order."""
-
-    __slots__ = ("_feeds", "_fetches", "executor")
-
-    def __init__(self, executor: Executor, signature: Signature) -> None:
-        planned = executor.plan.signature
-        self.executor = executor
-        self._feeds = [signature.feeds.index(tensor) for tensor in planned.feeds]
-        self._fetches = [planned.fetches.index(tensor) for tensor in signature.fetches]
-
-    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | None:
-        given = list(feeds)
-        outputs = self.executor.run_at_once([given[k] for k in self._feeds])
-        return None if outputs is None else [outputs[k] for k in self._fetches]
-
-    async def step(self, feeds: Sequence[Any], settings: StepSettings) -> list[Any]:
-        outputs = await self.executor.step([feeds[k] for k in self._feeds], settings)
-        return [outputs[k] for k in self._fetches]
-
-
-class NamedStep:
-    """A step asked for by names: its executor, how its feeds are converted, and where its results are among the outputs."""
-
-    __slots__ = ("converters", "executor", "places")
-
-    def __init__(
-        self, executor: Executor | Reordered, signature: Signature, output_names: Sequence[str]
-    ) -> None:
-        fetched = {tensor.name: place for place, tensor in enumerate(signature.fetches)}
-        self.executor = executor
-        self.converters = [FeedConverter(tensor) for tensor in signature.feeds]
-        self.places = [fetched[canonical(name)] for name in output_names]
-
-
 class DirectSession(SessionRuntime):
     """Runs signatures of one graph on this process's devices; lives in one event loop.
 
     Constant: `session_handle`, `device_mgr`, `device_set`, `pools` (the inter-op pools; steps run on the first unless they
     choose), `engine`, `sync_on_finish`, `loop`. `init_error` is what went wrong while it was made; every use raises it.
-    `stateful_placements` says where stateful nodes were placed, for ever. `_executors` holds an executor for each signature as
+    `_planner` plans, once there is a graph. `_executors` holds an executor for each signature as
     given, `_by_asked` those that have a plan of their own, `_planning` an event for what is being planned, `_named` steps by
     names, `_kernels` the kernels of stateless nodes (those of stateful ones are in the devices' op segments), `_held_pools` the
     pools to give back, `_serial` the one that steps ask for as number -1.
@@ -128,7 +95,6 @@ class DirectSession(SessionRuntime):
         )
         self.graph: Graph | None = None
         self.is_finalized = False
-        self.stateful_placements: dict[str, str] = {}
         self._forget = forget
         self._kernels: dict[tuple[Operation, str], Compute] = {}
         self._executors: dict[Signature, Executor | Reordered] = {}
@@ -140,6 +106,8 @@ class DirectSession(SessionRuntime):
         self._held_pools = list(self.pools)
         self._is_shut_down = False
         self._blas = BlasThreads()
+        self._partial_runs = PartialRuns(self)
+        self._callables = Callables(self)
         for device in devices.list_devices():
             device.op_segment.add_hold(self.session_handle)
 
@@ -157,6 +125,11 @@ class DirectSession(SessionRuntime):
         """Where feeds come from and fetches go to."""
         assert self.device_set.client_device is not None
         return self.device_set.client_device
+
+    @property
+    def stateful_placements(self) -> Mapping[str, str]:
+        """The devices of stateful nodes that were placed, by name: they never move."""
+        return {} if self._planner is None else self._planner.assigned
 
     def local_device_manager(self) -> DeviceMgr:
         return self.device_mgr
@@ -236,7 +209,7 @@ class DirectSession(SessionRuntime):
         """The reference kernel of a node on a device, made at its first use; that of a stateful node once a session.
 
         Raises:
-            UnimplementedError: the op has none.
+            NotFoundError: the op has none there.
         """
         place = self.engine.devices.get(device, self.client_device)
         if op.row.is_stateful:
@@ -248,10 +221,9 @@ class DirectSession(SessionRuntime):
         return kernel
 
     def _make_kernel(self, op: Operation, device: Device) -> Compute:
-        if op.row.kernel is None:
-            raise UnimplementedError(
-                f"No OpKernel was registered to support Op {op.type!r} of node {op.name!r}"
-            )
+        found = find_kernel(
+            op.type, device.device_type, op.attrs, runs_cpu_kernels=device.runs_cpu_kernels
+        )
         context = NodeContext(
             op.name,
             device.name,
@@ -260,7 +232,7 @@ class DirectSession(SessionRuntime):
             [tensor.dtype for tensor in op.outputs],
             device.resources,
         )
-        return op.row.kernel(context)
+        return found.make(context)
 
     async def executor(self, signature: Signature) -> Executor | Reordered:
         """The executor of a signature, planned in the planner thread at its first use.
@@ -331,9 +303,7 @@ class DirectSession(SessionRuntime):
             try:
                 names = (tuple(name for name, _ in feeds), tuple(output_names), tuple(target_names))
                 step = await self._step_of(graph, *names)
-                return await self.run_named(
-                    step, [value for _, value in feeds], step_options, metadata, scope
-                )
+                return await step.run(self, [value for _, value in feeds], step_options, metadata, scope)
             finally:
                 self.steps.leave(turn)
 
@@ -346,13 +316,6 @@ class DirectSession(SessionRuntime):
             step = NamedStep(await self.executor(signature), signature, outputs)
             self._named[feeds, outputs, targets] = step
         return step
-
-    async def run_named(
-        self, step: NamedStep, feeds: Sequence[Any], options: StepOptions, metadata: Any, scope: StepScope
-    ) -> list[Any]:
-        values = await converted(step.converters, feeds, self.convert)
-        outputs = await self.run_step(step.executor, values, options, metadata, scope)
-        return [outputs[place] for place in step.places]
 
     async def run_step(
         self, executor: Any, feeds: Sequence[Any], options: StepOptions, metadata: Any, scope: StepScope
@@ -379,6 +342,32 @@ class DirectSession(SessionRuntime):
             raise InvalidArgumentError(f"Invalid inter_op_thread_pool: {index}")
         return self.pools[index]
 
+    async def partial_run_setup(
+        self, feed_names: Sequence[str], output_names: Sequence[str], target_names: Sequence[str]
+    ) -> str:
+        graph = self._checked_graph("PRunSetup()")
+        return await self._partial_runs.setup(
+            graph, (tuple(feed_names), tuple(output_names), tuple(target_names))
+        )
+
+    async def partial_run(
+        self, handle: str, feeds: Sequence[tuple[str, Any]], output_names: Sequence[str]
+    ) -> list[Any]:
+        self._check_usable()
+        return await self._partial_runs.run(handle, feeds, output_names)
+
+    async def make_callable(self, options: Any) -> int:
+        graph = self._checked_graph("MakeCallable()")
+        return await self._callables.make(graph, options)
+
+    async def run_callable(self, handle: int, feeds: Sequence[Any], metadata: Any = None) -> list[Any]:
+        self._check_usable()
+        return await self._callables.run(handle, feeds, metadata)
+
+    async def release_callable(self, handle: int) -> None:
+        self._check_usable()
+        self._callables.release(handle)
+
     async def convert(self, call: Callable[[], Result]) -> Result:
         job: Job[Result] = self.engine.workers.submit(call)
         return await job.result()
@@ -396,6 +385,7 @@ class DirectSession(SessionRuntime):
         self.engine.stop_building()
 
     async def shut_down(self) -> None:
+        await self._partial_runs.abandon()
         if not self._is_shut_down:
             self._is_shut_down = True
             for device in self.device_mgr.list_devices():

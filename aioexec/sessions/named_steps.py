@@ -1,0 +1,165 @@
+"""Steps that are asked for by names: the way of the C++ interface, and of callables."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from aioexec.errors import InvalidArgumentError, UnimplementedError
+from aioexec.execution.executor import Executor
+from aioexec.graph.graph import Graph
+from aioexec.graph.node import Operation, Tensor
+from aioexec.planning.subgraph import Signature
+from aioexec.sessions.feeds import FeedConverter, converted
+from aioexec.sessions.names import canonical, fed_tensor, find_operation, parse_tensor_name, signature_of
+from aioexec.sessions.reordered import Reordered
+from aioexec.sessions.run_options import StepOptions
+from aioexec.sessions.steps import StepScope
+
+if TYPE_CHECKING:
+    from aioexec.sessions.direct import DirectSession
+
+
+class NamedStep:
+    """A step asked for by names: its executor, how its feeds are converted, and where its results are among the outputs."""
+
+    __slots__ = ("converters", "executor", "places")
+
+    def __init__(
+        self, executor: Executor | Reordered, signature: Signature, output_names: Sequence[str]
+    ) -> None:
+        fetched = {tensor.name: place for place, tensor in enumerate(signature.fetches)}
+        self.executor = executor
+        self.converters = [FeedConverter(tensor) for tensor in signature.feeds]
+        self.places = [fetched[canonical(name)] for name in output_names]
+
+    async def run(
+        self,
+        session: DirectSession,
+        feeds: Sequence[Any],
+        options: StepOptions,
+        metadata: Any,
+        scope: StepScope,
+    ) -> list[Any]:
+        """Run it; values in the order of the feeds' and outputs' names."""
+        values = await converted(self.converters, feeds, session.convert)
+        outputs = await session.run_step(self.executor, values, options, metadata, scope)
+        return [outputs[place] for place in self.places]
+
+
+class Callables:
+    """The prepared steps of a direct session, by handle."""
+
+    def __init__(self, session: DirectSession) -> None:
+        self._session = session
+        self._steps: dict[int, tuple[NamedStep, StepOptions]] = {}
+        self._handles = itertools.count()
+
+    async def make(self, graph: Graph, options: Any) -> int:
+        """Prepare what a CallableOptions proto describes.
+
+        Raises:
+            OpError: there is no such step, or it asks for what cannot be had.
+        """
+        session = self._session
+        step_options = StepOptions.from_proto(options.run_options)
+        self._check_devices(options)
+        signature = signature_of(graph, list(options.feed), list(options.fetch), list(options.target))
+        signature = _connected(graph, signature, options.tensor_connection)
+        with session.scope_of(step_options):
+            step = NamedStep(await session.executor(signature), signature, list(options.fetch))
+        handle = next(self._handles)
+        self._steps[handle] = step, step_options
+        return handle
+
+    def _check_devices(self, options: Any) -> None:
+        """Feeds come from the client device's memory and fetches go there."""
+        client = self._session.client_device
+        for name, device in (*options.feed_devices.items(), *options.fetch_devices.items()):
+            if self._session.device_mgr.lookup_device(device) is not client:
+                raise UnimplementedError(
+                    f"CallableOptions: {name} cannot be fed from or fetched to {device}, only {client.name}"
+                )
+
+    async def run(self, handle: int, feeds: Sequence[Any], metadata: Any) -> list[Any]:
+        """Run a prepared step.
+
+        Raises:
+            InvalidArgumentError: no step has this handle; another number of values than of feeds.
+        """
+        session = self._session
+        if handle not in self._steps:
+            raise InvalidArgumentError(f"No such callable handle: {handle}")
+        step, options = self._steps[handle]
+        if len(feeds) != len(step.converters):
+            raise InvalidArgumentError(f"Expected {len(step.converters)} feed tensors, but got {len(feeds)}")
+        with session.scope_of(options) as scope:
+            turn = await session.steps.turn()
+            try:
+                return await step.run(session, feeds, options, metadata, scope)
+            finally:
+                session.steps.leave(turn)
+
+    def release(self, handle: int) -> None:
+        """Forget a step.
+
+        Raises:
+            InvalidArgumentError: no step has this handle.
+        """
+        if self._steps.pop(handle, None) is None:
+            raise InvalidArgumentError(f"No such callable handle: {handle}")
+
+
+def _connected(graph: Graph, signature: Signature, connections: Iterable[Any]) -> Signature:
+    """The signature with tensors wired to the places of others, which count as fed.
+
+    Raises:
+        InvalidArgumentError: a source is unknown, a destination comes twice, or the graph would have a cycle.
+        NotFoundError: a destination is unknown.
+    """
+    made: list[tuple[Tensor, Tensor]] = []
+    fed = set(signature.feeds)
+    for connection in connections:
+        source = _source(graph, connection.from_tensor)
+        destination = fed_tensor(graph, connection.to_tensor)
+        if destination in fed:
+            raise InvalidArgumentError(f'Endpoint "{destination.name}" fed more than once.')
+        if destination in signature.fetches:
+            raise InvalidArgumentError(f"{destination.name} is both fed and fetched.")
+        fed.add(destination)
+        made.append((source, destination))
+    sources = {destination: source for source, destination in made}
+    for destination, source in sources.items():
+        if _reaches(destination, source, set(signature.feeds), sources):
+            raise InvalidArgumentError(
+                f"Tensor connection from {source.name!r} to {destination.name!r} would create a cycle"
+            )
+    return Signature(signature.feeds, signature.fetches, signature.targets, signature.is_partial, tuple(made))
+
+
+def _source(graph: Graph, name: str) -> Tensor:
+    node, index = parse_tensor_name(name)
+    op = find_operation(graph, node)
+    if op is None:
+        raise InvalidArgumentError(f"Tensor connection from unknown node: {name}")
+    if index >= len(op.outputs):
+        raise InvalidArgumentError(f"Tensor connection from unknown edge: {name}")
+    return op.outputs[index]
+
+
+def _reaches(destination: Tensor, source: Tensor, feeds: set[Tensor], sources: dict[Tensor, Tensor]) -> bool:
+    """Whether `source` depends on what takes `destination`, after all tensors were wired."""
+    seen: set[Operation] = set()
+    stack = [source.op]
+    while stack:
+        op = stack.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        if destination in op.inputs:
+            return True
+        wired = [sources.get(tensor, tensor) for tensor in op.inputs]
+        stack.extend(tensor.op for tensor in wired if tensor not in feeds)
+        stack.extend(op.control_inputs)
+    return False
