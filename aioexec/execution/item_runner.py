@@ -193,6 +193,8 @@ class ItemRunner:
 
     def _take(self, run: Run, values: Values, fresh: set[int], step: Step) -> None:
         """The values a finished run put out."""
+        if step.collector is not None:
+            run.note(step.collector)
         variant = run.program.variant
         for (value, _), output in zip(variant.outputs, run.outputs, strict=True):
             values[value] = output
@@ -221,7 +223,8 @@ class ItemRunner:
     def _start(self, program: Program, values: Values, in_place: bool, step: Step) -> Run:
         variant = program.variant
         try:
-            run = Run(program, [values[value] for value in variant.inputs], in_place)
+            inputs = [values[value] for value in variant.inputs]
+            run = Run(program, inputs, in_place, traced=step.collector is not None)
         except MemoryError as error:
             raise ResourceExhaustedError(
                 f"OOM: the step needs {variant.arena_bytes} bytes for values between its "
@@ -272,8 +275,7 @@ class ItemRunner:
     def _walk_inline(self, run: Run) -> tuple[Run, int]:
         """Walk on the loop until the program is done, or has spent its fuel and may pause: one that writes may not."""
         began = perf_counter_ns()
-        program = run.program
-        walker = program.walker
+        program, walker = run.program, run.walker
         try:
             outcome = run.start(walker.start_inline)
             if outcome != Outcome.DONE:

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
-from threading import get_native_id
 from time import perf_counter_ns
 from typing import Any
 
@@ -26,6 +25,7 @@ from aioexec.execution.propagator import DEAD, Activation, Propagator, dead_outp
 from aioexec.execution.reference import store
 from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
+from aioexec.execution.trace import note_known, note_node
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition
 from aioexec.resources.variable import Variable
@@ -122,6 +122,9 @@ class PartitionRun:
             OpError: of the node that failed first.
         """
         try:
+            if self.step.collector is not None:
+                nodes = self.partition.subgraph.nodes
+                note_known(self.step.collector, nodes, self.partition.device, perf_counter_ns())
             self._propagator.start()
             while True:
                 await self._work()
@@ -310,14 +313,13 @@ class PartitionRun:
         except Exception as error:
             raise locate(error, instruction, self.partition.device) from error
         if hasattr(result, "__await__"):
-            return self._timed(activation, result) if self.step.collector is not None else result
+            return self._timed(activation, result, began) if self.step.collector is not None else result
         self._store(activation, result)
         self._record(activation, began)
         self._finished(activation)
         return None
 
-    async def _timed(self, activation: Activation, result: Awaitable[Any]) -> Any:
-        began = perf_counter_ns()
+    async def _timed(self, activation: Activation, result: Awaitable[Any], began: int) -> Any:
         value = await result
         self._record(activation, began)
         return value
@@ -395,13 +397,7 @@ class PartitionRun:
     def _record(self, activation: Activation, began: int) -> None:
         collector = self.step.collector
         if collector is not None:
-            node = activation.item.node
-            collector.node_done(
-                self.partition.device,
-                node.name,
-                node.row.name,
-                began,
-                began,
-                perf_counter_ns(),
-                get_native_id(),
-            )
+            instruction, values = activation.item.instructions[0], activation.iteration.values
+            outputs = [values[value] for value in instruction.outputs]
+            now = perf_counter_ns()
+            note_node(collector, instruction.node, self.partition.device, began, began, now, outputs)

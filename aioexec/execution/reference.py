@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable
-from threading import get_native_id
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from aioexec.execution.leases import lease, release
 from aioexec.execution.program import locate
 from aioexec.execution.propagator import Values
 from aioexec.execution.step import Step
+from aioexec.execution.trace import note_node
 from aioexec.planning.plan import Instruction, Item
 from aioexec.resources.variable import Variable
 
@@ -131,24 +131,8 @@ class ReferenceTier:
         start: int,
         end: int,
     ) -> None:
-        node = instruction.node
-        outputs = [
-            (slot, node.op.outputs[slot].dtype.name, held.shape, held.nbytes)
-            for slot, held in enumerate(values[value] for value in instruction.outputs)
-            if isinstance(held, np.ndarray)
-        ]
-        inputs = [f"{producer.name}:{index}" if index else producer.name for producer, index in node.inputs]
-        collector.node_done(
-            self.item.device,
-            node.name,
-            node.row.name,
-            scheduled,
-            start,
-            end,
-            get_native_id(),
-            outputs,
-            inputs,
-        )
+        outputs = [values[value] for value in instruction.outputs]
+        note_node(collector, instruction.node, self.item.device, scheduled, start, end, outputs)
 
     def _step(self, values: Values, instruction: Instruction) -> None:
         """One node by its reference kernel."""

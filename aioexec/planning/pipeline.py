@@ -108,7 +108,7 @@ class Planner:
         return placement
 
     def _new_name(self, prefix: str) -> str:
-        return f"{prefix}_{next(self._names)}"
+        return f"{prefix}/_{next(self._names)}"
 
     def _partition(self, device: str, part: Subgraph, signature: Signature) -> Partition:
         self._run_passes(Grouping.POST_PARTITIONING, part)
