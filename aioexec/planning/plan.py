@@ -232,7 +232,8 @@ class _Assembler:
             own = {value for instruction in instructions for value in instruction.outputs}
             used = {value for instruction in instructions for value in instruction.inputs}
             outside = {value for value in used - own if self.values[value] is None}
-            shared = sorted(value for value in own if used_by.get(value, set()) - {k})
+            is_feed = item.kind is Kind.FEED  # which may be fetched, or have no consumer, and still comes
+            shared = sorted(value for value in own if is_feed or used_by.get(value, set()) - {k})
             result.append(
                 Item(
                     k,
