@@ -11,7 +11,7 @@ where the feeds are. Loops that span devices: see partition_loops.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -222,23 +222,24 @@ def _signed(incarnation: int) -> int:
     return (incarnation + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def _sorted(nodes: list[Node]) -> list[Node]:
-    """Nodes after their producers, otherwise as they are."""
-    place = {id(node): k for k, node in enumerate(nodes)}
-    waiting = [sum(1 for _ in node.producers_before()) for node in nodes]
+def _sorted(nodes: list[Node], before: Mapping[int, Sequence[Node]] | None = None) -> list[Node]:
+    """Nodes after what they must come after (by id(); else their producers), otherwise as they are; no node of a cycle."""
+    if before is None:
+        before = {id(node): list(node.producers_before()) for node in nodes}
+    waiting = [len(before[id(node)]) for node in nodes]
     consumers: dict[int, list[int]] = {}
-    for k, node in enumerate(nodes):
-        for producer in node.producers_before():
-            consumers.setdefault(place[id(producer)], []).append(k)
-    ready = [k for k, count in enumerate(waiting) if count == 0]
+    for place, node in enumerate(nodes):
+        for producer in before[id(node)]:
+            consumers.setdefault(id(producer), []).append(place)
+    ready = [place for place, count in enumerate(waiting) if count == 0]
     order: list[Node] = []
     while ready:
-        k = heapq.heappop(ready)
-        order.append(nodes[k])
-        for consumer in consumers.get(k, ()):
-            waiting[consumer] -= 1
-            if waiting[consumer] == 0:
-                heapq.heappush(ready, consumer)
+        node = nodes[heapq.heappop(ready)]
+        order.append(node)
+        for place in consumers.get(id(node), ()):
+            waiting[place] -= 1
+            if waiting[place] == 0:
+                heapq.heappush(ready, place)
     return order
 
 
@@ -269,31 +270,16 @@ def check_partitions(parts: Mapping[str, Subgraph]) -> None:
     _check_order([node for _, node in nodes], ends["Send"])
 
 
-def _check_order(nodes: Iterable[Node], sends: Mapping[str, Node]) -> None:
+def _check_order(nodes: list[Node], sends: Mapping[str, Node]) -> None:
     """All parts together must have an order in which they can run, but for the back edges of loops."""
-    nodes = list(nodes)
     before = {id(node): list(node.producers_before()) for node in nodes}
     for node in nodes:
         if role_of(node) is Role.RECV:
             before[id(node)].append(sends[node.op.attrs["tensor_name"]])
-    missing = [
-        node.name for node in nodes if any(id(producer) not in before for producer in before[id(node)])
-    ]
-    if missing:
-        raise InternalError(f"nodes whose producers are in no part: {missing[:5]}")
-    waiting = {key: len(producers) for key, producers in before.items()}
-    consumers: dict[int, list[int]] = {}
-    for key, producers in before.items():
-        for producer in producers:
-            consumers.setdefault(id(producer), []).append(key)
-    ready = [key for key, count in waiting.items() if count == 0]
-    done = 0
-    while ready:
-        done += 1
-        for consumer in consumers.get(ready.pop(), ()):
-            waiting[consumer] -= 1
-            if waiting[consumer] == 0:
-                ready.append(consumer)
-    if done < len(nodes):
-        stuck = [node.name for node in nodes if waiting[id(node)]]
-        raise InternalError(f"{len(stuck)} nodes wait for each other, among them {stuck[:5]}")
+    order = _sorted(nodes, before)
+    if len(order) < len(nodes):
+        done = {id(node) for node in order}
+        stuck = [node.name for node in nodes if id(node) not in done]
+        raise InternalError(
+            f"{len(stuck)} nodes wait for each other or for what is in no part, among them {stuck[:5]}"
+        )

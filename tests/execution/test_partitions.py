@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import aioexec as ax
+from aioexec import dtypes
+from aioexec.errors import AbortedError, InternalError
 from aioexec.execution.rendezvous import IntraProcessRendezvous
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import Role
 from tests.execution.steps import Stepping, stepping
-from tests.tiers import feed, graph, op
+from tests.tiers import Ops, constant, feed, graph, op
 
 
 def transfers(made: Stepping) -> int:
@@ -108,6 +110,59 @@ async def test_a_control_edge_orders_across_devices():
         await made.run([v.initializer])
         for expected in (11, 21, 31):
             assert await made.run([after]) == [expected]
+
+
+@pytest.mark.behaviour(66)
+async def test_graphs_without_edges_and_without_nodes_run():
+    with graph() as g:
+        nodes = []
+        for k in range(6):
+            with g.device(f"/cpu:{k % 3}"):
+                nodes += [op("NoOp"), constant(float(k))]
+
+    async with stepping(g, CPU=3) as made:
+        assert await made.run(nodes) == [0, 1, 2, 3, 4, 5]
+        assert await made.run([]) == []
+
+
+# Failing steps
+
+
+@pytest.mark.behaviour(74)
+async def test_an_error_on_one_device_ends_the_receives_that_wait_on_another(ops: Ops):
+    def fail(x: Any) -> Any:
+        raise AbortedError("given up")
+
+    ops.broken("GivesUp", fail)
+    with graph() as g:
+        x = feed([], name="x")
+        with g.device("/cpu:1"):
+            failed = op("GivesUp", x)
+            waited_for = [op("Add", failed, constant(float(k))) for k in range(4)]
+        results = [op("Neg", value) for value in waited_for]
+
+    async with stepping(g, CPU=2) as made:
+        for _ in range(2):
+            with pytest.raises(AbortedError, match="given up"):
+                await made.run(results, {x: 1})
+
+
+@pytest.mark.behaviour(76)
+@pytest.mark.parametrize("declared", ["int32", "float32_ref"])
+async def test_a_value_of_another_dtype_than_declared_fails_the_step(declared: str):
+    with graph() as g:
+        x = feed([], name="x")
+        with g.device("/cpu:1"):
+            y = op("Neg", x)
+            z = op("Exp", y)
+
+    async with stepping(g, CPU=2) as made:
+        for partition in made.executor([y, z], [x]).plan.partitions:
+            for node in partition.subgraph.nodes:
+                if node.feed is None and node.row.role is Role.RECV and node.device.endswith("CPU:1"):
+                    node.op.set_outputs([dtypes.as_dtype(declared)], [()])
+        with pytest.raises(InternalError, match=f"does not match declared output type {declared}"):
+            await made.run([y, z], {x: 1})
 
 
 # Random programs: plain data, run by the graph and by NumPy

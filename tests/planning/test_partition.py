@@ -41,7 +41,6 @@ def test_targets_on_one_other_device_need_nobody_else():
     assert names(parts[B]) == ["Const", "y"]
 
 
-@pytest.mark.behaviour(66)
 def test_an_empty_subgraph_is_a_partition_of_the_client():
     subgraph = Subgraph([], [], [], [])
 
@@ -339,7 +338,7 @@ def test_an_input_that_is_not_connected_is_refused(stranger: bool):
         partition(subgraph, INCARNATIONS, new_name, A)
 
 
-@pytest.mark.parametrize("damage", ["device", "send", "recv", "order", "twice"])
+@pytest.mark.parametrize("damage", ["device", "send", "recv", "order", "twice", "missing"])
 def test_partitions_that_do_not_fit_together_are_found(damage: str):
     with graph():
         x = feed([], name="x")
@@ -349,6 +348,8 @@ def test_partitions_that_do_not_fit_together_are_found(damage: str):
 
     if damage == "device":
         by_name(parts[B])["a"].device = A
+    elif damage == "missing":
+        parts[B].nodes.remove(by_name(parts[B])["a"])
     elif damage == "order":
         by_name(parts[B])["a"].controls.append(the(of_role(parts[B], Role.SEND)))
     else:
