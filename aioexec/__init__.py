@@ -79,7 +79,7 @@ from aioexec.graph.scopes import (
     name_scope as name_scope,
     op_scope as op_scope,
 )
-from aioexec.ops import control, filling, slicing, transfer as _transfer  # noqa: F401  (rows only)
+from aioexec.ops import control, filling, queues as _queues, slicing, transfer as _transfer  # noqa: F401  (rows only)
 from aioexec.ops.arg_reduction import (
     argmax as argmax,
     argmin as argmin,
@@ -305,6 +305,10 @@ from aioexec.ops.partitioning import (
 from aioexec.ops.printing import (
     Assert as Assert,
     Print as Print,
+)
+from aioexec.ops.queue_class import (
+    FIFOQueue as FIFOQueue,
+    QueueBase as QueueBase,
 )
 from aioexec.ops.random import (
     get_seed as get_seed,

@@ -1,13 +1,71 @@
-"""Where state lives between steps: named containers of named resources, one type apart from another."""
+"""Where state lives between steps: named containers of named resources, one type apart from another.
+
+What a graph passes along its resource edges is the resource itself, bare or as a scalar array of it, never a name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import itertools
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
 
 from aioexec.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 
 Resource = TypeVar("Resource")
+
+_CONTAINER = re.compile(r"[A-Za-z0-9.][A-Za-z0-9./-]*")
+_private_names = itertools.count()
+
+
+class Place(NamedTuple):
+    """Where the resource of a node is kept."""
+
+    container: str
+    name: str
+
+
+def place_of(attrs: Mapping[str, Any], node_name: str, shared_by_node_name: bool = False) -> Place:
+    """The container and name that a stateful node asks for by its attrs `container` and `shared_name`.
+
+    Without a shared name the resource is the node's own, under a name no other node has, in this session or another one;
+    with `shared_by_node_name` the node's name stands for it.
+
+    Raises:
+        InvalidArgumentError: a bad container or shared name.
+    """
+    container, shared_name = attrs["container"], attrs["shared_name"]
+    if container and not _CONTAINER.fullmatch(container):
+        raise InvalidArgumentError(f"container contains invalid characters: {container!r} (of {node_name!r})")
+    if shared_name.startswith("_"):
+        raise InvalidArgumentError(f"shared_name cannot start with '_': {shared_name!r} (of {node_name!r})")
+    if shared_name or shared_by_node_name:
+        return Place(container, shared_name or node_name)
+    return Place(container, f"_{next(_private_names)}_{node_name}")
+
+
+def resource_behind(kind: type[Resource], handle: Any, device: str) -> Resource:
+    """The resource a handle stands for, to be used by a kernel on `device`.
+
+    Raises:
+        InvalidArgumentError: it is of another type, or is kept on another device.
+    """
+    if isinstance(handle, np.ndarray) and handle.size == 1:
+        handle = handle.item()
+    if not isinstance(handle, kind):
+        raise InvalidArgumentError(
+            f"Trying to access a handle's resource using the wrong type: expected a {kind.__name__}, "
+            f"the handle points to {getattr(handle, 'name', handle)!r}, a {type(handle).__name__}"
+        )
+    kept_on = getattr(handle, "device", device)
+    if kept_on != device:
+        raise InvalidArgumentError(
+            f"Trying to access resource {getattr(handle, 'name', handle)!r} located in device {kept_on} "
+            f"from device {device}"
+        )
+    return handle
 
 
 class ResourceManager:
@@ -41,13 +99,15 @@ class ResourceManager:
             AlreadyExistsError: the name is taken by a resource of this type.
         """
         held = self._held(container)
-        if (type(resource), name) in held:
-            raise AlreadyExistsError(f"Resource {container or self.default_container}/{name} exists already")
-        held[type(resource), name] = resource
+        if held.setdefault((type(resource), name), resource) is not resource:
+            raise AlreadyExistsError(
+                f"Resource {container or self.default_container}/{name}/{type(resource).__name__} exists already"
+            )
 
     def lookup_or_create(
         self, kind: type[Resource], container: str, name: str, make: Callable[[], Resource]
     ) -> Resource:
+        """The resource of that type and name, made if there is none; all callers get the same one."""
         held = self._held(container)
         found: Resource | None = held.get((kind, name))
         if found is None:
@@ -73,5 +133,5 @@ class ResourceManager:
     def _held(self, container: str) -> dict[tuple[type, str], Any]:
         container = container or self.default_container
         if container.startswith("/") or any(char.isspace() for char in container):
-            raise InvalidArgumentError(f"{container!r} is not a valid container name")
+            raise InvalidArgumentError(f"container contains invalid characters: {container!r}")
         return self._containers.setdefault(container, {})

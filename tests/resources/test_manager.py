@@ -65,7 +65,7 @@ def test_containers_are_cleaned_up_one_by_one():
 
 @pytest.mark.parametrize("name", ["/etc", "two words", "tab\t"])
 def test_bad_container_names_are_refused(name: str):
-    with pytest.raises(InvalidArgumentError, match="not a valid container name"):
+    with pytest.raises(InvalidArgumentError, match="container contains invalid characters"):
         ResourceManager().create(name, "q", Queue())
 
 
