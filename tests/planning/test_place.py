@@ -63,6 +63,10 @@ def test_devices_of_the_clients_process_come_before_lower_names(graph: Graph):
 
     assert placed(graph, device_set("CPU:3", other)) == {"in": "CPU:3"}
     assert placed(graph, device_set(other, "CPU:3")) == {"in": other}
+    others = [
+        f"/job:{job}/replica:0/task:0/device:GPU:{index}" for job, index in (("c", 0), ("b", 2), ("b", 1))
+    ]
+    assert placed(graph, device_set("CPU:3", *others)) == {"in": others[2]}
 
 
 @pytest.mark.behaviour(105)
@@ -137,6 +141,18 @@ def test_a_source_stays_in_main_memory_if_its_consumers_want_it_there(
     assert found == {"x": "GPU:1", "shape": "CPU:0", "reshape": "GPU:1"}
 
 
+def test_a_source_that_one_consumer_wants_in_main_memory_follows_the_others(
+    graph: Graph, devices: DeviceSet, ops: Ops
+):
+    ops.add("FakeReshape(x:float, shape:float) -> (y:float)", lambda x, shape: x, kernel=None)
+    register_kernel("FakeReshape", "GPU", plain(lambda x, shape: x), host_memory=["shape"])
+    shape = op("FakeSource", name="shape")
+    op("FakeReshape", op("FakeSource"), shape)
+    op("FakeReluGPU", shape)
+
+    assert placed(graph, devices)["shape"] == "GPU:1"
+
+
 # By request
 
 
@@ -194,6 +210,7 @@ def test_a_device_that_is_not_there_is_replaced_under_soft_placement_alone(graph
 
     assert placed(graph, device_set("CPU:0"), allow_soft_placement=True) == {"in": "CPU:0"}
     assert placed(graph, devices, allow_soft_placement=True) == {"in": "GPU:1"}
+    op("FakeInput", name="free")
     for there in (devices, device_set("CPU:0")):
         with pytest.raises(InvalidArgumentError, match="/device:GPU:11"):
             placed(graph, there)
