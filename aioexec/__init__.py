@@ -306,6 +306,9 @@ from aioexec.ops.printing import (
     Assert as Assert,
     Print as Print,
 )
+from aioexec.ops.python import (
+    py_func as py_func,
+)
 from aioexec.ops.queue_class import (
     FIFOQueue as FIFOQueue,
     QueueBase as QueueBase,

@@ -100,6 +100,7 @@ class Row:
         return (
             not self.definition.is_stateful
             and not self.writes
+            and not self.asynchronous
             and self.role in (Role.COMPUTE, Role.IDENTITY, Role.CONSTANT)
         )
 
