@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter_ns
 from typing import Any, TypeVar
 
 from aioexec.devices.device import Device, DeviceAttributes
@@ -32,6 +33,8 @@ from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import Attrs, Compute
 from aioexec.graph.kernel_registry import find_kernel
 from aioexec.graph.node import Operation, Tensor
+from aioexec.observability.cost_model import CostModel
+from aioexec.observability.device_log import log_notice
 from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Plan
 from aioexec.planning.subgraph import Signature
@@ -44,6 +47,7 @@ from aioexec.sessions.names import signature_of
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.partial_runs import PartialRuns
 from aioexec.sessions.reordered import Reordered
+from aioexec.sessions.reports import Reports
 from aioexec.sessions.run_options import StepOptions
 from aioexec.sessions.runtime import SessionRuntime
 from aioexec.sessions.steps import StepScope
@@ -106,10 +110,14 @@ class DirectSession(SessionRuntime):
         self._held_pools = list(self.pools)
         self._is_shut_down = False
         self._blas = BlasThreads()
+        self._reports = Reports(options)
         self._partial_runs = PartialRuns(self)
         self._callables = Callables(self)
         for device in devices.list_devices():
             device.op_segment.add_hold(self.session_handle)
+        if options.log_device_placement:
+            mapping = devices.device_mapping_string()
+            log_notice(f"Device mapping:\n{mapping}" if mapping else "Device mapping: no known devices.")
 
     def _make_pools(self) -> list[Workers]:
         pools: list[Workers] = []
@@ -221,9 +229,7 @@ class DirectSession(SessionRuntime):
         return kernel
 
     def _make_kernel(self, op: Operation, device: Device) -> Compute:
-        found = find_kernel(
-            op.type, device.device_type, op.attrs, runs_cpu_kernels=device.runs_cpu_kernels
-        )
+        found = find_kernel(op.type, device.device_type, op.attrs, runs_cpu_kernels=device.runs_cpu_kernels)
         context = NodeContext(
             op.name,
             device.name,
@@ -279,6 +285,7 @@ class DirectSession(SessionRuntime):
                 allow_soft_placement=self.options.allow_soft_placement,
                 place_pruned_graph=self.options.graph_options.place_pruned_graph,
                 optimizer=self.options.graph_options,
+                log=_log_placement if self.options.log_device_placement else None,
             )
         return self._planner.plan(signature)
 
@@ -320,11 +327,29 @@ class DirectSession(SessionRuntime):
     async def run_step(
         self, executor: Any, feeds: Sequence[Any], options: StepOptions, metadata: Any, scope: StepScope
     ) -> list[Any]:
-        settings = StepSettings(scope.deadline, self._workers(options))
-        outputs: list[Any] = await executor.step(feeds, settings)
-        if self._must_sync:
-            await self.device_mgr.sync()
+        planned = executor.executor if isinstance(executor, Reordered) else executor
+        report = self._reports.begin(planned, options, metadata)
+        settings = StepSettings(scope.deadline, self._workers(options), report.collector)
+        began = perf_counter_ns()
+        try:
+            outputs: list[Any] = await executor.step(feeds, settings)
+            if self._must_sync:
+                await self.device_mgr.sync()
+        except BaseException as error:
+            told = report.failed(error, perf_counter_ns() - began)
+            if told is error:
+                raise
+            raise told from error
+        report.done(feeds, outputs, perf_counter_ns() - began)
         return outputs
+
+    def export_cost_models(self) -> list[CostModel]:
+        """What was learned of the costs of nodes: a model for each signature that ran often enough (`build_cost_model`)."""
+        return self._reports.cost_models()
+
+    @property
+    def runs_at_once(self) -> bool:
+        return super().runs_at_once and not self._reports.are_always_made and not self._must_sync
 
     def _workers(self, options: StepOptions) -> Workers:
         """The pool a step asks for.
@@ -402,6 +427,10 @@ class DirectSession(SessionRuntime):
             await self.device_mgr.close()
         for kept in (self._executors, self._by_asked, self._named, self._kernels):
             kept.clear()
+
+
+def _log_placement(name: str, op_type: str, device: str) -> None:
+    log_notice(f"{name}: ({op_type}): {device}")
 
 
 def _asked(signature: Signature) -> Asked:

@@ -24,6 +24,7 @@ from aioexec.execution import explain
 from aioexec.execution.executor import Executor
 from aioexec.graph.defaults import default_graphs, default_sessions
 from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.observability.metrics import SESSIONS, SESSIONS_OPEN, STEPS
 from aioexec.planning.subgraph import Signature
 from aioexec.sessions import factory
 from aioexec.sessions.callables import FetchCallable, SessionCallable, make_session_callable
@@ -128,6 +129,8 @@ class Session:
             self._process = os.getpid()
             self._at_once = runtime.runs_at_once
             self._runtime = runtime
+            SESSIONS.increment()
+            SESSIONS_OPEN.increment()
         else:
             self._check_place()
             if not self._runtime.steps.life.is_open:
@@ -165,7 +168,9 @@ class Session:
         self._check_place()
         self._closed = True
         await self._runtime.close(grace)
-        self._runtime = None
+        if self._runtime is not None:  # nobody else has closed it meanwhile
+            self._runtime = None
+            SESSIONS_OPEN.decrement()
         self._prepared.clear()
 
     def __del__(self) -> None:
@@ -217,6 +222,9 @@ class Session:
         if prepared is not None and self._at_once and options is None and run_metadata is None:
             outputs = prepared.executor.run_at_once(feeds.values())
             if outputs is not None:
+                STEPS.value += (
+                    1  # all there is time for: bytes and durations are those of steps that may suspend
+                )
                 return prepared.build(outputs)
         return await self._run_step(prepared, fetches, feeds, StepOptions.from_proto(options), run_metadata)
 

@@ -1,0 +1,152 @@
+"""What is told of a step: RunMetadata, the cost model of its graph, the counters of the process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from aioexec import errors
+from aioexec.errors import GraphTypeError, InvalidArgumentError, OpError, ResourceExhaustedError
+from aioexec.execution.executor import Executor
+from aioexec.observability import metrics
+from aioexec.observability.cost_model import CostModel, CostModelManager, is_measured
+from aioexec.observability.step_stats import StepStatsCollector, allocations_report
+from aioexec.sessions.options import SessionOptions
+from aioexec.sessions.run_options import StepOptions
+
+_CODE_NAMES = {code: name for name, code in vars(errors).items() if name.isupper() and isinstance(code, int)}
+
+
+class StepReport:
+    """What will be told of one step; see `Reports.begin`."""
+
+    __slots__ = ("_metadata", "_options", "_reports", "_updates_costs", "collector", "executor")
+
+    def __init__(
+        self, reports: Reports, executor: Executor, options: StepOptions, metadata: Any, updates_costs: bool
+    ) -> None:
+        self.executor = executor
+        self._reports = reports
+        self._options = options
+        self._metadata = metadata
+        self._updates_costs = updates_costs
+        is_watched = (
+            updates_costs
+            or options.report_tensor_allocations_upon_oom
+            or (options.is_traced and metadata is not None)
+        )
+        self.collector = StepStatsCollector() if is_watched else None
+
+    def done(self, feeds: Sequence[Any], outputs: Sequence[Any], nanoseconds: int) -> None:
+        """The step ended well."""
+        metrics.count_step(nanoseconds, _bytes(feeds), _bytes(outputs))
+        if self._updates_costs and self.collector is not None:
+            self._reports.model_of(self.executor).record_step(self.collector.records)
+        if self._metadata is not None:
+            self._reports.write(self)
+
+    def failed(self, error: BaseException, nanoseconds: int) -> BaseException:
+        """The step failed; the error to raise for it."""
+        code = error.error_code if isinstance(error, OpError) else errors.CANCELLED
+        metrics.count_failed_step(nanoseconds, _CODE_NAMES[code])
+        if (
+            not isinstance(error, ResourceExhaustedError)
+            or not self._options.report_tensor_allocations_upon_oom
+        ):
+            return error
+        assert self.collector is not None
+        return _with_allocations(error, allocations_report(self.collector.records))
+
+    def fill(self, own: Any, session: SessionOptions) -> None:
+        """Write what was asked for into a RunMetadata of ours."""
+        if self._options.is_traced and self.collector is not None:
+            own.step_stats.CopyFrom(self.collector.step_stats())
+        partitions = self.executor.plan.partitions
+        if self._options.output_partition_graphs:
+            own.partition_graphs.extend(_graph_defs(partitions))
+        if self._updates_costs:
+            model = self._reports.model_of(self.executor)
+            for graph_def in _graph_defs(partitions):
+                model.add_to_cost_graph(own.cost_graph, graph_def)
+        if session.session_metadata is not None:
+            own.session_metadata.name = session.session_metadata.name
+            own.session_metadata.version = session.session_metadata.version
+
+    def give(self, own: Any) -> None:
+        """Hand a RunMetadata of ours to the caller, in his class."""
+        if isinstance(self._metadata, type(own)):
+            self._metadata.CopyFrom(own)
+        else:
+            self._metadata.ParseFromString(own.SerializeToString())
+
+
+class Reports:
+    """A session's reports. `_models` learn what nodes cost, by executor; `_counts` says how many steps each had before."""
+
+    def __init__(self, options: SessionOptions) -> None:
+        self._options = options
+        self._models = CostModelManager()
+        self._counts: dict[Executor, int] = {}
+
+    @property
+    def are_always_made(self) -> bool:
+        """Whether every step may be one to learn from."""
+        return self._options.graph_options.build_cost_model > 0
+
+    def begin(self, executor: Executor, options: StepOptions, metadata: Any) -> StepReport:
+        """A step starts; what is asked to be told of it.
+
+        Raises:
+            InvalidArgumentError: partition graphs are asked for, which this session does not give.
+            GraphTypeError: `metadata` is no RunMetadata.
+        """
+        if options.output_partition_graphs and self._options.disable_output_partition_graphs:
+            raise InvalidArgumentError(
+                "RunOptions.output_partition_graphs() is not supported when disable_output_partition_graphs is true."
+            )
+        kind = getattr(getattr(metadata, "DESCRIPTOR", None), "name", None)
+        if metadata is not None and kind != "RunMetadata":
+            raise GraphTypeError(f"run_metadata must be a RunMetadata, got {metadata!r}")
+        return StepReport(self, executor, options, metadata, self._updates_costs(executor))
+
+    def _updates_costs(self, executor: Executor) -> bool:
+        every = self._options.graph_options.build_cost_model
+        if every <= 0:
+            return False
+        count = self._counts.get(executor, 0)
+        self._counts[executor] = count + 1
+        return is_measured(count, every, self._options.graph_options.build_cost_model_after)
+
+    def write(self, report: StepReport) -> None:
+        """Fill the caller's RunMetadata."""
+        from aioexec.formats.protos import RunMetadata
+
+        own = RunMetadata()
+        report.fill(own, self._options)
+        report.give(own)
+
+    def model_of(self, executor: Executor) -> CostModel:
+        return self._models.find_or_create(executor)
+
+    def cost_models(self) -> list[CostModel]:
+        """One for each graph that was run often enough."""
+        return list(self._models.export().values())
+
+
+def _graph_defs(partitions: Sequence[Any]) -> list[Any]:
+    from aioexec.planning.export import subgraph_to_graph_def
+
+    return [subgraph_to_graph_def(partition.subgraph, partition.device) for partition in partitions]
+
+
+def _bytes(values: Sequence[Any]) -> int:
+    return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+
+
+def _with_allocations(error: OpError, report: str) -> OpError:
+    told = type(error)(error.node_def, error.op, f"{error.message}\n{report}")
+    told.node, told.op_type = error.node, error.op_type
+    told.device, told.created_at = error.device, error.created_at
+    return told
