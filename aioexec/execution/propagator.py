@@ -341,7 +341,13 @@ class Propagator:
 
 
 def dead_outputs(item: Item, values: Values) -> None:
-    """Mark everything an item would put out as dead."""
+    """Mark everything an item would put out as dead.
+
+    Not of a NextIteration: what it puts out belongs to the next iteration, and in its own iteration stands in that place what has
+    come from the one before, which a Merge may still have to take.
+    """
+    if item.kind is NEXT_ITERATION:
+        return
     for instruction in item.instructions:
         for value in instruction.outputs:
             values[value] = DEAD
