@@ -398,6 +398,7 @@ from aioexec.sessions.conversions import (
     register_session_run_conversion_functions as register_session_run_conversion_functions,
 )
 from aioexec.sessions.direct_factory import register_direct_sessions
+from aioexec.sessions.interactive import InteractiveSession as InteractiveSession
 from aioexec.sessions.session import Session as Session
 from aioexec.shapes import Dimension as Dimension, TensorShape as TensorShape
 

@@ -42,6 +42,13 @@ class DefaultStack(Generic[Item]):
             )
         self._items.set(items[:-1])
 
+    def discard(self, item: Item) -> None:
+        """Take the innermost `item` off the stack, wherever it stands; nothing happens if it is not there."""
+        items = self._items.get()
+        places = [place for place, each in enumerate(items) if each is item]
+        if places:
+            self._items.set(items[: places[-1]] + items[places[-1] + 1 :])
+
     @contextlib.contextmanager
     def get_controller(self, item: Item) -> Iterator[Item]:
         self.push(item)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.kernel import Role
@@ -15,7 +15,7 @@ def prune(signature: Signature) -> Subgraph:
     """Copy the ancestors of the fetches and targets, cut at the feeds.
 
     Raises:
-        InvalidArgumentError: they wait for each other in a cycle.
+        InvalidArgumentError: they wait for each other in a cycle, or one wants a reference that a value is fed for.
     """
     feeds = {tensor: Node(tensor.op, feed=tensor) for tensor in signature.feeds}
     sources = {destination: source for source, destination in signature.connections}
@@ -30,6 +30,7 @@ def prune(signature: Signature) -> Subgraph:
     for op, node in made.items():
         node.inputs = [edge(tensor) for tensor in op.inputs]
         node.controls = [made[producer] for producer in op.control_inputs if producer in made]
+    _check_references([tensor for tensor in feeds if tensor.dtype.is_ref], made)
     nodes = [*feeds.values(), *_ordered(list(made.values()))]
     return Subgraph(
         nodes,
@@ -55,6 +56,18 @@ def _ancestors(
         stack.extend(tensor.op for tensor in inputs if tensor not in feeds)
         stack.extend(waited_for for waited_for in op.control_inputs if not _is_fed(waited_for, cuts))
     return needed
+
+
+def _check_references(fed: Sequence[Tensor], made: Mapping[Operation, Node]) -> None:
+    """Refuse what would write a fed value: a constant cannot be assigned."""
+    for tensor in fed:
+        for op in tensor.consumers():
+            place = op.inputs.index(tensor)
+            if op in made and place not in made[op].dereferences():
+                raise InvalidArgumentError(
+                    f"Input {place} of node {op.name} was passed {tensor.dtype.base_dtype.name} from the feed of "
+                    f"{tensor.name!r} incompatible with expected {tensor.dtype.name}"
+                )
 
 
 def _is_fed(op: Operation, feeds: Collection[Tensor]) -> bool:

@@ -13,7 +13,7 @@ from aioexec.errors import CancelledError, InvalidArgumentError, OpError
 from aioexec.planning.subgraph import Signature
 from aioexec.sessions.partial_run import PartialRun, needs_of
 from tests.sessions.direct_sessions import direct
-from tests.tiers import Ops, constant, feed, graph, op, resource, session_on
+from tests.tiers import Ops, feed, graph, op, resource, session_on
 
 # The state machine
 
@@ -52,7 +52,11 @@ def test_what_was_not_announced_or_comes_twice_is_refused():
             run.check(feeds, fetches)
 
 
-@given(st.lists(st.tuples(st.sets(st.sampled_from(["a:0", "b:0", "c:0"])), st.sets(st.sampled_from(list(NEEDS))))))
+@given(
+    st.lists(
+        st.tuples(st.sets(st.sampled_from(["a:0", "b:0", "c:0"])), st.sets(st.sampled_from(list(NEEDS))))
+    )
+)
 def test_whatever_is_asked_in_whatever_order_a_run_is_done_when_all_was_fed_and_fetched_once(
     calls: list[tuple[set[str], set[str]]],
 ):
@@ -157,9 +161,11 @@ async def test_a_run_that_is_done_has_no_handle_any_more():
         handle = await session.partial_run_setup(r1, [a, b])
         await session.partial_run(handle, r1, {a: 1, b: 1})
 
-        for handle in (handle, "made up"):
-            with pytest.raises(InvalidArgumentError, match="Must run 'setup' before performing partial runs!"):
-                await session.partial_run(handle, r1, {})
+        for unknown in (handle, "made up"):
+            with pytest.raises(
+                InvalidArgumentError, match="Must run 'setup' before performing partial runs!"
+            ):
+                await session.partial_run(unknown, r1, {})
 
 
 @pytest.mark.behaviour(53)
@@ -234,7 +240,9 @@ async def test_what_is_fed_is_copied():
         await session.partial_run(handle, [], {x: array})
         array[:] = 100
 
-        np.testing.assert_array_equal(await session.partial_run(handle, z, {y: np.ones(3, np.float32)}), [2] * 3)
+        np.testing.assert_array_equal(
+            await session.partial_run(handle, z, {y: np.ones(3, np.float32)}), [2] * 3
+        )
 
 
 async def test_an_error_of_a_node_ends_the_run(ops: Ops):

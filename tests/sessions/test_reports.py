@@ -77,8 +77,7 @@ async def test_the_partitions_that_ran_are_told_unless_the_session_forbids_it():
 
 async def test_costs_are_learned_from_the_steps_that_are_asked_for():
     with graph() as g:
-        x = feed([], name="x")
-        y = op("Neg", x, name="y")
+        op("Neg", feed([], name="x"), name="y")
     learning = config()
     learning.graph_options.build_cost_model = 2
     learning.graph_options.build_cost_model_after = 1
@@ -108,7 +107,9 @@ async def test_memory_that_ran_out_is_told_by_tensor_where_that_is_asked_for(ops
     options = RunOptions(report_tensor_allocations_upon_oom=True)
 
     async with session_on(g, "off") as session:
-        with pytest.raises(ResourceExhaustedError, match=r"(?s)'y'.*OOM: too much.*3.91KiB from large") as raised:
+        with pytest.raises(
+            ResourceExhaustedError, match=r"(?s)'y'.*OOM: too much.*3.91KiB from large"
+        ) as raised:
             await session.run(y, {x: np.zeros(1000)}, options)
         assert raised.value.node == "y"
         with pytest.raises(ResourceExhaustedError) as raised:

@@ -1,0 +1,33 @@
+"""InteractiveSession: the default session from its construction on, for shells and notebooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aioexec.graph.defaults import default_graphs, default_sessions
+from aioexec.graph.graph import Graph
+from aioexec.sessions.session import Session
+
+
+class InteractiveSession(Session):
+    """A session that `tensor.eval()` and `operation.run()` find without a `with`, until it is closed.
+
+    It is the default of the context it was made in: of a task and those it starts, or of a shell.
+    """
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._is_default = True
+        if graph is not None:
+            default_graphs.push(graph)
+        default_sessions.push(self)
+        self._graph_pushed = graph
+
+    async def close(self, grace: float | None = None) -> None:
+        """Be the default no more, and close."""
+        if self._is_default:
+            self._is_default = False
+            default_sessions.discard(self)
+            if self._graph_pushed is not None:
+                default_graphs.discard(self._graph_pushed)
+        await super().close(grace)
