@@ -79,6 +79,12 @@ from aioexec.graph.scopes import (
     name_scope as name_scope,
     op_scope as op_scope,
 )
+from aioexec.graph.sparse_tensor import (
+    SparseTensor as SparseTensor,
+    SparseTensorValue as SparseTensorValue,
+    convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor,
+    sparse_placeholder as sparse_placeholder,
+)
 from aioexec.ops import control, filling, queues as _queues, slicing, transfer as _transfer  # noqa: F401  (rows only)
 from aioexec.ops.arg_reduction import (
     argmax as argmax,
@@ -335,6 +341,11 @@ from aioexec.ops.scatter_updates import (
     scatter_add as scatter_add,
     scatter_sub as scatter_sub,
     scatter_update as scatter_update,
+)
+from aioexec.ops.session_handles import (
+    delete_session_tensor as delete_session_tensor,
+    get_session_handle as get_session_handle,
+    get_session_tensor as get_session_tensor,
 )
 from aioexec.ops.set_difference import (
     setdiff1d as setdiff1d,
