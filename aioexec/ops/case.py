@@ -13,8 +13,10 @@ from aioexec.graph.convert import constant
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Operation, Tensor
 from aioexec.ops.cond import cond
+from aioexec.ops.control import group, with_dependencies
 from aioexec.ops.printing import Assert
 from aioexec.ops.reduction import reduce_sum
+from aioexec.ops.structure import map_structure
 
 Action = Callable[[], Any]
 
@@ -111,9 +113,15 @@ def _last_as_default(pairs: Sequence[tuple[Any, Action]]) -> Action:
             message = f"Implementation error: selected default action #{len(others)} {problem}"
             checks.append(_assert_at_most(others, 0, message))
         with get_default_graph().control_dependencies(checks):
-            return action()
+            result = action()
+        return None if result is None else map_structure(lambda leaf: _after(checks, leaf), result)
 
     return default
+
+
+def _after(checks: Sequence[Operation], leaf: Any) -> Any:
+    """What stands for a result only when the checks were passed: the result itself may be older than they are."""
+    return group(leaf, *checks) if isinstance(leaf, Operation) else with_dependencies(checks, leaf)
 
 
 def _stacked(predicates: Sequence[Any]) -> Tensor:

@@ -7,6 +7,7 @@ condition, and only a NextIteration leads back, to a Merge of its own frame.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aioexec.errors import InvalidArgumentError
@@ -33,7 +34,8 @@ def frames(graph: Subgraph) -> dict[int, Frame]:
     for node in graph.nodes:
         finder.visit(node)
     for node in graph.nodes:
-        finder.check_inputs(node)
+        if node.row.role is Role.MERGE:
+            finder.check_inputs(node, node.producers())
     return finder.runs_in
 
 
@@ -61,6 +63,7 @@ class _Finder:
                 )
             frame = self._behind[id(producer)]
         self.runs_in[id(node)] = self._behind[id(node)] = frame
+        self.check_inputs(node, node.producers_before())
         role = None if node.feed is not None else node.row.role
         if role is Role.ENTER:
             self._behind[id(node)] = self._enter(node, frame)
@@ -71,13 +74,13 @@ class _Finder:
         elif role is Role.LOOP_COND:
             self._note_condition(node, frame)
 
-    def check_inputs(self, node: Node) -> None:
-        """Find that all a node waits for is in the frame it runs in; also what comes over a back edge."""
+    def check_inputs(self, node: Node, producers: Iterable[Node]) -> None:
+        """Find that what a node waits for is in the frame it runs in."""
         frame = self.runs_in[id(node)]
-        for producer in node.producers():
+        for producer in producers:
             other = self._behind[id(producer)]
             if other is not frame:
-                good = next(each for each in node.producers() if self._behind[id(each)] is frame)
+                good = next(each for each in node.producers_before() if self._behind[id(each)] is frame)
                 raise InvalidArgumentError(
                     f"{node.row.name} {node.name!r} has inputs from different frames. The input {good.name!r} is in frame "
                     f"{frame.name!r}. The input {producer.name!r} is in frame {other.name!r}"
