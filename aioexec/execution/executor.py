@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -27,14 +26,16 @@ from aioexec.resources.variable import Variable
 class Executor:
     """Runs steps of one plan; holds what outlives a step: the item runners with their programs.
 
-    `_whole` is the runner of a plan that is one program, and nothing but feeds before and fetches behind it.
+    `_only` is the runner of a plan that is one program; `_whole` the same if a step is nothing but that: bind the feeds, run the
+    program, hand out its outputs.
     """
 
     def __init__(self, plan: Plan, engine: Engine) -> None:
         self.plan = plan
         self.engine = engine
         self.partitions = [PartitionExecutor(partition, engine) for partition in plan.partitions]
-        self._whole = self.runners[0] if _is_one_program(plan) else None
+        self._only = self.runners[0] if _is_one_program(plan) else None
+        self._whole = self._only if _is_nothing_else(plan.client) else None
         self._dtypes = [tensor.dtype.numpy for tensor in plan.signature.feeds]
 
     @property
@@ -69,32 +70,37 @@ class Executor:
         if self.engine.budget.spent > TICK_NS:
             await self.engine.budget.turn()
         step = Step(self.engine, settings)
-        runs = [PartitionRun(partition, step) for partition in self.partitions]
-        client = runs[0]
-        for value, fed in zip(client.partition.feeds, feeds, strict=True):
-            client.values[value] = fed
+        partition = self.plan.client
+        values, fresh = list(partition.values), set[int]()
+        for value, fed in zip(partition.feeds, feeds, strict=True):
+            values[value] = fed
         try:
-            if settings.deadline is None:
-                await _run_all(runs, step)
+            if self._only is not None and settings.deadline is None and settings.collector is None:
+                rest = self._only.begin(values, fresh, step)
+                if rest is not None:
+                    await rest
             else:
-                await _run_until(settings.deadline, runs, step)
-            return await self._fetched(client, feeds, step)
+                runs = [PartitionRun(each, step) for each in self.partitions[1:]]
+                await _run_all([PartitionRun(self.partitions[0], step, values, fresh), *runs], step)
+            return await self._fetched(values, fresh, feeds, step)
         finally:
             step.close()
 
-    async def _fetched(self, client: PartitionRun, feeds: Sequence[Any], step: Step) -> list[Any]:
+    async def _fetched(
+        self, values: Sequence[Any], fresh: set[int], feeds: Sequence[Any], step: Step
+    ) -> list[Any]:
         """The caller's own arrays: what nobody else holds goes out as it is, once; all else is copied, on a worker if large."""
         results: list[Any] = []
         large: list[int] = []
-        partition = client.partition
+        partition = self.plan.client
         for position, value in enumerate(partition.fetches):
-            held = client.values[value]
+            held = values[value]
             if held is DEAD:
                 raise _no_value(partition, position)
             if position in partition.fed_fetches:
                 held = feeds[partition.fed_fetches[position]]
-            elif value in client.fresh:
-                client.fresh.remove(value)
+            elif value in fresh:
+                fresh.remove(value)
             elif _bytes(held) > HEAVY_BYTES:
                 held = held.read() if isinstance(held, Variable) else held
                 large.append(position)
@@ -119,102 +125,89 @@ async def _run_all(runs: Sequence[PartitionRun], step: Step) -> None:
     """Run the partitions of a step: the client's in the caller's task, each other one in a task of its own.
 
     Raises:
+        DeadlineExceededError: the step's deadline passed.
         OpError: of the node that failed first, in whichever partition.
     """
-    if len(runs) == 1:
-        await runs[0].run()
-        return
-    step.stops.extend(run.stop for run in runs)
+    timer = None if step.deadline is None else fail_at(step.deadline, step)
     tasks = [asyncio.create_task(run.run()) for run in runs[1:]]
-    cancelled: asyncio.CancelledError | None = None
     try:
-        await runs[0].run()
-    except asyncio.CancelledError as error:
-        cancelled = error
-    except Exception:
-        assert step.error is not None  # it is what ended the step, or followed from that
-    while pending := [task for task in tasks if not task.done()]:
-        try:
-            await asyncio.wait(pending)
-        except asyncio.CancelledError as error:
-            cancelled = error
-            step.fail(error)
-    for task in tasks:
-        task.exception()
+        cancelled = await runs[0].run()
+        if tasks:
+            cancelled = await _all_done(tasks, step) or cancelled
+    finally:
+        if timer is not None:
+            timer.cancel()
     if cancelled is not None:
         raise cancelled
     if step.error is not None:
         raise step.error
 
 
-async def _run_until(deadline: float, runs: Sequence[PartitionRun], step: Step) -> None:
-    timeout = asyncio.timeout_at(deadline)
-    try:
-        async with timeout:
-            await _run_all(runs, step)
-    except TimeoutError as error:
-        if not timeout.expired():
-            raise
-        raise DeadlineExceededError(
-            "Timed out waiting for notification: the step's deadline passed"
-        ) from error
+async def _all_done(tasks: Sequence[asyncio.Task[Any]], step: Step) -> asyncio.CancelledError | None:
+    """Wait for tasks, however often we are cancelled: that ends the step, and is told."""
+    cancelled = None
+    while pending := [task for task in tasks if not task.done()]:
+        try:
+            await asyncio.wait(pending)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            step.fail(error)
+    return cancelled
+
+
+def fail_at(deadline: float, step: Step) -> asyncio.TimerHandle:
+    return asyncio.get_running_loop().call_at(deadline, _expire, step)
+
+
+def _expire(step: Step) -> None:
+    step.fail(DeadlineExceededError("Timed out waiting for notification: the step's deadline passed"))
 
 
 class PartialStep:
-    """A step whose feeds come one after the other.
+    """A step whose feeds come one after the other: it runs from the beginning; `cancel` or `finish` must be called.
 
-    Its partitions run in a task from the beginning; `cancel` or `finish` must be called. State: `_task` runs the step;
-    `_finished` are the items that have run; `_arrival` wakes those who wait for one.
+    State: `_feeds`, what has come; `_finished`, the items that have run; `_tasks` run the partitions but the client's, and
+    `_arrivals` are those who wait for something to happen.
     """
 
     def __init__(self, executor: Executor, settings: StepSettings) -> None:
-        self._executor = executor
         self._step = step = Step(executor.engine, settings)
         feeds = len(executor.plan.signature.feeds)
         self._runs = [
-            PartitionRun(partition, step, 0 if k else feeds)
+            PartitionRun(partition, step, missing_feeds=0 if k else feeds)
             for k, partition in enumerate(executor.partitions)
         ]
         self._client = self._runs[0]
         self._feeds: dict[int, Any] = {}
         self._finished: set[tuple[PartitionRun, int]] = set()
-        self._arrival: asyncio.Future[None] | None = None
+        self._arrivals: list[asyncio.Future[None]] = []
         for run in self._runs:
             run.on_finished = partial(self._note, run)
-        self._task = asyncio.create_task(self._run(settings.deadline))
-        self._task.add_done_callback(self._ended)
+        self._timer = None if step.deadline is None else fail_at(step.deadline, step)
+        self._tasks = [asyncio.create_task(run.run()) for run in self._runs[1:]]
+        self._client.start()
+        step.stops.append(self._tell)
 
     @property
     def is_over(self) -> bool:
         """Everything has run, or an error ended it."""
-        return self._task.done()
+        return all(run.has_ended for run in self._runs)
 
     @property
     def error(self) -> BaseException | None:
         """What ended the step, if it was an error."""
         return self._step.error
 
-    async def _run(self, deadline: float | None) -> None:
-        try:
-            if deadline is None:
-                await _run_all(self._runs, self._step)
-            else:
-                await _run_until(deadline, self._runs, self._step)
-        finally:
-            self._step.close()
-
     def _note(self, run: PartitionRun, item: int) -> None:
         self._finished.add((run, item))
-        self._tell()
-
-    def _ended(self, task: asyncio.Future[None]) -> None:
-        if not task.cancelled() and task.exception() is not None:
-            self._step.error = task.exception()
-        self._tell()
+        if self._arrivals:
+            self._tell()
 
     def _tell(self) -> None:
-        if self._arrival is not None and not self._arrival.done():
-            self._arrival.set_result(None)
+        arrivals, self._arrivals = self._arrivals, []
+        for arrival in arrivals:
+            if not arrival.done():
+                arrival.set_result(None)
 
     def feed(self, position: int, value: Any) -> None:
         """Bring the feed at a position of the signature, an array; each comes once."""
@@ -264,14 +257,18 @@ class PartialStep:
             await self._wait()
 
     async def _wait(self) -> None:
-        """Wait until something has happened."""
-        if self._task.done():
-            if self._step.error is not None:
-                raise self._step.error
+        """Wait until something has happened.
+
+        Raises:
+            OpError: the step failed.
+        """
+        if self._step.error is not None:
+            raise self._step.error
+        if self.is_over:
             raise InvalidArgumentError("the step is over, and this was never computed")
-        if self._arrival is None or self._arrival.done():
-            self._arrival = asyncio.get_running_loop().create_future()
-        await asyncio.wait([self._arrival])  # shared by all who wait: none of them may cancel it
+        arrival = asyncio.get_running_loop().create_future()
+        self._arrivals.append(arrival)
+        await arrival
 
     async def finish(self) -> None:
         """Wait until everything has run.
@@ -279,35 +276,38 @@ class PartialStep:
         Raises:
             OpError: the step failed.
         """
-        while not self._task.done():
-            await asyncio.wait([self._task])
+        cancelled = await self._quiet()
+        if cancelled is not None:
+            raise cancelled
         if self._step.error is not None:
             raise self._step.error
 
     async def cancel(self, error: BaseException) -> None:
         """End the step with an error and wait until it is quiet."""
-        if self._step.error is None and not self._task.done():
+        if not self.is_over:
             self._step.fail(error)
-            self._task.cancel()
-        cancelled: asyncio.CancelledError | None = None
-        while not self._task.done():
-            try:
-                await asyncio.wait([self._task])
-            except asyncio.CancelledError as ours:
-                cancelled = ours
-        with contextlib.suppress(BaseException):
-            self._task.exception()
+        cancelled = await self._quiet()
         if cancelled is not None:
             raise cancelled
 
+    async def _quiet(self) -> asyncio.CancelledError | None:
+        cancelled = None if self._client.has_ended else await self._client.ended()
+        if self._tasks:
+            cancelled = await _all_done(self._tasks, self._step) or cancelled
+        if self._timer is not None:
+            self._timer.cancel()
+        self._step.close()
+        return cancelled
+
 
 def _is_one_program(plan: Plan) -> bool:
-    """Whether a step is: bind the feeds, run the program, hand out its outputs."""
-    partition = plan.client
+    items = plan.client.items
+    return len(plan.partitions) == 1 and len(items) == 1 and items[0].kind is Kind.PROGRAM
+
+
+def _is_nothing_else(partition: Partition) -> bool:
     return (
-        len(plan.partitions) == 1
-        and len(partition.items) == 1
-        and partition.items[0].kind is Kind.PROGRAM
+        partition.items[:1] != ()
         and partition.items[0].inputs == partition.feeds
         and partition.items[0].outputs == partition.fetches
         and not partition.fed_fetches

@@ -1,14 +1,13 @@
 """One partition in one step: takes what is ready, runs it or has it run, and tells the propagator when it is over.
 
-What can be done at once is done at once, in slices the event loop can bear. What takes longer is awaited in place while it is
-the only thing to do, and is a task of its own otherwise; kernels that wait are the futures they returned. Nothing is left
-behind: when `run` returns or raises, everything begun has finished.
+Driven by events: `start`, feeds, values from other partitions, and the futures of what is awaited each call `_advance`, which
+does everything that can be done at once, in slices the event loop can bear. What takes longer is a task; kernels that wait are
+the futures they returned. Nothing is left behind: the run has ended when everything begun has finished.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 from time import perf_counter_ns
@@ -72,128 +71,164 @@ class _Arrival:
 class PartitionRun:
     """Runs one partition in one step.
 
-    Constant: partition, step. Changing: `values`, of the outermost frame; `fresh`, those nobody else holds; `_running`, what is
-    awaited, with its activation; `_completed`, what has come of it; `_expected`, how many Recvs wait, and `_arrived`, what has
-    come for them; `_waiter`, set while there is nothing to do; `_missing_feeds`, of a partial run, how many are still to come;
-    `_decided`, a count of items that are decisions only.
+    Constant: partition, step. Changing: `values`, of the outermost frame; `fresh`, those nobody else holds; `has_ended`;
+    `_running`, what is awaited, with its activation; `_expected`, how many Recvs wait, and `_arrived`, what has come for them;
+    `_missing_feeds`, of a partial run, how many are still to come; `_is_due`, an `_advance` is on its way; `_end_waiter`, who
+    waits for the end; `_decided`, a count of items that are decisions only.
     """
 
     __slots__ = (
         "_arrived",
-        "_completed",
         "_decided",
+        "_end_waiter",
         "_expected",
+        "_is_due",
         "_keys",
         "_missing_feeds",
         "_propagator",
         "_runners",
         "_running",
-        "_waiter",
         "fresh",
+        "has_ended",
         "on_finished",
         "partition",
         "step",
         "values",
     )
 
-    def __init__(self, executor: PartitionExecutor, step: Step, missing_feeds: int = 0) -> None:
+    def __init__(
+        self,
+        executor: PartitionExecutor,
+        step: Step,
+        values: list[Any] | None = None,
+        fresh: set[int] | None = None,
+        missing_feeds: int = 0,
+    ) -> None:
         self.partition = executor.partition
         self.step = step
-        self.values: list[Any] = list(self.partition.values)
-        self.fresh: set[int] = set()
+        self.values = list(self.partition.values) if values is None else values
+        self.fresh = set() if fresh is None else fresh
+        self.has_ended = False
         self.on_finished: Callable[[int], None] | None = None
         self._runners = executor.runners
         self._keys = executor.keys
         self._propagator = Propagator(self.partition, self.values)
         self._running: dict[asyncio.Future[Any], Activation] = {}
-        self._completed: deque[asyncio.Future[Any]] = deque()
         self._expected = 0
         self._arrived: deque[tuple[Activation, Received]] = deque()
-        self._waiter: asyncio.Future[None] | None = None
         self._missing_feeds = missing_feeds
+        self._is_due = False
+        self._end_waiter: asyncio.Future[None] | None = None
         self._decided = 0
 
-    # The loop
+    # Life
 
-    async def run(self) -> None:
-        """Run until nothing is left to do.
+    async def run(self) -> asyncio.CancelledError | None:
+        """Run from the start to the end; what ended the step, if not that all was done, is in `step.error`."""
+        self.start()
+        return None if self.has_ended else await self.ended()
 
-        Raises:
-            OpError: of the node that failed first.
-        """
+    async def ended(self) -> asyncio.CancelledError | None:
+        """Wait for the end, however often we are cancelled: that ends the step, and is told."""
+        cancelled = None
+        while not self.has_ended:
+            self._end_waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._end_waiter
+            except asyncio.CancelledError as error:
+                cancelled = error
+                self.step.fail(error)
+        return cancelled
+
+    def start(self) -> None:
+        """Begin: all that can be done at once has been done when this returns."""
+        self.step.stops.append(self.stop)
+        if self.step.collector is not None:
+            nodes = self.partition.subgraph.nodes
+            note_known(self.step.collector, nodes, self.partition.device, perf_counter_ns())
+        self._propagator.start()
+        self._advance()
+
+    def stop(self) -> None:
+        """The step has failed: cancel what is awaited."""
+        for future in self._running:
+            future.cancel()
+        self._check_end()
+
+    def _check_end(self) -> None:
+        """End, once nothing runs and nothing more can come."""
+        if self._running or self.has_ended:
+            return
+        if self.step.error is None and (
+            self._propagator.ready or self._expected or self._missing_feeds or self._is_due
+        ):
+            return
+        self.has_ended = True
+        if self._end_waiter is not None and not self._end_waiter.done():
+            self._end_waiter.set_result(None)
+
+    # Events
+
+    def _advance(self) -> None:
+        """Do all that can be done now; what is too much for this tick of the loop is done in the next one."""
         try:
-            if self.step.collector is not None:
-                nodes = self.partition.subgraph.nodes
-                note_known(self.step.collector, nodes, self.partition.device, perf_counter_ns())
-            self._propagator.start()
-            while True:
-                await self._work()
-                if not self._running and not self._expected and not self._missing_feeds:
-                    return
-                await self._wait()
-                self._check_step()
-                self._collect()
-        except BaseException as error:
+            self._work()
+        except (Exception, asyncio.CancelledError) as error:
             self.step.fail(error)
-            await self._drain()
-            raise
+        self._check_end()
 
-    async def _work(self) -> None:
-        """Begin everything that is ready."""
+    def _work(self) -> None:
+        self._take_arrived()
         ready = self._propagator.ready
         budget = self.step.engine.budget
-        while ready:
+        while ready and self.step.error is None:
             if budget.spent > TICK_NS:
-                await budget.turn()
-                self._check_step()
-                self._collect()
+                self._advance_soon()
+                return
             activation = ready.popleft()
             rest = self._begin(activation)
-            if rest is None:
-                continue
-            if self._may_await_in_place(rest):
-                self._end(activation, await rest)
-            else:
+            if rest is not None:
                 future = asyncio.ensure_future(rest)
                 self._running[future] = activation
                 future.add_done_callback(self._done)
 
-    def _may_await_in_place(self, rest: Awaitable[Any]) -> bool:
-        """Whether nothing else is there to do, and nobody but the awaiting task may want to stop it."""
-        return (
-            not self._propagator.ready
-            and not self._running
-            and not self._missing_feeds
-            and len(self.step.engine.devices) == 1
-            and not isinstance(rest, asyncio.Future)
-        )
+    def _advance_soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._advance_now)
 
-    def _check_step(self) -> None:
-        """Raise what has ended the step elsewhere."""
-        if self.step.error is not None:
-            raise self.step.error
-
-    def stop(self) -> None:
-        """The step has failed elsewhere: cancel what is awaited; `run` comes to its end."""
-        for future in self._running:
-            future.cancel()
-        self._wake()
+    def _advance_now(self) -> None:
+        self._is_due = False
+        self._advance()
 
     def _done(self, future: asyncio.Future[Any]) -> None:
-        self._completed.append(future)
-        self._wake()
+        """What was awaited is over."""
+        activation = self._running.pop(future)
+        try:
+            result = future.result()
+        except (Exception, asyncio.CancelledError) as error:
+            self.step.fail(self._located(activation, error))
+        else:
+            if self.step.error is None:
+                try:
+                    self._end(activation, result)
+                except Exception as error:
+                    self.step.fail(error)
+        self._advance()
 
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+    def _located(self, activation: Activation, error: Exception | asyncio.CancelledError) -> BaseException:
+        if isinstance(error, asyncio.CancelledError):  # by itself, if nobody has cancelled the step
+            error = CancelledError(f"{activation.item.node.name!r} was cancelled")
+        if activation.item.kind is PROGRAM:
+            return error
+        return locate(error, activation.item.instructions[0], self.partition.device)
 
-    async def _wait(self) -> None:
-        if not self._completed and not self._arrived and not self._propagator.ready:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+    def received(self, activation: Activation, received: Received) -> None:
+        """What a Recv has waited for has come: from another partition, which goes on first."""
+        self._arrived.append((activation, received))
+        self._advance_soon()
 
-    def _collect(self) -> None:
-        """Go on behind what has completed or arrived; raises what a kernel raised."""
+    def _take_arrived(self) -> None:
         while self._arrived:
             activation, (value, is_dead) = self._arrived.popleft()
             self._expected -= 1
@@ -201,47 +236,17 @@ class PartitionRun:
             self._take(activation, value, is_dead)
             self._record(activation, began)
             self._finished(activation)
-        while self._completed:
-            future = self._completed.popleft()
-            activation = self._running.pop(future)
-            try:
-                result = future.result()
-            except (Exception, asyncio.CancelledError) as error:
-                raise self._located(activation, error) from error
-            self._end(activation, result)
-
-    def _located(self, activation: Activation, error: Exception | asyncio.CancelledError) -> BaseException:
-        if isinstance(error, asyncio.CancelledError):  # by itself: nobody has cancelled the step
-            error = CancelledError(f"{activation.item.node.name!r} was cancelled")
-        if activation.item.kind is PROGRAM:
-            return error
-        return locate(error, activation.item.instructions[0], self.partition.device)
-
-    async def _drain(self) -> None:
-        """Cancel what is awaited and wait until it has ended, however often we are cancelled ourselves."""
-        for future in self._running:
-            future.cancel()
-        while pending := [future for future in self._running if not future.done()]:
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait(pending)
-        for future in self._running:
-            if not future.cancelled():
-                future.exception()  # it is known that it failed: asyncio need not complain
-        self._running.clear()
-
-    def received(self, activation: Activation, received: Received) -> None:
-        """What a Recv has waited for has come."""
-        self._arrived.append((activation, received))
-        self._wake()
 
     def feed(self, position: int, value: Any) -> None:
         """A feed of a partial run has come."""
         place = self.partition.feeds[position]
         self.values[place] = value
         self._missing_feeds -= 1
-        item = self.partition.items[self.partition.producers[place]]
-        self._propagator.arrived(item)
-        self._wake()
+        index = self.partition.producers[place]
+        self._propagator.arrived(self.partition.items[index])
+        if self.on_finished is not None:
+            self.on_finished(index)
+        self._advance()
 
     # Items
 
