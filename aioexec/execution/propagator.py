@@ -6,7 +6,7 @@ runs in, and whether it is dead: a dead item is not run, what it would put out i
 
 Who runs when (the rules are TensorFlow's):
 
-- An item runs when everything it waits for has come; it is dead if any of it was dead.
+- An item runs when everything it waits for has come; it is dead if any of it was dead. A trigger never is.
 - A Merge runs with the first live input, or, dead, when all are dead, once its control edges have come; dead ones of these do
   not kill it.
 - An Enter delivers into iteration 0 of the child frame, a constant one into every iteration. A dead Enter kills the Merge
@@ -31,7 +31,7 @@ from aioexec.planning.plan import Edge, FramePlan, Item, Partition
 
 # an enum's attribute costs as much as a small kernel
 PROGRAM, FEED, SWITCH, MERGE = Kind.PROGRAM, Kind.FEED, Kind.SWITCH, Kind.MERGE
-ENTER, EXIT, NEXT_ITERATION = Kind.ENTER, Kind.EXIT, Kind.NEXT_ITERATION
+ENTER, EXIT, NEXT_ITERATION, TRIGGER = Kind.ENTER, Kind.EXIT, Kind.NEXT_ITERATION, Kind.TRIGGER
 
 Values = MutableSequence[Any] | MutableMapping[int, Any]
 
@@ -211,7 +211,7 @@ class Propagator:
         if item.kind is MERGE:
             self._arrive_at_merge(item, edge, iteration, waits, dead, by_enter)
             return
-        if dead:
+        if dead and item.kind is not TRIGGER:
             iteration.dead[target] = 1
         iteration.waits[target] = waits - 1
         if waits == 1:
@@ -343,7 +343,7 @@ class Propagator:
 def dead_outputs(item: Item, values: Values) -> None:
     """Mark everything an item would put out as dead.
 
-    Not of a NextIteration: what it puts out belongs to the next iteration, and in its own iteration stands in that place what has
+    Not of a NextIteration: what it puts out belongs to the next iteration, and in its own iteration that place holds what has
     come from the one before, which a Merge may still have to take.
     """
     if item.kind is NEXT_ITERATION:

@@ -1,9 +1,9 @@
 """Cutting a subgraph into items: the pieces that are scheduled.
 
 Some nodes are items of their own: those that wait (asynchronous kernels, Recv, the feeds of a partial run), those that decide
-who runs (control flow), and Send. All other nodes are put together into programs, by *wait set*: the sources among a node's
-ancestors. A source is a node whose outcome is not known when the step starts: every node that is an item of its own, and every
-node whose output shape depends on data (what follows it is laid out when the shape is known).
+who runs (control flow, triggers), and Send. All other nodes are put together into programs, by *wait set*: the sources among a
+node's ancestors. A source is a node whose outcome is not known when the step starts: every node that is an item of its own,
+and every node whose output shape depends on data (what follows it is laid out when the shape is known).
 
 Nodes share a program only if their wait sets are equal. That is convex by construction: on a path out of an item and back the
 wait set could only grow. So no item waits, through another, for itself, no node waits for an event it does not depend on, and,
@@ -34,6 +34,7 @@ class Kind(enum.Enum):
     NEXT_ITERATION = "next_iteration"
     SEND = "send"
     RECV = "recv"
+    TRIGGER = "trigger"  # runs even if what it waits for is dead
 
 
 _KINDS: Final = {
@@ -44,6 +45,7 @@ _KINDS: Final = {
     Role.NEXT_ITERATION: Kind.NEXT_ITERATION,
     Role.SEND: Kind.SEND,
     Role.RECV: Kind.RECV,
+    Role.CONTROL_TRIGGER: Kind.TRIGGER,
 }
 CONTROL_PORT = -1
 """The port of a control edge that leaves a Switch: alive when the Switch is, whichever way it went."""

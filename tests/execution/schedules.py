@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -100,7 +100,7 @@ class Schedule:
                 self.feed()
 
     def run_all_but(self, *names: str) -> None:
-        """Let everything happen, but do not end nodes of these names: they go on running."""
+        """Let everything happen, but nodes of these names go on running, or being dead."""
         while True:
             while self.propagator.ready:
                 self.begin()
@@ -150,9 +150,11 @@ def _compute(activation: Activation) -> int:
     """Do what an item does, with the reference kernels; of a Switch, the output taken."""
     item, values = activation.item, activation.iteration.values
     if item.kind is Kind.PROGRAM or item.kind is Kind.ASYNCHRONOUS:
+        step = [None] if item.kind is Kind.ASYNCHRONOUS else []
         for instruction in item.instructions:
-            store(values, instruction, instruction.compute(*(values[value] for value in instruction.inputs)))
-    (instruction, *_) = item.instructions
+            inputs = (values[value] for value in instruction.inputs)
+            store(values, instruction, instruction.compute(*step, *inputs))
+    instruction = item.instructions[0]
     if item.kind is Kind.SWITCH:
         data, pred = (values[value] for value in instruction.inputs)
         values[instruction.outputs[int(pred)]] = data
