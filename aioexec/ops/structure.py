@@ -1,7 +1,7 @@
 """Nested structures of tensors, as the functions of conditionals and loops take and return them.
 
 A structure is a leaf, or a list, tuple, named tuple or dict of structures (dicts in the order of their sorted keys).
-IndexedSlices are a structure too: their parts.
+IndexedSlices and SparseTensors are structures too: their parts.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from typing import Any
 
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.indexed_slices import IndexedSlices
+from aioexec.graph.sparse_tensor import SparseTensor
 
 
 def is_nested(value: Any) -> bool:
-    return isinstance(value, list | tuple | Mapping | IndexedSlices)
+    return isinstance(value, list | tuple | Mapping | IndexedSlices | SparseTensor)
 
 
 def _children(structure: Any) -> list[Any]:
     if isinstance(structure, IndexedSlices):
         parts = [structure.values, structure.indices, structure.dense_shape]
         return [part for part in parts if part is not None]
+    if isinstance(structure, SparseTensor):
+        return [structure.indices, structure.values, structure.dense_shape]
     if isinstance(structure, Mapping):
         return [structure[key] for key in sorted(structure)]
     return list(structure)
@@ -28,8 +31,8 @@ def _children(structure: Any) -> list[Any]:
 
 def _rebuilt(structure: Any, children: list[Any]) -> Any:
     """A structure of the same kind with other children."""
-    if isinstance(structure, IndexedSlices):
-        return IndexedSlices(*children)
+    if isinstance(structure, IndexedSlices | SparseTensor):
+        return type(structure)(*children)
     if isinstance(structure, Mapping):
         found = dict(zip(sorted(structure), children, strict=True))
         return type(structure)((key, found[key]) for key in structure)  # type: ignore[call-arg]

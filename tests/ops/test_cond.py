@@ -249,6 +249,19 @@ async def test_slices_come_out_as_slices(graph, pred):
     assert await both(graph, pred, result.values, result.indices) == [[[[1.0]], [1]], [[[2.0]], [2]]]
 
 
+async def test_sparse_tensors_come_out_as_sparse_tensors(graph, pred):
+    one = ax.SparseTensor([[0, 1]], [1.0], [2, 2])
+    two = ax.SparseTensor([[1, 0], [1, 1]], [2.0, 3.0], [2, 2])
+
+    result = ax.cond(pred, lambda: one, lambda: two)
+
+    assert isinstance(result, ax.SparseTensor)
+    assert await both(graph, pred, result.indices, result.values) == [
+        [[[0, 1]], [1.0]],
+        [[[1, 0], [1, 1]], [2.0, 3.0]],
+    ]
+
+
 def test_a_result_knows_what_both_shapes_have_in_common(graph, pred):
     result = ax.cond(pred, lambda: ax.zeros([2, 3]), lambda: ax.zeros([2, 4]))
 
