@@ -14,6 +14,7 @@ from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.partition_run import PartitionExecutor, PartitionRun
+from aioexec.execution.prompt import PromptRunner, is_prompt
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.reference import HEAVY_BYTES
 from aioexec.execution.step import DEFAULT, Step, StepSettings
@@ -26,8 +27,8 @@ from aioexec.resources.variable import Variable
 class Executor:
     """Runs steps of one plan; holds what outlives a step: the item runners with their programs.
 
-    `_only` is the runner of a plan that is one program; `_whole` the same if a step is nothing but that: bind the feeds, run the
-    program, hand out its outputs.
+    `_only` is the runner of a plan that is one program; `_whole` runs an item that is all of a step: bind the feeds, run it,
+    hand out its outputs.
     """
 
     def __init__(self, plan: Plan, engine: Engine) -> None:
@@ -35,7 +36,11 @@ class Executor:
         self.engine = engine
         self.partitions = [PartitionExecutor(partition, engine) for partition in plan.partitions]
         self._only = self.runners[0] if _is_one_program(plan) else None
-        self._whole = self._only if _is_nothing_else(plan.client) else None
+        self._whole: ItemRunner | PromptRunner | None = None
+        if self._only is not None and _is_nothing_else(plan.client):
+            self._whole = self._only
+        elif is_prompt(plan):
+            self._whole = PromptRunner(plan.client, engine)
         self._dtypes = [tensor.dtype.numpy for tensor in plan.signature.feeds]
 
     @property

@@ -109,6 +109,31 @@ class StepContext(Protocol):
 
 
 
+class NotNow(enum.Enum):
+    """What a kernel returns that has done nothing, since it would have to wait."""
+
+    NOT_NOW = "not now"
+
+
+NOT_NOW = NotNow.NOT_NOW
+
+
+@dataclass(frozen=True, slots=True)
+class PromptKernel:
+    """An asynchronous kernel that can often do without waiting, and then needs no step.
+
+    Attributes:
+        compute: the kernel.
+        at_once: `at_once(*inputs)` gives the values, which nobody else holds, or NOT_NOW.
+    """
+
+    compute: Compute
+    at_once: Compute
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.compute(*arguments)
+
+
 def plain(compute: Compute) -> Reference:
     """Wrap a NumPy function that needs no attributes as a reference kernel."""
     return lambda context: compute

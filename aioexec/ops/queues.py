@@ -15,7 +15,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.kernel import Compute, KernelContext, Role, StepContext
+from aioexec.graph.kernel import NOT_NOW, Compute, KernelContext, PromptKernel, Role, StepContext
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.ops.elementwise import Array, shown
 from aioexec.resources.manager import place_of, resource_behind
@@ -170,7 +170,15 @@ def _enqueue(context: KernelContext) -> Compute:
         attempt = queue.enqueue(tuple([_copied(component) for component in components]))
         return None if attempt is None else waiting(queue, attempt)
 
-    return enqueue
+    def at_once(handle: Any, *components: Any) -> Any:
+        queue = queue_behind(handle)
+        if queue.is_closed or not queue.room or _is_large(components):
+            return NOT_NOW
+        _check_element(queue, components)
+        queue.enqueue(tuple([_copied(component) for component in components]))
+        return None
+
+    return PromptKernel(enqueue, at_once)
 
 
 async def _enqueue_large(step: StepContext, queue: FIFOQueue, components: Sequence[Any]) -> None:
@@ -246,7 +254,15 @@ def _dequeue(context: KernelContext) -> Compute:
         outcome = queue.dequeue()
         return waiting(queue, outcome, finish) if isinstance(outcome, Attempt) else finish(outcome)
 
-    return dequeue
+    def at_once(handle: Any) -> Any:
+        queue = queue_behind(handle)
+        if not queue.size:
+            return NOT_NOW
+        element = queue.dequeue()
+        assert not isinstance(element, Attempt)  # nobody waits for elements while there are some
+        return finish(element)
+
+    return PromptKernel(dequeue, at_once)
 
 
 def _result_of(count: int) -> Callable[[Element], Any]:
