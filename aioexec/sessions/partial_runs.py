@@ -6,9 +6,10 @@ deadline end the run: what it fed cannot be taken back. Runs that nobody goes on
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,11 +44,12 @@ class _Form:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A run that is open."""
+    """A run that is open; `ending` is held by the one of its callers who ends the step."""
 
     run: PartialRun
     step: PartialStep
     form: _Form
+    ending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class PartialRuns:
@@ -115,7 +117,8 @@ class PartialRuns:
         if operations:
             await step.ran(operations)
         if found.run.is_done:
-            await step.finish()
+            async with found.ending:
+                await step.finish()
             self._open.pop(handle, None)
         results = dict(zip(tensors, outputs, strict=True))
         return [results.get(name) for name in asked]
@@ -135,7 +138,8 @@ class PartialRuns:
         """An error ends a run; whoever else waits for it gets the same."""
         self._open.pop(handle, None)
         told = error if isinstance(error, Exception) else CancelledError("the partial run was cancelled")
-        await found.step.cancel(told)
+        async with found.ending:
+            await found.step.cancel(told)
 
     async def abandon(self) -> None:
         """End the runs nobody goes on with."""
