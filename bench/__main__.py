@@ -18,6 +18,9 @@ QUESTIONS = [
     "cnn",
     "loop_lag",
     "concurrent",
+    "partial_run",
+    "queues",
+    "two_devices",
     "cold_start",
     "import_time",
 ]

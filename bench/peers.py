@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import sys
 from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
@@ -27,6 +28,8 @@ class Peer:
         return find_spec(self.module) is not None
 
     def version(self) -> str:
+        if self.module in sys.stdlib_module_names:
+            return platform.python_version()
         for name in self.distributions:
             try:
                 return metadata.version(name)
@@ -44,6 +47,7 @@ PEERS = {
     "onnxruntime_threads": Peer("ORT in threads", "onnxruntime", ("onnxruntime",)),
     "jax": Peer("JAX", "jax", ("jax",)),
     "torch": Peer("torch", "torch", ("torch",)),
+    "asyncio": Peer("asyncio", "asyncio", ()),
     "numpy": Peer("NumPy", "numpy", ("numpy",)),
 }
 
@@ -52,6 +56,8 @@ def threads(peer: str) -> str:
     """Describe how many threads a peer uses; called in its process, after its workload is built."""
     if peer == "tensorflow_inline":
         return "intra_op default, inter_op -1"
+    if peer == "asyncio":
+        return "1"
     if peer == "torch":
         import torch
 

@@ -42,12 +42,12 @@ class Graphed:
 Build = Callable[[Any, Case], Graphed]
 
 
-def tensorflow_session(build: Build, case: Case, inter_op: int = 0) -> tuple[Any, Graphed]:
+def tensorflow_session(build: Build, case: Case, inter_op: int = 0, devices: int = 1) -> tuple[Any, Graphed]:
     """Build a graph in TensorFlow and return a session that is ready to run it."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow.compat.v1 as tf
 
-    config = tf.ConfigProto(inter_op_parallelism_threads=inter_op)
+    config = tf.ConfigProto(inter_op_parallelism_threads=inter_op, device_count={"CPU": devices})
     with tf.Graph().as_default() as graph:
         built = build(tf, case)
         session = tf.Session(graph=graph, config=config)
@@ -56,9 +56,9 @@ def tensorflow_session(build: Build, case: Case, inter_op: int = 0) -> tuple[Any
     return session, built
 
 
-def tensorflow(build: Build, case: Case, inter_op: int = 0) -> Workload:
+def tensorflow(build: Build, case: Case, inter_op: int = 0, devices: int = 1) -> Workload:
     """Run a graph with TensorFlow's session."""
-    session, built = tensorflow_session(build, case, inter_op)
+    session, built = tensorflow_session(build, case, inter_op, devices)
     fetches, feeds = built.fetches, dict(built.feeds)
 
     def step() -> Any:
@@ -74,11 +74,13 @@ def tensorflow(build: Build, case: Case, inter_op: int = 0) -> Workload:
     return Workload(step, outputs)
 
 
-async def aioexec_session(build: Build, case: Case, stack: AsyncExitStack) -> tuple[Any, Graphed]:
+async def aioexec_session(
+    build: Build, case: Case, stack: AsyncExitStack, devices: int = 1
+) -> tuple[Any, Graphed]:
     """Build a graph in aioexec and return an open session that is ready to run it."""
     import aioexec as ax
 
-    config = ax.ConfigProto()
+    config = ax.ConfigProto(device_count={"CPU": devices})
     config.aioexec.jit = "eager"  # compiled before the first result: what is timed is the compiled program
     with ax.Graph().as_default() as graph:
         built = build(ax, case)
@@ -89,9 +91,9 @@ async def aioexec_session(build: Build, case: Case, stack: AsyncExitStack) -> tu
     return session, built
 
 
-async def aioexec(build: Build, case: Case, stack: AsyncExitStack) -> Workload:
+async def aioexec(build: Build, case: Case, stack: AsyncExitStack, devices: int = 1) -> Workload:
     """Run a graph with aioexec's session."""
-    session, built = await aioexec_session(build, case, stack)
+    session, built = await aioexec_session(build, case, stack, devices)
     fetches, feeds = built.fetches, dict(built.feeds)
 
     async def step() -> Any:
