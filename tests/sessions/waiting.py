@@ -9,7 +9,7 @@ from tests.tiers import Ops
 
 
 class Waiting:
-    """The op `TestWaits`: x to x, once `opened` is set. `entered` tells how many wait or waited, `cancelled` how many gave up."""
+    """The op `TestWaits`: x to x, once `opened` is set. `entered` counts those who wait or waited, `cancelled` who gave up."""
 
     def __init__(self, ops: Ops) -> None:
         self.opened = asyncio.Event()
