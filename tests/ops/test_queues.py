@@ -226,16 +226,21 @@ async def test_of_waiting_dequeues_the_cancelled_ones_are_passed_over():
 
 @pytest.mark.behaviour(40)
 @pytest.mark.parametrize("where", ["run", "session"])
-async def test_a_blocked_dequeue_fails_when_the_time_is_up(where: str):
+async def test_a_blocked_dequeue_fails_when_the_time_is_up(where: str, virtual_clock: Any):
     queue = numbers()
+    enqueue, dequeue = queue.enqueue(1), queue.dequeue()
     config = ax.ConfigProto(operation_timeout_in_ms=1000 if where == "session" else 0)
     options = ax.RunOptions(timeout_in_ms=1000 if where == "run" else 0)
     async with ax.Session(config=config) as session:
-        with pytest.raises(DeadlineExceededError):
-            await session.run(queue.dequeue(), options=options)
+        with virtual_clock.hold():  # plans are made in a thread
+            await session.run(enqueue)
+            await session.run(dequeue)
 
-        await session.run(queue.enqueue(1))
-        assert await session.run(queue.dequeue()) == 1
+        with pytest.raises(DeadlineExceededError):
+            await session.run(dequeue, options=options)
+
+        await session.run(enqueue)
+        assert await session.run(dequeue) == 1
 
 
 # Closing
