@@ -200,21 +200,22 @@ class Graph:
         self._record_op_seen_by_control_dependencies(op)
 
     def _record_op_seen_by_control_dependencies(self, op: Operation) -> None:
-        for controller in reversed(self._control_stack):
+        for controller in self._open_controllers():
             controller.made_here.add(op)
-            if controller.clears:
-                break
 
     def _control_inputs_for(self, inputs: Sequence[Tensor]) -> list[Operation]:
         """Control inputs from the open scopes, less those an input waits for already."""
         producers = {tensor.op for tensor in inputs}
         found: dict[Operation, None] = {}
-        for controller in reversed(self._control_stack):
+        for controller in self._open_controllers():
             if not producers & controller.made_here:
                 found.update((op, None) for op in controller.operations if op not in producers)
-            if controller.clears:
-                break
         return list(found)
+
+    def _open_controllers(self) -> list[_ControlDependencies]:
+        """The scopes of control dependencies since the last one that cleared them, the outermost first."""
+        cleared = [place for place, controller in enumerate(self._control_stack) if controller.clears]
+        return self._control_stack[cleared[-1] if cleared else 0 :]
 
     # Names
 

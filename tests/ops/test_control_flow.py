@@ -208,7 +208,6 @@ async def test_a_control_edge_from_a_switch_is_alive_whichever_way_it_goes(graph
     assert await run(graph, [after], {pred: False}) == [2]
 
 
-@pytest.mark.xfail(reason="the executor does not know the role yet", raises=InvalidArgumentError)
 async def test_a_control_trigger_runs_even_if_what_it_waits_for_is_dead(graph, pred):
     _, if_true = control_flow.switch(ax.constant(5), pred)
     with ax.control_dependencies([ax.identity(if_true)]):
