@@ -5,6 +5,7 @@ Most have no kernel: the executor runs them by their role, since a kernel cannot
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -35,10 +36,12 @@ def _switched(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _merged(context: ShapeContext) -> Sequence[Dims]:
-    found = context.inputs[0]
-    for dims in context.inputs[1:]:
-        found = shapes.common(found, dims)
-    return [found, ()]
+    return [functools.reduce(shapes.common, context.inputs), ()]
+
+
+def _selected(context: ShapeContext) -> Sequence[Dims]:
+    shapes.with_rank(context.inputs[0], 0)
+    return [functools.reduce(shapes.common, context.inputs[1:])]
 
 
 def _entered(context: ShapeContext) -> Sequence[Dims]:
@@ -122,18 +125,10 @@ def _select(context: KernelContext) -> Compute:
 
 register(
     "RefSelect(index:int32, inputs:Ref(N*T)) -> (output:Ref(T)) [T:type; N:int>=1]",
-    shape=lambda context: [_merged_references(context)],
+    shape=_selected,
     kernel=_select,
     gradient=NOT_DIFFERENTIABLE,
 )
-
-
-def _merged_references(context: ShapeContext) -> Dims:
-    shapes.with_rank(context.inputs[0], 0)
-    found = context.inputs[1]
-    for dims in context.inputs[2:]:
-        found = shapes.common(found, dims)
-    return found
 
 
 # Functions
@@ -147,7 +142,7 @@ def _as_data(value: Any) -> Any:
     return convert_to_tensor(value, as_ref=not isinstance(handle, Tensor))
 
 
-def _map_parts(slices: IndexedSlices, *others: Any) -> list[Any]:
+def _parts(slices: IndexedSlices) -> list[Tensor]:
     return [slices.values, slices.indices, *([] if slices.dense_shape is None else [slices.dense_shape])]
 
 
@@ -162,7 +157,7 @@ def switch(data: Any, pred: Any, dtype: Any = None, name: str | None = None) -> 
             data = convert_to_tensor(data, dtype, name="data") if dtype is not None else _as_data(data)
             op_type = "RefSwitch" if data.dtype.is_ref else "Switch"
             return apply_op(op_type, data, pred, name=scope)  # type: ignore[no-any-return]
-        pairs = [switch(part, pred) for part in _map_parts(data)]
+        pairs = [switch(part, pred) for part in _parts(data)]
         return IndexedSlices(*(pair[0] for pair in pairs)), IndexedSlices(*(pair[1] for pair in pairs))
 
 
@@ -185,7 +180,7 @@ def merge(inputs: Sequence[Any], name: str | None = None) -> tuple[Any, Tensor]:
             tensors = [convert_to_tensor(item) for item in found]
             op_type = "RefMerge" if all(tensor.dtype.is_ref for tensor in tensors) else "Merge"
             return apply_op(op_type, tensors, name=scope)  # type: ignore[no-any-return]
-        parts = [merge(list(each)) for each in zip(*map(_map_parts, found), strict=True)]
+        parts = [merge(list(each)) for each in zip(*map(_parts, found), strict=True)]
         return IndexedSlices(*(value for value, _ in parts)), parts[0][1]
 
 
