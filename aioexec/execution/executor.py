@@ -106,6 +106,8 @@ class Executor:
                 held = feeds[partition.fed_fetches[position]]
             elif value in fresh:
                 fresh.remove(value)
+            elif _is_handle(partition, position, held):
+                pass
             elif _bytes(held) > HEAVY_BYTES:
                 held = held.read() if isinstance(held, Variable) else held
                 large.append(position)
@@ -126,17 +128,31 @@ class Executor:
             await runner.built()
 
 
+def start(runs: Sequence[PartitionRun], step: Step) -> list[asyncio.Task[Any]]:
+    """Begin the partitions, the client's first, and let them hand each other what is there at once.
+
+    Those but the client's that must wait for something get a task each.
+    """
+    step.woken = woken = []
+    for run in runs:
+        run.start()
+    while woken:
+        woken.pop(0)()
+    step.woken = None
+    return [asyncio.create_task(run.ended()) for run in runs[1:] if not run.has_ended]
+
+
 async def _run_all(runs: Sequence[PartitionRun], step: Step) -> None:
-    """Run the partitions of a step: the client's in the caller's task, each other one in a task of its own.
+    """Run the partitions of a step.
 
     Raises:
         DeadlineExceededError: the step's deadline passed.
         OpError: of the node that failed first, in whichever partition.
     """
     timer = None if step.deadline is None else fail_at(step.deadline, step)
-    tasks = [asyncio.create_task(run.run()) for run in runs[1:]]
     try:
-        cancelled = await runs[0].run()
+        tasks = start(runs, step)
+        cancelled = None if runs[0].has_ended else await runs[0].ended()
         if tasks:
             cancelled = await _all_done(tasks, step) or cancelled
     finally:
@@ -187,10 +203,9 @@ class PartialStep:
         self._finished: set[tuple[PartitionRun, int]] = set()
         self._arrivals: list[asyncio.Future[None]] = []
         for run in self._runs:
-            run.on_finished = partial(self._note, run)
+            run.on_finished = self._note
         self._timer = None if step.deadline is None else fail_at(step.deadline, step)
-        self._tasks = [asyncio.create_task(run.run()) for run in self._runs[1:]]
-        self._client.start()
+        self._tasks = start(self._runs, step)
         step.stops.append(self._tell)
 
     @property
@@ -234,7 +249,11 @@ class PartialStep:
             fed = self._client.partition.fed_fetches.get(position)
             if held is DEAD:
                 raise _no_value(self._client.partition, position)
-            results.append(_copied(held) if fed is None else self._feeds[fed])
+            if fed is not None:
+                held = self._feeds[fed]
+            elif not _is_handle(self._client.partition, position, held):
+                held = _copied(held)
+            results.append(held)
         return results
 
     def _has(self, position: int) -> bool:
@@ -330,6 +349,11 @@ def _no_value(partition: Partition, position: int) -> InvalidArgumentError:
 def _bytes(value: Any) -> int:
     content = value.buffer if isinstance(value, Variable) else value
     return content.nbytes if isinstance(content, np.ndarray) else 0
+
+
+def _is_handle(partition: Partition, position: int, held: Any) -> bool:
+    """Whether a fetched variable is the thing itself, which can be fed to another step; a reference is read instead."""
+    return isinstance(held, Variable) and position not in partition.fetch_references
 
 
 def _copied(value: Any) -> Any:

@@ -62,22 +62,26 @@ class FeedConverter:
         tensor: the tensor fed.
         numpy: the dtype its kernels want.
         dims: its static shape; None when it says nothing.
+        is_resource: what is fed is a resource itself, as fetching its handle gives it.
     """
 
-    __slots__ = ("dims", "numpy", "tensor")
+    __slots__ = ("dims", "is_resource", "numpy", "tensor")
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
         self.numpy = tensor.dtype.numpy
         self.dims = tensor.dims
+        self.is_resource = tensor.dtype.base_dtype is dtypes.resource
 
-    def convert(self, value: Any) -> np.ndarray[Any, Any]:
+    def convert(self, value: Any) -> Any:
         """The value as an array; the caller's own one if it fits as it is.
 
         Raises:
             GraphTypeError: a dtype that does not convert safely.
             GraphValueError: a shape the tensor cannot have.
         """
+        if self.is_resource:
+            return self._resource(value)
         if type(value) is not np.ndarray or value.dtype != self.numpy or self.numpy.hasobject:
             value = self._array(value)
         dims = self.dims
@@ -86,7 +90,16 @@ class FeedConverter:
                 f"Cannot feed value of shape {value.shape} for Tensor {self.tensor.name!r}, "
                 f"which has shape {shapes.describe(dims)}"
             )
-        return value  # type: ignore[no-any-return]
+        return value
+
+    def _resource(self, value: Any) -> Any:
+        if isinstance(
+            value, np.ndarray | np.generic | int | float | complex | str | bytes | list | tuple | None
+        ):
+            raise GraphTypeError(
+                f"Cannot feed {self.tensor.name!r}: expected a resource, as fetching a handle gives it, got {value!r}"
+            )
+        return value
 
     def _array(self, value: Any) -> np.ndarray[Any, Any]:
         if isinstance(value, Tensor | IndexedSlices):

@@ -13,7 +13,7 @@ import pytest
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError, UnknownFeedError
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.sessions.feeds import FeedConverter
-from tests.tiers import Tier, constant, feed, graph, op, session_on
+from tests.tiers import Tier, constant, feed, graph, op, read, resource, session_on
 
 
 @pytest.mark.parametrize(
@@ -269,3 +269,22 @@ async def test_what_takes_long_to_convert_is_converted_off_the_loop(
             await session.run(y, {x: ["text"] * 30_000})
         await session.run(y, {x: np.zeros(30_000, np.float32)})
         assert converted_in[-1] == threading.current_thread().name
+
+
+@pytest.mark.behaviour(28)
+async def test_a_resource_is_fetched_and_fed_to_where_its_handle_is_wanted(tier: Tier):
+    with graph() as g:
+        v = resource([], name="v")
+        handle = feed([], "resource")
+        init = op("AssignVariableOp", v, constant(5.0))
+        add, value = op("AssignAddVariableOp", handle, constant(1.0)), read(handle)
+
+    async with tier.session(g) as session:
+        await session.run(init)
+        variable = await session.run(v)
+        await session.run(add, {handle: variable})
+
+        assert await session.run(value, {handle: variable}) == 6
+        for wrong in (5.0, np.zeros(2), "v", None):
+            with pytest.raises(GraphTypeError, match="expected a resource"):
+                await session.run(value, {handle: wrong})

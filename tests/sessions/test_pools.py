@@ -61,7 +61,7 @@ class Threads:
 
 @pytest.mark.behaviour(34)
 async def test_a_session_with_threads_of_its_own_computes_the_same(ops: Ops):
-    threads = Threads(ops)
+    Threads(ops)
     with graph() as g:
         x = feed([SIZE])
         y = op("Add", op("TestThread", x), constant(1.0))
