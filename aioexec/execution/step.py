@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -47,7 +47,8 @@ class Step:
     """One execution of a plan; what a kernel may know of it is in `StepContext`.
 
     Constant: step_id (no other step of the process has it), deadline, workers, collector, rendezvous. Changing: `error`, what
-    ended it; `stops`, how to stop the partitions that run; `_has_container`, whether a kernel has asked for its container.
+    ended it; `stops`, how to stop the partitions that run; `woken`, while the partitions begin: those for
+    whom a value has come meanwhile; `_has_container`, whether a kernel has asked for its container.
     """
 
     __slots__ = (
@@ -59,6 +60,7 @@ class Step:
         "rendezvous",
         "step_id",
         "stops",
+        "woken",
         "workers",
     )
 
@@ -71,6 +73,7 @@ class Step:
         self.rendezvous = IntraProcessRendezvous()
         self.error: BaseException | None = None
         self.stops: list[Callable[[], object]] = []
+        self.woken: list[Callable[[], None]] | None = None
         self._has_container = False
 
     @property
@@ -78,10 +81,13 @@ class Step:
         self._has_container = True
         return f"__per_step_{self.step_id}"
 
-    def run_in_worker(self, call: Callable[[], Result]) -> Awaitable[Result]:
-        """Make a call on a worker, in a copy of the caller's context variables."""
+    async def run_in_worker(self, call: Callable[[], Result]) -> Result:
+        """Make a call on a worker, in a copy of the caller's context variables.
+
+        A coroutine from the start: one that is cancelled before it has begun has no call under way that nobody waits for.
+        """
         context = contextvars.copy_context()
-        return self.workers.submit(partial(context.run, call)).result()
+        return await self.workers.submit(partial(context.run, call)).result()
 
     def fail(self, error: BaseException) -> None:
         """End the step; only the first error counts."""
