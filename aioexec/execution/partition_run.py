@@ -31,6 +31,7 @@ from aioexec.resources.variable import Variable
 
 PROGRAM, ASYNCHRONOUS, SEND, RECV = Kind.PROGRAM, Kind.ASYNCHRONOUS, Kind.SEND, Kind.RECV
 SWITCH, MERGE = Kind.SWITCH, Kind.MERGE  # an enum's attribute costs as much as a dictionary
+NEXT_ITERATION = Kind.NEXT_ITERATION
 _LOOK_AT_CLOCK = 64  # items that are decisions only, between two looks at the clock
 
 
@@ -109,7 +110,7 @@ class PartitionRun:
         self.values = list(self.partition.values) if values is None else values
         self.fresh = set() if fresh is None else fresh
         self.has_ended = False
-        self.on_finished: Callable[[int], None] | None = None
+        self.on_finished: Callable[[PartitionRun, int], None] | None = None
         self._runners = executor.runners
         self._keys = executor.keys
         self._propagator = Propagator(self.partition, self.values)
@@ -122,11 +123,6 @@ class PartitionRun:
         self._decided = 0
 
     # Life
-
-    async def run(self) -> asyncio.CancelledError | None:
-        """Run from the start to the end; what ended the step, if not that all was done, is in `step.error`."""
-        self.start()
-        return None if self.has_ended else await self.ended()
 
     async def ended(self) -> asyncio.CancelledError | None:
         """Wait for the end, however often we are cancelled: that ends the step, and is told."""
@@ -226,7 +222,12 @@ class PartitionRun:
     def received(self, activation: Activation, received: Received) -> None:
         """What a Recv has waited for has come: from another partition, which goes on first."""
         self._arrived.append((activation, received))
-        self._advance_soon()
+        woken = self.step.woken
+        if woken is None:
+            self._advance_soon()
+        elif not self._is_due:
+            self._is_due = True
+            woken.append(self._advance_now)
 
     def _take_arrived(self) -> None:
         while self._arrived:
@@ -245,7 +246,7 @@ class PartitionRun:
         index = self.partition.producers[place]
         self._propagator.arrived(self.partition.items[index])
         if self.on_finished is not None:
-            self.on_finished(index)
+            self.on_finished(self, index)
         self._advance()
 
     # Items
@@ -265,7 +266,9 @@ class PartitionRun:
             self._receive(activation)
             return None
         if activation.dead and item.kind is not SEND:
-            dead_outputs(item, activation.iteration.values)
+            # the slot of a NextIteration holds, here, what the iteration before handed to the Merge
+            if item.kind is not NEXT_ITERATION:
+                dead_outputs(item, activation.iteration.values)
             self._finished(activation)
             return None
         if item.kind is ASYNCHRONOUS:
@@ -285,7 +288,7 @@ class PartitionRun:
     def _finished(self, activation: Activation, live_port: int = 0) -> None:
         self._propagator.finished(activation, live_port)
         if self.on_finished is not None:
-            self.on_finished(activation.item.index)
+            self.on_finished(self, activation.item.index)
 
     def _end(self, activation: Activation, result: Any) -> None:
         """What was awaited is over."""
@@ -324,10 +327,12 @@ class PartitionRun:
         self._finished(activation)
         return None
 
-    async def _timed(self, activation: Activation, result: Awaitable[Any], began: int) -> Any:
-        value = await result
-        self._record(activation, began)
-        return value
+    def _timed(self, activation: Activation, result: Awaitable[Any], began: int) -> asyncio.Future[Any]:
+        future = asyncio.ensure_future(
+            result
+        )  # not one more coroutine: cancelled early, it would forget this one
+        future.add_done_callback(lambda done: self._record(activation, began))
+        return future
 
     def _store(self, activation: Activation, result: Any) -> None:
         instruction = activation.item.instructions[0]
