@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -133,7 +133,8 @@ def start(runs: Sequence[PartitionRun], step: Step) -> list[asyncio.Task[Any]]:
 
     Those but the client's that must wait for something get a task each.
     """
-    step.woken = woken = []
+    woken: list[Callable[[], None]] = []
+    step.woken = woken
     for run in runs:
         run.start()
     while woken:

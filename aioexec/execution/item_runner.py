@@ -165,6 +165,13 @@ class ItemRunner:
         if program is None or not program.inline or any(variable.leased for variable in self.item.writes):
             return self.run(values, fresh, step)
         program.last_used = next(_uses)
+        if program.unbroken and not program.variant.uses and step.collector is None:
+            outputs = self._walk_stateless(program, inputs)
+            if outputs is not None:
+                for value, output in zip(self.item.outputs, outputs, strict=True):
+                    values[value] = output
+                fresh.update(self.item.outputs)
+                return None
         try:
             run, outcome = self._walk_inline(self._start(program, values, True, step))
         except MisfitError:
