@@ -21,7 +21,7 @@ from aioexec.execution.step import StepSettings
 from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.testing import all_tasks_blocked
 from tests.execution.parking import SIGNATURE, Parking, cancelled
-from tests.execution.steps import Stepping, stepping
+from tests.execution.steps import stepping
 from tests.tiers import Ops, constant, feed, graph, op, read, resource
 
 JITS = ("off", "eager")
@@ -61,7 +61,7 @@ async def test_a_kernel_gives_its_value_at_once_in_a_future_or_in_a_coroutine(op
         alone = [await made.run([fetch], {x: [1, 2]}) for fetch in fetches]
 
     for result, factor in zip(results, (2, 3, 5, 10), strict=True):
-        np.testing.assert_array_equal(result, np.float32([-1, -2]) * np.float32(factor))
+        np.testing.assert_array_equal(result, np.array([-factor, -2 * factor]))
     np.testing.assert_array_equal(alone, [[result] for result in results[:3]])
 
 
@@ -430,9 +430,12 @@ async def test_what_is_in_the_container_of_a_step_vanishes_with_it(ops: Ops, par
 
 async def test_the_step_says_who_it_is_and_when_it_must_be_over(ops: Ops):
     seen: list[Any] = []
-    ops.add(
-        f"Look{SIGNATURE}", lambda step, x: seen.append((step.step_id, step.deadline)) or x, asynchronous=True
-    )
+
+    def look(step: Any, x: Any) -> Any:
+        seen.append((step.step_id, step.deadline))
+        return x
+
+    ops.add(f"Look{SIGNATURE}", look, asynchronous=True)
     with graph() as g:
         x = feed([])
         y = op("Look", x)
