@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -199,6 +200,15 @@ class Waiting(Protocol):
     def set_exception(self, exception: OpError, /) -> None: ...
 
 
+def tell(receivers: Iterable[Waiting], error: OpError) -> None:
+    """Fail those of the receivers who still wait."""
+    for receiver in receivers:
+        if not receiver.done():
+            receiver.set_exception(error)
+            if isinstance(receiver, asyncio.Future):
+                receiver.exception()  # who aborts has reported it: asyncio need not complain if nobody looks
+
+
 class IntraProcessRendezvous:
     """The rendezvous of one step, all of whose partitions are in this process."""
 
@@ -251,11 +261,7 @@ class IntraProcessRendezvous:
 
     def start_abort(self, error: OpError) -> None:
         """Fail all who wait, and whoever sends or receives from now on, with an error; only the first one counts."""
-        for receiver in self._table.abort(error):
-            if not receiver.done():
-                receiver.set_exception(error)
-                if isinstance(receiver, asyncio.Future):
-                    receiver.exception()  # who aborts has reported it: asyncio need not complain if nobody looks
+        tell(self._table.abort(error), error)
 
     def close(self) -> list[str]:
         """End the step: forget what was left, and say which keys that was; after a step without an error there are none."""
