@@ -13,6 +13,7 @@ from tests.planning.planned import by_name, names, pruned
 from tests.tiers import constant, feed, graph, op
 
 
+@pytest.mark.behaviour(25)
 def test_only_ancestors_are_kept():
     with graph():
         x = feed([], name="x")
@@ -23,6 +24,7 @@ def test_only_ancestors_are_kept():
     assert names(pruned([b], [x])) == ["x", "a", "b"]
 
 
+@pytest.mark.behaviour(25)
 def test_nothing_above_a_feed_is_kept():
     with graph():
         a = op("Neg", feed([], name="x"), name="a")
@@ -45,6 +47,7 @@ def test_a_feed_that_is_fetched_needs_nothing():
     assert subgraph.fetches == [(subgraph.feeds[0], 0)]
 
 
+@pytest.mark.behaviour(25)
 def test_control_inputs_are_ancestors_too():
     with graph() as g:
         first, one = op("NoOp", name="first"), constant(1.0)

@@ -16,6 +16,7 @@ from tests.tiers import Ops, constant, feed, graph, op, read, reference, resourc
 # Folding
 
 
+@pytest.mark.behaviour(158)
 def test_what_depends_on_constants_alone_is_computed():
     with graph():
         total = op("Add", op("Mul", constant([1.0, 2.0]), constant(3.0)), constant(1.0))
@@ -28,6 +29,7 @@ def test_what_depends_on_constants_alone_is_computed():
     np.testing.assert_array_equal(value, [4, 7])
 
 
+@pytest.mark.behaviour(158)
 def test_a_fed_constant_is_not_folded_into_what_uses_it():
     with graph():
         c = constant(1.0)
@@ -39,6 +41,7 @@ def test_a_fed_constant_is_not_folded_into_what_uses_it():
     assert not by_name(subgraph)["y"].is_constant
 
 
+@pytest.mark.behaviour(158)
 def test_nodes_that_wait_for_others_are_not_folded():
     with graph() as g:
         first = op("NoOp", name="first")
@@ -52,6 +55,7 @@ def test_nodes_that_wait_for_others_are_not_folded():
     assert names(subgraph) == ["first", "c", "y"]
 
 
+@pytest.mark.behaviour(158)
 def test_stateful_ops_and_reads_are_not_folded(ops: Ops):
     ops.broken("TestRandom", lambda x: x + np.random.default_rng().random())
     with graph():
@@ -64,6 +68,7 @@ def test_stateful_ops_and_reads_are_not_folded(ops: Ops):
     assert sum(node.is_constant for node in subgraph.nodes) == 1
 
 
+@pytest.mark.behaviour(158)
 def test_large_results_are_left_to_each_step(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(simplify, "LARGEST_FOLDED", 4000)
     with graph():
@@ -116,6 +121,7 @@ def merged(fetches: list[Any], feeds: list[Any]) -> int:
     return len(subgraph.nodes) - len(feeds)
 
 
+@pytest.mark.behaviour(159)
 def test_equal_nodes_are_computed_once():
     with graph():
         x, y = feed([]), feed([])
@@ -134,6 +140,7 @@ def test_nodes_with_other_attributes_are_not_merged():
         assert merged([op("MatMul", x, x), op("MatMul", x, x)], [x]) == 1
 
 
+@pytest.mark.behaviour(159)
 def test_constants_merge_by_content_dtype_and_shape():
     nan, other_nan = np.array([0x7FC00000, 0x7FC00001], np.uint32).view(np.float32)
     with graph():
@@ -158,6 +165,7 @@ def test_long_list_attributes_are_compared_in_full(ops: Ops):
         assert merged([op("TestListed", x, values=a), op("TestListed", x, values=b)], [x]) == 2
 
 
+@pytest.mark.behaviour(159)
 def test_stateful_nodes_reads_and_waiting_nodes_are_never_merged(ops: Ops):
     ops.broken("TestRandom", lambda x: x)
     with graph() as g:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from aioexec.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
-from aioexec.resources.manager import ResourceManager
+from aioexec.resources.manager import ResourceManager, place_of, resource_behind
 
 
 class Queue:
-    pass
+    name: str
+    device: str
 
 
 class Table:
     pass
 
 
+@pytest.mark.behaviour(128)
 def test_what_was_created_is_found_until_it_is_deleted():
     resources, queue = ResourceManager(), Queue()
 
@@ -30,6 +39,7 @@ def test_what_was_created_is_found_until_it_is_deleted():
         resources.delete(Queue, "", "q")
 
 
+@pytest.mark.behaviour(128)
 def test_a_name_is_taken_once_a_type():
     resources = ResourceManager()
     resources.create("", "x", Queue())
@@ -39,6 +49,7 @@ def test_a_name_is_taken_once_a_type():
         resources.create("", "x", Queue())
 
 
+@pytest.mark.behaviour(128)
 def test_what_is_looked_up_or_created_is_made_once():
     resources = ResourceManager()
     made = [resources.lookup_or_create(Queue, "c", "q", Queue) for _ in range(3)]
@@ -47,6 +58,21 @@ def test_what_is_looked_up_or_created_is_made_once():
     assert resources.lookup(Queue, "c", "q") is made[0]
 
 
+@pytest.mark.behaviour(128)
+def test_threads_that_look_up_or_create_at_once_get_the_same():
+    resources, everyone_makes = ResourceManager(), threading.Barrier(4)
+
+    def make() -> Queue:
+        everyone_makes.wait()
+        return Queue()
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: resources.lookup_or_create(Queue, "", "q", make), range(4)))
+
+    assert found == [resources.lookup(Queue, "", "q")] * 4
+
+
+@pytest.mark.behaviour(128)
 def test_containers_are_cleaned_up_one_by_one():
     resources = ResourceManager()
     resources.create("", "q", Queue())
@@ -63,6 +89,7 @@ def test_containers_are_cleaned_up_one_by_one():
         resources.lookup(Queue, "", "q")
 
 
+@pytest.mark.behaviour(129)
 @pytest.mark.parametrize("name", ["/etc", "two words", "tab\t"])
 def test_bad_container_names_are_refused(name: str):
     with pytest.raises(InvalidArgumentError, match="container contains invalid characters"):
@@ -79,3 +106,102 @@ def test_a_resource_that_cannot_be_made_leaves_nothing():
         resources.lookup_or_create(Queue, "", "q", fail)
     with pytest.raises(NotFoundError):
         resources.lookup(Queue, "", "q")
+
+
+@pytest.mark.behaviour(128)
+def test_resources_of_one_name_are_apart_by_type_and_container():
+    resources = ResourceManager()
+    for container in ("", "other"):
+        resources.create(container, "x", Queue())
+        resources.create(container, "x", Table())
+
+    found = {id(resources.lookup(kind, place, "x")) for kind in (Queue, Table) for place in ("", "other")}
+
+    assert len(found) == 4
+    with pytest.raises(AlreadyExistsError):
+        resources.create("other", "x", Table())
+    resources.cleanup("other")
+    with pytest.raises(NotFoundError):
+        resources.lookup(Table, "other", "x")
+    resources.lookup(Table, "", "x")
+
+
+@pytest.mark.behaviour(128)
+def test_threads_that_look_up_or_create_at_once_get_the_same_resource():
+    resources, threads = ResourceManager(), 8
+    together = threading.Barrier(threads)
+
+    def find(_: int) -> Queue:
+        together.wait()
+        return resources.lookup_or_create(Queue, "c", "q", Queue)
+
+    with ThreadPoolExecutor(threads) as pool:
+        found = set(pool.map(find, range(threads)))
+
+    assert len(found) == 1
+
+
+# Names
+
+
+def attrs(container: str = "", shared_name: str = "") -> dict[str, str]:
+    return {"container": container, "shared_name": shared_name}
+
+
+@pytest.mark.behaviour(129)
+def test_a_shared_name_comes_first_then_the_nodes_name_if_it_may_be_shared_then_one_of_its_own():
+    assert place_of(attrs("c", "s"), "node") == ("c", "s")
+    assert place_of(attrs("", "s"), "node", shared_by_node_name=True) == ("", "s")
+    assert place_of(attrs(), "node", shared_by_node_name=True) == ("", "node")
+
+    own, other = place_of(attrs(), "node"), place_of(attrs(), "node")
+    assert own != other
+    assert own.name.startswith("_")
+    assert own.name.endswith("_node")
+
+
+@pytest.mark.behaviour(129)
+@pytest.mark.parametrize("container", ["a", "a-b", "a/b", ".a", "A9."])
+def test_containers_may_be_named_so(container: str):
+    assert place_of(attrs(container), "node").container == container
+
+
+@pytest.mark.behaviour(129)
+@pytest.mark.parametrize("container", ["a_b", "_a", "/a", "-a", "two words"])
+def test_containers_may_not_be_named_so(container: str):
+    with pytest.raises(InvalidArgumentError, match="container contains invalid characters"):
+        place_of(attrs(container), "node")
+
+
+@pytest.mark.behaviour(129)
+def test_a_shared_name_is_never_like_a_private_one():
+    with pytest.raises(InvalidArgumentError, match="shared_name cannot start with '_'"):
+        place_of(attrs(shared_name="_1_q"), "node")
+
+
+# Handles
+
+
+def test_a_handle_is_the_resource_bare_or_in_an_array():
+    queue = Queue()
+    boxed = np.empty((), object)
+    boxed[()] = queue
+
+    assert resource_behind(Queue, queue, "cpu") is queue
+    assert resource_behind(Queue, boxed, "cpu") is queue
+
+
+@pytest.mark.behaviour(130)
+def test_a_handle_of_another_type_or_device_is_refused():
+    queue = Queue()
+    queue.name, queue.device = "q", "cpu:0"
+
+    assert resource_behind(Queue, queue, "cpu:0") is queue
+    with pytest.raises(
+        InvalidArgumentError, match="using the wrong type: expected a Table, the handle points to 'q'"
+    ):
+        resource_behind(Table, queue, "cpu:0")
+    with pytest.raises(InvalidArgumentError, match="'q' located in device cpu:0 from device cpu:1"):
+        resource_behind(Queue, queue, "cpu:1")
+    with pytest.raises(InvalidArgumentError, match="using the wrong type"):
+        resource_behind(Queue, np.zeros(()), "cpu:0")
