@@ -12,6 +12,7 @@ from aioexec.devices.jit.library import library
 from aioexec.devices.jit.walker import walker
 from aioexec.devices.workers import Workers
 from aioexec.execution.budget import budget_of
+from aioexec.execution.cancellation import CancellationManager, StepCancellation
 from aioexec.execution.program import Program
 from aioexec.graph.kernel import Kernel, Spec
 from aioexec.planning.plan import Item, Partition
@@ -25,7 +26,7 @@ class Engine:
 
     Constant: `devices` by full name, `jit`, `budget` (of the loop), `workers` for kernels (the pool of a step that asks for no
     other; not ours to close), `planner` for plans, `builder` for programs (it waits for compilers, which must not delay
-    planning). `_closing` is done once the session closes, so that nobody waits for a compiler then.
+    planning), `cancellation_manager` (of the session) and `cancellation` (of its steps). `_closing` is done once the session closes, so that nobody waits for a compiler then.
     """
 
     def __init__(self, devices: Iterable[Device], jit: JitMode, workers: Workers) -> None:
@@ -35,6 +36,8 @@ class Engine:
         self.workers = workers
         self.planner = Workers(1, "aioexec-planner")
         self.builder = Workers(1, "aioexec-builder")
+        self.cancellation_manager = CancellationManager()
+        self.cancellation = StepCancellation(self.cancellation_manager)
         self._closing: concurrent.futures.Future[None] = concurrent.futures.Future()
 
     def build(self, item: Item, partition: Partition, inputs: Mapping[int, Spec]) -> Program | None:
@@ -64,6 +67,7 @@ class Engine:
 
     async def close(self) -> None:
         self.stop_building()
+        self.cancellation_manager.start_cancel()
         for pool in (self.builder, self.planner):
             pool.dismiss()  # both at once: whatever becomes of this task, they end
         for pool in (self.builder, self.planner):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from aioexec.devices.workers import Workers
 from aioexec.errors import AbortedError, CancelledError, OpError
+from aioexec.execution.cancellation import CancellationManager
 from aioexec.execution.engine import Engine
 from aioexec.execution.rendezvous import IntraProcessRendezvous
 
@@ -48,11 +49,13 @@ class Step:
 
     Constant: step_id (no other step of the process has it), deadline, workers, collector, rendezvous. Changing: `error`, what
     ended it; `stops`, how to stop the partitions that run; `woken`, while the partitions begin: those for
-    whom a value has come meanwhile; `_has_container`, whether a kernel has asked for its container.
+    whom a value has come meanwhile; `_has_container` and `_is_watched`, whether a kernel has asked for the container or the
+    cancellation manager.
     """
 
     __slots__ = (
         "_has_container",
+        "_is_watched",
         "collector",
         "deadline",
         "engine",
@@ -75,11 +78,18 @@ class Step:
         self.stops: list[Callable[[], object]] = []
         self.woken: list[Callable[[], None]] | None = None
         self._has_container = False
+        self._is_watched = False
 
     @property
     def container(self) -> str:
         self._has_container = True
         return f"__per_step_{self.step_id}"
+
+    @property
+    def cancellation_manager(self) -> CancellationManager:
+        """Calls back whoever registers when the step fails or is cancelled, or the session closes."""
+        self._is_watched = True
+        return self.engine.cancellation.find_or_create(self.step_id)
 
     async def run_in_worker(self, call: Callable[[], Result]) -> Result:
         """Make a call on a worker, in a copy of the caller's context variables.
@@ -97,10 +107,14 @@ class Step:
         self.rendezvous.start_abort(_told_to_receivers(error))
         for stop in self.stops:
             stop()
+        if self._is_watched:
+            self.cancellation_manager.start_cancel()
 
     def close(self) -> None:
         """Forget what the step left behind."""
         self.rendezvous.close()
+        if self._is_watched:
+            self.engine.cancellation.forget(self.step_id)
         if self._has_container:
             for device in self.engine.devices.values():
                 device.resources.cleanup(self.container)

@@ -103,10 +103,14 @@ class StepContext(Protocol):
         """When the step fails, on the event loop's clock."""
         ...
 
+    @property
+    def cancellation_manager(self) -> Any:
+        """Calls back, once, whoever registers a callback, when the step is given up (`execution.cancellation`)."""
+        ...
+
     def run_in_worker(self, call: Callable[[], Result]) -> Awaitable[Result]:
         """Make a call on a worker, in a copy of the caller's context variables."""
         ...
-
 
 
 class NotNow(enum.Enum):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aioexec.graph.kernel import Compute, Role
+from aioexec.graph.kernel_registry import RUN_BY_ENGINE
 from aioexec.planning.frames import Frame, frames
 from aioexec.planning.items import ItemNodes, Kind, control_port_of, is_known, port_of
 from aioexec.planning.subgraph import Bind, Node, Signature, Subgraph
@@ -313,7 +314,7 @@ class _Assembler:
         )
 
     def _compute(self, node: Node) -> Compute:
-        if node.feed is not None or node.row.kernel is None:
+        if node.feed is not None or node.row.role in RUN_BY_ENGINE:
             return _passed_on  # the executor runs these by their role; LoopCond is what it says
         return self.bind(node.op, node.device)
 
