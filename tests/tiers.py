@@ -21,6 +21,7 @@ from aioexec.graph.kernel import plain
 from aioexec.graph.launches import expression
 from aioexec.graph.registry import NOT_DIFFERENTIABLE
 from aioexec.ops.identity import placeholder
+from aioexec.sessions.direct import DirectSession
 from aioexec.sessions.session import Session
 
 TIERS = ("reference", "inline", "worker")
@@ -59,10 +60,15 @@ class Tier:
             program_module.INLINE_FUEL = before
 
 
+def runtime(session: Session) -> DirectSession:
+    """The runtime of a session that has been used."""
+    assert isinstance(session._runtime, DirectSession)
+    return session._runtime
+
+
 def executors(session: Session) -> list[Executor]:
     """The executors of the signatures a session has run, in the order it met them."""
-    assert session._runtime is not None
-    return list(session._runtime._by_asked.values())
+    return list(runtime(session)._by_asked.values())
 
 
 def programs(session: Session) -> list[program_module.Program]:

@@ -122,6 +122,11 @@ class TensorHandle:
     def dtype(self) -> DType:
         return self._dtype
 
+    @property
+    def session(self) -> Any:
+        """The session that keeps the tensor."""
+        return self._session
+
     def get_raw_handle(self) -> str:
         """The text of the handle; from now on the tensor stays until it is deleted."""
         if self._forgetting is not None:

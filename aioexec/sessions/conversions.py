@@ -8,6 +8,7 @@ from typing import Any
 
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
+from aioexec.graph.sparse_tensor import SparseTensor, SparseTensorValue
 
 Fetch = Callable[[Any], tuple[Sequence[Any], Callable[[list[Any]], Any]]]
 """What is fetched to its tensors and a function that makes the result of their values."""
@@ -49,7 +50,20 @@ def _paired(key: Any, tensors: Sequence[Any], value: Any) -> Iterable[tuple[Any,
     return zip(tensors, value, strict=False)
 
 
+def _sparse_parts(sparse: SparseTensor) -> list[Any]:
+    return [sparse.indices, sparse.values, sparse.dense_shape]
+
+
+def _fetch_sparse(sparse: SparseTensor) -> tuple[Sequence[Any], Callable[[list[Any]], Any]]:
+    return _sparse_parts(sparse), lambda values: SparseTensorValue(*values)
+
+
+def _feed_sparse(sparse: SparseTensor, value: Any) -> Iterable[tuple[Any, Any]]:
+    return _paired(sparse, _sparse_parts(sparse), value)
+
+
 _conversions: list[Conversion] = [
+    Conversion(SparseTensor, _fetch_sparse, _feed_sparse, _sparse_parts),
     Conversion(IndexedSlices, _fetch_slices, _feed_slices, _slices_parts),
 ]
 

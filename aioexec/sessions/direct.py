@@ -39,6 +39,7 @@ from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Plan
 from aioexec.planning.subgraph import Signature
 from aioexec.resources.manager import ResourceManager
+from aioexec.resources.session_state import SessionState, device_of, session_state
 from aioexec.sessions.blas_threads import BlasThreads
 from aioexec.sessions.extending import extend_graph
 from aioexec.sessions.life import closed_error
@@ -392,6 +393,15 @@ class DirectSession(SessionRuntime):
     async def release_callable(self, handle: int) -> None:
         self._check_usable()
         self._callables.release(handle)
+
+    def kept_tensor(self, handle: str) -> Any:
+        return self._state_of(handle).find(handle)
+
+    def forget_tensor(self, handle: str) -> None:
+        self._state_of(handle).discard(handle)
+
+    def _state_of(self, handle: str) -> SessionState:
+        return session_state(self.device_mgr.lookup_device(device_of(handle)).resources)
 
     async def convert(self, call: Callable[[], Result]) -> Result:
         job: Job[Result] = self.engine.workers.submit(call)

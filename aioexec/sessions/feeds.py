@@ -12,6 +12,7 @@ from aioexec.errors import GraphTypeError, GraphValueError, UnknownFeedError, Un
 from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.node import Tensor
+from aioexec.ops.session_handles import TensorHandle
 from aioexec.sessions.conversions import conversion_of
 
 
@@ -78,10 +79,13 @@ class FeedConverter:
 
         Raises:
             GraphTypeError: a dtype that does not convert safely.
+            InvalidArgumentError: the handle of a tensor that was deleted.
             GraphValueError: a shape the tensor cannot have.
         """
         if self.is_resource:
             return self._resource(value)
+        if isinstance(value, TensorHandle):
+            value = value.session.kept_tensor(value)
         if type(value) is not np.ndarray or value.dtype != self.numpy or self.numpy.hasobject:
             value = self._array(value)
         dims = self.dims

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError, UnknownFetchError, UnknownNameError
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Operation, Tensor
@@ -18,8 +19,17 @@ Build = Callable[[Sequence[Any]], Any]
 """Values of the unique tensors, in order, to the nested result."""
 
 
+WrapHandle = Callable[[Any, DType], Any]
+"""A fetched session handle, and the dtype of what it stands for, to what the caller gets."""
+
+SESSION_HANDLE_OPS = ("GetSessionHandle", "GetSessionHandleV2")
+
+
 class FetchMapper:
     """Flattens one structure of fetches.
+
+    Args:
+        wrap_handle: what becomes of fetched session handles; None: they are texts.
 
     Attributes:
         tensors: each tensor asked for, once, in the order met.
@@ -27,8 +37,9 @@ class FetchMapper:
         build: makes the result.
     """
 
-    def __init__(self, graph: Graph, fetches: Any) -> None:
+    def __init__(self, graph: Graph, fetches: Any, wrap_handle: WrapHandle | None = None) -> None:
         self._graph = graph
+        self._wrap_handle = wrap_handle
         self._places: dict[Tensor, int] = {}
         self._targets: dict[Operation, None] = {}
         self.build: Build = self._visit(fetches)
@@ -76,6 +87,10 @@ class FetchMapper:
             self._targets[element] = None
             return _nothing
         place = self._places.setdefault(element, len(self._places))
+        wrap = self._wrap_handle
+        if wrap is not None and element.op.type in SESSION_HANDLE_OPS:
+            dtype = element.op.inputs[0].dtype.base_dtype
+            return lambda values: wrap(values[place], dtype)
         return lambda values: values[place]
 
     def _mapping(self, fetch: Mapping[Any, Any]) -> Build:

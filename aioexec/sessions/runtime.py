@@ -164,6 +164,13 @@ class SessionRuntime:
         feeds_by_name = list(zip(executor.feeds, feeds, strict=True))
         return await self.run(options.proto, feeds_by_name, executor.outputs, executor.targets, metadata)
 
+    def kept_tensor(self, handle: str) -> Any:
+        """The value a step left in the session under this handle."""
+        raise UnimplementedError(f"{type(self).__name__} does not implement session handles")
+
+    def forget_tensor(self, handle: str) -> None:
+        """Nobody holds the handle any more; from any thread."""
+
     async def convert(self, call: Any) -> Any:
         """Make a call that would hold the loop elsewhere; by default in the loop's own threads."""
         return await asyncio.to_thread(call)

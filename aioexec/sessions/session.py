@@ -19,17 +19,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from aioexec.dtypes import DType
 from aioexec.errors import FailedPreconditionError, GraphTypeError, GraphValueError, UnimplementedError
 from aioexec.execution import explain
 from aioexec.execution.executor import Executor
 from aioexec.graph.defaults import default_graphs, default_sessions
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.observability.metrics import SESSIONS, SESSIONS_OPEN, STEPS
+from aioexec.ops.session_handles import TensorHandle
 from aioexec.planning.subgraph import Signature
 from aioexec.sessions import factory
 from aioexec.sessions.callables import FetchCallable, SessionCallable, make_session_callable
 from aioexec.sessions.feeds import FeedConverter, converted, expand, expand_keys, feed_tensors
-from aioexec.sessions.fetches import Build, FetchMapper, structure_key
+from aioexec.sessions.fetches import Build, FetchMapper, WrapHandle, structure_key
 from aioexec.sessions.life import closed_error
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.run_options import StepOptions
@@ -81,6 +83,7 @@ class Session:
         self._at_once = False
         self._prepared: dict[Any, Prepared] = {}
         self._defaults = contextlib.ExitStack()
+        self._wrap_handle = _handle_wrapper(weakref.ref(self))
 
     @property
     def sess_str(self) -> str:
@@ -252,7 +255,7 @@ class Session:
 
     async def _prepare(self, runtime: SessionRuntime, fetches: Any, feeds: Iterable[Any]) -> Prepared:
         """Plan a structure that is new, and remember it."""
-        mapper = FetchMapper(self.graph, fetches)
+        mapper = FetchMapper(self.graph, fetches, self._wrap_handle)
         tensors = feed_tensors(self.graph, list(feeds))
         executor = await runtime.executor(Signature(tensors, mapper.tensors, mapper.targets))
         prepared = Prepared(executor, tuple(FeedConverter(tensor) for tensor in tensors), mapper.build)
@@ -263,6 +266,14 @@ class Session:
             with contextlib.suppress(TypeError):
                 self._prepared[(key, *feeds)] = prepared
         return prepared
+
+    def kept_tensor(self, handle: TensorHandle) -> Any:
+        """The value behind a handle this session gave out, not to be written.
+
+        Raises:
+            InvalidArgumentError: it was deleted.
+        """
+        return self._open().kept_tensor(handle.handle)
 
     # Running in parts, and again and again
 
@@ -277,7 +288,7 @@ class Session:
             OpError: fetches or feeds do not fit the graph, or cannot be planned.
         """
         runtime = self._open()
-        mapper = FetchMapper(self.graph, fetches)
+        mapper = FetchMapper(self.graph, fetches, self._wrap_handle)
         tensors = feed_tensors(self.graph, expand_keys(feeds or ()))
         return await runtime.partial_run_setup(
             [tensor.name for tensor in tensors],
@@ -292,7 +303,7 @@ class Session:
             InvalidArgumentError: something was not announced, comes twice, or cannot be computed from what was fed.
         """
         runtime = self._open()
-        mapper = FetchMapper(self.graph, fetches)
+        mapper = FetchMapper(self.graph, fetches, self._wrap_handle)
         feeds = self._checked(feed_dict or {})
         tensors = feed_tensors(self.graph, list(feeds))
         values = await converted(
@@ -356,6 +367,18 @@ class Session:
         if not isinstance(found, Executor):
             raise UnimplementedError(f"{self._options.target!r} does not tell how it executes")
         return found
+
+
+def _handle_wrapper(session: weakref.ref[Session]) -> WrapHandle:
+    """Makes a TensorHandle of a session, which may be abandoned although it remembers how to build results."""
+
+    def wrap(text: Any, dtype: DType) -> TensorHandle:
+        keeper = session()
+        assert keeper is not None
+        assert keeper._runtime is not None
+        return TensorHandle(text.item().decode(), dtype, keeper, keeper._runtime.forget_tensor)
+
+    return wrap
 
 
 class _DeviceAttributes:

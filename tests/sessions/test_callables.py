@@ -67,14 +67,15 @@ async def test_a_callable_that_cannot_be_is_refused_when_it_is_made():
     g, a, _, c = two()
 
     async with session_on(g, "off") as session:
-        for fetches, feeds in (
+        cases: list[tuple[Any, Any]] = [
             (None, [a]),
             ("nope:0", [a]),
             (c, ["nope:0"]),
             (c, [a, a]),
             (c, a),
             (c, {a: 1}),
-        ):
+        ]
+        for fetches, feeds in cases:
             with pytest.raises((OpError, TypeError, ValueError)):
                 session.make_callable(fetches, feeds)
 
@@ -84,7 +85,7 @@ async def test_slices_are_fed_to_a_callable_as_one_value():
         values, indices = feed([None], name="values"), feed([None], "int64", name="indices")
         doubled = IndexedSlices(op("Add", values, values), indices)
         slices = IndexedSlices(values, indices)
-    given = IndexedSlicesValue(np.float32([1, 2]), np.int64([4, 6]), None)
+    given = IndexedSlicesValue(np.array([1, 2], np.float32), np.array([4, 6], np.int64), None)
 
     async with session_on(g, "off") as session:
         result = await session.make_callable(doubled, [slices])(given)

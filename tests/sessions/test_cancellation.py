@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.tiers import Ops, Tier, constant, executors, feed, graph, op, read, resource, session_on
+from tests.tiers import Ops, Tier, constant, executors, feed, graph, op, read, resource, runtime, session_on
 
 SIZE = 100_000
 """Elements that make a reference kernel heavy enough for a worker."""
@@ -118,7 +118,7 @@ async def test_a_step_cancelled_before_its_worker_is_free_does_not_run(ops: Ops,
     async with worker.session(g) as session:
         await session.run(init)
         await session.run(add, {x: ones})
-        workers = session._runtime.engine.workers  # type: ignore[union-attr]
+        workers = runtime(session).engine.workers
         held = [asyncio.create_task(session.run(gated, {x: ones})) for _ in range(workers.count)]
         await gate.entered.wait()
         waiting = asyncio.create_task(session.run(add, {x: ones}))
@@ -174,7 +174,7 @@ async def test_a_step_cancelled_while_its_program_is_compiled_leaves_the_program
 
     async with session_on(g, "eager") as session:
         tasks = [asyncio.create_task(session.run(y, {x: array})) for _ in range(3)]
-        while not session._runtime or not session._runtime._by_asked:
+        while not session._runtime or not executors(session):
             await asyncio.sleep(0)
         tasks[0].cancel()
 

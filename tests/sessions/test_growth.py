@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from aioexec.errors import OpError
-from tests.tiers import Ops, Tier, constant, feed, graph, op, programs, read, resource
+from tests.tiers import Ops, Tier, constant, feed, graph, op, programs, read, resource, runtime
 
 
 @pytest.mark.slow
@@ -40,7 +40,9 @@ async def test_nothing_grows_over_steps(tier: Tier, ops: Ops):
         await session.run(init)
         for _ in range(20):
             await steps()
-        session._runtime.engine.workers.start_all()  # they start when there is work, which depends on the machine
+        runtime(
+            session
+        ).engine.workers.start_all()  # they start when there is work, which depends on the machine
         gc.collect()
         before = len(gc.get_objects()), threading.active_count(), len(programs(session))
         for _ in range(60):

@@ -13,7 +13,7 @@ from aioexec.errors import InvalidArgumentError
 from aioexec.formats.protos import ConfigProto, RunOptions
 from aioexec.sessions.session import Session
 from tests.sessions.direct_sessions import direct, new_direct
-from tests.tiers import Ops, constant, feed, graph, op
+from tests.tiers import Ops, constant, feed, graph, op, runtime
 
 SIZE = 100_000
 """Elements that make a reference kernel heavy enough for a worker."""
@@ -73,7 +73,7 @@ async def test_a_session_with_threads_of_its_own_computes_the_same(ops: Ops):
     ):
         for session in (shared, own):
             np.testing.assert_array_equal(await session.run(y, {x: LARGE}), ones)
-        pools = [each._runtime.pools[0] for each in (shared, own)]  # type: ignore[union-attr]
+        pools = [runtime(each).pools[0] for each in (shared, own)]
         assert pools[0] is not pools[1]
 
 
