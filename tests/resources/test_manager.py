@@ -6,9 +6,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
 from aioexec.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
@@ -56,20 +53,6 @@ def test_what_is_looked_up_or_created_is_made_once():
 
     assert made[0] is made[1] is made[2]
     assert resources.lookup(Queue, "c", "q") is made[0]
-
-
-@pytest.mark.behaviour(128)
-def test_threads_that_look_up_or_create_at_once_get_the_same():
-    resources, everyone_makes = ResourceManager(), threading.Barrier(4)
-
-    def make() -> Queue:
-        everyone_makes.wait()
-        return Queue()
-
-    with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(lambda _: resources.lookup_or_create(Queue, "", "q", make), range(4)))
-
-    assert found == [resources.lookup(Queue, "", "q")] * 4
 
 
 @pytest.mark.behaviour(128)
