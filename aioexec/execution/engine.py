@@ -26,7 +26,8 @@ class Engine:
 
     Constant: `devices` by full name, `jit`, `budget` (of the loop), `workers` for kernels (the pool of a step that asks for no
     other; not ours to close), `planner` for plans, `builder` for programs (it waits for compilers, which must not delay
-    planning), `cancellation_manager` (of the session) and `cancellation` (of its steps). `_closing` is done once the session closes, so that nobody waits for a compiler then.
+    planning), `cancellation_manager` (of the session) and `cancellation` (of its steps). `_closing` is done once the session
+    closes, so that nobody waits for a compiler then.
     """
 
     def __init__(self, devices: Iterable[Device], jit: JitMode, workers: Workers) -> None:
