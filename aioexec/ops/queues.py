@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from aioexec import shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.kernel import NOT_NOW, Compute, KernelContext, PromptKernel, Role, StepContext
@@ -143,12 +142,9 @@ def _copied(component: Any) -> Any:
     return component.copy() if isinstance(component, np.ndarray) else component
 
 
-def _is_large(components: Sequence[Any], count: int = 1) -> bool:
-    """Whether to copy these, or `count` elements of them, elsewhere."""
-    nbytes = 0
-    for component in components:
-        nbytes += getattr(component, "nbytes", 0)
-    return nbytes > _LARGE or count > _MANY
+def _is_large(components: Sequence[Any]) -> bool:
+    """Whether to copy these elsewhere."""
+    return sum([getattr(component, "nbytes", 0) for component in components]) > _LARGE
 
 
 async def _wait(queue: FIFOQueue, outcome: Any) -> Any:
@@ -164,17 +160,15 @@ def _enqueue(context: KernelContext) -> Compute:
 
     def enqueue(step: StepContext, handle: Any, *components: Any) -> Awaitable[Any] | None:
         queue = queue_behind(handle)
-        _check_element(queue, components)
-        if _is_large(components):
+        if _is_large_element(queue, components):
             return _enqueue_large(step, queue, components)
         attempt = queue.enqueue(tuple([_copied(component) for component in components]))
         return None if attempt is None else waiting(queue, attempt)
 
     def at_once(handle: Any, *components: Any) -> Any:
         queue = queue_behind(handle)
-        if queue.is_closed or not queue.room or _is_large(components):
+        if queue.is_closed or not queue.room or _is_large_element(queue, components):
             return NOT_NOW
-        _check_element(queue, components)
         queue.enqueue(tuple([_copied(component) for component in components]))
         return None
 
@@ -186,10 +180,15 @@ async def _enqueue_large(step: StepContext, queue: FIFOQueue, components: Sequen
     await _wait(queue, queue.enqueue(element))
 
 
-def _check_element(queue: FIFOQueue, components: Sequence[Any]) -> None:
-    for k, (component, dims) in enumerate(zip(components, queue.dims, strict=False)):
-        if component.shape != dims:
-            raise _mismatch(k, dims, component.shape)
+def _is_large_element(queue: FIFOQueue, components: Sequence[Any]) -> bool:
+    """Whether to copy an element elsewhere; it is checked to be of the queue's shapes."""
+    if not queue.dims:
+        return _is_large(components)
+    if tuple([component.shape for component in components]) != queue.dims:
+        for k, (component, dims) in enumerate(zip(components, queue.dims, strict=True)):
+            if component.shape != dims:
+                raise _mismatch(k, dims, component.shape)
+    return queue.element_bytes > _LARGE
 
 
 def _mismatch(position: int, expected: Any, got: Sequence[int]) -> InvalidArgumentError:
@@ -205,7 +204,7 @@ def _enqueue_many(context: KernelContext) -> Compute:
     def enqueue_many(step: StepContext, handle: Any, *components: Any) -> Awaitable[Any] | None:
         queue = queue_behind(handle)
         count = _batch_size(queue, components)
-        if _is_large(components, count):
+        if count > _MANY or _is_large(components):
             return _enqueue_many_large(step, queue, components)
         attempt = queue.enqueue_many(_elements_of(components))
         return None if attempt is None else waiting(queue, attempt)
@@ -283,7 +282,7 @@ def _dequeue_several(verb: Callable[[FIFOQueue, int], Any], what: str) -> Callab
             def finish(elements: Sequence[Element]) -> Any:
                 return result_of(_batch(queue, elements))
 
-            if count > _MANY or count * _bytes_of_element(queue) > _LARGE:
+            if count > _MANY or count * queue.element_bytes > _LARGE:
                 return _dequeue_large(step, queue, partial(verb, queue, count), finish)
             outcome = verb(queue, count)
             return waiting(queue, outcome, finish) if isinstance(outcome, Attempt) else finish(outcome)
@@ -310,13 +309,6 @@ def _count(n: Array, what: str) -> int:
     if n < 0:
         raise InvalidArgumentError(f"{what}Op requested {n} < 0 elements")
     return int(n)
-
-
-def _bytes_of_element(queue: FIFOQueue) -> int:
-    return sum(
-        (shapes.num_elements(dims) or 0) * dtype.numpy.itemsize
-        for dims, dtype in zip(queue.dims, queue.dtypes, strict=True)
-    )
 
 
 def _batch(queue: FIFOQueue, elements: Sequence[Element]) -> Element:

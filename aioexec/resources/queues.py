@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 from aioexec.dtypes import DType
 from aioexec.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
-from aioexec.shapes import Dims
+from aioexec.shapes import Dims, num_elements
 
 Element: TypeAlias = tuple[Any, ...]
 UNBOUNDED = sys.maxsize
@@ -154,7 +154,8 @@ class _Close(Attempt):
 class FIFOQueue:
     """A queue of at most `capacity` elements, any number if it is negative.
 
-    Constant: name, dtypes of the components, their `dims` (() if they may be of any shape), capacity, device (full name).
+    Constant: name, dtypes of the components, their `dims` (() if they may be of any shape), `element_bytes` (0 if not known),
+    capacity, device (full name).
     """
 
     kind = "FIFOQueue"
@@ -174,6 +175,10 @@ class FIFOQueue:
         self.name = name
         self.dtypes = tuple(dtypes)
         self.dims = tuple(dims)
+        self.element_bytes = sum(
+            (num_elements(item) or 0) * dtype.numpy.itemsize
+            for item, dtype in zip(self.dims, self.dtypes, strict=False)
+        )
         self.capacity = UNBOUNDED if capacity < 0 else capacity
         self.device = device
         self.is_closed = False
