@@ -227,7 +227,7 @@ DirectSession
 ExecutorsAndKeys
     . = execution.executor.Executor
         execution/test_executor.py::test_a_step_of_several_fetches_in_any_order_is_one_call_too
-    step_count = sessions.reports.Reports._counts
+    step_count = execution.executor.Executor.step_count
         sessions/test_reports.py::test_costs_are_learned_from_the_steps_that_are_asked_for
     graph = planning.plan.Partition.subgraph
         sessions/test_reports.py::test_the_partitions_that_ran_are_told_unless_the_session_forbids_it

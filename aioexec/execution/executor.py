@@ -27,13 +27,14 @@ from aioexec.resources.variable import Variable
 class Executor:
     """Runs steps of one plan; holds what outlives a step: the item runners with their programs.
 
-    `_only` is the runner of a plan that is one program; `_whole` runs an item that is all of a step: bind the feeds, run it,
-    hand out its outputs.
+    `step_count` counts the steps begun. `_only` is the runner of a plan that is one program; `_whole` runs an item that is all
+    of a step: bind the feeds, run it, hand out its outputs.
     """
 
     def __init__(self, plan: Plan, engine: Engine) -> None:
         self.plan = plan
         self.engine = engine
+        self.step_count = 0
         self.partitions = [PartitionExecutor(partition, engine) for partition in plan.partitions]
         self._only = self.runners[0] if _is_one_program(plan) else None
         self._whole: ItemRunner | PromptRunner | None = None
@@ -63,7 +64,10 @@ class Executor:
         for value, dtype in zip(inputs, self._dtypes, strict=True):
             if type(value) is not np.ndarray or value.dtype is not dtype:
                 return None
-        return runner.run_at_once(inputs)
+        outputs = runner.run_at_once(inputs)
+        if outputs is not None:
+            self.step_count += 1
+        return outputs
 
     async def step(self, feeds: Sequence[Any], settings: StepSettings = DEFAULT) -> list[Any]:
         """Run one step: values of the feeds, in the signature's order, to values of the fetches.
@@ -74,6 +78,7 @@ class Executor:
         """
         if self.engine.budget.spent > TICK_NS:
             await self.engine.budget.turn()
+        self.step_count += 1
         step = Step(self.engine, settings)
         partition = self.plan.client
         values, fresh = list(partition.values), set[int]()
@@ -120,6 +125,7 @@ class Executor:
 
     def open(self, settings: StepSettings = DEFAULT) -> PartialStep:
         """Begin a step whose feeds come one after the other; the plan's signature is a partial one."""
+        self.step_count += 1
         return PartialStep(self, settings)
 
     async def built(self) -> None:
@@ -258,13 +264,12 @@ class PartialStep:
         return results
 
     def _has(self, position: int) -> bool:
+        """Whether the value has come; that its item has run would not do: an Exit also runs in iterations it does not leave."""
         partition = self._client.partition
-        value = partition.fetches[position]
         fed = partition.fed_fetches.get(position)
         if fed is not None:
             return fed in self._feeds
-        producer = partition.producers.get(value)
-        return producer is None or (self._client, producer) in self._finished
+        return self._client.values[partition.fetches[position]] is not None
 
     async def ran(self, targets: Sequence[Operation]) -> None:
         """Wait until these targets of the signature have run.

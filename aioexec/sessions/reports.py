@@ -83,12 +83,11 @@ class StepReport:
 
 
 class Reports:
-    """A session's reports. `_models` learn what nodes cost, by executor; `_counts` says how many steps each had before."""
+    """A session's reports. `_models` learn what nodes cost, by executor."""
 
     def __init__(self, options: SessionOptions) -> None:
         self._options = options
         self._models = CostModelManager()
-        self._counts: dict[Executor, int] = {}
 
     @property
     def are_always_made(self) -> bool:
@@ -115,9 +114,7 @@ class Reports:
         every = self._options.graph_options.build_cost_model
         if every <= 0:
             return False
-        count = self._counts.get(executor, 0)
-        self._counts[executor] = count + 1
-        return is_measured(count, every, self._options.graph_options.build_cost_model_after)
+        return is_measured(executor.step_count, every, self._options.graph_options.build_cost_model_after)
 
     def write(self, report: StepReport) -> None:
         """Fill the caller's RunMetadata."""

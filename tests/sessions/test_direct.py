@@ -136,3 +136,17 @@ async def test_kernels_are_bound_once_for_all_signatures(ops: Ops):
             await session.run(fetch, {x: 1.0})
 
     assert bound == [1]
+
+
+@pytest.mark.parametrize("jit", ["off", "eager"])
+async def test_an_executor_counts_its_steps(jit: str):
+    with graph() as g:
+        x = feed([4])
+        y = op("Mul", x, x)
+
+    async with session_on(g, jit) as session:
+        for _ in range(7):
+            await session.run(y, {x: np.ones(4, np.float32)})
+        (executor,) = executors(session)
+
+    assert executor.step_count == 7

@@ -90,6 +90,8 @@ async def test_costs_are_learned_from_the_steps_that_are_asked_for():
             await session.run(None, [("x:0", 1.0)], ["y:0"], [], told)
             has_costs.append([node.name for node in told.cost_graph.node if node.name == "y"] == ["y"])
         (model,) = session.export_cost_models()
+        (executor,) = session._by_asked.values()
+        assert executor.step_count == 5
 
     assert has_costs == [False, False, True, False, True]
     assert model.steps == 2
