@@ -19,13 +19,14 @@ class Parking:
     `Stubborn` is a `Stroll` that, when it is cancelled, waits once more before it ends.
 
     Attributes:
-        parked: what those on the loop wait for, in the order in which they came.
+        parked: what those on the loop wait for, in the order in which they came; `came` is set when one comes.
         gate: lets those on workers go on.
         on_worker: how many are on workers; `entered` is set when one comes.
     """
 
     def __init__(self, ops: Ops) -> None:
         self.parked: list[asyncio.Future[Any]] = []
+        self.came = asyncio.Event()
         self.gate = threading.Event()
         self.entered = asyncio.Event()
         self.on_worker = 0
@@ -57,6 +58,7 @@ class Parking:
         future = self._loop.create_future()
         self.parked.append(future)
         self._inputs[future] = x
+        self.came.set()
         return future
 
     async def _stroll(self, step: StepContext, x: Any) -> Any:
