@@ -168,7 +168,7 @@ EigenEnvironment
     ExecuteTask = devices.workers.Job.run
         devices/test_workers.py::test_done_is_called_for_a_job_nobody_awaits
     Context, WithContext = execution.step.Step.run_in_worker
-        sessions/test_seeds.py::test_context_variables_of_the_caller_reach_python_kernels_on_workers
+        execution/test_async_kernels.py::test_context_variables_of_the_caller_reach_kernels_on_the_loop_and_on_workers
     ScopedFlushDenormal = devices.jit.walker
         devices/jit/test_walker.py::test_denormals_are_flushed_inside_and_only_there
     ScopedSetRound:

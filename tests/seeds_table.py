@@ -17,7 +17,7 @@ SessionFactory
     . = sessions.factory.SessionFactory
         sessions/test_factory.py::test_a_factory_is_chosen_by_what_it_accepts
     NewSession = sessions.factory.SessionFactory.new_session
-        sessions/test_seeds.py::test_a_factory_of_ones_own_serves_its_scheme
+        sessions/test_runtime.py::test_the_front_works_with_any_runtime
     AcceptsOptions = sessions.factory.SessionFactory.accepts_options
         sessions/test_factory.py::test_a_factory_is_chosen_by_what_it_accepts
     Reset = sessions.factory.SessionFactory.reset
@@ -49,40 +49,40 @@ SessionOptions
     RegisteredFactoriesErrorMessageLocked: a line of `aioexec.sessions.factory.get_factory`, which is its only caller
 NewSession
     . = sessions.factory.new_session
-        sessions/test_seeds.py::test_a_factory_of_ones_own_serves_its_scheme
+        sessions/test_runtime.py::test_the_front_works_with_any_runtime
     session_created = observability.metrics.SESSIONS
         sessions/test_reports.py::test_sessions_steps_errors_and_bytes_are_counted
     monitoring::StartExporter = observability.metrics.Metrics.exposition
         observability/test_metrics.py::test_the_text_is_what_prometheus_reads
 Session
     . = sessions.runtime.SessionRuntime
-        sessions/test_seeds.py::test_a_runtime_says_which_verb_it_does_not_have
+        sessions/test_runtime.py::test_every_verb_of_a_bare_runtime_is_unimplemented
 DirectSessionFactory
     . = sessions.direct_factory.DirectSessionFactory
-        sessions/test_seeds.py::test_the_factory_of_direct_sessions_takes_an_empty_target_and_nothing_else
+        sessions/test_direct_factory.py::test_no_target_means_this_process_and_any_other_is_somebody_elses
     AcceptsOptions = sessions.direct_factory.DirectSessionFactory.accepts_options
-        sessions/test_seeds.py::test_the_factory_of_direct_sessions_takes_an_empty_target_and_nothing_else
+        sessions/test_direct_factory.py::test_no_target_means_this_process_and_any_other_is_somebody_elses
     use_tfrt, GetDefaultLocalSessionImpl, LocalSessionImpl:
         one of two C++ runtimes is chosen; there is `aioexec.sessions.direct.DirectSession` alone
     NewSession = sessions.direct_factory.DirectSessionFactory.new_session
-        sessions/test_seeds.py::test_the_factory_knows_its_sessions_until_they_close
+        sessions/test_direct_factory.py::test_the_factory_knows_live_sessions_and_forgets_them_when_they_close
     Reset = sessions.direct_factory.DirectSessionFactory.reset
-        sessions/test_seeds.py::test_reset_ends_the_sessions_there_are_and_drops_the_containers_named
+        sessions/test_direct_factory.py::test_reset_aborts_live_sessions_without_waiting_for_their_steps
     Deregister = sessions.direct_factory.DirectSessionFactory.deregister
-        sessions/test_seeds.py::test_the_factory_knows_its_sessions_until_they_close
+        sessions/test_direct_factory.py::test_the_factory_knows_live_sessions_and_forgets_them_when_they_close
     sessions_ = sessions.direct_factory.DirectSessionFactory._sessions
-        sessions/test_seeds.py::test_the_factory_knows_its_sessions_until_they_close
+        sessions/test_direct_factory.py::test_the_factory_knows_live_sessions_and_forgets_them_when_they_close
     sessions_lock_ = sessions.direct_factory.DirectSessionFactory._lock
-        sessions/test_seeds.py::test_sessions_of_several_threads_come_and_go
+        sessions/test_direct_factory.py::test_reset_reaches_sessions_of_other_loops
     session_metadata_keys_, GetMetadataKey:
         the live sessions say which pairs are taken: `aioexec.sessions.direct_factory.DirectSessionFactory._sessions`
     session_metadata = sessions.options.SessionOptions.session_metadata
-        sessions/test_seeds.py::test_a_name_and_version_are_taken_until_their_session_closes
+        sessions/test_direct_factory.py::test_a_name_and_version_belong_to_one_live_session
     EnableCPUAllocatorFullStats = observability.allocator_stats.AllocatorStats
         observability/test_allocator_stats.py::test_the_arena_of_a_program_counts_until_the_program_is_gone
 DirectSessionRegistrar
     . = sessions.direct_factory.register_direct_sessions
-        sessions/test_seeds.py::test_the_factory_of_direct_sessions_takes_an_empty_target_and_nothing_else
+        sessions/test_direct_factory.py::test_no_target_means_this_process_and_any_other_is_somebody_elses
     registrar:
         a static object, registered when its library is loaded;
         `aioexec.sessions.direct_factory.register_direct_sessions` is called by the wiring
@@ -100,7 +100,7 @@ DirectSession
     . = sessions.direct.DirectSession
         sessions/test_named_steps.py::test_a_graph_is_created_once
     DirectSession = sessions.direct.DirectSession.__init__
-        sessions/test_seeds.py::test_a_session_holds_its_devices_from_the_first_on
+        sessions/test_direct_factory.py::test_a_session_owns_the_devices_its_options_count
     Create = sessions.direct.DirectSession.create
         sessions/test_named_steps.py::test_a_graph_is_created_once
     Extend = sessions.direct.DirectSession.extend
@@ -112,13 +112,13 @@ DirectSession
     PRun = sessions.direct.DirectSession.partial_run
         sessions/test_partial_run.py::test_a_partial_run_works_by_names_alone
     Reset = sessions.direct.DirectSession.reset
-        sessions/test_seeds.py::test_a_session_drops_the_containers_named_or_the_default_one
+        sessions/test_direct_members.py::test_a_session_drops_the_containers_named_or_the_default_one
     ListDevice, ListDevices = sessions.direct.DirectSession.list_devices
-        sessions/test_seeds.py::test_a_session_holds_its_devices_from_the_first_on
+        sessions/test_direct_factory.py::test_a_session_owns_the_devices_its_options_count
     Close = sessions.direct.DirectSession.close
         sessions/test_closing.py::test_a_direct_session_is_closed_like_its_front
     LocalDeviceManager = sessions.direct.DirectSession.local_device_manager
-        sessions/test_seeds.py::test_a_session_holds_its_devices_from_the_first_on
+        sessions/test_direct_factory.py::test_a_session_owns_the_devices_its_options_count
     ExportCostModels = sessions.direct.DirectSession.export_cost_models
         sessions/test_reports.py::test_costs_are_learned_from_the_steps_that_are_asked_for
     MaybeInitializeExecutionState = sessions.direct.DirectSession._plan
@@ -131,7 +131,7 @@ DirectSession
     ExtendLocked = sessions.extending.extend_graph
         sessions/test_named_steps.py::test_extending_adds_nodes_to_those_there_are_and_none_is_fine
     ResourceHandleToInputTensor = resources.session_state.SessionState.find
-        sessions/test_seeds.py::test_a_tensor_stays_in_a_session_and_is_fed_by_its_handle
+        sessions/test_session_handles.py::test_a_handle_is_fed_in_place_of_any_tensor
     SendPRunInputs = execution.executor.PartialStep.feed
         sessions/test_partial_run.py::test_parts_come_in_any_nesting_and_split_and_feeds_may_come_alone
     RecvPRunOutputs = execution.executor.PartialStep.fetch
@@ -145,24 +145,24 @@ DirectSession
     SchedClosure = devices.workers.Workers.submit
         devices/test_workers.py::test_a_job_runs_on_a_thread_of_the_pool_and_gives_its_result
     options_ = sessions.runtime.SessionRuntime.options
-        sessions/test_seeds.py::test_a_session_holds_its_devices_from_the_first_on
+        sessions/test_direct_factory.py::test_a_session_owns_the_devices_its_options_count
     device_mgr_ = sessions.direct.DirectSession.device_mgr
-        sessions/test_seeds.py::test_a_session_holds_its_devices_from_the_first_on
+        sessions/test_direct_factory.py::test_a_session_owns_the_devices_its_options_count
     devices_ = devices.device_set.DeviceMgr.list_devices
         devices/test_device_set.py::test_a_manager_lists_its_devices_and_counts_them_by_type
     device_set_ = sessions.direct.DirectSession.device_set
-        sessions/test_seeds.py::test_a_session_holds_its_devices_from_the_first_on
+        sessions/test_direct_factory.py::test_a_session_owns_the_devices_its_options_count
     set_client_device = devices.device_set.DeviceSet.client_device
         devices/test_device_set.py::test_the_first_device_is_the_client_device
     session_handle_ = sessions.direct.DirectSession.session_handle
-        sessions/test_seeds.py::test_every_session_has_a_handle_of_its_own
+        sessions/test_direct_members.py::test_every_session_has_a_handle_of_its_own
     op_segment()->AddHold = devices.op_segment.OpSegment.add_hold
-        sessions/test_seeds.py::test_devices_hold_the_kernels_of_a_session_until_it_closes
+        sessions/test_direct_members.py::test_devices_hold_the_kernels_of_a_session_until_it_closes
     graph_created_, graph_def_ = sessions.direct.DirectSession.graph
         sessions/test_named_steps.py::test_a_session_without_a_graph_runs_nothing
     graph_def_lock_: a graph is changed and copied in one planner thread: `aioexec.execution.engine.Engine.planner`
     thread_pools_ = sessions.direct.DirectSession.pools
-        sessions/test_behaviours_pools.py::test_a_step_chooses_its_pool_by_number
+        sessions/test_pools.py::test_a_blocked_pool_does_not_stop_another
     NewThreadPoolFromThreadPoolOptions = devices.pools.named_pool
         devices/test_pools.py::test_a_named_pool_is_shared_by_name
     NewThreadPoolFromSessionOptions, GlobalThreadPool = devices.pools.inter_op_pool
@@ -173,12 +173,12 @@ DirectSession
     run_in_caller_thread_ = devices.pools.inter_op_pool
         devices/test_pools.py::test_a_negative_number_is_one_thread_of_the_sessions_own
     init_error_ = sessions.direct.DirectSession.init_error
-        sessions/test_behaviours_pools.py::test_a_named_pool_has_one_size_for_ever
+        sessions/test_pools.py::test_a_global_pool_keeps_its_number_of_threads_for_ever
     sync_on_finish_ = sessions.direct.DirectSession.sync_on_finish
-        sessions/test_seeds.py::test_a_step_waits_for_devices_that_lag_behind_unless_told_not_to
+        sessions/test_direct_members.py::test_a_step_waits_for_devices_that_lag_behind_unless_told_not_to
     ReadBoolFromEnvVar: one line, `aioexec.sessions.direct.DirectSession.sync_on_finish`
     log_device_placement = observability.device_log.log_notice
-        sessions/test_seeds.py::test_the_mapping_of_devices_is_told_to_listeners
+        sessions/test_direct_members.py::test_the_mapping_of_devices_is_told_to_listeners
     DeviceMappingString = devices.device_set.DeviceMgr.device_mapping_string
         devices/test_device_set.py::test_the_mapping_tells_only_of_devices_with_hardware_of_their_own
     logging::LogToListeners = observability.device_log.log_to_listeners
@@ -190,13 +190,14 @@ DirectSession
     partial_runs_ = sessions.partial_runs.PartialRuns
         sessions/test_partial_run.py::test_partial_runs_of_one_structure_are_apart_and_concurrent
     session_state_ = resources.session_state.SessionState
-        sessions/test_seeds.py::test_a_tensor_stays_in_a_session_and_is_fed_by_its_handle
+        sessions/test_session_handles.py::test_a_handle_is_fed_in_place_of_any_tensor
     factory_ = sessions.direct.DirectSession._forget
-        sessions/test_seeds.py::test_the_factory_knows_its_sessions_until_they_close
-    cancellation_manager_ = sessions.steps.Steps.cancel
+        sessions/test_direct_factory.py::test_the_factory_knows_live_sessions_and_forgets_them_when_they_close
+    cancellation_manager_ = execution.engine.Engine.cancellation
+        execution/test_step.py::test_each_step_has_a_cancellation_manager_of_its_own_that_is_told_when_it_fails
         sessions/test_closing.py::test_close_without_grace_cancels_at_once_and_waits_until_all_is_quiet
     stateful_placements_ = sessions.direct.DirectSession.stateful_placements
-        sessions/test_seeds.py::test_state_stays_where_it_was_placed
+        sessions/test_direct_members.py::test_state_stays_where_it_was_placed
     execution_state_, SimpleGraphExecutionState = planning.pipeline.Planner
         sessions/test_direct.py::test_a_signature_is_planned_once_however_many_ask
     flib_def_:
@@ -208,7 +209,7 @@ DirectSession
     handle_name_counter_ = sessions.partial_runs.PartialRuns._handles
         sessions/test_partial_run.py::test_partial_runs_of_one_structure_are_apart_and_concurrent
     step_id_counter_ = execution.step._step_ids
-        sessions/test_seeds.py::test_step_numbers_are_unique_over_all_sessions
+        sessions/test_direct_members.py::test_step_numbers_are_unique_over_all_sessions
     operation_timeout_in_ms_ = sessions.options.SessionOptions.operation_timeout_in_ms
         sessions/test_closing.py::test_a_step_that_is_not_done_in_time_is_cancelled
     cost_model_manager_ = observability.cost_model.CostModelManager
@@ -220,7 +221,7 @@ DirectSession
     OptimizationPassRegistry::RunGrouping = planning.passes.OptimizationPassRegistry.run_grouping
         planning/test_passes.py::test_a_group_runs_its_passes_by_phase_and_then_as_registered
     device rewrite of its subgraph = devices.device.Device.rewrite
-        sessions/test_seeds.py::test_a_device_has_the_last_word_on_its_own_subgraph
+        sessions/test_direct_members.py::test_a_device_has_the_last_word_on_its_own_subgraph
     Executor::RunAsync = execution.executor.Executor.step
         execution/test_partitions.py::test_a_value_is_doubled_ten_times_from_device_to_device
     barrier: partitions are tasks that are awaited together; `aioexec.execution.executor.Executor.step`
@@ -270,7 +271,7 @@ RunState
     tensor_store:
         a handle's tensor is kept when its node runs, not at the end: `aioexec.resources.session_state.SessionState.keep`
     step_container, ScopedStepContainer = execution.step.Step.container
-        sessions/test_seeds.py::test_resources_of_a_step_vanish_with_it
+        execution/test_async_kernels.py::test_what_is_in_the_container_of_a_step_vanishes_with_it
 RunStateArgs
     .: what a plan depends on is its signature: `aioexec.planning.subgraph.Signature`
     is_partial_run = planning.subgraph.Signature.is_partial
@@ -288,9 +289,9 @@ TF_Session
     graph = sessions.session.Session.graph
         sessions/test_session.py::test_inside_its_block_a_session_and_its_graph_are_the_defaults
     last_num_graph_nodes = sessions.runtime.SessionRuntime._sent
-        sessions/test_seeds.py::test_a_runtime_that_knows_names_alone_is_told_of_new_nodes_before_they_run
+        sessions/test_runtime.py::test_a_runtime_is_told_of_each_node_once
     extend_before_run = sessions.runtime.SessionRuntime._send_graph
-        sessions/test_seeds.py::test_a_runtime_that_knows_names_alone_is_told_of_new_nodes_before_they_run
+        sessions/test_runtime.py::test_a_runtime_is_told_of_each_node_once
 TF_NewSession
     . = sessions.session.Session
         sessions/test_session.py::test_a_session_opens_at_its_first_run_and_is_closed_by_hand

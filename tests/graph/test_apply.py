@@ -1,0 +1,55 @@
+"""Nodes are made as their op declares them, or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aioexec.errors import InvalidArgumentError
+from aioexec.graph.apply import apply_op
+from tests.tiers import constant, feed, resource
+
+
+@pytest.mark.behaviour(126)
+@pytest.mark.parametrize(
+    ("op", "inputs", "attrs"),
+    [
+        ("Add", [1.0], {}),
+        ("Add", [1.0, 2.0, 3.0], {}),
+        ("Neg", [], {}),
+        ("NoOp", [1.0], {}),
+        ("IdentityN", [1.0], {}),
+        ("Add", ["float32", "int32"], {}),
+        ("Add", ["float32", "float64"], {}),
+        ("MatMul", ["bool", "bool"], {}),
+        ("LogicalAnd", ["float32", "float32"], {}),
+        ("AddN", [["float32", "int32"]], {}),
+        ("Assign", ["float32", "float32"], {}),
+        ("AssignVariableOp", ["float32", "float32"], {}),
+    ],
+)
+def test_wrong_inputs_are_refused_where_the_node_is_made(graph: Any, op: str, inputs: Any, attrs: Any):
+    def made(each: Any) -> Any:
+        if isinstance(each, list):
+            return [made(one) for one in each]
+        return feed([], each) if isinstance(each, str) else each
+
+    given = [made(each) for each in inputs]
+    before = graph.version
+
+    with pytest.raises(InvalidArgumentError) as raised:
+        apply_op(op, *given, **attrs)
+
+    assert op in str(raised.value)
+    assert graph.version == before
+
+
+@pytest.mark.behaviour(126)
+def test_a_handle_is_no_value_and_a_value_no_handle(graph: Any):
+    handle, value = resource([]), constant(1.0)
+
+    for op, given in (("Neg", handle), ("ReadVariableOp", value)):
+        with pytest.raises(InvalidArgumentError, match=op):
+            apply_op(op, given, **({"dtype": np.float32} if op == "ReadVariableOp" else {}))
