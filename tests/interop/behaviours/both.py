@@ -44,8 +44,10 @@ class Engine(Protocol):
     tf: Any
     is_ours: bool
 
-    def session(self, target: str = "", **options: Any) -> contextlib.AbstractAsyncContextManager[Any]:
-        """A session on the default graph; `options` are fields of its ConfigProto. Its methods are awaited."""
+    def session(
+        self, target: str = "", text: str = "", **options: Any
+    ) -> contextlib.AbstractAsyncContextManager[Any]:
+        """A session on the default graph; its ConfigProto comes from text and fields. Its methods are awaited."""
 
     def proto(self, kind: str, text: str = "", **fields: Any) -> Any:
         """A message of the engine's own, from text and fields."""
@@ -64,8 +66,8 @@ class Here:
     is_ours: bool = True
 
     @contextlib.asynccontextmanager
-    async def session(self, target: str = "", **options: Any) -> AsyncIterator[Any]:
-        async with ax.Session(target, config=self.proto("ConfigProto", **options)) as session:
+    async def session(self, target: str = "", text: str = "", **options: Any) -> AsyncIterator[Any]:
+        async with ax.Session(target, config=self.proto("ConfigProto", text, **options)) as session:
             yield session
 
     def proto(self, kind: str, text: str = "", **fields: Any) -> Any:
@@ -84,8 +86,8 @@ class There:
         self.tf = tf
 
     @contextlib.asynccontextmanager
-    async def session(self, target: str = "", **options: Any) -> AsyncIterator[Any]:
-        config = self.proto("ConfigProto", **options)
+    async def session(self, target: str = "", text: str = "", **options: Any) -> AsyncIterator[Any]:
+        config = self.proto("ConfigProto", text, **options)
         graph = self.tf.get_default_graph()
         session = AwaitedSession(await asyncio.to_thread(self.tf.Session, target, graph, config))
         try:
