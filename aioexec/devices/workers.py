@@ -24,7 +24,8 @@ SWITCH_INTERVAL = 0.0005
 class Job(Generic[Result]):
     """One call on a worker.
 
-    `_result`, `_error` are written by the worker before `_finished` is set on the loop; `_waiter` belongs to the loop.
+    `_call` is None once it was made. `_result`, `_error` are written by the worker before `_finished` is set on the loop;
+    `_waiter` belongs to the loop.
     """
 
     __slots__ = ("_call", "_done", "_error", "_finished", "_loop", "_result", "_waiter")
@@ -36,7 +37,7 @@ class Job(Generic[Result]):
         done: Callable[[Job[Result]], None] | None,
     ) -> None:
         self._loop = loop
-        self._call = call
+        self._call: Callable[[], Result] | None = call
         self._done = done
         self._result: Any = None
         self._error: BaseException | None = None
@@ -45,10 +46,13 @@ class Job(Generic[Result]):
 
     def run(self) -> None:
         """Make the call; on the worker."""
+        call, self._call = self._call, None
+        assert call is not None, "a job runs once"
         try:
-            self._result = self._call()
+            self._result = call()
         except BaseException as error:  # handed to whoever awaits the job
             self._error = error
+        del call  # what it holds goes before the loop is told, not when this thread gets to run next
         with contextlib.suppress(RuntimeError):  # the loop was closed under us
             self._loop.call_soon_threadsafe(self._finish)
 

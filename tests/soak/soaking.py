@@ -1,0 +1,157 @@
+"""A soak: one session, many clients, six kinds of run, some cancelled; and what must be gone when it is quiet."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import aioexec as ax
+from aioexec.execution.executor import PartialStep
+from aioexec.execution.partition_run import PartitionRun
+from aioexec.execution.program import Run
+from aioexec.execution.propagator import Activation
+from aioexec.execution.rendezvous import IntraProcessRendezvous
+from aioexec.execution.step import Step
+from aioexec.observability.allocator_stats import allocator_stats
+from aioexec.resources.queues import Attempt
+from tests.soak.kinds import (
+    CANCELLED,
+    AsyncNode,
+    BlockedDequeue,
+    Kind,
+    PartialRun,
+    mlp,
+    one_node,
+    two_devices,
+    who,
+)
+
+DEVICES = [f"/job:localhost/replica:0/task:0/device:CPU:{k}" for k in range(2)]
+OF_ONE_STEP = (Step, PartitionRun, PartialStep, Run, Activation, IntraProcessRendezvous, Attempt)
+"""What lives no longer than a step."""
+
+CANCELLED_SHARE = 0.1
+MOST_PASSES = 64  # of the loop, before a run is cancelled
+
+
+class SoakClient:
+    """Runs one transaction after the other, each of a random kind."""
+
+    def __init__(self, soak: Soak, number: int) -> None:
+        self.session = soak.session
+        self.number = number
+        self.random = Random(f"{soak.seed}/{number}")
+        self._soak = soak
+
+    async def repeat(self) -> None:
+        """Run until the soak has done as many steps as it shall."""
+        who.set(self.number)
+        while self._soak.steps < self._soak.goal:
+            name = self.random.choice(self._soak.names)
+            await self._soak.kinds[name].transact(self)
+            self._soak.transactions[name] += 1
+
+    async def attempt(self, run: Coroutine[Any, Any, Any]) -> Any:
+        if self.random.random() < CANCELLED_SHARE:
+            return await self.outcome(self._doomed(run))
+        self._soak.steps += 1
+        return await run
+
+    def begin(self, run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        if self.random.random() < CANCELLED_SHARE:
+            return self._doomed(run)
+        return asyncio.create_task(run)
+
+    def _doomed(self, run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """A run that is cancelled after some passes of the loop: few passes as often as many."""
+        task = asyncio.create_task(run)
+        _cancel_after(task, int(MOST_PASSES ** self.random.random()))
+        return task
+
+    async def outcome(self, task: asyncio.Task[Any]) -> Any:
+        await asyncio.wait([task])
+        self._soak.steps += 1
+        if not task.cancelled():
+            return task.result()
+        self._soak.cancelled += 1
+        return CANCELLED
+
+
+def _cancel_after(task: asyncio.Task[Any], passes: int) -> None:
+    if task.done():
+        return
+    if passes == 0:
+        task.cancel()
+    else:
+        asyncio.get_running_loop().call_soon(_cancel_after, task, passes - 1)
+
+
+class Soak:
+    """One session under its clients.
+
+    `steps` and `cancelled` count runs, `transactions` what was done by kind; clients stop when `steps` reaches `goal`.
+    """
+
+    def __init__(self, session: Any, kinds: dict[str, Kind], clients: int, seed: int) -> None:
+        self.session = session
+        self.kinds = kinds
+        self.names = list(kinds)
+        self.seed = seed
+        self.steps = 0
+        self.cancelled = 0
+        self.goal = 0
+        self.transactions: Counter[str] = Counter()
+        self._clients = [SoakClient(self, number) for number in range(clients)]
+
+    async def run(self, steps: int) -> None:
+        """Do so many more steps, and wait until it is quiet."""
+        self.goal = self.steps + steps
+        async with asyncio.TaskGroup() as group:
+            for client in self._clients:
+                group.create_task(client.repeat())
+
+
+@contextlib.asynccontextmanager
+async def soak(clients: int, seed: int, jit: str) -> AsyncIterator[Soak]:
+    """A session with two devices and a graph of all kinds, warmed up."""
+    config = ax.ConfigProto(device_count={"CPU": 2})
+    config.aioexec.jit = jit
+    with ax.Graph().as_default() as graph:
+        kinds: dict[str, Kind] = {
+            "one node": one_node(),
+            "MLP": mlp(),
+            "blocked dequeue": BlockedDequeue(max(4, clients // 5)),
+            "asynchronous node": AsyncNode(),
+            "two devices": two_devices(),
+            "partial run": PartialRun(),
+        }
+        initializer = ax.global_variables_initializer()
+    async with ax.Session(graph=graph, config=config) as session:
+        await session.run(initializer)
+        yield Soak(session, kinds, clients, seed)
+
+
+def remains() -> dict[str, int]:
+    """What is alive that should have ended with its step, by name."""
+    gc.collect()
+    found = Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, OF_ONE_STEP))
+    return dict(found)
+
+
+def arena_bytes() -> int:
+    """Memory of programs on the devices of the soak."""
+    return sum(allocator_stats(device).bytes_in_use for device in DEVICES)
+
+
+def memory() -> tuple[int, int]:
+    """Blocks that Python holds, and the bytes the process has in memory."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return sys.getallocatedblocks(), pages * 4096

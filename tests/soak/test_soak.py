@@ -1,0 +1,76 @@
+"""One session under everything at once: results stay right, cancellations take nothing with them, nothing is left or grows.
+
+Tasks, threads and descriptors are looked at after every test, by the plugin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from aioexec.observability.loop_lag import LoopLag, LoopLagProbe
+from tests.soak.soaking import Soak, arena_bytes, memory, remains, soak
+
+QUARTERS = 4
+MIB = 1 << 20
+
+
+async def _soaked(soak: Soak, steps: int) -> tuple[list[tuple[int, int]], list[LoopLag]]:
+    """Soak in quarters, quiet in between: the memory after each, and the lag in each."""
+    held, lags = [], []
+    for _ in range(QUARTERS):
+        async with LoopLagProbe() as probe:
+            await soak.run(steps // QUARTERS)
+        lags.append(probe.result())
+        assert remains() == {}
+        held.append(memory())
+    return held, lags
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jit", ["off", "eager"])
+async def test_60_clients_of_one_session_get_what_numpy_computes_and_leave_nothing(jit: str):
+    before = arena_bytes()
+
+    async with soak(clients=60, seed=20, jit=jit) as running:
+        held, _ = await _soaked(running, 1500)
+
+    assert running.cancelled > 30
+    assert min(running.transactions.values()) > 100
+    assert remains() == {}
+    assert arena_bytes() == before
+    blocks = [blocks for blocks, _ in held]
+    assert blocks[-1] - blocks[0] < 2000, "of the 200,000 blocks or so that Python holds"
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("jit", ["off", "background", "eager"])
+async def test_1000_clients_of_one_session_for_200000_steps(jit: str, capsys: pytest.CaptureFixture[str]):
+    before = arena_bytes()
+
+    async with soak(clients=1000, seed=Random().randrange(10**6), jit=jit) as running:
+        with capsys.disabled():
+            telling = asyncio.create_task(_tell(running))
+            held, lags = await _soaked(running, 200_000)
+            telling.cancel()
+            for (blocks, resident), lag in zip(held, lags, strict=True):
+                print(f"{blocks} blocks, {resident / MIB:.1f} MiB in memory, loop lag {lag}")
+
+    assert running.cancelled > 5000
+    assert remains() == {}
+    assert arena_bytes() == before
+    (first_blocks, first_resident), (last_blocks, last_resident) = held[0], held[-1]
+    assert last_blocks - first_blocks < 10_000
+    assert last_resident - first_resident < 8 * MIB
+    assert all(lag.p99_ms <= 5 for lag in lags)
+
+
+async def _tell(running: Soak) -> None:
+    """Print how far it is, every ten seconds."""
+    while True:
+        await asyncio.sleep(10)
+        lost = running.kinds["blocked dequeue"].lost  # type: ignore[attr-defined]
+        print(f"{running.steps} steps, {running.cancelled} cancelled, {lost} elements taken by these")
