@@ -218,7 +218,10 @@ class PartialStep:
     @property
     def is_over(self) -> bool:
         """Everything has run, or an error ended it."""
-        return all(run.has_ended for run in self._runs)
+        for run in self._runs:
+            if not run.has_ended:
+                return False
+        return True
 
     @property
     def error(self) -> BaseException | None:
@@ -241,6 +244,18 @@ class PartialStep:
         self._feeds[position] = value
         self._client.feed(position, value)
 
+    def fetch_at_once(self, positions: Sequence[int], targets: Sequence[Operation] = ()) -> list[Any] | None:
+        """What `fetch` gives, if it has come and these targets have run; else None.
+
+        Raises:
+            OpError: the step failed.
+        """
+        if self._step.error is not None:
+            raise self._step.error
+        if targets and not self._items_of(targets) <= self._finished:
+            return None
+        return self._taken(positions) if all(map(self._has, positions)) else None
+
     async def fetch(self, positions: Sequence[int]) -> list[Any]:
         """Wait for the fetches at these positions; values as `Executor.step` gives them.
 
@@ -250,15 +265,19 @@ class PartialStep:
         for position in positions:
             while not self._has(position):
                 await self._wait()
+        return self._taken(positions)
+
+    def _taken(self, positions: Sequence[int]) -> list[Any]:
         results = []
+        partition = self._client.partition
         for position in positions:
-            held = self._client.values[self._client.partition.fetches[position]]
-            fed = self._client.partition.fed_fetches.get(position)
+            held = self._client.values[partition.fetches[position]]
+            fed = partition.fed_fetches.get(position)
             if held is DEAD:
-                raise _no_value(self._client.partition, position)
+                raise _no_value(partition, position)
             if fed is not None:
                 held = self._feeds[fed]
-            elif not _is_handle(self._client.partition, position, held):
+            elif not _is_handle(partition, position, held):
                 held = _copied(held)
             results.append(held)
         return results
@@ -277,14 +296,17 @@ class PartialStep:
         Raises:
             OpError: the step failed.
         """
-        items = {
+        items = self._items_of(targets)
+        while not items <= self._finished:
+            await self._wait()
+
+    def _items_of(self, targets: Sequence[Operation]) -> set[tuple[PartitionRun, int]]:
+        return {
             (run, item.index)
             for run in self._runs
             for item in run.partition.items
             if any(instruction.node.op in targets for instruction in item.instructions)
         }
-        while not items <= self._finished:
-            await self._wait()
 
     async def _wait(self) -> None:
         """Wait until something has happened.
@@ -299,6 +321,13 @@ class PartialStep:
         arrival = asyncio.get_running_loop().create_future()
         self._arrivals.append(arrival)
         await arrival
+
+    def close_if_over(self) -> bool:
+        """End a step whose partitions have all run well, without waiting; whether it was one."""
+        if not self.is_over or self._step.error is not None or any(not task.done() for task in self._tasks):
+            return False
+        self._close()
+        return True
 
     async def finish(self) -> None:
         """Wait until everything has run.
@@ -324,10 +353,13 @@ class PartialStep:
         cancelled = None if self._client.has_ended else await self._client.ended()
         if self._tasks:
             cancelled = await _all_done(self._tasks, self._step) or cancelled
+        self._close()
+        return cancelled
+
+    def _close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._step.close()
-        return cancelled
 
 
 def _is_one_program(plan: Plan) -> bool:

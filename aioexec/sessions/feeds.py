@@ -123,14 +123,19 @@ async def converted(
     elsewhere: Callable[[Callable[[], list[Any]]], Awaitable[list[Any]]],
 ) -> list[Any]:
     """Fed values as arrays; what takes long is done `elsewhere`, off the event loop."""
-    pairs = list(zip(converters, given, strict=True))
+    if not any(map(_is_slow, converters, given)):
+        return [converter.convert(value) for converter, value in zip(converters, given, strict=True)]
 
     def convert() -> list[Any]:
-        return [converter.convert(value) for converter, value in pairs]
+        return [converter.convert(value) for converter, value in zip(converters, given, strict=True)]
 
-    if any(is_slow_to_convert(value, converter.numpy) for converter, value in pairs):
-        return await elsewhere(convert)
-    return convert()
+    return await elsewhere(convert)
+
+
+def _is_slow(converter: FeedConverter, value: Any) -> bool:
+    if type(value) is np.ndarray and value.dtype is converter.numpy and not converter.numpy.hasobject:
+        return False
+    return is_slow_to_convert(value, converter.numpy)
 
 
 def expand(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:

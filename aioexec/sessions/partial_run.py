@@ -6,7 +6,7 @@ operations "a".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.kernel import Role
@@ -21,12 +21,14 @@ class PartialRun:
     `fed` and `fetched`, what has come and what has gone out, once each. What was fetched could be computed from what was fed.
     """
 
+    __slots__ = ("fed", "feeds", "fetched", "fetches", "needs")
+
     def __init__(
-        self, feeds: Collection[str], fetches: Collection[str], needs: Mapping[str, Collection[str]]
+        self, feeds: frozenset[str], fetches: frozenset[str], needs: Mapping[str, frozenset[str]]
     ) -> None:
-        self.feeds = frozenset(feeds)
-        self.fetches = frozenset(fetches)
-        self.needs = {fetch: frozenset(needs[fetch]) for fetch in self.fetches}
+        self.feeds = feeds
+        self.fetches = fetches
+        self.needs = needs
         self.fed: set[str] = set()
         self.fetched: set[str] = set()
 
@@ -34,6 +36,14 @@ class PartialRun:
     def is_done(self) -> bool:
         """Everything announced has come and gone."""
         return self.fed == self.feeds and self.fetched == self.fetches
+
+    def allows(self, feeds: frozenset[str], fetches: frozenset[str], needs: frozenset[str]) -> bool:
+        """Whether these, all announced and each given once, may be fed and fetched next; `needs` are those of the fetches."""
+        return (
+            self.fed.isdisjoint(feeds)
+            and self.fetched.isdisjoint(fetches)
+            and needs.difference(feeds) <= self.fed
+        )
 
     def check(self, feeds: Sequence[str], fetches: Sequence[str]) -> None:
         """Whether these may be fed and fetched next; nothing changes.
@@ -62,7 +72,7 @@ class PartialRun:
                     f"missing: {', '.join(sorted(missing))}"
                 )
 
-    def begin(self, feeds: Sequence[str], fetches: Sequence[str]) -> None:
+    def begin(self, feeds: Iterable[str], fetches: Iterable[str]) -> None:
         """These are fed now, and these will go out: nobody else gets them. To be checked before."""
         self.fed.update(feeds)
         self.fetched.update(fetches)

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aioexec.errors import CancelledError, InvalidArgumentError, SessionClosedError
-from aioexec.execution.executor import Executor, PartialStep
+from aioexec.execution.executor import Executor
+from aioexec.execution.reference import HEAVY_BYTES
 from aioexec.execution.step import StepSettings
 from aioexec.graph.graph import Graph
+from aioexec.graph.node import Operation
 from aioexec.sessions.feeds import FeedConverter, converted
 from aioexec.sessions.names import canonical, signature_of
 from aioexec.sessions.partial_run import PartialRun, needs_of
@@ -31,25 +33,84 @@ Names = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """What all partial runs with the same names share: the executor, and where things are in its signature."""
+class _Call:
+    """What one `partial_run` asks for: feeds and outputs by canonical name, and where these are in the signature.
 
-    executor: Executor
-    converters: Mapping[str, FeedConverter]
-    feeds: Mapping[str, int]
-    fetches: Mapping[str, int]
-    targets: frozenset[str]
-    needs: Mapping[str, frozenset[str]]
+    Attributes:
+        is_announced: everything was announced, and is given once; then `needs` are the feeds that the outputs depend on.
+        results: for each output its place among `fetches`, None for an operation.
+    """
+
+    fed: tuple[str, ...]
+    asked: tuple[str, ...]
+    is_announced: bool
+    fed_set: frozenset[str]
+    asked_set: frozenset[str]
+    needs: frozenset[str]
+    converters: tuple[FeedConverter, ...]
+    feeds: tuple[int, ...]
+    fetches: tuple[int, ...]
+    operations: tuple[Operation, ...]
+    results: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
-    """A run that is open; `ending` is held by the one of its callers who ends the step."""
+class _Form:
+    """What all partial runs with the same names share: the executor, and where things are in its signature.
 
-    run: PartialRun
-    step: PartialStep
-    form: _Form
-    ending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    `calls` remembers what calls ask for, by the names they give.
+    """
+
+    executor: Executor
+    settings: StepSettings
+    prefix: str
+    converters: Mapping[str, FeedConverter]
+    feeds: Mapping[str, int]
+    fetches: Mapping[str, int]
+    targets: Mapping[str, Operation]
+    fed: frozenset[str]
+    announced: frozenset[str]
+    needs: Mapping[str, frozenset[str]]
+    calls: dict[tuple[tuple[str, ...], tuple[str, ...]], _Call] = field(default_factory=dict)
+
+    def call(self, feed_names: tuple[str, ...], output_names: tuple[str, ...]) -> _Call:
+        """What a call with these names asks for; names that were not announced are left to `PartialRun.check`."""
+        known = self.calls.get((feed_names, output_names))
+        if known is not None:
+            return known
+        fed = tuple(canonical(name) for name in feed_names)
+        asked = tuple(name if name in self.targets else canonical(name) for name in output_names)
+        tensors = [name for name in asked if name in self.fetches]
+        fed_set, asked_set = frozenset(fed), frozenset(asked)
+        is_announced = self.feeds.keys() >= fed_set and self.announced >= asked_set
+        made = _Call(
+            fed,
+            asked,
+            is_announced and len(fed_set) == len(fed) and len(asked_set) == len(asked),
+            fed_set,
+            asked_set,
+            frozenset().union(*(self.needs[name] for name in asked_set)) if is_announced else frozenset(),
+            tuple(self.converters[name] for name in fed if name in self.converters),
+            tuple(self.feeds[name] for name in fed if name in self.feeds),
+            tuple(self.fetches[name] for name in tensors),
+            tuple(self.targets[name] for name in asked if name in self.targets),
+            tuple(tensors.index(name) if name in self.fetches else None for name in asked),
+        )
+        if is_announced:
+            self.calls[feed_names, output_names] = made
+        return made
+
+
+class _Open:
+    """A run that is open; `ending` is held by the one of its callers who ends the step, if it takes long."""
+
+    __slots__ = ("ending", "form", "run", "step")
+
+    def __init__(self, form: _Form) -> None:
+        self.form = form
+        self.run = PartialRun(form.fed, form.announced, form.needs)
+        self.step = form.executor.open(form.settings)
+        self.ending: asyncio.Lock | None = None
 
 
 class PartialRuns:
@@ -68,16 +129,14 @@ class PartialRuns:
             OpError: there is no such signature.
         """
         session = self._session
-        with session.scope_of(DEFAULT):
-            form = self._forms.get(names)
-            if form is None:
+        form = self._forms.get(names)
+        if form is None:
+            with session.scope_of(DEFAULT):
                 found = await session.executor(signature_of(graph, *names, is_partial=True))
                 planned = found.executor if isinstance(found, Reordered) else found
-                form = self._forms[names] = _form_of(planned)
-            step = form.executor.open(StepSettings(None, session.pools[0]))
-        handle = f"{';'.join(itertools.chain(*names))}/{session.session_handle}/{next(self._handles)}"
-        run = PartialRun(form.feeds, [*form.fetches, *form.targets], form.needs)
-        self._open[handle] = _Open(run, step, form)
+                form = self._forms[names] = _form_of(planned, names, session)
+        handle = f"{form.prefix}{next(self._handles)}"
+        self._open[handle] = _Open(form)
         return handle
 
     async def run(
@@ -92,52 +151,67 @@ class PartialRuns:
         found = self._open.get(handle)
         if found is None:
             raise InvalidArgumentError("Must run 'setup' before performing partial runs!")
-        fed = [canonical(name) for name, _ in feeds]
-        asked = [name if name in found.form.targets else canonical(name) for name in output_names]
-        found.run.check(fed, asked)
-        with self._session.scope_of(DEFAULT):
-            values = await self._values(found.form, fed, [value for _, value in feeds])
-            found.run.check(fed, asked)  # others may have fed while these were converted
-            try:
-                return await self._go_on(handle, found, dict(zip(fed, values, strict=True)), asked)
-            except BaseException as error:
-                await self._end(handle, found, error)
-                raise
+        call = found.form.call(tuple([name for name, _ in feeds]), tuple(output_names))
+        if not (call.is_announced and found.run.allows(call.fed_set, call.asked_set, call.needs)):
+            found.run.check(call.fed, call.asked)
+        given = [value for _, value in feeds]
+        for value in given:
+            if value.__class__ is not np.ndarray or value.nbytes > HEAVY_BYTES:
+                with self._session.scope_of(DEFAULT):
+                    values = await self._values(call, given)
+                    found.run.check(call.fed, call.asked)  # others may have fed while these were converted
+                    return await self._go_on(handle, found, call, values)
+        return await self._go_on(handle, found, call, self._small_values(call, given))
 
-    async def _go_on(
-        self, handle: str, found: _Open, values: Mapping[str, Any], asked: Sequence[str]
-    ) -> list[Any]:
-        form, step = found.form, found.step
-        found.run.begin(list(values), asked)
-        for name, value in values.items():
-            step.feed(form.feeds[name], value)
-        tensors = [name for name in asked if name not in form.targets]
-        outputs = await step.fetch([form.fetches[name] for name in tensors])
-        operations = [op for op in form.executor.plan.signature.targets if op.name in asked]
-        if operations:
-            await step.ran(operations)
+    async def _go_on(self, handle: str, found: _Open, call: _Call, values: Sequence[Any]) -> list[Any]:
+        run, step = found.run, found.step
+        try:
+            run.begin(call.fed, call.asked)
+            for place, value in zip(call.feeds, values, strict=True):
+                step.feed(place, value)
+            outputs = step.fetch_at_once(call.fetches, call.operations)
+            if outputs is None or (run.is_done and not step.is_over):
+                with self._session.scope_of(DEFAULT):
+                    outputs = await step.fetch(call.fetches)
+                    if call.operations:
+                        await step.ran(call.operations)
+                    await self._finish(handle, found)
+            elif run.is_done:
+                await self._finish(handle, found)
+        except BaseException as error:
+            await self._end(handle, found, error)
+            raise
+        return [None if place is None else outputs[place] for place in call.results]
+
+    async def _finish(self, handle: str, found: _Open) -> None:
+        """Close the run if everything announced has come and gone."""
         if found.run.is_done:
-            async with found.ending:
-                await step.finish()
+            if not found.step.close_if_over():
+                found.ending = found.ending or asyncio.Lock()
+                async with found.ending:
+                    await found.step.finish()
             self._open.pop(handle, None)
-        results = dict(zip(tensors, outputs, strict=True))
-        return [results.get(name) for name in asked]
 
-    async def _values(self, form: _Form, names: Sequence[str], given: Sequence[Any]) -> list[Any]:
+    async def _values(self, call: _Call, given: Sequence[Any]) -> list[Any]:
         """What is fed as arrays of the run's own: the caller gets control back before they are used."""
-        known = [(form.converters[name], value) for name, value in zip(names, given, strict=True)]
-        values = await converted(
-            [converter for converter, _ in known], [value for _, value in known], self._session.convert
-        )
+        values = await converted(call.converters, given, self._session.convert)
         return [
             np.array(value, copy=True) if value is one else value
             for value, one in zip(values, given, strict=True)
+        ]
+
+    @staticmethod
+    def _small_values(call: _Call, given: Sequence[Any]) -> list[Any]:
+        """The same of small arrays."""
+        return [
+            converter.convert(value).copy() for converter, value in zip(call.converters, given, strict=True)
         ]
 
     async def _end(self, handle: str, found: _Open, error: BaseException) -> None:
         """An error ends a run; whoever else waits for it gets the same."""
         self._open.pop(handle, None)
         told = error if isinstance(error, Exception) else CancelledError("the partial run was cancelled")
+        found.ending = found.ending or asyncio.Lock()
         async with found.ending:
             await found.step.cancel(told)
 
@@ -148,13 +222,20 @@ class PartialRuns:
             await self._end(handle, found, SessionClosedError("Session has been closed."))
 
 
-def _form_of(executor: Executor) -> _Form:
+def _form_of(executor: Executor, names: Names, session: DirectSession) -> _Form:
     signature = executor.plan.signature
+    feeds = {tensor.name: place for place, tensor in enumerate(signature.feeds)}
+    fetches = {tensor.name: place for place, tensor in enumerate(signature.fetches)}
+    targets = {op.name: op for op in signature.targets}
     return _Form(
         executor,
+        StepSettings(None, session.pools[0]),
+        f"{';'.join(itertools.chain(*names))}/{session.session_handle}/",
         {tensor.name: FeedConverter(tensor) for tensor in signature.feeds},
-        {tensor.name: place for place, tensor in enumerate(signature.feeds)},
-        {tensor.name: place for place, tensor in enumerate(signature.fetches)},
-        frozenset(op.name for op in signature.targets),
+        feeds,
+        fetches,
+        targets,
+        frozenset(feeds),
+        frozenset([*fetches, *targets]),
         needs_of(signature),
     )

@@ -25,6 +25,7 @@ from aioexec.execution import explain
 from aioexec.execution.executor import Executor
 from aioexec.graph.defaults import default_graphs, default_sessions
 from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.graph.node import Tensor
 from aioexec.observability.metrics import SESSIONS, SESSIONS_OPEN, STEPS
 from aioexec.ops.session_handles import TensorHandle
 from aioexec.planning.subgraph import Signature
@@ -53,6 +54,19 @@ class Prepared:
         self.build = build
 
 
+class Parts:
+    """What one call of `partial_run_setup` or `partial_run` names: feeds, tensors and operations."""
+
+    __slots__ = ("build", "feeds", "fetches", "outputs", "targets")
+
+    def __init__(self, mapper: FetchMapper, feeds: Sequence[Tensor]) -> None:
+        self.feeds = tuple(tensor.name for tensor in feeds)
+        self.fetches = tuple(tensor.name for tensor in mapper.tensors)
+        self.targets = tuple(op.name for op in mapper.targets)
+        self.outputs = (*self.fetches, *self.targets)
+        self.build = mapper.build
+
+
 class Session:
     """Runs parts of a graph; belongs to one event loop.
 
@@ -65,7 +79,7 @@ class Session:
         NotFoundError: no session factory accepts the target.
 
     State: `_runtime` is None before the first use and after `close`; `_home` is the loop it was opened in, and `_loop` the same
-    while runs are accepted; `_prepared` and `_partial` remember structures; `_at_once` says whether steps may be run without
+    while runs are accepted; `_prepared` and `_parts` remember structures; `_at_once` says whether steps may be run without
     suspending.
     """
 
@@ -82,6 +96,7 @@ class Session:
         self._closed = False
         self._at_once = False
         self._prepared: dict[Any, Prepared] = {}
+        self._parts: dict[Any, Parts] = {}
         self._defaults = contextlib.ExitStack()
         self._wrap_handle = _handle_wrapper(weakref.ref(self))
 
@@ -288,13 +303,13 @@ class Session:
             OpError: fetches or feeds do not fit the graph, or cannot be planned.
         """
         runtime = self._open()
-        mapper = FetchMapper(self.graph, fetches, self._wrap_handle)
-        tensors = feed_tensors(self.graph, expand_keys(feeds or ()))
-        return await runtime.partial_run_setup(
-            [tensor.name for tensor in tensors],
-            [tensor.name for tensor in mapper.tensors],
-            [op.name for op in mapper.targets],
-        )
+        parts = self._remembered("setup", fetches, feeds or ())
+        if parts is None:
+            mapper = FetchMapper(self.graph, fetches, self._wrap_handle)
+            tensors = feed_tensors(self.graph, expand_keys(feeds or ()))
+            parts = Parts(mapper, tensors)
+            self._remember("setup", fetches, feeds or (), parts)
+        return await runtime.partial_run_setup(parts.feeds, parts.fetches, parts.targets)
 
     async def partial_run(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """Feed more of a partial run, and wait for some of its fetches; an operation among them has run then.
@@ -303,18 +318,30 @@ class Session:
             InvalidArgumentError: something was not announced, comes twice, or cannot be computed from what was fed.
         """
         runtime = self._open()
-        mapper = FetchMapper(self.graph, fetches, self._wrap_handle)
-        feeds = self._checked(feed_dict or {})
-        tensors = feed_tensors(self.graph, list(feeds))
-        values = await converted(
-            [FeedConverter(tensor) for tensor in tensors], list(feeds.values()), runtime.convert
-        )
-        outputs = await runtime.partial_run(
-            handle,
-            [(tensor.name, value) for tensor, value in zip(tensors, values, strict=True)],
-            [tensor.name for tensor in mapper.tensors] + [op.name for op in mapper.targets],
-        )
-        return mapper.build(outputs)
+        feeds: Any = feed_dict or {}
+        parts = self._remembered("run", fetches, feeds)
+        if parts is None:
+            given, feeds = feeds, self._checked(feeds)
+            mapper = FetchMapper(self.graph, fetches, self._wrap_handle)
+            parts = Parts(mapper, feed_tensors(self.graph, list(feeds)))
+            if given is feeds:  # else what is fed is put together anew each time
+                self._remember("run", fetches, feeds, parts)
+        given = list(zip(parts.feeds, feeds.values(), strict=True))
+        return parts.build(await runtime.partial_run(handle, given, parts.outputs))
+
+    def _remembered(self, verb: str, fetches: Any, feeds: Iterable[Any]) -> Parts | None:
+        try:
+            return self._parts.get((verb, structure_key(fetches), *feeds))
+        except TypeError:  # a key that does not hash
+            return None
+
+    def _remember(self, verb: str, fetches: Any, feeds: Iterable[Any], parts: Parts) -> None:
+        key = structure_key(fetches)
+        if key is not None:
+            if len(self._parts) >= _MOST_PREPARED:
+                self._parts.clear()
+            with contextlib.suppress(TypeError):
+                self._parts[(verb, key, *feeds)] = parts
 
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False

@@ -17,11 +17,15 @@ from tests.tiers import Ops, feed, graph, op, resource, session_on
 
 # The state machine
 
-NEEDS: dict[str, tuple[str, ...]] = {"p:0": ("a:0",), "q:0": ("a:0", "b:0"), "r:0": ()}
+NEEDS: dict[str, frozenset[str]] = {
+    "p:0": frozenset(["a:0"]),
+    "q:0": frozenset(["a:0", "b:0"]),
+    "r:0": frozenset(),
+}
 
 
 def machine() -> PartialRun:
-    return PartialRun(["a:0", "b:0"], list(NEEDS), NEEDS)
+    return PartialRun(frozenset(["a:0", "b:0"]), frozenset(NEEDS), NEEDS)
 
 
 @pytest.mark.behaviour(52)
