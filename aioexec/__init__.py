@@ -7,6 +7,7 @@ it says which parts are public, and plugs operators, `eval` and protos into the 
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aioexec import dtypes as dtypes, errors as errors, nn as nn, train as train
@@ -52,6 +53,7 @@ from aioexec.graph import node
 from aioexec.graph.convert import (
     constant as constant,
     convert_to_tensor as convert_to_tensor,
+    convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices,
     register_tensor_conversion_function as register_tensor_conversion_function,
 )
 from aioexec.graph.defaults import get_default_session as get_default_session
@@ -76,6 +78,7 @@ from aioexec.graph.scopes import (
     device as device,
     get_collection as get_collection,
     get_collection_ref as get_collection_ref,
+    init_scope as init_scope,
     name_scope as name_scope,
     op_scope as op_scope,
 )
@@ -433,11 +436,18 @@ def _graph_def(graph: Graph, from_version: int | None, add_shapes: builtins.bool
     return graph_to_graph_def(graph, from_version, add_shapes)
 
 
-def import_graph_def(*args: Any, **kwargs: Any) -> Any:
+def import_graph_def(
+    graph_def: Any,
+    input_map: Mapping[str, Any] | None = None,
+    return_elements: Sequence[str] | None = None,
+    name: str | None = None,
+    op_dict: Any = None,
+    producer_op_list: Any = None,
+) -> list[Any] | None:
     """Add the nodes of a GraphDef to the default graph; see `aioexec.graph.graphdef_import.import_graph_def`."""
     from aioexec.graph.graphdef_import import import_graph_def as load
 
-    return load(*args, **kwargs)
+    return load(graph_def, input_map, return_elements, name, op_dict, producer_op_list)
 
 
 register_builtin_factories()
@@ -462,6 +472,7 @@ _PROTOS = frozenset(
         "NameAttrList",
         "NodeDef",
         "OptimizerOptions",
+        "RPCOptions",
         "RunMetadata",
         "RunOptions",
         "Summary",

@@ -108,6 +108,21 @@ def convert_to_tensor(
     return constant(value, wanted, name=name or "Const")
 
 
+def convert_to_tensor_or_indexed_slices(
+    value: Any, dtype: Any = None, name: str | None = None
+) -> Tensor | IndexedSlices:
+    """The IndexedSlices `value` is, else the tensor it is or stands for.
+
+    Raises:
+        GraphTypeError: the value does not convert, or is of another dtype.
+    """
+    if not isinstance(value, IndexedSlices):
+        return convert_to_tensor(value, dtype, name)
+    if dtype is not None and value.dtype.base_dtype != dtypes.as_dtype(dtype).base_dtype:
+        raise GraphTypeError(f"expected IndexedSlices of dtype {dtypes.as_dtype(dtype).name}, got {value!r}")
+    return value
+
+
 def stands_for_tensor(value: Any) -> bool:
     """Whether the value is symbolic: a tensor, IndexedSlices, or of a type registered for conversion."""
     return isinstance(value, Tensor | IndexedSlices) or any(

@@ -176,6 +176,11 @@ class Graph:
         """
         return EVALUATORS["graph_def"](self, from_version, add_shapes)
 
+    @property
+    def graph_def_versions(self) -> Any:
+        """The versions a GraphDef of this graph has, as a VersionDef proto."""
+        return self.as_graph_def(from_version=self.version).versions
+
     def _check_name(self, name: str) -> None:
         if not _OP_NAME.match(name):
             raise GraphValueError(f"{name!r} is not a valid node name")
@@ -416,6 +421,11 @@ class Graph:
 
     def get_all_collection_keys(self) -> list[Any]:
         return [key for key in self._collections if isinstance(key, str) and not key.startswith("_")]
+
+    @property
+    def collections(self) -> list[Any]:
+        """The names of all collections."""
+        return list(self._collections)
 
     def clear_collection(self, name: Any) -> None:
         self._check_not_finalized()

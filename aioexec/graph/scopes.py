@@ -42,6 +42,11 @@ def control_dependencies(control_inputs: Any) -> contextlib.AbstractContextManag
     return get_default_graph().control_dependencies(control_inputs)
 
 
+def init_scope() -> contextlib.AbstractContextManager[None]:
+    """Lift new nodes of the default graph out of conditionals, loops and control dependencies."""
+    return get_default_graph().control_dependencies(None)
+
+
 def container(container_name: str) -> contextlib.AbstractContextManager[str]:
     """Keep the state of new stateful nodes of the default graph in this container."""
     return get_default_graph().container(container_name)
