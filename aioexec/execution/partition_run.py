@@ -20,7 +20,7 @@ from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.program import locate
-from aioexec.execution.propagator import DEAD, Activation, Propagator, dead_outputs
+from aioexec.execution.propagator import DEAD, Activation, Propagator, dead_outputs, input_value
 from aioexec.execution.reference import store
 from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
@@ -312,6 +312,15 @@ class PartitionRun:
                 inputs[k] = inputs[k].read()
         return inputs
 
+    def _input(self, activation: Activation, position: int) -> Any:
+        instruction = activation.item.instructions[0]
+        if not instruction.dereferences:
+            return activation.iteration.values[instruction.inputs[position]]
+        try:
+            return input_value(instruction, position, activation.iteration.values)
+        except OpError as error:
+            raise locate(error, instruction, self.partition.device) from error
+
     def _call(self, activation: Activation) -> Awaitable[Any] | None:
         """An asynchronous kernel: it may be done at once."""
         instruction = activation.item.instructions[0]
@@ -346,7 +355,7 @@ class PartitionRun:
     def _switch(self, activation: Activation) -> int:
         instruction = activation.item.instructions[0]
         values = activation.iteration.values
-        data = values[instruction.inputs[0]]
+        data = self._input(activation, 0)
         pred = self._scalar(activation, 1)
         live = 1 if pred else 0
         values[instruction.outputs[live]] = data
@@ -355,7 +364,7 @@ class PartitionRun:
 
     def _scalar(self, activation: Activation, position: int) -> Any:
         instruction = activation.item.instructions[0]
-        value = self._inputs(activation)[position]
+        value = self._input(activation, position)
         if np.shape(value) != ():
             error = InvalidArgumentError(
                 f"The second input must be a scalar, but it has shape {np.shape(value)}"
@@ -367,7 +376,7 @@ class PartitionRun:
         instruction = activation.item.instructions[0]
         values = activation.iteration.values
         position = activation.iteration.merged[activation.item.index]
-        values[instruction.outputs[0]] = values[instruction.inputs[position]]
+        values[instruction.outputs[0]] = self._input(activation, position)
         values[instruction.outputs[1]] = np.array(position, np.int32)
 
     def _key(self, activation: Activation) -> str:

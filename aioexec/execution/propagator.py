@@ -27,7 +27,8 @@ from collections.abc import MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 from aioexec.planning.items import CONTROL_PORT, Kind
-from aioexec.planning.plan import Edge, FramePlan, Item, Partition
+from aioexec.planning.plan import Edge, FramePlan, Instruction, Item, Partition
+from aioexec.resources.variable import Variable
 
 # an enum's attribute costs as much as a small kernel
 PROGRAM, FEED, SWITCH, MERGE = Kind.PROGRAM, Kind.FEED, Kind.SWITCH, Kind.MERGE
@@ -246,7 +247,7 @@ class Propagator:
     # Frames
 
     def _enter(self, item: Item, outside: Iteration, dead: bool) -> None:
-        value = DEAD if dead else outside.values[item.instructions[0].inputs[0]]
+        value = DEAD if dead else input_value(item.instructions[0], 0, outside.values)
         frame = outside.children.get(item.enters)
         if frame is None:
             frame = outside.children[item.enters] = LoopFrame(item.enters, self.frames[item.enters], outside)
@@ -271,11 +272,11 @@ class Propagator:
         assert frame.parent is not None
         if not dead and item.index not in frame.exited:
             frame.exited.add(item.index)
-            self._hand(item, iteration.values[item.instructions[0].inputs[0]], frame.parent, False)
+            self._hand(item, input_value(item.instructions[0], 0, iteration.values), frame.parent, False)
 
     def _next_iteration(self, item: Item, iteration: Iteration) -> None:
         frame = iteration.frame
-        value = iteration.values[item.instructions[0].inputs[0]]
+        value = input_value(item.instructions[0], 0, iteration.values)
         if iteration.number < frame.newest:
             self._hand(item, value, frame.iterations[iteration.number + 1], False)
         elif len(frame.iterations) >= self.frames[frame.index].parallel_iterations:
@@ -338,6 +339,16 @@ class Propagator:
             for child in iteration.children.values():
                 assert child.parent is iteration
                 self._check_frame(child)
+
+
+def input_value(instruction: Instruction, position: int, values: Values) -> Any:
+    """An input; of a reference that is wanted as a value, the value of the moment.
+
+    Raises:
+        FailedPreconditionError: the variable has none.
+    """
+    value = values[instruction.inputs[position]]
+    return value.read() if position in instruction.dereferences and isinstance(value, Variable) else value
 
 
 def dead_outputs(item: Item, values: Values) -> None:

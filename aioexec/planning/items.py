@@ -70,10 +70,13 @@ def kind_of(node: Node, is_partial: bool) -> Kind:
 
 
 def is_known(node: Node, is_partial: bool = False) -> bool:
-    """Whether a node's outputs are there when the step starts: feeds, constants and variables belong to no item."""
+    """Whether a node's outputs are there when the step starts: feeds, constants and variables belong to no item.
+
+    A variable that waits for something does: on a branch that is not taken it is dead.
+    """
     if node.feed is not None:
         return not is_partial
-    return node.is_constant or node.row.role is Role.VARIABLE
+    return node.is_constant or (node.row.role is Role.VARIABLE and not node.controls)
 
 
 def port_of(producer: Node, index: int) -> int:
