@@ -176,6 +176,7 @@ async def test_elements_that_do_not_fit_are_refused(agree):
                 await failure(
                     lambda: session.run(put, {x: floats([1, 2, 3])}), "Shape mismatch in tuple component 0"
                 ),
+                await failure(lambda: session.run(many_of_any_shape), "shapes"),
             ]
 
     await agree(program)
