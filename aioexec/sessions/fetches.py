@@ -126,8 +126,9 @@ def _nothing(values: Sequence[Any]) -> None:
 
 def structure_key(fetches: Any) -> Hashable | None:
     """Something equal for fetches of equal structure and elements; None if there is no such thing (dataclasses)."""
-    if isinstance(fetches, Tensor | Operation | str):
-        return fetches
+    kind = type(fetches)
+    if kind is Tensor or kind is Operation or isinstance(fetches, str):
+        return fetches  # type: ignore[no-any-return]
     if isinstance(fetches, list | tuple):
         keys = tuple([structure_key(item) for item in fetches])
         return None if None in keys else (type(fetches), keys)
