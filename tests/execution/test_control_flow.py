@@ -11,7 +11,6 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError
-from aioexec.execution.budget import TICK_NS
 from aioexec.graph.graph import Graph
 from aioexec.testing import all_tasks_blocked
 from tests.execution.parking import SIGNATURE, Parking
@@ -431,22 +430,14 @@ async def test_a_long_loop_does_not_recurse_and_lets_others_in(ops: Ops):
     with graph() as g:
         x = feed([])
         result = ax.while_loop(lambda i: i < 1000, lambda i: op("Deep", i) + 1, [x])
-    longest = 0
+    beats = 0
 
     async with stepping(g) as made:
-
-        async def beat() -> None:
-            nonlocal longest
-            while not running.done():
-                longest = max(longest, made.engine.budget.spent)
-                await asyncio.sleep(0)
-                beats.append(None)
-
-        beats: list[None] = []
         running = asyncio.create_task(made.run([result], {x: 0}))
-        await beat()
+        while not running.done():
+            await asyncio.sleep(0)
+            beats += 1
         assert await running == [1000]
 
-    assert len(beats) > 3
-    assert longest < 100 * TICK_NS
+    assert beats > 3
     assert max(depth.depths) - min(depth.depths) <= 12
