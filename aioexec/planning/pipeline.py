@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Mapping
 from functools import partial
 
@@ -24,6 +25,8 @@ from aioexec.planning.plan import Partition, Plan, assemble
 from aioexec.planning.prune import prune
 from aioexec.planning.subgraph import Bind, Signature, Subgraph
 
+logger = logging.getLogger(__name__)
+
 
 class Planner:
     """Plans the signatures of one session, all in its planner thread.
@@ -36,7 +39,7 @@ class Planner:
         bind: makes, or finds, the reference kernel of an operation for this session.
         place_pruned_graph: place what a signature needs; otherwise all of the graph, and what cannot be placed fails every run.
         log: told of every operation placed.
-        dump: told of every pass.
+        dump: told of every pass; by default the log is, at level DEBUG, if it listens when the planner is made.
     """
 
     def __init__(
@@ -57,9 +60,9 @@ class Planner:
         self.assigned: Placement = {}
         self._place = partial(place, devices=devices, allow_soft_placement=allow_soft_placement, log=log)
         self._place_pruned_graph = place_pruned_graph
-        self._run_passes = partial(
-            optimization_passes.run_grouping, bind=bind, options=optimizer, dump=dump
-        )
+        if dump is None and logger.isEnabledFor(logging.DEBUG):
+            dump = partial(logger.debug, "%s:\n%s")
+        self._run_passes = partial(optimization_passes.run_grouping, bind=bind, options=optimizer, dump=dump)
         self._placement: Placement = {}
         self._placed_at = (-1, -1)
         self._names = itertools.count()
@@ -87,9 +90,7 @@ class Planner:
         self._run_passes(Grouping.POST_REWRITE_FOR_EXEC, subgraph)
         incarnations = {device.name: device.attributes.incarnation for device in self.devices.devices}
         parts = partition(subgraph, incarnations, self._new_name, client)
-        return Plan(
-            signature, tuple(self._partition(name, part, signature) for name, part in parts.items())
-        )
+        return Plan(signature, tuple(self._partition(name, part, signature) for name, part in parts.items()))
 
     def _placed(self, subgraph: Subgraph) -> Mapping[str, str]:
         """Where each operation of a subgraph runs; stateful ones stay there from now on."""

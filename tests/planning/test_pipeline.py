@@ -1,0 +1,37 @@
+"""The planner: what it tells of its passes, and that placements and plans keep up with a graph that grows."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from tests.planning.planned import plan
+from tests.tiers import constant, feed, graph, op
+
+
+def test_each_pass_is_told_to_a_log_that_listens(caplog: pytest.LogCaptureFixture):
+    with graph():
+        x = feed([])
+        y = op("Add", x, op("Add", constant(1.0), constant(2.0), name="three"))
+
+    with caplog.at_level(logging.DEBUG, "aioexec.planning.pipeline"):
+        plan([y], [x])
+
+    told = [record.getMessage() for record in caplog.records]
+    assert [text.partition(":")[0] for text in told] == [
+        "post_rewrite_for_exec/0/fold_constants",
+        "post_rewrite_for_exec/1/merge_common_subexpressions",
+        "post_rewrite_for_exec/2/drop_identities",
+    ]
+    assert "three = Folded()" in told[0]
+
+
+def test_passes_are_not_written_out_for_a_log_that_does_not_listen(caplog: pytest.LogCaptureFixture):
+    with graph():
+        x = feed([])
+
+    with caplog.at_level(logging.INFO, "aioexec.planning.pipeline"):
+        plan([op("Neg", x)], [x])
+
+    assert not caplog.records
