@@ -56,6 +56,14 @@ def test_every_required_behaviour_has_a_test(citations: dict[int, set[Path]]):
     assert missing == []
 
 
+def test_at_least_60_behaviours_are_compared_with_tensorflow(citations: dict[int, set[Path]]):
+    compared = {
+        number for number, paths in citations.items() if any(INTEROP in path.parents for path in paths)
+    }
+
+    assert len(compared) >= 60
+
+
 def test_no_test_cites_a_behaviour_that_is_not_listed(citations: dict[int, set[Path]]):
     unknown = citations.keys() - {behaviour.number for behaviour in BEHAVIOURS}
 

@@ -76,12 +76,12 @@ def exists(name: str) -> bool:
 def _has(found: Any, parts: list[str]) -> bool:
     for place, part in enumerate(parts):
         if not hasattr(found, part):
-            return inspect.isclass(found) and place == len(parts) - 1 and part in _fields(found)
+            return inspect.isclass(found) and place == len(parts) - 1 and part in fields_of(found)
         found = getattr(found, part)
     return True
 
 
-def _fields(owner: type) -> set[str]:
+def fields_of(owner: type) -> set[str]:
     """What instances of a class and its bases have: declared in their bodies, or assigned to `self`."""
     found: set[str] = set()
     for each in owner.__mro__[:-1]:

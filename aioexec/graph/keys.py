@@ -7,10 +7,12 @@ class GraphKeys:
     """Names of the collections the library itself reads and writes."""
 
     GLOBAL_VARIABLES = "variables"
+    VARIABLES = GLOBAL_VARIABLES  # its older name
     LOCAL_VARIABLES = "local_variables"
     METRIC_VARIABLES = "metric_variables"
     MODEL_VARIABLES = "model_variables"
     TRAINABLE_VARIABLES = "trainable_variables"
+    TRAINABLE_RESOURCE_VARIABLES = "trainable_resource_variables"
     SUMMARIES = "summaries"
     QUEUE_RUNNERS = "queue_runners"
     TABLE_INITIALIZERS = "table_initializer"

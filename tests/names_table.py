@@ -1,0 +1,101 @@
+"""The names of the session runtime that TensorFlow 1.x programs use, and where they are here.
+
+Read by `test_names` (they are there) and by `interop/test_names_interop` (with TensorFlow's arguments).
+"""
+
+from __future__ import annotations
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+PUBLIC = words("""
+Session InteractiveSession get_default_session
+get_session_handle get_session_tensor delete_session_tensor
+while_loop cond case no_op group tuple Assert identity
+FIFOQueue QueueBase py_func import_graph_def
+SparseTensor SparseTensorValue convert_to_tensor_or_sparse_tensor sparse_placeholder
+Graph Operation Tensor GraphKeys IndexedSlices DeviceSpec
+get_default_graph reset_default_graph convert_to_tensor convert_to_tensor_or_indexed_slices register_tensor_conversion_function
+control_dependencies device name_scope op_scope colocate_with container init_scope
+add_to_collection add_to_collections get_collection get_collection_ref
+placeholder placeholder_with_default constant
+ConfigProto GPUOptions GraphOptions OptimizerOptions RunMetadata RunOptions GraphDef NodeDef AttrValue MetaGraphDef
+OpError
+""")
+"""`tf.name` of TensorFlow, `aioexec.name` here."""
+
+ERRORS = words("""
+OpError CancelledError UnknownError InvalidArgumentError DeadlineExceededError NotFoundError AlreadyExistsError
+PermissionDeniedError UnauthenticatedError ResourceExhaustedError FailedPreconditionError AbortedError OutOfRangeError
+UnimplementedError InternalError UnavailableError DataLossError
+OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED UNAUTHENTICATED
+RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS
+exception_type_from_error_code error_code_from_exception_type
+""")
+"""`tf.errors.name` of TensorFlow, `aioexec.errors.name` here."""
+
+ELSEWHERE = {
+    "client.session.Session": "client.session.Session",
+    "client.session.InteractiveSession": "client.session.InteractiveSession",
+    "client.session.register_session_run_conversion_functions": "register_session_run_conversion_functions",
+    "client.session._DeviceAttributes": "sessions.session._DeviceAttributes",
+    "client.timeline.Timeline": "client.timeline.Timeline",
+    "client.device_lib.list_local_devices": "client.device_lib.list_local_devices",
+    "ops.session_ops.TensorHandle": "ops.session_handles.TensorHandle",
+    "ops.control_flow_ops.with_dependencies": "ops.control.with_dependencies",
+    "ops.control_flow_ops.switch": "ops.control_flow.switch",
+    "ops.control_flow_ops.merge": "ops.control_flow.merge",
+    "ops.gen_control_flow_ops._exit": "ops.control_flow.exit",
+    "ops.gen_control_flow_ops.next_iteration": "ops.control_flow.next_iteration",
+    "ops.gen_control_flow_ops.ref_switch": "ops.control_flow.ref_switch",
+    "ops.gen_control_flow_ops.ref_select": "ops.control_flow.ref_select",
+    "ops.gen_control_flow_ops.ref_merge": "ops.control_flow.ref_merge",
+    "ops.gen_control_flow_ops.loop_cond": "ops.control_flow.loop_cond",
+    "ops.gen_control_flow_ops.enter": "ops.control_flow.enter",
+    "ops.gen_control_flow_ops.ref_enter": "ops.control_flow.ref_enter",
+    "ops.gen_control_flow_ops.control_trigger": "ops.control_flow.control_trigger",
+    "ops.control_flow_ops._SwitchRefOrTensor": "graph.control_flow.switch_ref_or_tensor",
+    "ops.control_flow_ops.ControlFlowContext": "graph.control_flow.ControlFlowContext",
+    "ops.control_flow_ops.CondContext": "graph.control_flow.CondContext",
+    "ops.control_flow_ops.WhileContext": "graph.control_flow.WhileContext",
+    "ops.control_flow_util.IsSwitch": "graph.control_flow_kinds.IsSwitch",
+    "ops.control_flow_util.IsMerge": "graph.control_flow_kinds.IsMerge",
+    "ops.control_flow_util.IsLoopSwitch": "graph.control_flow_kinds.IsLoopSwitch",
+    "ops.control_flow_util.IsLoopMerge": "graph.control_flow_kinds.IsLoopMerge",
+    "ops.control_flow_util.IsCondSwitch": "graph.control_flow_kinds.IsCondSwitch",
+    "ops.control_flow_util.IsCondMerge": "graph.control_flow_kinds.IsCondMerge",
+    "ops.control_flow_util.IsLoopEnter": "graph.control_flow_kinds.IsLoopEnter",
+    "ops.control_flow_util.IsLoopExit": "graph.control_flow_kinds.IsLoopExit",
+    "ops.control_flow_util.IsLoopConstantEnter": "graph.control_flow_kinds.IsLoopConstantEnter",
+    "framework.device.merge_device": "graph.device_spec.merge_device",
+    "framework.device.check_valid": "graph.device_spec.check_valid",
+    "framework.device.canonical_name": "graph.device_spec.canonical_name",
+    "framework.smart_cond.smart_cond": "smart_cond",
+    "framework.smart_cond.smart_case": "ops.smart_cond.smart_case",
+    "framework.smart_cond.smart_constant_value": "ops.smart_cond.smart_constant_value",
+    "framework.sparse_tensor.is_sparse": "graph.sparse_tensor.is_sparse",
+    "framework.graph_util.extract_sub_graph": "graph.graph_util.extract_sub_graph",
+}
+"""`tensorflow.python.name` of TensorFlow, below `aioexec` here: internal there, or public under another name."""
+
+MESSAGES = words("""
+ConfigProto RunOptions RunMetadata GraphOptions OptimizerOptions RPCOptions GPUOptions CallableOptions ThreadPoolOptionProto
+SessionMetadata TensorConnection
+""")
+"""Of TensorFlow's config.proto; here below `formats.protos`."""
+
+NOT_OFFERED = {
+    "ops.strip_name_scope, ops.prepend_name_scope": "shorten names for MetaGraphs, which come with the saver",
+    "ops._NodeDef, ops._create_c_op": "make nodes by hand; `Graph.create_op` does",
+    "ops.RegisterGradient, ops.get_gradient_function": "gradients stand in the row of an op; custom ones come with functions",
+    "ops.get_stats_for_node_def, ops.OpStats": "statistics of a profiler that reads graphs, not runs",
+    "ops._default_session_stack, ops._default_graph_stack": "kept in context variables: `aioexec.graph.defaults`",
+    "ops.register_dense_tensor_like_type, ops.is_dense_tensor_like": "for classes of TensorFlow's own that are no tensors",
+    "control_flow_ops.XLAControlFlowContext": "marks what XLA compiles; programs are compiled by aioexec.devices.jit",
+    "control_flow_ops._Identity, control_flow_ops._Enter": "`identity`, `ops.control_flow.enter` and `ref_enter` say which",
+    "errors_impl._make_specific_exception": "`errors.exception_type_from_error_code` gives the class to call",
+    "errors_impl.raise_exception_on_not_ok_status": "reads the status of a C call",
+}
+"""Names that programs import and that are not here, with the reason."""
