@@ -7,47 +7,87 @@ timeout, so beyond the budget a run yields before it starts.
 from __future__ import annotations
 
 import asyncio
-import types
-from collections.abc import Generator
+import contextlib
+import contextvars
+from collections import deque
+from collections.abc import Callable
+from functools import partial
 from weakref import WeakKeyDictionary
 
 TICK_NS = 500_000
-
-
-@types.coroutine
-def yield_once() -> Generator[None, None, None]:
-    """Let the loop go round once."""
-    yield
+_AT_ONCE = 32  # of those who wait, at the begin of a tick: what a task will spend shows only when it runs
 
 
 class TickBudget:
     """Inline work of one loop.
 
     `spent` is how long this tick has lasted, in nanoseconds, from its first inline run to the end of its last one: what lies
-    between two runs holds the loop as well. `_tick` is when that first run began; None before it, and then no reset is due.
+    between two runs holds the loop as well. `_tick` is when that first run began, None before it. `_line` are those who came
+    too late, in order, and `_sent_back` those of them whose turn came in a tick that others had spent meanwhile: they come
+    before the line. While anybody waits, or something was charged, the begin of the next tick is due (`_is_due`).
+
+    Who waits is not asked again in every tick: with a thousand steps waiting, nothing else would be done.
     """
 
     def __init__(self) -> None:
         self.spent = 0
         self._tick: int | None = None
+        self._is_due = False
+        self._line: deque[Callable[[], object]] = deque()
+        self._sent_back: deque[Callable[[], object]] = deque()
 
     def charge(self, began: int, ended: int) -> None:
         """Count a run that began and ended at these times."""
         if self._tick is None:
             self._tick = began
-            asyncio.get_running_loop().call_soon(
-                self._reset
-            )  # not kept: the loop must not live as long as its budget
+            self._begin_soon()
         self.spent = ended - self._tick
 
-    def _reset(self) -> None:
+    def _begin_soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            loop = asyncio.get_running_loop()  # not kept: the loop must not live as long as its budget
+            loop.call_soon(self._begin)
+
+    def _begin(self) -> None:
+        """Begin a tick: with those who wait, until it is spent."""
         self.spent = 0
         self._tick = None
+        self._is_due = False
+        try:
+            for _ in range(_AT_ONCE):
+                line = self._sent_back or self._line
+                if not line or self.spent > TICK_NS:
+                    break
+                line.popleft()()
+        finally:
+            if self._sent_back or self._line:
+                self._begin_soon()
+
+    def call_in_turn(self, call: Callable[[], object]) -> None:
+        """Make a call in a tick that has budget left, in a copy of the caller's context; none is left in this one."""
+        self._line.append(partial(contextvars.copy_context().run, call))
+        self._begin_soon()
 
     async def turn(self) -> None:
         """Wait until this tick has budget left."""
+        line = self._line
         while self.spent > TICK_NS:
-            await yield_once()
+            waiter = asyncio.get_running_loop().create_future()
+            call = partial(_wake, waiter)
+            line.append(call)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                with contextlib.suppress(ValueError):  # it may be its turn just now
+                    line.remove(call)
+                raise
+            line = self._sent_back
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 _budgets: WeakKeyDictionary[asyncio.AbstractEventLoop, TickBudget] = WeakKeyDictionary()

@@ -174,12 +174,15 @@ class PartitionRun:
         self._check_end()
 
     def _work(self) -> None:
-        self._take_arrived()
+        if self._arrived:
+            self._take_arrived()
         ready = self._propagator.ready
         budget = self.step.engine.budget
         while ready and self.step.error is None:
             if budget.spent > TICK_NS:
-                self._advance_soon()
+                if not self._is_due:
+                    self._is_due = True
+                    budget.call_in_turn(self._advance_now)
                 return
             activation = ready.popleft()
             rest = self._begin(activation)

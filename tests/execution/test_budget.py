@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import gc
 import time
 import weakref
@@ -83,6 +84,102 @@ async def test_those_who_wait_share_the_next_ticks():
     assert (
         max(begun.count(each) for each in begun) == 3
     )  # two halves are the budget, the third goes beyond it
+
+
+async def test_those_who_wait_come_in_the_order_they_came():
+    """Each spends a whole tick, so those behind it are sent back, and keep their order."""
+    budget = TickBudget()
+    clock = 0
+    begun: list[int] = []
+
+    def spend_tick() -> None:
+        nonlocal clock
+        budget.charge(clock, clock + TICK_NS + 1)
+        clock += TICK_NS + 1
+
+    async def run(number: int) -> None:
+        await budget.turn()
+        spend_tick()
+        begun.append(number)
+
+    spend_tick()
+    await asyncio.gather(*(run(number) for number in range(100)))
+
+    assert begun == list(range(100))
+
+
+async def test_a_thousand_who_wait_are_not_asked_in_every_tick():
+    budget = TickBudget()
+    asked = clock = 0
+
+    def run() -> None:
+        nonlocal asked, clock
+        asked += 1
+        budget.charge(clock, clock + TICK_NS // 10)
+        clock += TICK_NS // 10
+
+    budget.charge(0, TICK_NS + 1)
+    for _ in range(1000):
+        budget.call_in_turn(run)
+    done = asyncio.get_running_loop().create_future()
+    budget.call_in_turn(lambda: done.set_result(None))
+    await done
+
+    assert asked == 1000
+
+
+async def test_a_call_is_made_in_the_context_of_who_asked_for_it():
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
+    seen: list[str] = []
+    budget = TickBudget()
+
+    async def ask(value: str) -> None:
+        variable.set(value)
+        budget.charge(0, TICK_NS + 1)
+        budget.call_in_turn(lambda: seen.append(variable.get()))
+
+    await asyncio.gather(ask("one"), ask("other"))
+    await asyncio.sleep(0)
+
+    assert seen == ["one", "other"]
+
+
+async def test_a_call_that_fails_does_not_keep_those_behind_it_waiting():
+    loop = asyncio.get_running_loop()
+    reported: list[object] = []
+    loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
+    budget = TickBudget()
+    budget.charge(0, TICK_NS + 1)
+    error = ValueError("no")
+
+    def fail() -> None:
+        raise error
+
+    budget.call_in_turn(fail)
+    await budget.turn()
+
+    assert reported == [error]
+
+
+async def test_who_is_cancelled_while_waiting_holds_up_nobody():
+    budget = TickBudget()
+    order: list[str] = []
+
+    async def wait_in_vain() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_soon(task.cancel)  # before the next tick begins
+        budget.charge(0, TICK_NS + 1)
+        budget.call_in_turn(lambda: order.append("before"))
+        await budget.turn()
+
+    waiting = asyncio.create_task(wait_in_vain())
+    await asyncio.sleep(0)
+    budget.call_in_turn(lambda: order.append("behind"))
+
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert order == ["before", "behind"]
 
 
 def test_a_loop_has_one_budget_and_two_loops_have_two():
