@@ -73,6 +73,7 @@ def import_graph_def(
                 inputs = _convert_inputs(graph, mapped, scope)
                 importer = _Importer(graph, parsed, scope, inputs)
                 importer.add_nodes()
+                importer.check_replacements()
             return None if return_elements is None else [importer.element(text) for text in wanted]
         except GraphValueError:
             raise
@@ -149,6 +150,17 @@ class _Importer:
         for node in self._source.order:
             if node.groups and not self.added[node.name].device:
                 self.added[node.name]._device = self._device_of_group(node)
+
+    def check_replacements(self) -> None:
+        """Refuse an `input_map` of outputs that the GraphDef neither uses nor has."""
+        unknown = [key for key in self._source.unused_replacements() if not self._has(key)]
+        if unknown:
+            names = sorted(f"{name}:{index}" if index > 0 else name for name, index in unknown)
+            raise GraphValueError(f"Attempted to map inputs that were not found in graph_def: {names}")
+
+    def _has(self, key: Key) -> bool:
+        name, index = key
+        return name in self.added and (index == CONTROL or index < len(self.added[name].outputs))
 
     def _add(self, node: SourceNode) -> Operation:
         graph = self._graph

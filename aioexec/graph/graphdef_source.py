@@ -79,7 +79,6 @@ class Source:
             self.nodes[proto.name] = self._read_node(proto)
         for node in self.nodes.values():
             self._check_edges(node)
-        self._check_mapped()
         self.order = self._sorted()
 
     def _read_node(self, proto: NodeDef) -> SourceNode:
@@ -139,11 +138,9 @@ class Source:
                     f"Node {node.name!r}: expects to be colocated with an unknown node, {group!r}"
                 )
 
-    def _check_mapped(self) -> None:
-        used = {key for node in self.nodes.values() for key in (*node.inputs, *node.controls)}
-        unknown = sorted(key[0] for key in self._mapped - used if key[0] not in self.nodes)
-        if unknown:
-            raise GraphValueError(f"Attempted to map inputs that were not found in graph_def: {unknown}")
+    def unused_replacements(self) -> set[Key]:
+        """What `input_map` replaces although no node has it as an input."""
+        return self._mapped.difference(*((*node.inputs, *node.controls) for node in self.nodes.values()))
 
     def _sorted(self) -> list[SourceNode]:
         """Kahn's algorithm; of the nodes that are ready the one listed first goes first."""

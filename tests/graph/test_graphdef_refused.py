@@ -196,6 +196,7 @@ def test_whatever_the_nodes_all_or_none_are_imported(source):
     ("arguments", "error", "message"),
     [
         ({"input_map": {"z": 5.0}}, VALUE, "Attempted to map inputs that were not found in graph_def: ['z']"),
+        ({"input_map": {"a:7": 5.0}}, VALUE, "not found in graph_def: ['a:7']"),
         ({"input_map": {"a": 5.0}, "name": ""}, VALUE, "needs a non-empty `name`"),
         ({"input_map": {"a": 5}}, VALUE, "must be float32, got int32"),
         ({"input_map": {"a:x": 5.0}}, VALUE, "'a:x' is not a name of the form"),
