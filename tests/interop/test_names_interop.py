@@ -133,7 +133,11 @@ def differences(name: str, theirs: Any, ours: Any) -> Iterator[str]:
 
 
 def of_constructors(name: str, theirs: type, ours: Any) -> Iterator[str]:
-    if theirs.__init__ is object.__init__ or hasattr(theirs, "DESCRIPTOR") or name in DIFFERENT:
+    if (
+        inspect.getattr_static(theirs, "__init__") is object.__init__
+        or hasattr(theirs, "DESCRIPTOR")
+        or name in DIFFERENT
+    ):
         return
     if signature(theirs) != signature(ours):
         yield f"{name}: expected {signature(theirs)}, got {signature(ours)}"
