@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeAlias
 
 from aioexec.dtypes import DType
@@ -281,6 +281,11 @@ class FIFOQueue:
         attempt.restore(self)
         self._flush()
 
+    def undo(self, attempt: Attempt) -> None:
+        """The attempt was served, but nobody has looked at its result: what it took is put back, what it brought stays."""
+        attempt.restore(self)
+        self._flush()
+
     def give_back(self, elements: Sequence[Element]) -> None:
         """Make elements that were dequeued, and come to nothing, the first ones again."""
         self.put_back(elements)
@@ -340,13 +345,18 @@ def _wake(attempt: Attempt) -> None:
 
 
 class _Waiting(asyncio.Future[Any]):
-    """The future of an attempt. Cancelling it withdraws the attempt at once: no element is handed to who has left."""
+    """The future of an attempt. Cancelling it withdraws the attempt at once: no element is handed to who has left.
+
+    A task that is cancelled comes to cancel what it awaits only at its next turn; until then it may still be served. So
+    cancelling a future that is done, but whose result nobody has taken (`_is_taken`), gives back what it was served.
+    """
 
     def __init__(self, queue: FIFOQueue, attempt: Attempt, finish: Callable[[Any], Any]) -> None:
         super().__init__(loop=asyncio.get_running_loop())
         self._queue = queue
         self._attempt = attempt
         self._finish = finish
+        self._is_taken = False
         attempt.wake = self._wake
 
     def _wake(self) -> None:
@@ -355,10 +365,27 @@ class _Waiting(asyncio.Future[Any]):
         else:
             self.set_result(self._finish(self._attempt.result))
 
+    def result(self) -> Any:
+        result = super().result()
+        self._is_taken = True
+        return result
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        try:
+            result = yield from super().__await__()
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        self._is_taken = True
+        return result
+
     def cancel(self, msg: Any = None) -> bool:
         cancelled = super().cancel(msg)
         if cancelled:
             self._queue.withdraw(self._attempt)
+        elif not self._is_taken and not self.cancelled():
+            self._is_taken = True
+            self._queue.undo(self._attempt)
         return cancelled
 
 

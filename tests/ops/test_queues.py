@@ -223,6 +223,23 @@ async def test_of_waiting_dequeues_the_cancelled_ones_are_passed_over():
         assert await session.run(dequeue) == 3
 
 
+async def test_no_element_is_lost_to_steps_that_are_being_cancelled():
+    queue = numbers(1)
+    enqueue, dequeue = queue.enqueue(1), queue.dequeue()
+    async with ax.Session() as session:
+        await session.run([enqueue, dequeue])
+        tasks = [await waiting(session, dequeue) for _ in range(20)]
+
+        for task in tasks[::3]:
+            task.cancel()
+        for _ in range(13):  # served before the cancelled tasks have their turn, or after
+            await session.run(enqueue)
+
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(result) for result in results[::3]] == [asyncio.CancelledError] * 7
+        assert [result for k, result in enumerate(results) if k % 3] == [1] * 13
+
+
 @pytest.mark.behaviour(40)
 @pytest.mark.parametrize("where", ["run", "session"])
 async def test_a_blocked_dequeue_fails_when_the_time_is_up(where: str, virtual_clock: Any):

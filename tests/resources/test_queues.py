@@ -440,6 +440,54 @@ async def test_cancelling_a_future_puts_back_what_its_attempt_took():
     assert queue.size == 1
 
 
+async def test_a_task_that_was_served_after_it_was_cancelled_gives_the_element_back():
+    queue = queue_of()
+
+    async def dequeue() -> Any:
+        return await waiting(queue, waits(queue.dequeue()))
+
+    async def through_another_future() -> Any:
+        future = waiting(queue, waits(queue.dequeue()))
+        try:
+            await asyncio.shield(future)
+        finally:
+            future.cancel()
+
+    tasks = [asyncio.create_task(through_another_future()), asyncio.create_task(dequeue())]
+    await asyncio.sleep(0)
+    queue.enqueue_many([(1,), (2,)])
+
+    for task in tasks:
+        task.cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [type(result) for result in results] == [asyncio.CancelledError] * 2
+    assert sorted(content(queue)) == [1, 2]
+
+
+async def test_a_result_that_was_taken_is_not_given_back():
+    queue = queue_of()
+    awaited, looked_at = (waiting(queue, waits(queue.dequeue())) for _ in range(2))
+    queue.enqueue_many([(1,), (2,)])
+
+    assert await awaited == (1,)
+    assert looked_at.result() == (2,)
+    for future in (awaited, looked_at):
+        assert not future.cancel()
+
+    assert queue.size == 0
+
+
+async def test_what_was_brought_stays_though_nobody_looks_whether_it_was():
+    queue = queue_of(1, capacity=1)
+    future = waiting(queue, waits(queue.enqueue((2,))))
+    queue.dequeue()
+
+    assert not future.cancel()
+
+    assert content(queue) == [2]
+
+
 def test_arrays_pass_through_untouched():
     queue = queue_of()
     array = np.arange(3)
