@@ -113,14 +113,17 @@ async def test_input_maps_that_do_not_fit_are_refused(agree):
     async def program(engine):
         tf = engine.tf
         mine, whole = tf.constant(5.0), tf.constant(5)
-        return [
+        found = [
             await refused(engine, A_AND_B, "nosuch", input_map={"nosuch:0": mine}),
             await refused(engine, A_AND_B, "a:7", input_map={"a:7": mine}),
             await refused(engine, A_AND_B, input_map={"a": whole}),
             await refused(engine, A_AND_B, input_map=[mine]),
         ]
+        if engine.is_ours:  # TensorFlow looks for what is unused when the nodes are there, and leaves them
+            assert all(unchanged for _, unchanged in found)
+        return [error for error, _ in found]
 
-    assert [unchanged for _, unchanged in await agree(program)] == [True] * 4
+    await agree(program)
 
 
 @pytest.mark.behaviour(135)
