@@ -114,7 +114,7 @@ LocalDevice
         devices/test_pools.py::test_event_loops_in_several_threads_share_the_threads_of_one_pool
     owned_tp_info_ = devices.pools.own_pool
         devices/test_pools.py::test_on_request_the_devices_of_one_session_share_a_pool_of_their_own
-    set_tensorflow_cpu_worker_threads, set_eigen_cpu_device = devices.device.Device.workers
+    DeviceBase, set_tensorflow_cpu_worker_threads, set_eigen_cpu_device = devices.device.Device.workers
         devices/test_device.py::test_a_device_gives_its_pool_back_once_however_often_it_is_closed
     eigen_cpu_devices_:
         a device for every number of threads, so that an expression may use fewer; here the row is cut into shares:
@@ -133,7 +133,7 @@ EigenThreadPoolInfo
         a library of templates over a pool; kernels get shares: `aioexec.devices.workers.Workers.share`
     eigen_allocator_, EigenAllocator:
         an adapter between two C++ interfaces; scratch memory is part of a program: `aioexec.planning.buffers`
-    disable_thread_spinning, low_latency_hint:
+    disable_thread_spinning, low_latency_hint, allow_spinning_:
         no thread spins: it would hold the interpreter; `aioexec.devices.workers.Workers`
 ThreadPool
     . = devices.workers.Workers
@@ -167,7 +167,7 @@ EigenEnvironment
         devices/test_workers.py::test_what_a_job_raises_is_raised_where_it_is_awaited
     ExecuteTask = devices.workers.Job.run
         devices/test_workers.py::test_done_is_called_for_a_job_nobody_awaits
-    Context, WithContext = execution.step.Step.run_in_worker
+    Context, ContextKind, WithContext = execution.step.Step.run_in_worker
         execution/test_async_kernels.py::test_context_variables_of_the_caller_reach_kernels_on_the_loop_and_on_workers
     ScopedFlushDenormal = devices.jit.walker
         devices/jit/test_walker.py::test_denormals_are_flushed_inside_and_only_there
