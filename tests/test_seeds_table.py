@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.seeds_devices_table import DEVICES
 from tests.seeds_table import SESSIONS
 
@@ -81,6 +83,7 @@ def _has(found: Any, parts: list[str]) -> bool:
     return True
 
 
+@cache
 def fields_of(owner: type) -> set[str]:
     """What instances of a class and its bases have: declared in their bodies, or assigned to `self`."""
     found: set[str] = set()
@@ -118,6 +121,7 @@ def test_no_row_is_empty_and_none_comes_twice():
     assert sorted(set(members)) == sorted(members)
 
 
+@pytest.mark.slow
 def test_every_counterpart_is_there():
     named = {row.member: [row.ours] if row.ours else re.findall(r"`(.+?)`", row.reason) for row in ROWS}
 
@@ -127,6 +131,7 @@ def test_every_counterpart_is_there():
     assert [(member, name) for member, names in named.items() for name in names if not exists(name)] == []
 
 
+@pytest.mark.slow
 def test_every_test_that_shows_a_row_is_there():
     assert [(row.member, test) for row in ROWS for test in row.tests if not is_a_test(test)] == []
 
