@@ -202,7 +202,7 @@ class FIFOQueue:
         Raises:
             CancelledError: the queue is closed.
         """
-        if self._bringing or self.is_closed or len(self._elements) >= self.capacity:
+        if self.is_closed or len(self._elements) >= self.capacity:  # else nobody waits in this line
             return self._submit(self._bringing, _Bring([element]))  # type: ignore[no-any-return]
         self._elements.append(element)
         if self._taking:
@@ -225,7 +225,7 @@ class FIFOQueue:
         Raises:
             OutOfRangeError: the queue is closed and empty.
         """
-        if self._taking or not self._elements:
+        if not self._elements:  # else nobody waits in this line
             return self._submit(self._taking, _TakeOne())  # type: ignore[no-any-return]
         element = self._elements.popleft()
         if self._bringing:
