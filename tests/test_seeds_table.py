@@ -83,7 +83,6 @@ def _has(found: Any, parts: list[str]) -> bool:
     return True
 
 
-@cache
 def fields_of(owner: type) -> set[str]:
     """What instances of a class and its bases have: declared in their bodies, or assigned to `self`."""
     found: set[str] = set()
