@@ -120,7 +120,7 @@ async def test_only_the_branch_taken_has_effects(agree):
     assert await agree(program) == [1, 11, 12]
 
 
-@pytest.mark.behaviour(69)
+@pytest.mark.behaviour(68)
 async def test_conditionals_nest_and_return_structures(agree):
     async def program(engine):
         tf = engine.tf

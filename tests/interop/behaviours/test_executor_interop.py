@@ -58,7 +58,6 @@ async def test_a_graph_without_edges_runs(agree):
     assert await agree(program) == ([None, None], [])
 
 
-@pytest.mark.behaviour(21)
 async def test_nothing_to_run_is_nothing_to_return(agree):
     async def program(engine):
         x = engine.tf.placeholder(engine.tf.float32, [])
@@ -73,7 +72,7 @@ async def test_a_deep_chain_runs(agree):
     async def program(engine):
         tf = engine.tf
         x = value = tf.placeholder(tf.float32, [])
-        for _ in range(2000):
+        for _ in range(1000):
             value = tf.negative(value)
         async with engine.session(**as_built(engine)) as session:
             return await session.run(value, {x: 3.0})

@@ -62,7 +62,7 @@ async def test_a_name_and_version_belong_to_one_session_at_a_time(agree):
     assert (await agree(program))[1:3] == (1.0, 1.0)
 
 
-@pytest.mark.behaviour(7, 8, 155)
+@pytest.mark.behaviour(7, 8)
 async def test_the_devices_of_a_session_are_listed(agree):
     async def program(engine):
         async with engine.session(device_count={"CPU": 3}) as session:
@@ -79,7 +79,7 @@ async def test_the_devices_of_a_session_are_listed(agree):
     assert incarnations == 3
 
 
-@pytest.mark.behaviour(34, 124)
+@pytest.mark.behaviour(34)
 @pytest.mark.parametrize(
     "options",
     [
@@ -127,7 +127,7 @@ async def test_a_run_chooses_its_pool(agree):
 
 
 @pytest.mark.behaviour(35)
-async def test_a_pool_whose_thread_is_held_does_not_stop_the_other(agree):
+async def test_a_step_that_waits_in_one_pool_does_not_stop_the_other(agree):
     async def program(engine):
         tf = engine.tf
         queue = tf.FIFOQueue(1, [tf.float32], shapes=[[]])

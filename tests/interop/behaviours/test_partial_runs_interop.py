@@ -178,7 +178,7 @@ async def test_partial_runs_of_a_closed_session_are_refused(agree):
     await agree(program)
 
 
-@pytest.mark.behaviour(51, 57)
+@pytest.mark.behaviour(51)
 async def test_operations_are_fetched_in_parts_here_only(differ):
     """TensorFlow's Python layer refuses operations; here one that is announced has run when `partial_run` returns."""
 
@@ -195,7 +195,7 @@ async def test_operations_are_fetched_in_parts_here_only(differ):
     assert theirs[0].classes[0] == "RuntimeError"
 
 
-@pytest.mark.behaviour(57, 75)
+@pytest.mark.behaviour(75)
 async def test_an_error_in_one_part_ends_the_run(agree):
     async def program(engine):
         tf = engine.tf

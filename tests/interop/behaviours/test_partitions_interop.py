@@ -75,6 +75,22 @@ async def test_a_control_edge_crosses_as_a_constant_that_is_sent(agree):
     assert await agree(program) == ([("Const", ["^"])], ["Identity", "_Recv"], 3.0)
 
 
+@pytest.mark.behaviour(96)
+async def test_data_and_control_go_from_one_node_to_another_device(agree):
+    async def program(engine):
+        tf = engine.tf
+        x = tf.placeholder(tf.float32, [])
+        with tf.device("/cpu:1"):
+            source = x * 2.0
+        with tf.device("/cpu:0"), tf.control_dependencies([source]):
+            target = tf.add(source, 1.0)
+        async with engine.session(**as_built(engine)) as session:
+            sent = await transfers(engine, session, target, {x: 3.0})
+            return sent[SECOND, FIRST] in (1, 2), await session.run(target, {x: 3.0})
+
+    assert await agree(program) == (True, 7.0)
+
+
 @pytest.mark.behaviour(101)
 async def test_transfers_carry_the_incarnation_of_the_sending_device(differ):
     """TensorFlow's direct session says 1 of every device: they do not change while it lives; here they are the real ones."""
@@ -161,7 +177,7 @@ async def test_the_branch_that_is_not_taken_is_dead_on_the_other_device_too(take
     assert await agree(program) == ((20.0, 10.0) if taken else (200.0, 100.0))
 
 
-@pytest.mark.behaviour(97, 98)
+@pytest.mark.behaviour(97)
 async def test_a_loop_spans_both_devices(agree):
     async def program(engine):
         tf = engine.tf
@@ -190,7 +206,8 @@ async def test_a_loop_spans_both_devices(agree):
             )
             return first, len(graphs), loops, controlled
 
-    value, count, loops, _ = await agree(program)
+    value, count, loops, controlled = await agree(program)
 
     np.testing.assert_array_equal(value, [31.0, 63.0])
+    assert controlled
     assert (count, loops) == (2, [False, True, True, True])  # only one of them decides when to leave

@@ -22,7 +22,7 @@ def refused(engine, fetches, *fragments, **options):
     return failure(run, *fragments)
 
 
-@pytest.mark.behaviour(104, 27)
+@pytest.mark.behaviour(104)
 async def test_what_is_free_to_go_anywhere_goes_to_the_first_device(agree):
     async def program(engine):
         tf = engine.tf
@@ -34,7 +34,7 @@ async def test_what_is_free_to_go_anywhere_goes_to_the_first_device(agree):
     assert devices == {"n": FIRST, "sum/y": FIRST, "sum": FIRST}
 
 
-@pytest.mark.behaviour(108, 122)
+@pytest.mark.behaviour(108)
 @pytest.mark.parametrize(
     "spec", ["/cpu:1", "/device:CPU:1", "/job:localhost/device:CPU:1", "/replica:0/task:0/cpu:1", SECOND]
 )
@@ -205,3 +205,24 @@ async def test_nodes_nobody_asks_for_must_be_placeable_unless_the_graph_is_prune
             return refusal, await session.run(value)
 
     assert (await agree(program))[1] == 3.0
+
+
+@pytest.mark.behaviour(125, 115)
+async def test_a_kernel_label_that_nobody_registered_is_refused(agree):
+    async def program(engine):
+        tf = engine.tf
+        graph = engine.proto(
+            "GraphDef",
+            """
+            node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+            node { name: "n" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } }
+                   attr { key: "_kernel" value { s: "nosuch" } } }
+            """,
+        )
+        tf.import_graph_def(graph, name="")
+        async with engine.session(**as_built(engine)) as session:
+            return await failure(
+                lambda: session.run("n:0", {"x:0": 1.0}), "No OpKernel was registered to support Op 'Neg'"
+            )
+
+    assert (await agree(program)).classes[0] == "InvalidArgumentError"

@@ -14,7 +14,6 @@ def queue_of_floats(tf, capacity=10, **options):
     return tf.FIFOQueue(capacity, [tf.float32], shapes=[[]], **options)
 
 
-@pytest.mark.behaviour(30, 86)
 async def test_elements_come_out_in_the_order_they_went_in(agree):
     async def program(engine):
         tf = engine.tf
@@ -33,7 +32,6 @@ async def test_elements_come_out_in_the_order_they_went_in(agree):
     assert size == 0
 
 
-@pytest.mark.behaviour(86)
 async def test_many_elements_go_in_and_come_out_at_once(agree):
     async def program(engine):
         tf = engine.tf
@@ -52,7 +50,6 @@ async def test_many_elements_go_in_and_come_out_at_once(agree):
     assert [each.tolist() for each in result] == [[1.0, 2.0], [], [3.0, 4.0], [5.0]]
 
 
-@pytest.mark.behaviour(85)
 async def test_whoever_waits_first_is_served_first(agree):
     async def program(engine):
         tf = engine.tf
@@ -81,7 +78,6 @@ async def test_a_full_queue_makes_who_fills_it_wait(agree):
     assert await agree(program) == ([1.0, 2.0, 3.0], 0)
 
 
-@pytest.mark.behaviour(75)
 async def test_two_halves_of_one_step_meet_at_a_queue(agree):
     async def program(engine):
         tf = engine.tf
@@ -237,7 +233,7 @@ async def test_a_shared_queue_must_be_asked_for_as_it_was_made(agree):
     assert (await agree(program))[0] == 0
 
 
-@pytest.mark.behaviour(31, 30)
+@pytest.mark.behaviour(31)
 async def test_a_queue_belongs_to_its_session(agree):
     async def program(engine):
         tf = engine.tf
