@@ -39,6 +39,7 @@ OF_ONE_STEP = (Step, PartitionRun, PartialStep, Run, Activation, IntraProcessRen
 
 CANCELLED_SHARE = 0.1
 MOST_PASSES = 64  # of the loop, before a run is cancelled
+_TOGETHER = 10  # clients that come in one pass of the loop
 
 
 class SoakClient:
@@ -110,12 +111,23 @@ class Soak:
         self.transactions: Counter[str] = Counter()
         self._clients = [SoakClient(self, number) for number in range(clients)]
 
+    async def warm_up(self) -> None:
+        """One transaction of each kind, on every queue: plans and programs are made."""
+        client = SoakClient(self, -1)
+        for kind in self.kinds.values():
+            await kind.transact(client)
+        queues = self.kinds["blocked dequeue"]
+        assert isinstance(queues, BlockedDequeue)
+        await queues.warm_up(client)
+
     async def run(self, steps: int) -> None:
         """Do so many more steps, and wait until it is quiet."""
         self.goal = self.steps + steps
         async with asyncio.TaskGroup() as group:
             for client in self._clients:
                 group.create_task(client.repeat())
+                if client.number % _TOGETHER == 0:
+                    await asyncio.sleep(0)
 
 
 @contextlib.asynccontextmanager
@@ -135,7 +147,9 @@ async def soak(clients: int, seed: int, jit: str) -> AsyncIterator[Soak]:
         initializer = ax.global_variables_initializer()
     async with ax.Session(graph=graph, config=config) as session:
         await session.run(initializer)
-        yield Soak(session, kinds, clients, seed)
+        running = Soak(session, kinds, clients, seed)
+        await running.warm_up()
+        yield running
 
 
 def remains() -> dict[str, int]:

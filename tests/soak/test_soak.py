@@ -6,6 +6,7 @@ Tasks, threads and descriptors are looked at after every test, by the plugin.
 from __future__ import annotations
 
 import asyncio
+import gc
 from random import Random
 
 import pytest
@@ -30,7 +31,7 @@ async def _soaked(soak: Soak, steps: int) -> tuple[list[tuple[int, int]], list[L
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("jit", ["off", "eager"])
+@pytest.mark.parametrize("jit", ["off", "background"])
 async def test_60_clients_of_one_session_get_what_numpy_computes_and_leave_nothing(jit: str):
     before = arena_bytes()
 
@@ -50,22 +51,26 @@ async def test_60_clients_of_one_session_get_what_numpy_computes_and_leave_nothi
 @pytest.mark.parametrize("jit", ["off", "background", "eager"])
 async def test_1000_clients_of_one_session_for_200000_steps(jit: str, capsys: pytest.CaptureFixture[str]):
     before = arena_bytes()
+    seed = Random().randrange(10**6)
 
-    async with soak(clients=1000, seed=Random().randrange(10**6), jit=jit) as running:
-        with capsys.disabled():
+    with capsys.disabled():
+        print(f"\n{jit}, seed {seed}")
+        async with soak(clients=1000, seed=seed, jit=jit) as running:
+            gc.freeze()  # as a server does: looking through all of a graph and its libraries holds any loop for 100 ms
             telling = asyncio.create_task(_tell(running))
             held, lags = await _soaked(running, 200_000)
             telling.cancel()
             for (blocks, resident), lag in zip(held, lags, strict=True):
                 print(f"{blocks} blocks, {resident / MIB:.1f} MiB in memory, loop lag {lag}")
+    gc.unfreeze()
 
     assert running.cancelled > 5000
     assert remains() == {}
     assert arena_bytes() == before
     (first_blocks, first_resident), (last_blocks, last_resident) = held[0], held[-1]
-    assert last_blocks - first_blocks < 10_000
+    assert last_blocks - first_blocks < 10_000, "of the 300,000 or so that Python holds"
     assert last_resident - first_resident < 8 * MIB
-    assert all(lag.p99_ms <= 5 for lag in lags)
+    assert max(lag.p99_ms for lag in lags) <= 5
 
 
 async def _tell(running: Soak) -> None:
