@@ -31,7 +31,6 @@ from aioexec.resources.variable import Variable
 
 PROGRAM, ASYNCHRONOUS, SEND, RECV = Kind.PROGRAM, Kind.ASYNCHRONOUS, Kind.SEND, Kind.RECV
 SWITCH, MERGE = Kind.SWITCH, Kind.MERGE  # an enum's attribute costs as much as a dictionary
-NEXT_ITERATION = Kind.NEXT_ITERATION
 _LOOK_AT_CLOCK = 64  # items that are decisions only, between two looks at the clock
 
 
@@ -269,9 +268,7 @@ class PartitionRun:
             self._receive(activation)
             return None
         if activation.dead and item.kind is not SEND:
-            # the slot of a NextIteration holds, here, what the iteration before handed to the Merge
-            if item.kind is not NEXT_ITERATION:
-                dead_outputs(item, activation.iteration.values)
+            dead_outputs(item, activation.iteration.values)
             self._finished(activation)
             return None
         if item.kind is ASYNCHRONOUS:

@@ -97,6 +97,8 @@ class FeedConverter:
         return value
 
     def _resource(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 0:
+            return value  # the handle of a queue
         if isinstance(
             value, np.ndarray | np.generic | int | float | complex | str | bytes | list | tuple | None
         ):

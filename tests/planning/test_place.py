@@ -398,17 +398,17 @@ def test_feeds_are_the_clients_even_if_another_type_is_preferred(graph: Graph, d
 
 def test_what_stands_behind_a_feed_holds_nothing_together(graph: Graph, devices: DeviceSet):
     with graph.device("/gpu:1"):
-        variable, source = op("FakeVariable", name="v"), op("FakeInput", name="in")[0]
-    assigned = op("FakeAssignCPU", variable, source, name="assign")
+        handle, source = op("FakeHandle", name="h"), op("FakeInput", name="in")[0]
+    updated = op("FakeUpdateCPU", handle, source, name="update")
 
     with pytest.raises(InvalidArgumentError, match="because no supported kernel"):
         placed(graph, devices)
-    subgraph = pruned([assigned], [variable], [variable.op])
+    subgraph = pruned([], [handle], [updated, handle.op])
     place_subgraph(subgraph, devices)
 
     by_kind = {(node.name, node.feed is not None): node.device for node in subgraph.nodes}
-    assert by_kind["v", False] == f"{LOCALHOST}/device:GPU:1"
-    assert by_kind["assign", False] == by_kind["v", True] == f"{LOCALHOST}/device:CPU:0"
+    assert by_kind["h", False] == f"{LOCALHOST}/device:GPU:1"
+    assert by_kind["update", False] == by_kind["h", True] == f"{LOCALHOST}/device:CPU:0"
 
 
 @pytest.mark.parametrize("there", [("CPU:0",), ("CPU:0", "GPU:0")])
