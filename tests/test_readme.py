@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from aioexec.devices import registry
+from aioexec.graph import kernel_registry
+from aioexec.sessions import factory
+
 REPOSITORY = Path(__file__).parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
@@ -13,7 +17,18 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
 
 
+@pytest.fixture
+def own_process(monkeypatch, tmp_path):
+    """What a script registers and writes is gone when it is over, as if it had a process of its own."""
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    monkeypatch.setattr(factory, "_factories", dict(factory._factories))
+    kernels = {op: list(kernels) for op, kernels in kernel_registry._kernels.items()}
+    monkeypatch.setattr(kernel_registry, "_kernels", kernels)
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("own_process")
 @pytest.mark.parametrize("code", blocks("python"))
 def test_the_code_runs_and_prints_what_its_comments_say(code, capsys):
     expected = re.findall(r"^ *print\(.*\)  # (.+)$", code, flags=re.MULTILINE)
