@@ -60,14 +60,19 @@ Program = Callable[[Engine], Awaitable[Any]]
 
 
 class Here:
-    """aioexec."""
+    """aioexec: `jit` says by which kernels."""
 
     tf: Any = ax
     is_ours: bool = True
 
+    def __init__(self, jit: str = "off") -> None:
+        self._config = f'aioexec {{ jit: "{jit}" }} '
+
     @contextlib.asynccontextmanager
     async def session(self, target: str = "", text: str = "", **options: Any) -> AsyncIterator[Any]:
-        async with ax.Session(target, config=self.proto("ConfigProto", text, **options)) as session:
+        async with ax.Session(
+            target, config=self.proto("ConfigProto", self._config + text, **options)
+        ) as session:
             yield session
 
     def proto(self, kind: str, text: str = "", **fields: Any) -> Any:
@@ -188,10 +193,12 @@ async def outcome(call: Callable[[], Any]) -> Any:
 
 
 async def agreed(tf: Any, program: Program) -> Any:
-    """Run a program with both engines; the result, on which they must agree."""
-    ours, theirs = await apart(tf, program)
-    problem = disagreement(ours, theirs)
-    assert not problem, problem
+    """Run a program with both engines, ours with reference kernels and with native ones; the result, the same of all."""
+    theirs = await _result(There(tf), program)
+    for jit in ("eager", "off"):
+        ours = await _result(Here(jit), program)
+        problem = disagreement(ours, theirs)
+        assert not problem, f"{jit}: {problem}"
     return ours
 
 

@@ -71,7 +71,12 @@ async def test_a_stateful_python_function_runs_in_each_step(agree):
     async def program(engine):
         tf = engine.tf
         calls = []
-        counts = [tf.py_func(lambda: calls.append(1) or np.int64(len(calls)), [], tf.int64) for _ in range(2)]
+
+        def count():
+            calls.append(1)
+            return np.int64(len(calls))
+
+        counts = [tf.py_func(count, [], tf.int64) for _ in range(2)]
         async with engine.session() as session:
             return sorted(await session.run(counts)), await session.run(counts[0]), len(calls)
 
