@@ -380,7 +380,8 @@ class Run:
                 InternalError(f"native kernel returned status {status}"), instruction, self.program.device
             )
         kind, message = native.statuses[status - 1]
-        return locate(kind(message), instruction, self.program.device)
+        told = message.format_map(instruction.node.op.attrs)
+        return locate(kind(told), instruction, self.program.device)
 
     # Breaks
 

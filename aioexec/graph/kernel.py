@@ -272,7 +272,7 @@ class Native:
     Attributes:
         bind: see `Bind`.
         dtypes: the dtypes of the op's type attribute it promises to serve (names), checked by the registry test.
-        statuses: what status k (from 1) means: the error class and its message.
+        statuses: what status k (from 1) means: the error class and its message, which may name attributes in braces.
     """
 
     bind: Bind

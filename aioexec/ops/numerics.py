@@ -28,7 +28,7 @@ from aioexec.graph.registry import register
 from aioexec.ops.control import group, with_dependencies
 
 FINDINGS = ("Tensor had NaN values", "Tensor had Inf values", "Tensor had Inf and NaN values")
-"""What status k (from 1) of the native form means; the reference kernel puts the node's message in front."""
+"""What is found by a check, by status k (from 1) of the native form; the node's message stands in front."""
 
 
 def _check_kernel(context: KernelContext) -> Compute:
@@ -85,7 +85,7 @@ register(
     native=Native(
         _bind_check,
         frozenset({"float32", "float64"}),
-        tuple((InvalidArgumentError, finding) for finding in FINDINGS),
+        tuple((InvalidArgumentError, f"{{message}} : {finding}") for finding in FINDINGS),
     ),
 )
 
