@@ -173,7 +173,6 @@ exposition = _process.exposition
 SESSIONS = _process.add(Counter("aioexec_sessions_total", "Sessions created."))
 SESSIONS_OPEN = _process.add(Gauge("aioexec_sessions_open", "Sessions created and not yet closed."))
 STEPS = _process.add(Counter("aioexec_steps_total", "Steps that ended, well or not."))
-STEPS_IN_FLIGHT = _process.add(Gauge("aioexec_steps_in_flight", "Steps that are running."))
 STEP_ERRORS = _process.add(LabelledCounter("aioexec_step_errors_total", "Steps that failed.", "code"))
 FED_BYTES = _process.add(Counter("aioexec_fed_bytes_total", "Bytes of values fed."))
 FETCHED_BYTES = _process.add(Counter("aioexec_fetched_bytes_total", "Bytes of values fetched."))
