@@ -160,7 +160,9 @@ def test_a_check_says_what_it_found(graph):
 def test_the_native_check_says_the_same(graph, values, status):
     checked = numerics.check_numerics(constant(values, dtypes.float32), "loss").op
 
-    with pytest.raises(NativeStatusError, match=f"status {status}: {{message}} : {numerics.FINDINGS[status - 1]}"):
+    with pytest.raises(
+        NativeStatusError, match=f"status {status}: {{message}} : {numerics.FINDINGS[status - 1]}"
+    ):
         run_native(checked, [np.array(values, np.float32)])
 
 
