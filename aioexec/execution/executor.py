@@ -218,10 +218,7 @@ class PartialStep:
     @property
     def is_over(self) -> bool:
         """Everything has run, or an error ended it."""
-        for run in self._runs:
-            if not run.has_ended:
-                return False
-        return True
+        return all(run.has_ended for run in self._runs)
 
     @property
     def error(self) -> BaseException | None:
