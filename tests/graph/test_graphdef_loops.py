@@ -46,7 +46,7 @@ async def test_nodes_of_a_loop_may_be_listed_in_any_order(graph):
     backwards = ax.GraphDef(node=reversed(written.node), versions=written.versions)
 
     with Graph().as_default() as again:
-        (found,) = ax.import_graph_def(backwards, return_elements=[result]) or ()
+        (found,) = ax.import_graph_def(backwards, return_elements=[result]) or [None]
 
     async with stepping(again) as steps:
         assert await steps.run([found]) == [15]
@@ -73,7 +73,7 @@ def test_a_back_edge_may_be_replaced(graph):
         node("next", "NextIteration", ["m"], T=of_type(INT32)),
     )
 
-    (merged,) = ax.import_graph_def(written, input_map={"next": start}, return_elements=["m"]) or ()
+    (merged,) = ax.import_graph_def(written, input_map={"next": start}, return_elements=["m"]) or [None]
 
     assert list(merged.inputs) == [start, start]
 

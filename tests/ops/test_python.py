@@ -315,7 +315,7 @@ async def test_a_function_lives_as_long_as_its_graph():
     with ax.Graph().as_default() as other:
         node = ax.py_func(function, [], ax.float64)
         exported = other.as_graph_def()
-    (imported,) = ax.import_graph_def(exported, return_elements=[node.name], name="") or ()
+    (imported,) = ax.import_graph_def(exported, return_elements=[node.name], name="") or [None]
     async with ax.Session() as session:
         assert await session.run(imported) == 1
         del function, node, other
