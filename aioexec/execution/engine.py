@@ -9,13 +9,15 @@ from typing import Any, Literal
 
 from aioexec.devices.device import Device
 from aioexec.devices.jit.library import library
-from aioexec.devices.jit.walker import walker
+from aioexec.devices.jit.walker import Walker, walker
 from aioexec.devices.workers import Workers
+from aioexec.execution.arenas import Arenas, BoundedProgram
 from aioexec.execution.budget import budget_of
 from aioexec.execution.cancellation import CancellationManager, StepCancellation
 from aioexec.execution.program import Program
 from aioexec.graph.kernel import Kernel, Spec
 from aioexec.planning.plan import Item, Partition
+from aioexec.planning.variant import Variant
 from aioexec.planning.variants import lay_out_item
 
 JitMode = Literal["off", "background", "eager"]
@@ -25,16 +27,19 @@ class Engine:
     """One session's means of execution.
 
     Constant: `devices` by full name, `jit`, `budget` (of the loop), `workers` for kernels (the pool of a step that asks for no
-    other; not ours to close), `planner` for plans, `builder` for programs (it waits for compilers, which must not delay
-    planning), `cancellation_manager` (of the session) and `cancellation` (of its steps). `_closing` is done once the session
-    closes, so that nobody waits for a compiler then.
+    other; not ours to close), `arenas` of each device, if there is a bound, `planner` for plans, `builder` for programs (it
+    waits for compilers, which must not delay planning), `cancellation_manager` (of the session) and `cancellation` (of its
+    steps). `_closing` is done once the session closes, so that nobody waits for a compiler then.
     """
 
-    def __init__(self, devices: Iterable[Device], jit: JitMode, workers: Workers) -> None:
+    def __init__(
+        self, devices: Iterable[Device], jit: JitMode, workers: Workers, arena_bytes: int = 0
+    ) -> None:
         self.devices = {device.name: device for device in devices}
         self.jit = jit
         self.budget = budget_of(asyncio.get_running_loop())
         self.workers = workers
+        self.arenas = {name: Arenas(arena_bytes) for name in self.devices} if arena_bytes else {}
         self.planner = Workers(1, "aioexec-planner")
         self.builder = Workers(1, "aioexec-builder")
         self.cancellation_manager = CancellationManager()
@@ -56,10 +61,15 @@ class Engine:
                 return None
             failed = {kernel for kernel in kernels if not library().address(kernel)}
             if not failed:
-                device = self.devices[item.device]
-                return Program(variant, walk, library().address, device.name, device.workers)
+                return self._link(variant, walk, self.devices[item.device])
             refused |= failed
         return None
+
+    def _link(self, variant: Variant, walk: Walker, device: Device) -> Program:
+        arenas = self.arenas.get(device.name)
+        if arenas is None or variant.arena_bytes == 0:
+            return Program(variant, walk, library().address, device.name, device.workers)
+        return BoundedProgram(variant, walk, library().address, device.name, device.workers, arenas)
 
     def stop_building(self) -> None:
         """Wait for no compiler any more: who needs a program from now on does without."""

@@ -8,24 +8,30 @@ way.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 from collections.abc import Awaitable, Hashable, Sequence
 from functools import partial
 from time import perf_counter_ns
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from aioexec.devices.jit.walker import PC, Outcome
 from aioexec.devices.workers import Job
 from aioexec.errors import OpError, ResourceExhaustedError
+from aioexec.execution.arenas import NoRoomError
 from aioexec.execution.engine import Engine, spec_of
 from aioexec.execution.leases import lease, release
-from aioexec.execution.program import Array, MisfitError, Program, Run
+from aioexec.execution.program import Array, Frame, MisfitError, Program, Run
 from aioexec.execution.propagator import Values
 from aioexec.execution.reference import ReferenceTier
 from aioexec.execution.step import Step
 from aioexec.planning.plan import Item, Partition
+
+if TYPE_CHECKING:
+    from aioexec.observability.step_stats import StepStatsCollector
 
 logger = logging.getLogger(__name__)
 
@@ -155,37 +161,33 @@ class ItemRunner:
         if not self._is_native:
             return self._reference.begin(values, step)
         inputs = [values[value] for value in self.item.inputs]
-        for value in inputs:
-            if not isinstance(value, np.ndarray):
-                return self._reference.begin(values, step)
-        key = self.key_of(inputs)
+        key = self.key_of(inputs) if all(isinstance(value, np.ndarray) for value in inputs) else None
         if key is None or key in self.unfit:
             return self._reference.begin(values, step)
         program = self.programs.get(key)
         if program is None and self.engine.jit == "background":
             self._sight(key, inputs)
             return self._reference.begin(values, step)
-        if program is None or not program.inline or (self.item.writes and self._must_wait()):
+        if program is None or not program.inline or any(variable.leased for variable in self.item.writes):
             return self.run(values, fresh, step)
         program.last_used = next(_uses)
-        if program.unbroken and not program.variant.uses and step.collector is None:
-            outputs = self._walk_stateless(program, inputs)
-            if outputs is not None:
-                for value, output in zip(self.item.outputs, outputs, strict=True):
-                    values[value] = output
-                fresh.update(self.item.outputs)
-                return None
         try:
-            run, outcome = self._walk_inline(self._start(program, values, True, step))
+            if program.unbroken and not program.variant.uses and step.collector is None:
+                outputs = self._walk_stateless(program, inputs)
+                if outputs is not None:
+                    for value, output in zip(self.item.outputs, outputs, strict=True):
+                        values[value] = output
+                    fresh.update(self.item.outputs)
+                    return None
+            run = self._walk_inline(self._start(program, values, True, step), step.collector)
         except MisfitError:
             return self._reference.begin(values, step)
-        if outcome != _DONE:
-            return self._rest(run, outcome, values, fresh, step)
-        self._take(run, values, fresh, step)
+        except NoRoomError:
+            return self.run(values, fresh, step)
+        except MemoryError as error:
+            raise _out_of_memory(program) from error
+        self._take(run, values, fresh)
         return None
-
-    def _must_wait(self) -> bool:
-        return any(variable.leased for variable in self.item.writes)
 
     async def run(self, values: Values, fresh: set[int], step: Step) -> None:
         """Run the item on the values of a step; `fresh` collects the values nobody else holds."""
@@ -198,16 +200,10 @@ class ItemRunner:
         if run is None:
             await self._reference.run(values, step)
         else:
-            self._take(run, values, fresh, step)
+            self._take(run, values, fresh)
 
-    async def _rest(self, run: Run, outcome: int, values: Values, fresh: set[int], step: Step) -> None:
-        """What an inline walk had no fuel for."""
-        self._take(await self._finish_on_worker(run, outcome, step), values, fresh, step)
-
-    def _take(self, run: Run, values: Values, fresh: set[int], step: Step) -> None:
+    def _take(self, run: Run, values: Values, fresh: set[int]) -> None:
         """The values a finished run put out."""
-        if step.collector is not None:
-            run.note(step.collector)
         variant = run.program.variant
         for (value, _), output in zip(variant.outputs, run.outputs, strict=True):
             values[value] = output
@@ -224,26 +220,24 @@ class ItemRunner:
             MisfitError: it does not fit the variables as they are; nothing was run.
         """
         writes = self.item.writes
-        if program.inline and not any(variable.leased for variable in writes):
-            run, outcome = self._walk_inline(self._start(program, values, True, step))
-            return run if outcome == Outcome.DONE else await self._finish_on_worker(run, outcome, step)
-        await lease(writes)
         try:
-            return await self._finish_on_worker(self._start(program, values, False, step), None, step)
-        finally:
-            release(writes)
-
-    def _start(self, program: Program, values: Values, in_place: bool, step: Step) -> Run:
-        variant = program.variant
-        try:
-            inputs = [values[value] for value in variant.inputs]
-            run = Run(program, inputs, in_place, traced=step.collector is not None)
+            if program.inline and not any(variable.leased for variable in writes):
+                with contextlib.suppress(NoRoomError):
+                    return self._walk_inline(self._start(program, values, True, step), step.collector)
+            await lease(writes)
+            try:
+                return await self._run_on_worker(program, values, step)
+            finally:
+                release(writes)
         except MemoryError as error:
-            raise ResourceExhaustedError(
-                f"OOM: the step needs {variant.arena_bytes} bytes for values between its "
-                f"{len(self.item.instructions)} nodes and {variant.output_bytes} for the results"
-            ) from error
-        for value in variant.object_inputs:
+            raise _out_of_memory(program) from error
+
+    def _start(
+        self, program: Program, values: Values, in_place: bool, step: Step, frame: Frame | None = None
+    ) -> Run:
+        inputs = [values[value] for value in program.variant.inputs]
+        run = Run(program, inputs, in_place, step.collector is not None, frame)
+        for value in program.variant.object_inputs:
             run.objects[value] = values[value]
         return run
 
@@ -262,14 +256,9 @@ class ItemRunner:
                 outputs = self._walk_stateless(program, inputs)
                 if outputs is not None:
                     return outputs
-            run, outcome = self._walk_inline(Run(program, inputs, in_place=True))
-        except (MisfitError, MemoryError):
+            return self._walk_inline(Run(program, inputs, in_place=True), None).outputs
+        except (MisfitError, NoRoomError, MemoryError):
             return None
-        if outcome != Outcome.DONE:  # more than it looked like, and it writes nothing: leave it to a worker
-            run.finish(done=False)
-            program.inline = False
-            return None
-        return run.outputs
 
     def _walk_stateless(self, program: Program, inputs: Sequence[Array]) -> list[Array] | None:
         """The usual case of `_walk_inline` in the fewest steps; None: it did not end well, and may be begun again."""
@@ -285,42 +274,53 @@ class ItemRunner:
         program.measured(ended - began)
         return outputs
 
-    def _walk_inline(self, run: Run) -> tuple[Run, int]:
-        """Walk on the loop until the program is done, or has spent its fuel and may pause: one that writes may not."""
+    def _walk_inline(self, run: Run, collector: StepStatsCollector | None) -> Run:
+        """Walk on the loop, to the end: what is inline by the clock is not stopped because an estimate was too high."""
         began = perf_counter_ns()
-        program, walker = run.program, run.walker
+        walker, done = run.walker, False
         try:
             outcome = run.start(walker.start_inline)
-            if outcome != Outcome.DONE:
+            if outcome != _DONE:
                 outcome = run.walk(outcome, walker.resume_inline)
-            while outcome == Outcome.PAUSED and self.item.writes:
+            while outcome == Outcome.PAUSED:
                 outcome = run.walk(walker.resume_inline(run.frame.words), walker.resume_inline)
-        except BaseException:
-            run.finish(done=False)
-            raise
-        if outcome == Outcome.DONE:
-            run.finish(done=True)
-        ended = perf_counter_ns()
-        self.engine.budget.charge(began, ended)
-        program.measured(ended - began)
-        return run, outcome
+            done = True
+        finally:
+            run.finish(done, collector)
+            ended = perf_counter_ns()
+            self.engine.budget.charge(began, ended)
+        run.program.measured(ended - began)
+        return run
 
-    async def _finish_on_worker(self, run: Run, outcome: int | None, step: Step) -> Run:
-        done = False
-        run.pin(1)
-        if outcome is None:
-            run.frame.words[PC] = 0  # of its last run
+    async def _run_on_worker(self, program: Program, values: Values, step: Step) -> Run:
+        """Run a program whose leases are held."""
+        frame = await program.lease_in_turn()
         try:
+            run = self._start(program, values, False, step, frame)
+        except BaseException:
+            program.release(frame)
+            raise
+        run.pin(1)
+        run.frame.words[PC] = 0  # of its last run
+        done = False
 
-            def walk() -> tuple[int, int]:
-                began = perf_counter_ns()
-                return run.released(outcome), perf_counter_ns() - began
+        def walk() -> tuple[int, int]:
+            began = perf_counter_ns()
+            return run.released(None), perf_counter_ns() - began
 
-            ended, spent = await step.workers.submit(walk).result(run.cancel)
-            done = ended == Outcome.DONE
-            if outcome is None:
-                run.program.measured(spent)
+        try:
+            outcome, spent = await step.workers.submit(walk).result(run.cancel)
+            done = outcome == Outcome.DONE
+            program.measured(spent)
         finally:
             run.pin(-1)
-            run.finish(done)
+            run.finish(done, step.collector)
         return run
+
+
+def _out_of_memory(program: Program) -> ResourceExhaustedError:
+    variant = program.variant
+    return ResourceExhaustedError(
+        f"OOM on {program.device}: the step needs {variant.arena_bytes} bytes for values between its "
+        f"{len(variant.item.instructions)} nodes and {variant.output_bytes} for the results"
+    )

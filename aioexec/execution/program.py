@@ -39,7 +39,8 @@ from aioexec.resources.variable import Variable
 Array = np.ndarray[Any, Any]
 INLINE_FUEL = 50_000
 """Estimated nanoseconds an inline walk may take before it moves to a worker."""
-_POOL = 4
+IDLE_FRAMES = 4
+"""Frames a program keeps between its runs."""
 _LEAST_SHARE_NS = 100_000  # estimated work below which waking another worker does not pay
 
 
@@ -111,10 +112,15 @@ class Program:
         self.specs = [(spec.shape, spec.dtype) for _, spec in variant.outputs]
 
     def lease(self) -> Frame:
+        """A frame for one run, which must be released."""
         return self.frames.pop() if self.frames else Frame(self)
 
+    async def lease_in_turn(self) -> Frame:
+        """The same; waits, if it takes that."""
+        return self.lease()
+
     def release(self, frame: Frame) -> None:
-        if len(self.frames) < _POOL and not frame.spoilt:
+        if len(self.frames) < IDLE_FRAMES and not frame.spoilt:
             self.frames.append(frame)
 
     def measured(self, nanoseconds: int) -> None:
@@ -200,6 +206,7 @@ class Run:
     Args:
         inputs: values of `variant.inputs`.
         traced: stamp the clock at each row.
+        frame: one that was leased for this run, which is still the caller's if there will be none; None: lease one.
 
     Raises:
         OpError: a variable is not initialised.
@@ -220,7 +227,12 @@ class Run:
     )
 
     def __init__(
-        self, program: Program, inputs: Sequence[Array], in_place: bool, traced: bool = False
+        self,
+        program: Program,
+        inputs: Sequence[Array],
+        in_place: bool,
+        traced: bool = False,
+        frame: Frame | None = None,
     ) -> None:
         self.program = program
         self.outputs = [np.empty(shape, dtype) for shape, dtype in program.specs]
@@ -232,19 +244,15 @@ class Run:
             self.arrays = [*inputs, *self._variables(in_place), *self.outputs]
         else:
             self.arrays = [*inputs, *self.outputs]
-        self.frame = program.lease()
         self.walker = program.walker
         self.trace: Trace | None = None
         if traced:
-            self._watch()
-
-    def _watch(self) -> None:
-        """Walk by the walker that stamps the clock."""
-        watching = self.walker.traced
-        assert watching is not None
-        self.walker = watching
-        self.trace = Trace(len(self.program.variant.rows))
-        self.frame.words[walking.STAMPS] = address_of(self.trace.stamps)
+            assert self.walker.traced is not None
+            self.walker = self.walker.traced
+            self.trace = Trace(len(program.variant.rows))
+        self.frame = frame or program.lease()  # at last: a run that cannot be made holds none
+        if self.trace is not None:
+            self.frame.words[walking.STAMPS] = address_of(self.trace.stamps)
 
     def note(self, collector: StepStatsCollector) -> None:
         """Note the nodes of a traced run, however it ended."""
@@ -350,8 +358,12 @@ class Run:
         self.frame.spoilt = True
         self.frame.words[walking.CANCEL] = 1
 
-    def finish(self, done: bool) -> None:
-        """Publish what was written, also by a run that failed or was cancelled on its way, and give the frame back."""
+    def finish(self, done: bool, collector: StepStatsCollector | None = None) -> None:
+        """Publish what was written, also by a run that failed or was cancelled on its way, and give the frame back.
+
+        Args:
+            collector: who is told of the nodes that ran.
+        """
         for use, new in zip(self.program.variant.uses, self.news, strict=True):
             variable = use.variable
             if new is None or new is variable.buffer or variable in self.published:
@@ -361,6 +373,8 @@ class Run:
             else:
                 variable.spare = new
         self.program.release(self.frame)
+        if collector is not None:
+            self.note(collector)
 
     def pin(self, step: int) -> None:
         """Count this run among the readers of its variables (1), or no longer (-1)."""
