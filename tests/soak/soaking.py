@@ -153,14 +153,15 @@ async def soak(clients: int, seed: int, jit: str) -> AsyncIterator[Soak]:
 
 
 def remains() -> dict[str, int]:
-    """What is alive that should have ended with its step, by name."""
+    """How many are alive, by name, of what should end with its step."""
     gc.collect()
     found = Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, OF_ONE_STEP))
     return dict(found)
 
 
 def arena_bytes() -> int:
-    """Memory of programs on the devices of the soak."""
+    """Memory of programs on the devices of the soak, without what waits for the garbage collector."""
+    gc.collect()
     return sum(allocator_stats(device).bytes_in_use for device in DEVICES)
 
 

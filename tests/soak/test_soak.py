@@ -20,12 +20,13 @@ MIB = 1 << 20
 
 async def _soaked(soak: Soak, steps: int) -> tuple[list[tuple[int, int]], list[LoopLag]]:
     """Soak in quarters, quiet in between: the memory after each, and the lag in each."""
+    before = remains()  # what earlier tests have left in this process
     held, lags = [], []
     for _ in range(QUARTERS):
         async with LoopLagProbe() as probe:
             await soak.run(steps // QUARTERS)
         lags.append(probe.result())
-        assert remains() == {}
+        assert remains() == before
         held.append(memory())
     return held, lags
 
@@ -40,10 +41,10 @@ async def test_60_clients_of_one_session_get_what_numpy_computes_and_leave_nothi
 
     assert running.cancelled > 30
     assert min(running.transactions.values()) > 100
-    assert remains() == {}
     assert arena_bytes() == before
-    blocks = [blocks for blocks, _ in held]
-    assert blocks[-1] - blocks[0] < 2000, "of the 200,000 blocks or so that Python holds"
+    if jit == "off":  # in the background programs are made meanwhile, and stay
+        (first, _), *_, (last, _) = held
+        assert last - first < 1000, "less than a block a step"
 
 
 @pytest.mark.sweep
@@ -65,7 +66,6 @@ async def test_1000_clients_of_one_session_for_200000_steps(jit: str, capsys: py
     gc.unfreeze()
 
     assert running.cancelled > 5000
-    assert remains() == {}
     assert arena_bytes() == before
     (first_blocks, first_resident), (last_blocks, last_resident) = held[0], held[-1]
     assert last_blocks - first_blocks < 10_000, "of the 300,000 or so that Python holds"
