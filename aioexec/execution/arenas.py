@@ -106,8 +106,9 @@ class Arenas:
         assert self.used + self.kept <= self.bound
         assert self.kept == sum(nbytes for _, nbytes in self._idle.values())
         assert all(frame in pool for frame, (pool, _) in self._idle.items())
-        waiting = [owner for owner, turn in self._waiting if not turn.done()]
-        assert not waiting or not self._has_room_for(waiting[0]), "nobody waits in vain"
+        if self._waiting:
+            first, turn = self._waiting[0]
+            assert turn.cancelled() or not self._has_room_for(first), "nobody waits in vain"
 
 
 class BoundedProgram(Program):
