@@ -7,9 +7,12 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
-from aioexec.dtypes import DType
+import numpy as np
+
+from aioexec.dtypes import DType, resource
 from aioexec.errors import GraphTypeError, GraphValueError, UnknownFetchError, UnknownNameError
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Operation, Tensor
@@ -91,7 +94,9 @@ class FetchMapper:
         if wrap is not None and element.op.type in SESSION_HANDLE_OPS:
             dtype = element.op.inputs[0].dtype.base_dtype
             return lambda values: wrap(values[place], dtype)
-        return lambda values: values[place]
+        if element.dims or element.dtype.base_dtype is resource:
+            return itemgetter(place)
+        return lambda values: _as_scalar(values[place])
 
     def _mapping(self, fetch: Mapping[Any, Any]) -> Build:
         kind: Any = type(fetch)
@@ -118,6 +123,11 @@ def _filled(form: Any, values: Mapping[str, Any]) -> Any:
     for name, value in values.items():
         object.__setattr__(filled, name, value)  # a frozen one too
     return filled
+
+
+def _as_scalar(value: Any) -> Any:
+    """A value without dimensions as what it is, a number or bytes, which NumPy calls a scalar; any other as it is."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
 def _nothing(values: Sequence[Any]) -> None:

@@ -61,7 +61,7 @@ async def test_elements_of_several_components_come_out_in_order():
         first = await session.run(queue.dequeue())
         rest = await session.run(queue.dequeue_many(2))
 
-    assert [first[0].tolist(), first[1].tolist(), first[2].item()] == [1, [1.0, 2.0], b"a"]
+    assert [first[0].tolist(), first[1].tolist(), first[2]] == [1, [1.0, 2.0], b"a"]
     assert [component.tolist() for component in rest] == [[2, 3], [[3.0, 4.0], [5.0, 6.0]], [b"b", b"c"]]
     assert [component.dtype for component in rest] == [np.int32, np.float32, object]
 
