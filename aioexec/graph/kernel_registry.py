@@ -144,6 +144,11 @@ def find_kernel(op_type: str, device_type: str, attrs: Attrs, *, runs_cpu_kernel
     return kernel
 
 
+def is_overridden(op: Operation, device_type: str) -> bool:
+    """Whether a kernel registered for the device type serves an operation, and not its row's own, in whichever form."""
+    return op.type in _kernels and _registered(op.type, device_type, op.attrs) is not None
+
+
 def _registered(op_type: str, device_type: str, attrs: Attrs) -> KernelDef | None:
     label = attrs.get(LABEL, "")
     serving = [

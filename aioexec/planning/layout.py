@@ -134,7 +134,8 @@ class Layout:
         if row.role is Role.NO_OP:
             return
         inputs = [self._seen(position, instruction, k) for k in range(len(instruction.inputs))]
-        if row.role in (Role.IDENTITY, Role.READ, Role.LOOP_COND) and len(inputs) == 1:
+        is_alias = row.role in (Role.IDENTITY, Role.READ, Role.LOOP_COND) and not instruction.is_overridden
+        if is_alias and len(inputs) == 1:
             source = inputs[0]
             if isinstance(source, Variable) and row.role is Role.READ:
                 source = self.versions.read(source, position, instruction) or source
@@ -188,6 +189,8 @@ class Layout:
     def _lay_native(self, position: int, instruction: Instruction, inputs: list[Held]) -> str | None:
         """Append the rows of a node; the reason if it has none."""
         row = instruction.node.row
+        if instruction.is_overridden:
+            return "a kernel registered for its device"
         if row.native is None:
             return "no native kernel"
         specs = [self._spec(held) for held in inputs]

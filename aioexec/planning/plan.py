@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aioexec.graph.device_spec import parse
 from aioexec.graph.kernel import Compute, Role
-from aioexec.graph.kernel_registry import RUN_BY_ENGINE
+from aioexec.graph.kernel_registry import RUN_BY_ENGINE, is_overridden
 from aioexec.planning.frames import Frame, frames
 from aioexec.planning.items import ItemNodes, Kind, control_port_of, is_known, port_of
 from aioexec.planning.subgraph import Bind, Node, Signature, Subgraph
@@ -20,6 +21,7 @@ class Instruction:
 
     Attributes:
         dereferences: positions of inputs that are references to variables and are wanted as values.
+        is_overridden: `compute` was registered for the device's type: nothing else of the row may compute the node there.
     """
 
     node: Node
@@ -27,6 +29,7 @@ class Instruction:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     dereferences: tuple[int, ...]
+    is_overridden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,7 @@ def assemble(
         tuple(
             k
             for k, (node, index) in enumerate(subgraph.fetches)
-            if node.output_dtypes()[index].is_ref and not node.feed
+            if node.output_dtypes()[index].is_ref and node.feed is None
         ),
         {k: fed[id(node)] for k, (node, _) in enumerate(subgraph.fetches) if id(node) in fed},
         made,
@@ -210,6 +213,7 @@ class _Assembler:
         self.fetches = fetches
         self.bind = bind
         self.device = device
+        self.device_type = parse(device).device_type or ""
         self.is_partial = is_partial
         self.frames: list[Frame] = []
         self.place = {id(node): k for k, item in enumerate(cut) for node in item.nodes}
@@ -311,6 +315,7 @@ class _Assembler:
             tuple(ids[id(producer), index] for producer, index in node.inputs),
             tuple(ids[id(node), index] for index in range(len(node.output_dtypes()))),
             node.dereferences(),
+            node.feed is None and is_overridden(node.op, self.device_type),
         )
 
     def _compute(self, node: Node) -> Compute:
