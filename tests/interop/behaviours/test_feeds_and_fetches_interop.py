@@ -295,18 +295,15 @@ async def test_values_that_would_change_when_fed_are_refused_here_only(differ):
 
 
 @pytest.mark.behaviour(28)
-async def test_a_fetched_scalar_is_an_array_here_and_a_scalar_of_numpy_there(differ):
-    """A value is an array here, whatever its rank; both compare, add and format alike."""
-
+async def test_what_has_no_dimensions_is_fetched_as_a_scalar(agree):
     async def program(engine):
+        tf = engine.tf
+        unknown = tf.placeholder(tf.float32)
+        tensors = [tf.constant(1.5), tf.constant(True), tf.constant(b"a"), unknown]
         async with engine.session() as session:
-            return await session.run(engine.tf.constant(1.5))
+            return [type(value).__name__ for value in await session.run(tensors, {unknown: 2.0})]
 
-    ours, theirs = await differ(program)
-
-    assert (type(ours), ours.shape, ours.dtype) == (np.ndarray, (), np.float32)
-    assert type(theirs) is np.float32
-    assert ours == theirs == 1.5
+    assert await agree(program) == ["float32", np.bool_.__name__, "bytes", "float32"]
 
 
 @pytest.mark.behaviour(17)
