@@ -299,7 +299,7 @@ async def test_what_has_no_dimensions_is_fetched_as_a_scalar(agree):
     async def program(engine):
         tf = engine.tf
         unknown = tf.placeholder(tf.float32)
-        tensors = [tf.constant(1.5), tf.constant(True), tf.constant(b"a"), unknown]
+        tensors = [tf.constant(1.5), tf.constant(True), tf.constant(b"a"), tf.identity(unknown)]
         async with engine.session() as session:
             return [type(value).__name__ for value in await session.run(tensors, {unknown: 2.0})]
 
