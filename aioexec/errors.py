@@ -100,8 +100,8 @@ class OpError(Exception):
 
     @property
     def node_def(self) -> Any:
-        """The NodeDef that failed, or None."""
-        return self._node_def
+        """The NodeDef that failed, or None; made of `op` when it is asked for."""
+        return getattr(self._op, "node_def", None) if self._node_def is None else self._node_def
 
     @property
     def error_code(self) -> int:
@@ -317,13 +317,14 @@ def with_context(
     op_type: str | None = None,
     device: str | None = None,
     created_at: str | None = None,
+    op: Any = None,
 ) -> _E:
-    """Return a copy of `error`, of its class, whose message says where it happened.
+    """Return a copy of `error`, of its class, whose message says where it happened, and whose `op` it was if that is known.
 
       MatMul 'layer1/matmul' on /device:CPU:0: inner dimensions differ, (32, 10) x (12, 4); created at x.py:41
 
     An error that has its place already (a node inside a function body) keeps it and is returned unchanged.
-    Code, cause, traceback, notes, `op` and `node_def` are carried over.
+    Code, cause, traceback and notes are carried over, and so are `op` and `node_def` where the error has them.
     """
     if error.node is not None or error.op_type is not None:
         return error
@@ -333,7 +334,8 @@ def with_context(
     if created_at:
         message += f"; created at {created_at}"
     place_fields = {"node": node, "op_type": op_type, "device": device, "created_at": created_at}
-    located = _restore(type(error), {**error.__dict__, **place_fields, "_message": message})
+    own = {"_op": op if error.op is None else error.op, "_message": message}
+    located = _restore(type(error), {**error.__dict__, **place_fields, **own})
     located.__cause__ = error.__cause__
     located.__context__ = error.__context__
     located.__suppress_context__ = error.__suppress_context__

@@ -105,6 +105,17 @@ def test_context_names_node_device_and_origin():
     assert plain.node is None
 
 
+def test_the_operation_and_its_definition_are_told_unless_the_error_knows_another():
+    class Operation:
+        node_def = "of the operation"
+
+    def located(*given: object) -> errors.OpError:
+        return errors.with_context(errors.InternalError(*given, "m"), node="a", op=Operation)
+
+    assert (located(None, None).op, located(None, None).node_def) == (Operation, "of the operation")
+    assert (located("its own", None).node_def, located(None, "its own").op) == ("its own", "its own")
+
+
 @pytest.mark.parametrize(
     ("context", "expected"),
     [

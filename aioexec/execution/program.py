@@ -52,7 +52,7 @@ def locate(error: Exception, instruction: Instruction, device: str) -> OpError:
     """The error of a kernel as an OpError that names the node."""
     op = instruction.node.op
     found = error if isinstance(error, OpError) else from_exception(error)
-    return with_context(found, node=op.name, op_type=op.type, device=device, created_at=op.created_at)
+    return with_context(found, node=op.name, op_type=op.type, device=device, created_at=op.created_at, op=op)
 
 
 class MisfitError(Exception):

@@ -88,6 +88,8 @@ async def test_a_kernel_that_raises_is_named_with_its_node(
             with pytest.raises(kind, match=r"TestFail 'broken/one' on .*CPU:0: .*odd.*created at") as raised:
                 await session.run(y, {x: np.ones(4, np.float32)})
             assert isinstance(raised.value, OpError)
+            assert raised.value.op is g.get_operation_by_name("broken/one")
+            assert (raised.value.node_def.name, raised.value.node_def.op) == ("broken/one", "TestFail")
             np.testing.assert_array_equal(await session.run(y, {x: np.zeros(4, np.float32)}), np.ones(4))
 
 
