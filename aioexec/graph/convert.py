@@ -34,7 +34,8 @@ def constant(
     """A tensor that always has this value.
 
     Args:
-        shape: the shape to give it; a value with fewer elements is repeated from its last one.
+        shape: the shape to give it; a value with fewer elements is repeated from its last one, and a shape without
+            elements takes any.
         verify_shape: refuse a value of another shape instead.
 
     Raises:
@@ -63,6 +64,8 @@ def _reshape(array: np.ndarray[Any, Any], shape: Any, verify_shape: bool) -> np.
     if verify_shape:
         raise GraphTypeError(f"constant: expected a value of shape {dims}, got {array.shape}")
     size = int(np.prod(dims, dtype=np.int64))
+    if size == 0:
+        return np.empty(dims, array.dtype)
     if array.size > size or (array.size == 0 and size > 0):
         raise GraphValueError(f"constant: {array.size} values do not fit shape {dims}")
     flat = array.reshape(-1)

@@ -88,6 +88,7 @@ def test_zeros_and_ones_are_constants_when_small_and_fills_when_not():
     assert ax.zeros([2000]).op.type == "Fill"
     assert evaluate(ax.ones([2], ax.bool)).tolist() == [True, True]
     assert evaluate(ax.zeros([1], ax.string)).tolist() == [b""]
+    assert evaluate(ax.ones([0, 3], ax.int32)).shape == (0, 3)
 
 
 def test_range_takes_the_dtype_of_its_arguments():
