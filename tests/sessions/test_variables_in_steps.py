@@ -172,6 +172,19 @@ async def test_a_fetched_reference_is_read_at_the_end_of_the_step(tier: Tier):
         assert await session.run([v, add]) == [2.0, 2.0]
 
 
+async def test_a_reference_is_fed_and_fetched(tier: Tier):
+    with graph() as g:
+        v = reference([])
+        init = op("Assign", v, constant(1.0))
+        total = op("Add", v, constant(1.0))
+
+    async with tier.session(g) as session:
+        await session.run(init.op)
+
+        assert await session.run([v, total], {v: 7.0}) == [7.0, 8.0]
+        assert await session.run(v) == 1.0
+
+
 async def test_an_assignment_read_through_its_output_after_a_break(tier: Tier, ops: Ops):
     """Behind a node without a native form that got the variable itself, native rows see what it left there."""
     ops.add(
