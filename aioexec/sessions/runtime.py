@@ -143,8 +143,9 @@ class SessionRuntime:
         self._graph = graph
 
     def scope_of(self, options: StepOptions) -> StepScope:
-        """A step with the deadline of its options or, if they say nothing, the session's."""
-        return self.steps.scope(options.timeout_in_ms or self.options.operation_timeout_in_ms)
+        """A step with the deadline of its options or, if they say nothing or something negative, the session's."""
+        own = options.timeout_in_ms
+        return self.steps.scope(own if own > 0 else self.options.operation_timeout_in_ms)
 
     async def executor(self, signature: Signature) -> SignatureExecutor:
         """What runs this signature from now on; by default `run` by name, after the runtime was told of new nodes."""

@@ -136,6 +136,10 @@ def with_config(session: Session, x: Any, y: Any) -> Awaitable[Any]:
     return session.run(y, {x: 1})
 
 
+def with_negative_options(session: Session, x: Any, y: Any) -> Awaitable[Any]:
+    return session.run(y, {x: 1}, RunOptions(timeout_in_ms=-1))
+
+
 async def with_callable(session: Session, x: Any, y: Any) -> Any:
     options = CallableOptions(feed=["x:0"], fetch=["y:0"], run_options=RunOptions(timeout_in_ms=30))
     return await (await session._make_callable_from_options(options))(1.0)
@@ -157,7 +161,14 @@ async def planned(waiting: Waiting, clock: Any, step: Awaitable[Any]) -> None:
 @pytest.mark.behaviour(40, 41)
 @pytest.mark.parametrize(
     ("start", "timeout"),
-    [(with_options, 0), (with_options, 70), (with_config, 30), (with_callable, 0), (with_partial_run, 30)],
+    [
+        (with_options, 0),
+        (with_options, 70),
+        (with_config, 30),
+        (with_negative_options, 30),
+        (with_callable, 0),
+        (with_partial_run, 30),
+    ],
 )
 async def test_a_step_that_is_not_done_in_time_is_cancelled(
     ops: Ops, virtual_clock: Any, start: Start, timeout: int
