@@ -93,9 +93,9 @@ def register_session_run_conversion_functions(
         )
 
     Raises:
-        GraphValueError: the type, or one it is derived from, is registered already.
+        GraphValueError: the type, or one derived from it, is registered already.
     """
-    if any(issubclass(tensor_type, conversion.kind) for conversion in _conversions):
+    if any(issubclass(conversion.kind, tensor_type) for conversion in _conversions):
         raise GraphValueError(f"{tensor_type!r} has already been registered so ignore it")
     _conversions.insert(
         0, Conversion(tensor_type, fetch_function, feed_function, feed_function_for_partial_run)

@@ -63,9 +63,22 @@ async def test_a_registered_type_goes_through_partial_runs(squared: None):
 
 
 async def test_a_type_is_registered_once(squared: None):
-    for kind in (Squared, FetchOnly, IndexedSlices):
+    for kind in (Squared, IndexedSlices, object):
         with pytest.raises(GraphValueError, match="already been registered"):
             register_session_run_conversion_functions(kind, lambda element: ([], lambda values: None))
+
+
+async def test_a_type_may_differ_from_the_one_it_is_derived_from(squared: None):
+    with graph() as g:
+        y = op("Neg", feed([], name="x"))
+    register_session_run_conversion_functions(
+        FetchOnly, lambda each: ([each.tensor], lambda values: values[0])
+    )
+    try:
+        async with session_on(g, "off") as session:
+            assert await session.run([Squared(y), FetchOnly(y)], {"x:0": 3.0}) == [9, -3]
+    finally:
+        deregister_session_run_conversion_functions(FetchOnly)
 
 
 async def test_a_type_without_feed_functions_is_not_fed():
