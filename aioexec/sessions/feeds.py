@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -141,19 +141,38 @@ def _is_slow(converter: FeedConverter, value: Any) -> bool:
 
 
 def expand(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """A feed_dict in which what consists of several tensors is these."""
-    if not any(conversion_of(key) for key in feed_dict):
+    """A feed_dict in which what consists of several tensors is these: tuples of keys, nested as they are, and sparse tensors.
+
+    Raises:
+        GraphTypeError: something cannot be fed, or not with such a value.
+        GraphValueError: values nested in another way than their keys; a tensor fed more than once.
+    """
+    if not any(isinstance(key, tuple) or conversion_of(key) for key in feed_dict):
         return feed_dict
     flat: dict[Any, Any] = {}
     for key, value in feed_dict.items():
-        conversion = conversion_of(key)
-        if conversion is None:
-            flat[key] = value
-            continue
+        for part, fed in _parts(key, value):
+            if part in flat:
+                raise GraphValueError(f"Cannot feed {part!r}: it is fed more than once")
+            flat[part] = fed
+    return flat
+
+
+def _parts(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
+    conversion = conversion_of(key)
+    if conversion is not None:
         if conversion.feed is None:
             raise GraphTypeError(f"Cannot feed {key!r}: no feed function is registered for its type")
-        flat.update(conversion.feed(key, value))
-    return flat
+        yield from conversion.feed(key, value)
+    elif isinstance(key, tuple):
+        if not isinstance(value, list | tuple) or len(key) != len(value):
+            raise GraphValueError(
+                f"Cannot feed {key!r}: expected {len(key)} values in the same nesting, got {value!r}"
+            )
+        for part, fed in zip(key, value, strict=True):
+            yield from _parts(part, fed)
+    else:
+        yield key, value
 
 
 def expand_keys(feeds: Sequence[Any]) -> list[Any]:

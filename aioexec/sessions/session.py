@@ -298,23 +298,23 @@ class Session:
 
     # Running in parts, and again and again
 
-    async def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] | None = None) -> str:
+    async def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
         """Start a step that is fed and fetched in parts; the handle for `partial_run`.
 
         Args:
             fetches: all that will be fetched, in any nesting.
-            feeds: all that will be fed.
+            feeds: all that will be fed: a list or tuple, or one thing.
 
         Raises:
             OpError: fetches or feeds do not fit the graph, or cannot be planned.
         """
         runtime = self._opened()
-        parts = self._remembered("setup", fetches, feeds or ())
+        keys = () if feeds is None else feeds if isinstance(feeds, list | tuple) else (feeds,)
+        parts = self._remembered("setup", fetches, keys)
         if parts is None:
             mapper = FetchMapper(self.graph, fetches, self._wrap_handle)
-            tensors = feed_tensors(self.graph, expand_keys(feeds or ()))
-            parts = Parts(mapper, tensors)
-            self._remember("setup", fetches, feeds or (), parts)
+            parts = Parts(mapper, feed_tensors(self.graph, expand_keys(keys)))
+            self._remember("setup", fetches, keys, parts)
         return await runtime.partial_run_setup(parts.feeds, parts.fetches, parts.targets)
 
     async def partial_run(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:

@@ -208,6 +208,23 @@ async def test_the_same_object_fed_twice_reaches_both(tier: Tier):
             np.testing.assert_array_equal(await session.run(z, feeds), 2 * array)
 
 
+async def test_keys_may_be_tuples_nested_as_their_values():
+    with graph() as g:
+        x, y = feed([]), feed([])
+        z = op("Sub", x, y)
+
+    async with session_on(g, "off") as session:
+        for feeds in ({(x, y): (5.0, 3.0)}, {(x, (y,)): [5.0, (3.0,)]}, {(x,): (5.0,), y: 3.0}):
+            assert await session.run(z, feeds) == 2
+        for feeds, problem in (
+            ({(x, y): (1.0, 2.0, 3.0)}, "expected 2 values in the same nesting"),
+            ({(x, y): np.ones(2)}, "expected 2 values in the same nesting"),
+            ({(x, y): (1.0, 2.0), x: 1.0}, "fed more than once"),
+        ):
+            with pytest.raises(GraphValueError, match=problem):
+                await session.run(z, feeds)
+
+
 async def test_a_feed_nobody_needs_is_accepted():
     with graph() as g:
         x, y = feed([]), constant(2.0)

@@ -135,6 +135,17 @@ async def test_parts_come_in_any_nesting_and_split_and_feeds_may_come_alone():
         assert await session.partial_run(handle, (r2, [r1]), {a: 2}) == (20, [5])
 
 
+async def test_what_will_be_fed_may_be_one_thing():
+    with graph() as g:
+        x = feed([], name="x")
+        y = op("Neg", x)
+
+    async with session_on(g, "off") as session:
+        for key in (x, "x:0"):
+            handle = await session.partial_run_setup(y, key)
+            assert await session.partial_run(handle, y, {x: 2}) == -2
+
+
 @pytest.mark.behaviour(52, 54)
 async def test_a_refused_call_leaves_the_handle_usable():
     with graph() as g:
