@@ -1,8 +1,9 @@
-"""Where the runtime's notices go, the device placement for instance: to listeners, as a notebook wants; else to the log."""
+"""Where the runtime's notices go, the device placement for instance: to listeners, as a notebook wants; else to a log."""
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
@@ -43,6 +44,13 @@ def log_to_listeners(message: str) -> bool:
 
 
 def log_notice(message: str) -> None:
-    """Tell the listeners, or the log where there is none."""
-    if not log_to_listeners(message):
+    """Tell the listeners; where there is none the log, or standard error if nobody has set logging up.
+
+    Logging that is not set up drops whatever is no warning, and somebody has asked for these.
+    """
+    if log_to_listeners(message):
+        return
+    if logger.hasHandlers():
         logger.info(message)
+    else:
+        sys.stderr.write(f"{message}\n")

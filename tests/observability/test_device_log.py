@@ -29,6 +29,16 @@ def test_without_listeners_a_notice_goes_to_the_log(caplog: pytest.LogCaptureFix
     assert caplog.messages == ["Device mapping: 100%"]
 
 
+def test_a_notice_is_seen_although_nobody_has_set_logging_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(logging.getLogger(log_notice.__module__), "propagate", False)
+
+    log_notice("Device mapping")
+
+    assert capsys.readouterr().err == "Device mapping\n"
+
+
 def test_listeners_hear_a_notice_instead_of_the_log(heard: list[str], caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO)
 
