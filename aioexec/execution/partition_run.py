@@ -20,7 +20,14 @@ from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.program import locate
-from aioexec.execution.propagator import DEAD, Activation, Propagator, dead_outputs, input_value
+from aioexec.execution.propagator import (
+    DEAD,
+    Activation,
+    Propagator,
+    dead_outputs,
+    initial_items,
+    input_value,
+)
 from aioexec.execution.reference import store
 from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
@@ -35,10 +42,13 @@ _LOOK_AT_CLOCK = 64  # items that are decisions only, between two looks at the c
 
 
 class PartitionExecutor:
-    """What outlives the steps of one partition: the runners of its programs and the keys of its transfers, by item."""
+    """What outlives the steps of one partition: the items it begins with, the runners of its programs and the keys of its
+    transfers, by item.
+    """
 
     def __init__(self, partition: Partition, engine: Engine) -> None:
         self.partition = partition
+        self.initial = initial_items(partition.items)
         self.runners = [
             ItemRunner(item, partition, engine) if item.kind is PROGRAM else None for item in partition.items
         ]
@@ -82,6 +92,7 @@ class PartitionRun:
         "_decided",
         "_end_waiter",
         "_expected",
+        "_initial",
         "_is_due",
         "_keys",
         "_missing_feeds",
@@ -110,6 +121,7 @@ class PartitionRun:
         self.fresh = set() if fresh is None else fresh
         self.has_ended = False
         self.on_finished: Callable[[PartitionRun, int], None] | None = None
+        self._initial = executor.initial
         self._runners = executor.runners
         self._keys = executor.keys
         self._propagator = Propagator(self.partition, self.values)
@@ -141,7 +153,7 @@ class PartitionRun:
         if self.step.collector is not None:
             nodes = self.partition.subgraph.nodes
             note_known(self.step.collector, nodes, self.partition.device, perf_counter_ns())
-        self._propagator.start()
+        self._propagator.start(self._initial)
         self._advance()
 
     def stop(self) -> None:

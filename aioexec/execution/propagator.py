@@ -128,6 +128,11 @@ def _frame_id(parent: Iteration, name: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
 
 
+_OUTERMOST = LoopFrame(
+    0, FramePlan("", 0, 1, 0, ()), None
+)  # never left, never changed: the same in all steps
+
+
 class Activation:
     """An item that is ready, in an iteration; `dead`: it does not run."""
 
@@ -149,25 +154,22 @@ class Propagator:
     `ready` collects activations; whoever runs them takes them out, and says `finished` of each.
     """
 
+    __slots__ = ("frames", "items", "known", "outermost", "ready")
+
     def __init__(self, partition: Partition, values: Values) -> None:
         self.items = partition.items
         self.frames = partition.frames
         self.known = partition.values
         self.ready: deque[Activation] = deque()
-        self.root = LoopFrame(0, partition.frames[0], None)
-        self.outermost = Iteration(self.root, 0, values)
-        self.root.iterations[0] = self.outermost
-        self.root.newest = 0
+        self.outermost = Iteration(_OUTERMOST, 0, values)
 
-    def start(self) -> None:
-        """Activate what waits for nothing."""
-        for item in self.items:
-            if item.frame != 0 or item.kind is FEED:
-                continue
+    def start(self, initial: Sequence[Item] | None = None) -> None:
+        """Activate what waits for nothing: the `initial_items`, if the caller knows them."""
+        for item in initial_items(self.items) if initial is None else initial:
             if item.kind is MERGE:
                 for position in item.arrived:
                     self._arrive(Edge(0, item.index, position), self.outermost, False)
-            elif item.waits == 0:
+            else:
                 self._activate(item, self.outermost, False)
 
     def arrived(self, item: Item) -> None:
@@ -324,21 +326,25 @@ class Propagator:
     # For tests
 
     def check_invariants(self) -> None:
-        self._check_frame(self.root)
+        assert not _OUTERMOST.iterations
+        self._check_iteration(self.outermost)
 
     def _check_frame(self, frame: LoopFrame) -> None:
         assert frame.missing_enters >= 0
         numbers = list(frame.iterations)
         assert numbers == list(range(frame.newest - len(numbers) + 1, frame.newest + 1))
-        assert frame.parent is None or numbers, "a frame without iterations is done and gone"
+        assert numbers, "a frame without iterations is done and gone"
         assert len(numbers) <= max(1, self.frames[frame.index].parallel_iterations)
         for iteration in frame.iterations.values():
-            assert iteration.outstanding >= 0
-            for target, waits in iteration.waits.items():
-                assert waits >= (-1 if self.items[target].kind is MERGE else 0)
-            for child in iteration.children.values():
-                assert child.parent is iteration
-                self._check_frame(child)
+            self._check_iteration(iteration)
+
+    def _check_iteration(self, iteration: Iteration) -> None:
+        assert iteration.outstanding >= 0
+        for target, waits in iteration.waits.items():
+            assert waits >= (-1 if self.items[target].kind is MERGE else 0)
+        for child in iteration.children.values():
+            assert child.parent is iteration
+            self._check_frame(child)
 
 
 def input_value(instruction: Instruction, position: int, values: Values) -> Any:
@@ -349,6 +355,17 @@ def input_value(instruction: Instruction, position: int, values: Values) -> Any:
     """
     value = values[instruction.inputs[position]]
     return value.read() if position in instruction.dereferences and isinstance(value, Variable) else value
+
+
+def initial_items(items: Sequence[Item]) -> list[Item]:
+    """What waits for nothing; a Merge may still wait for control edges."""
+    return [
+        item
+        for item in items
+        if item.frame == 0
+        and item.kind is not FEED
+        and (item.arrived if item.kind is MERGE else item.waits == 0)
+    ]
 
 
 def dead_outputs(item: Item, values: Values) -> None:

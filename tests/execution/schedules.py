@@ -68,7 +68,7 @@ class Schedule:
     def end(self, place: int = 0) -> None:
         """Compute one of those that have begun, and say that it is over."""
         activation = self.running.pop(place)
-        if activation.iteration.frame is self.propagator.root:
+        if activation.iteration is self.propagator.outermost:
             self.runs[activation.item.index] += 1
         live_port = 0
         if activation.dead:
