@@ -2,7 +2,7 @@
 
 State, all of it changed on the event loop only: `programs` by shapes, the least recently used of which make room; `sightings`,
 how often shapes without a program were seen; `unfit`, shapes that have none, and why; `building`, an event for each build under
-way.
+way; `costs`, what steps have told of the nodes, where they are measured.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from aioexec.devices.jit.walker import PC, Outcome
 from aioexec.devices.workers import Job
 from aioexec.errors import OpError, ResourceExhaustedError
 from aioexec.execution.arenas import NoRoomError
+from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine, spec_of
 from aioexec.execution.leases import lease, release
 from aioexec.execution.program import Array, Frame, MisfitError, Program, Run
@@ -31,6 +32,7 @@ from aioexec.execution.step import Step
 from aioexec.planning.plan import Item, Partition
 
 if TYPE_CHECKING:
+    from aioexec.observability.cost_model import CostModel
     from aioexec.observability.step_stats import StepStatsCollector
 
 logger = logging.getLogger(__name__)
@@ -58,7 +60,13 @@ class ItemRunner:
         self.unfit: dict[Key, str] = {}
         self._sightings: dict[Key, int] = {}
         self._building: dict[Key, asyncio.Event] = {}
+        self._costs: CostModel | None = None
         self._content = tuple(k for k, value in enumerate(item.inputs) if value in item.shape_inputs)
+
+    def learn(self, costs: CostModel) -> None:
+        """Let measured costs decide where reference kernels and new programs run."""
+        self._costs = costs
+        self._reference.learn(costs)
 
     # Choosing a program
 
@@ -114,8 +122,8 @@ class ItemRunner:
 
         def done(job: Job[Program | None]) -> None:
             del self._building[key]
-            self._settle(key, job)
             finished.set()
+            self._settle(key, job)
 
         self.engine.builder.submit(partial(self.engine.build, self.item, self.partition, specs), done)
 
@@ -150,6 +158,8 @@ class ItemRunner:
         if len(self.programs) >= MOST_PROGRAMS:
             del self.programs[min(self.programs, key=lambda k: self.programs[k].last_used)]
         self._sightings.pop(key, None)
+        if self._costs is not None:
+            program.expect(self._costs)
         if program.shares:
             self.engine.devices[self.item.device].workers.start_all()
         self.programs[key] = program
@@ -193,6 +203,8 @@ class ItemRunner:
         """Run the item on the values of a step; `fresh` collects the values nobody else holds."""
         inputs = [values[value] for value in self.item.inputs]
         program = await self.program_for(inputs)
+        if program is not None and program.inline and self.engine.budget.spent > TICK_NS:
+            await self.engine.budget.turn()  # many may have waited for one program
         try:
             run = None if program is None else await self.run_program(program, values, step)
         except MisfitError:
@@ -267,10 +279,10 @@ class ItemRunner:
         frame = program.lease()
         outcome = program.walker.start_inline(frame.words, *inputs, *outputs)
         program.release(frame)
-        if outcome != _DONE:
-            return None
         ended = perf_counter_ns()
         self.engine.budget.charge(began, ended)
+        if outcome != _DONE:
+            return None
         program.measured(ended - began)
         return outputs
 

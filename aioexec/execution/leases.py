@@ -21,6 +21,11 @@ async def lease(variables: Sequence[Variable]) -> None:
             _wake_one(woken_for)
         await _turn(held)
         woken_for = held
+    take(variables)
+
+
+def take(variables: Sequence[Variable]) -> None:
+    """Take the leases of variables nobody holds one of."""
     for variable in variables:
         variable.leased = True
 

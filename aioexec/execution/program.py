@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 import numpy as np
@@ -35,6 +35,9 @@ from aioexec.planning.buffers import ALIGNMENT
 from aioexec.planning.plan import Instruction
 from aioexec.planning.variant import Break, Place, ProgramRow, Variant
 from aioexec.resources.variable import Variable
+
+if TYPE_CHECKING:
+    from aioexec.observability.cost_model import CostModel
 
 Array = np.ndarray[Any, Any]
 INLINE_FUEL = 50_000
@@ -122,6 +125,13 @@ class Program:
     def release(self, frame: Frame) -> None:
         if len(self.frames) < IDLE_FRAMES and not frame.spoilt:
             self.frames.append(frame)
+
+    def expect(self, costs: CostModel) -> None:
+        """Correct the estimate, before the first run, by what was measured of the nodes that break the program."""
+        measured = sum(costs.least(row.instruction.node.name) or 0 for row in self.variant.breaks)
+        if measured > self.cost:
+            self.cost = measured
+            self.inline = not self.shares and measured <= INLINE_FUEL
 
     def measured(self, nanoseconds: int) -> None:
         """Learn from a run; the least counts, fading, so that one slow run does not move the program."""

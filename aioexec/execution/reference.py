@@ -1,11 +1,12 @@
 """The reference tier: an item node by node, with NumPy kernels; small ones on the event loop in slices, heavy ones on workers.
 
 Which are heavy is told by the bytes they touch, as far as those are known beforehand, and by the clock: a kernel that held the
-loop for too long more than once goes to a worker from then on.
+loop for too long more than once goes to a worker from then on, and so does one that never was faster where steps are measured.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable
 from time import perf_counter_ns
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aioexec import shapes
-from aioexec.errors import InternalError
+from aioexec.errors import InternalError, OpError
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
-from aioexec.execution.leases import lease, release
+from aioexec.execution.leases import lease, release, take
 from aioexec.execution.program import locate
 from aioexec.execution.propagator import Values
 from aioexec.execution.step import Step
@@ -26,6 +27,7 @@ from aioexec.planning.plan import Instruction, Item
 from aioexec.resources.variable import Variable
 
 if TYPE_CHECKING:
+    from aioexec.observability.cost_model import CostModel
     from aioexec.observability.step_stats import StepStatsCollector
 
 HEAVY_BYTES = 128 * 1024
@@ -39,7 +41,7 @@ class ReferenceTier:
     """Runs one item for all steps of a session.
 
     Constant: `_static_bytes`, what each node puts out, as far as its static shapes tell. Changing: `_slow`, how often the node
-    at a position took longer than a slice.
+    at a position took longer than a slice; `_dear`, positions of those that took longer whenever a step was measured.
     """
 
     def __init__(self, item: Item, engine: Engine) -> None:
@@ -47,6 +49,16 @@ class ReferenceTier:
         self.engine = engine
         self._static_bytes = [_output_bytes(instruction) for instruction in item.instructions]
         self._slow: Counter[int] = Counter()
+        self._dear: set[int] = set()
+
+    def learn(self, costs: CostModel) -> None:
+        """Let what was measured decide, with some hysteresis, which kernels go to workers from the start."""
+        for position, instruction in enumerate(self.item.instructions):
+            least = costs.least(instruction.node.name)
+            if least is not None and least > _SLICE_NS:
+                self._dear.add(position)
+            elif least is not None and least < _SLICE_NS * 4 // 5:
+                self._dear.discard(position)
 
     def begin(self, values: Values, step: Step) -> Awaitable[None] | None:
         """Run as much as can be run at once; what is left, if anything, is to be awaited.
@@ -54,15 +66,23 @@ class ReferenceTier:
         Raises:
             OpError: of the node that failed.
         """
-        if any(variable.leased for variable in self.item.writes):
+        writes = self.item.writes
+        if any(variable.leased for variable in writes):
             return self.run(values, step)
-        began = perf_counter_ns()
-        position, ended = self._slice(values, 0, began, step)
-        self.engine.budget.charge(began, ended)
-        return None if position == len(self.item.instructions) else self.run(values, step, position)
+        position = self._slice(values, 0, step)
+        if position == len(self.item.instructions):
+            return None
+        if not writes:
+            return self._rest(values, step, position)
+        take(
+            writes
+        )  # now, since others may write before the rest begins; a task, since that may be cancelled before, too
+        rest = asyncio.ensure_future(self._rest(values, step, position))
+        rest.add_done_callback(lambda done: release(writes))
+        return rest
 
-    async def run(self, values: Values, step: Step, position: int = 0) -> None:
-        """Run the item on the values of a step, from a node on.
+    async def run(self, values: Values, step: Step) -> None:
+        """Run the item on the values of a step.
 
         Raises:
             OpError: of the node that failed.
@@ -70,37 +90,46 @@ class ReferenceTier:
         writes = self.item.writes
         await lease(writes)
         try:
-            end = len(self.item.instructions)
-            while position < end:
-                began = perf_counter_ns()
-                position, ended = self._slice(values, position, began, step)
-                self.engine.budget.charge(began, ended)
-                if position < end and self._is_heavy(values, position):
-                    await self._step_on_worker(values, self.item.instructions[position], step)
-                    position += 1
-                elif position < end and self.engine.budget.spent > TICK_NS:
-                    await self.engine.budget.turn()
+            await self._rest(values, step, 0)
         finally:
             release(writes)
 
-    def _slice(self, values: Values, position: int, began: int, step: Step) -> tuple[int, int]:
-        """Run nodes from `position` on, until the slice is over or a heavy one comes: the next position, and the time."""
-        now = began
-        collector = step.collector
-        with np.errstate(all="ignore"):
-            for instruction in self.item.instructions[position:]:
-                if self._is_heavy(values, position):
-                    break
-                self._step(values, instruction)
-                before, now = now, perf_counter_ns()
-                if collector is not None:
-                    self._record(collector, values, instruction, before, before, now)
-                if now - before > _SLICE_NS:
-                    self._slow[position] += 1
+    async def _rest(self, values: Values, step: Step, position: int) -> None:
+        """Run the nodes from `position` on, under the item's leases."""
+        end = len(self.item.instructions)
+        while position < end:
+            if self._is_heavy(values, position):
+                await self._step_on_worker(values, self.item.instructions[position], step)
                 position += 1
-                if now - began > _SLICE_NS:
-                    break
-        return position, now
+            elif self.engine.budget.spent > TICK_NS:
+                await self.engine.budget.turn()
+            else:
+                position = self._slice(values, position, step)
+
+    def _slice(self, values: Values, position: int, step: Step) -> int:
+        """Run nodes from `position` on, until the slice is over or a heavy one comes: the next position."""
+        began = now = perf_counter_ns()
+        collector = step.collector
+        try:
+            with np.errstate(all="ignore"):
+                for instruction in self.item.instructions[position:]:
+                    if self._is_heavy(values, position):
+                        break
+                    self._step(values, instruction)
+                    before, now = now, perf_counter_ns()
+                    if collector is not None:
+                        self._record(collector, values, instruction, before, before, now)
+                    if now - before > _SLICE_NS:
+                        self._slow[position] += 1
+                    position += 1
+                    if now - began > _SLICE_NS:
+                        break
+        except OpError:
+            now = perf_counter_ns()
+            raise
+        finally:
+            self.engine.budget.charge(began, now)
+        return position
 
     async def _step_on_worker(self, values: Values, instruction: Instruction, step: Step) -> None:
         """One heavy node. Variables it may read are pinned: nobody writes over what it looks at."""
@@ -155,7 +184,11 @@ class ReferenceTier:
                 total += held.nbytes
             elif isinstance(held, Variable) and held.buffer is not None:
                 total += held.buffer.nbytes
-        return total > HEAVY_BYTES or (bool(self._slow) and self._slow[position] >= _PATIENCE)
+        return (
+            total > HEAVY_BYTES
+            or position in self._dear
+            or (bool(self._slow) and self._slow[position] >= _PATIENCE)
+        )
 
 
 def _output_bytes(instruction: Instruction) -> int:

@@ -72,6 +72,11 @@ class CostModel:
                 cost = self.nodes[record.name] = NodeCost()
             cost.record(record)
 
+    def least(self, name: str) -> int | None:
+        """The least a node took, in nanoseconds; None: it was never measured."""
+        cost = self.nodes.get(name)
+        return None if cost is None else cost.least
+
     def add_to_cost_graph(self, cost_graph: CostGraphDef, graph: GraphDef) -> None:
         """Append the nodes of a graph, one partition for instance, with what is known of their costs."""
         first = len(cost_graph.node)

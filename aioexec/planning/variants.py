@@ -71,7 +71,7 @@ class _Freezer:
             arena_bytes,
             self.arena_slot + 1,
             constants,
-            layout.cost,
+            layout.cost + sum(row.launch.cost for row in self.copies),
             layout.native,
             len(layout.item.instructions),
             {value: held.spec for value, held in layout.held.items() if isinstance(held, Local)},

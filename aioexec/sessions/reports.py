@@ -43,7 +43,7 @@ class StepReport:
         """The step ended well."""
         metrics.count_step(nanoseconds, _bytes(feeds), _bytes(outputs))
         if self._updates_costs and self.collector is not None:
-            self._reports.model_of(self.executor).record_step(self.collector.records)
+            self._reports.learn(self.executor, self.collector)
         if self._metadata is not None:
             self._reports.write(self)
 
@@ -123,6 +123,13 @@ class Reports:
         own = RunMetadata()
         report.fill(own, self._options)
         report.give(own)
+
+    def learn(self, executor: Executor, collector: StepStatsCollector) -> None:
+        """Learn from a step, and let its executor make use of that."""
+        model = self.model_of(executor)
+        model.record_step(collector.records)
+        for runner in executor.runners:
+            runner.learn(model)
 
     def model_of(self, executor: Executor) -> CostModel:
         return self._models.find_or_create(executor)
