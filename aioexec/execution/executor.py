@@ -194,8 +194,8 @@ def _expire(step: Step) -> None:
 class PartialStep:
     """A step whose feeds come one after the other: it runs from the beginning; `cancel` or `finish` must be called.
 
-    State: `_feeds`, what has come; `_finished`, the items that have run; `_tasks` run the partitions but the client's, and
-    `_arrivals` are those who wait for something to happen.
+    State: `_feeds`, what has come; `_finished`, the items that have run, as far as anybody wants to know; `_tasks` run the
+    partitions but the client's, and `_arrivals` are those who wait for something to happen.
     """
 
     def __init__(self, executor: Executor, settings: StepSettings) -> None:
@@ -209,8 +209,8 @@ class PartialStep:
         self._feeds: dict[int, Any] = {}
         self._finished: set[tuple[PartitionRun, int]] = set()
         self._arrivals: list[asyncio.Future[None]] = []
-        for run in self._runs:
-            run.on_finished = self._note
+        if executor.plan.signature.targets:
+            self._listen()
         self._timer = None if step.deadline is None else fail_at(step.deadline, step)
         self._tasks = start(self._runs, step)
         step.stops.append(self._tell)
@@ -224,6 +224,11 @@ class PartialStep:
     def error(self) -> BaseException | None:
         """What ended the step, if it was an error."""
         return self._step.error
+
+    def _listen(self) -> None:
+        """Be told of every item from now on."""
+        for run in self._runs:
+            run.on_finished = self._note
 
     def _note(self, run: PartitionRun, item: int) -> None:
         self._finished.add((run, item))
@@ -274,6 +279,8 @@ class PartialStep:
                 raise _no_value(partition, position)
             if fed is not None:
                 held = self._feeds[fed]
+            elif type(held) is np.ndarray:
+                held = held.copy()
             elif not _is_handle(partition, position, held):
                 held = _copied(held)
             results.append(held)
@@ -315,6 +322,7 @@ class PartialStep:
             raise self._step.error
         if self.is_over:
             raise InvalidArgumentError("the step is over, and this was never computed")
+        self._listen()
         arrival = asyncio.get_running_loop().create_future()
         self._arrivals.append(arrival)
         await arrival

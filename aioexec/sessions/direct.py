@@ -379,7 +379,8 @@ class DirectSession(SessionRuntime):
     async def partial_run(
         self, handle: str, feeds: Sequence[tuple[str, Any]], output_names: Sequence[str]
     ) -> list[Any]:
-        self._check_usable()
+        if not self._partial_runs.is_open(handle):
+            self._check_usable()
         return await self._partial_runs.run(handle, feeds, output_names)
 
     async def make_callable(self, options: Any) -> int:

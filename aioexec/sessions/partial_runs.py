@@ -139,6 +139,10 @@ class PartialRuns:
         self._open[handle] = _Open(form)
         return handle
 
+    def is_open(self, handle: str) -> bool:
+        """Whether a run goes on under this handle: there are none once the session is closed."""
+        return handle in self._open
+
     async def run(
         self, handle: str, feeds: Sequence[tuple[str, Any]], output_names: Sequence[str]
     ) -> list[Any]:

@@ -159,12 +159,6 @@ class Session:
         """The runtime accepts no more steps."""
         self._loop = None
 
-    def _opened(self) -> SessionRuntime:
-        """The same in fewer steps where nothing has to be checked."""
-        if self._runtime is not None and asyncio.get_running_loop() is self._loop:
-            return self._runtime
-        return self._open()
-
     def _check_place(self) -> None:
         """Refuse another loop or process than the one the session was opened in."""
         loop = asyncio.get_running_loop()
@@ -308,7 +302,7 @@ class Session:
         Raises:
             OpError: fetches or feeds do not fit the graph, or cannot be planned.
         """
-        runtime = self._opened()
+        runtime = self._open()
         keys = () if feeds is None else feeds if isinstance(feeds, list | tuple) else (feeds,)
         parts = self._remembered("setup", fetches, keys)
         if parts is None:
@@ -323,7 +317,9 @@ class Session:
         Raises:
             InvalidArgumentError: something was not announced, comes twice, or cannot be computed from what was fed.
         """
-        runtime = self._opened()
+        runtime = self._runtime
+        if runtime is None or asyncio.get_running_loop() is not self._loop:
+            runtime = self._open()
         feeds: Any = feed_dict or {}
         parts = self._remembered("run", fetches, feeds)
         if parts is None:
