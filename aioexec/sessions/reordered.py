@@ -21,10 +21,8 @@ class Reordered:
         self._feeds = [signature.feeds.index(tensor) for tensor in planned.feeds]
         self._fetches = [planned.fetches.index(tensor) for tensor in signature.fetches]
 
-    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | None:
-        given = list(feeds)
-        outputs = self.executor.run_at_once([given[k] for k in self._feeds])
-        return None if outputs is None else [outputs[k] for k in self._fetches]
+    def run_at_once(self, feeds: Iterable[Any]) -> None:
+        """Never: who asks in two orders awaits the second."""
 
     async def step(self, feeds: Sequence[Any], settings: StepSettings) -> list[Any]:
         outputs = await self.executor.step([feeds[k] for k in self._feeds], settings)

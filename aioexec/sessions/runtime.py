@@ -31,11 +31,19 @@ if TYPE_CHECKING:
     from aioexec.devices.device import DeviceAttributes
 
 
+class Pending(Protocol):
+    """A step that has begun."""
+
+    async def finish(self) -> list[Any]:
+        """Wait for its results."""
+        ...
+
+
 class SignatureExecutor(Protocol):
     """What runs the steps of one signature; feeds and results are in the signature's order."""
 
-    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | None:
-        """A step without suspending; None if this is not the moment, and then nothing was run."""
+    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | Pending | None:
+        """Begin a step: its results, if it need not wait; None if this is not the moment, and then nothing was run."""
         ...
 
 

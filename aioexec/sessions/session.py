@@ -35,8 +35,8 @@ from aioexec.sessions.feeds import FeedConverter, converted, expand, expand_keys
 from aioexec.sessions.fetches import Build, FetchMapper, WrapHandle, structure_key
 from aioexec.sessions.life import closed_error
 from aioexec.sessions.options import SessionOptions
-from aioexec.sessions.run_options import StepOptions
-from aioexec.sessions.runtime import SessionRuntime, SignatureExecutor
+from aioexec.sessions.run_options import DEFAULT, StepOptions
+from aioexec.sessions.runtime import Pending, SessionRuntime, SignatureExecutor
 
 _MOST_PREPARED = 4096
 
@@ -240,11 +240,17 @@ class Session:
         if prepared is not None and self._at_once and options is None and run_metadata is None:
             outputs = prepared.executor.run_at_once(feeds.values())
             if outputs is not None:
-                STEPS.value += (
-                    1  # all there is time for: bytes and durations are those of steps that may suspend
-                )
+                # counted is all there is time for: bytes and durations are those of steps that may suspend
+                STEPS.value += 1
+                if not isinstance(outputs, list):
+                    outputs = await self._finished(outputs)
                 return prepared.build(outputs)
         return await self._run_step(prepared, fetches, feeds, StepOptions.from_proto(options), run_metadata)
+
+    async def _finished(self, pending: Pending) -> list[Any]:
+        """The results of a step that has begun; `close` waits for it."""
+        with self._open().scope_of(DEFAULT):
+            return await pending.finish()
 
     async def _run_step(
         self, prepared: Prepared | None, fetches: Any, feeds: Any, options: StepOptions, metadata: Any

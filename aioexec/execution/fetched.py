@@ -1,0 +1,109 @@
+"""What becomes of fetched values: the caller's own arrays, copied where somebody else may hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from aioexec.errors import InvalidArgumentError
+from aioexec.execution.propagator import DEAD
+from aioexec.execution.reference import HEAVY_BYTES
+from aioexec.execution.step import Step
+from aioexec.planning.plan import Partition
+from aioexec.resources.variable import Variable
+
+
+class Fetched:
+    """The fetches of a step that has run.
+
+    `values` are those of the client's partition, `fresh` those among them that nobody else holds, `feeds` what was fed.
+    """
+
+    __slots__ = ("_feeds", "_fresh", "_partition", "_values")
+
+    def __init__(
+        self, partition: Partition, values: Sequence[Any], fresh: set[int], feeds: Sequence[Any]
+    ) -> None:
+        self._partition = partition
+        self._values = values
+        self._fresh = fresh
+        self._feeds = feeds
+
+    def are_large(self) -> bool:
+        """Whether copying them would hold the event loop."""
+        return any(
+            nbytes_of(self._values[value]) > HEAVY_BYTES and value not in self._fresh
+            for value in self._partition.fetches
+        )
+
+    async def results(self, step: Step) -> list[Any]:
+        """The values as `taken` gives them; large ones are copied on a worker.
+
+        Raises:
+            InvalidArgumentError: a fetch is dead.
+        """
+        large: list[int] = []
+        results = self.taken(large)
+        if large:
+            await step.workers.submit(partial(_copy_in_place, results, large)).result()
+        return results
+
+    def taken(self, large: list[int] | None = None) -> list[Any]:
+        """The caller's own arrays: what nobody else holds goes out as it is, once; all else is copied.
+
+        Args:
+            large: collects the positions of what is too large to be copied here, and is left as it is.
+
+        Raises:
+            InvalidArgumentError: a fetch is dead.
+        """
+        partition = self._partition
+        results: list[Any] = []
+        for position, value in enumerate(partition.fetches):
+            held = self._values[value]
+            if held is DEAD:
+                raise no_value(partition, position)
+            if position in partition.fed_fetches:
+                held = self._feeds[partition.fed_fetches[position]]
+            elif value in self._fresh:
+                self._fresh.remove(value)
+            elif is_handle(partition, position, held):
+                pass
+            elif large is not None and nbytes_of(held) > HEAVY_BYTES:
+                held = held.read() if isinstance(held, Variable) else held
+                large.append(position)
+            else:
+                held = copied(held)
+            results.append(held)
+        return results
+
+
+def no_value(partition: Partition, position: int) -> InvalidArgumentError:
+    node, index = partition.subgraph.fetches[position]
+    return InvalidArgumentError(
+        f"Retval[{position}] does not have value: {node.name}:{index} is dead, on a branch that was not taken"
+    )
+
+
+def nbytes_of(value: Any) -> int:
+    content = value.buffer if isinstance(value, Variable) else value
+    return content.nbytes if isinstance(content, np.ndarray) else 0
+
+
+def is_handle(partition: Partition, position: int, held: Any) -> bool:
+    """Whether a fetched variable is the thing itself, which can be fed to another step; a reference is read instead."""
+    return isinstance(held, Variable) and position not in partition.fetch_references
+
+
+def copied(value: Any) -> Any:
+    if isinstance(value, Variable):
+        value = value.require()
+    return np.array(value, copy=True) if isinstance(value, np.ndarray) else value
+
+
+def _copy_in_place(results: list[Any], positions: Sequence[int]) -> None:
+    for position in positions:
+        results[position] = copied(results[position])

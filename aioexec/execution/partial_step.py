@@ -1,0 +1,194 @@
+"""A step in parts: its feeds come, and its fetches go, one after the other while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from aioexec.errors import InvalidArgumentError
+from aioexec.execution.fetched import copied, is_handle, no_value
+from aioexec.execution.partition_run import PartitionExecutor, PartitionRun
+from aioexec.execution.propagator import DEAD
+from aioexec.execution.step import Step
+from aioexec.execution.together import all_done, fail_at, start
+from aioexec.graph.node import Operation
+from aioexec.planning.plan import Plan
+
+
+class PartialStep:
+    """A step whose feeds come one after the other: it runs from the beginning; `cancel` or `finish` must be called.
+
+    State: `_feeds`, what has come; `_finished`, the items that have run, as far as anybody wants to know; `_tasks` run the
+    partitions but the client's, and `_arrivals` are those who wait for something to happen.
+    """
+
+    def __init__(self, plan: Plan, partitions: Sequence[PartitionExecutor], step: Step) -> None:
+        self._step = step
+        feeds = len(plan.signature.feeds)
+        self._runs = [
+            PartitionRun(partition, step, missing_feeds=0 if k else feeds)
+            for k, partition in enumerate(partitions)
+        ]
+        self._client = self._runs[0]
+        self._feeds: dict[int, Any] = {}
+        self._finished: set[tuple[PartitionRun, int]] = set()
+        self._arrivals: list[asyncio.Future[None]] = []
+        if plan.signature.targets:
+            self._listen()
+        self._timer = None if step.deadline is None else fail_at(step.deadline, step)
+        self._tasks = start(self._runs, step)
+        step.stops.append(self._tell)
+
+    @property
+    def is_over(self) -> bool:
+        """Everything has run, or an error ended it."""
+        return all(run.has_ended for run in self._runs)
+
+    @property
+    def error(self) -> BaseException | None:
+        """What ended the step, if it was an error."""
+        return self._step.error
+
+    def _listen(self) -> None:
+        """Be told of every item from now on."""
+        for run in self._runs:
+            run.on_finished = self._note
+
+    def _note(self, run: PartitionRun, item: int) -> None:
+        self._finished.add((run, item))
+        if self._arrivals:
+            self._tell()
+
+    def _tell(self) -> None:
+        arrivals, self._arrivals = self._arrivals, []
+        for arrival in arrivals:
+            if not arrival.done():
+                arrival.set_result(None)
+
+    def feed(self, position: int, value: Any) -> None:
+        """Bring the feed at a position of the signature, an array; each comes once."""
+        self._feeds[position] = value
+        self._client.feed(position, value)
+
+    def fetch_at_once(self, positions: Sequence[int], targets: Sequence[Operation] = ()) -> list[Any] | None:
+        """What `fetch` gives, if it has come and these targets have run; else None.
+
+        Raises:
+            OpError: the step failed.
+        """
+        if self._step.error is not None:
+            raise self._step.error
+        if targets and not self._items_of(targets) <= self._finished:
+            return None
+        return self._taken(positions) if all(map(self._has, positions)) else None
+
+    async def fetch(self, positions: Sequence[int]) -> list[Any]:
+        """Wait for the fetches at these positions; values as `Executor.step` gives them.
+
+        Raises:
+            OpError: the step failed.
+        """
+        for position in positions:
+            while not self._has(position):
+                await self._wait()
+        return self._taken(positions)
+
+    def _taken(self, positions: Sequence[int]) -> list[Any]:
+        results = []
+        partition = self._client.partition
+        for position in positions:
+            held = self._client.values[partition.fetches[position]]
+            fed = partition.fed_fetches.get(position)
+            if held is DEAD:
+                raise no_value(partition, position)
+            if fed is not None:
+                held = self._feeds[fed]
+            elif type(held) is np.ndarray:
+                held = held.copy()
+            elif not is_handle(partition, position, held):
+                held = copied(held)
+            results.append(held)
+        return results
+
+    def _has(self, position: int) -> bool:
+        """Whether the value has come; that its item has run would not do: an Exit also runs in iterations it does not leave."""
+        partition = self._client.partition
+        fed = partition.fed_fetches.get(position)
+        if fed is not None:
+            return fed in self._feeds
+        return self._client.values[partition.fetches[position]] is not None
+
+    async def ran(self, targets: Sequence[Operation]) -> None:
+        """Wait until these targets of the signature have run.
+
+        Raises:
+            OpError: the step failed.
+        """
+        items = self._items_of(targets)
+        while not items <= self._finished:
+            await self._wait()
+
+    def _items_of(self, targets: Sequence[Operation]) -> set[tuple[PartitionRun, int]]:
+        return {
+            (run, item.index)
+            for run in self._runs
+            for item in run.partition.items
+            if any(instruction.node.op in targets for instruction in item.instructions)
+        }
+
+    async def _wait(self) -> None:
+        """Wait until something has happened.
+
+        Raises:
+            OpError: the step failed.
+        """
+        if self._step.error is not None:
+            raise self._step.error
+        if self.is_over:
+            raise InvalidArgumentError("the step is over, and this was never computed")
+        self._listen()
+        arrival = asyncio.get_running_loop().create_future()
+        self._arrivals.append(arrival)
+        await arrival
+
+    def close_if_over(self) -> bool:
+        """End a step whose partitions have all run well, without waiting; whether it was one."""
+        if not self.is_over or self._step.error is not None or any(not task.done() for task in self._tasks):
+            return False
+        self._close()
+        return True
+
+    async def finish(self) -> None:
+        """Wait until everything has run.
+
+        Raises:
+            OpError: the step failed.
+        """
+        cancelled = await self._quiet()
+        if cancelled is not None:
+            raise cancelled
+        if self._step.error is not None:
+            raise self._step.error
+
+    async def cancel(self, error: BaseException) -> None:
+        """End the step with an error and wait until it is quiet."""
+        if not self.is_over:
+            self._step.fail(error)
+        cancelled = await self._quiet()
+        if cancelled is not None:
+            raise cancelled
+
+    async def _quiet(self) -> asyncio.CancelledError | None:
+        cancelled = None if self._client.has_ended else await self._client.ended()
+        if self._tasks:
+            cancelled = await all_done(self._tasks, self._step) or cancelled
+        self._close()
+        return cancelled
+
+    def _close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._step.close()

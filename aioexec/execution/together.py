@@ -1,0 +1,71 @@
+"""The partitions of one step, begun together and awaited together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aioexec.errors import DeadlineExceededError
+from aioexec.execution.partition_run import PartitionRun
+from aioexec.execution.step import Step
+
+
+def start(runs: Sequence[PartitionRun], step: Step) -> list[asyncio.Task[Any]]:
+    """Begin the partitions, the client's first, and let them hand each other what is there at once.
+
+    Those but the client's that must wait for something get a task each.
+    """
+    woken: list[Callable[[], None]] = []
+    step.woken = woken
+    for run in runs:
+        run.start()
+    while woken:
+        woken.pop(0)()
+    step.woken = None
+    return [asyncio.create_task(run.ended()) for run in runs[1:] if not run.has_ended]
+
+
+async def finished(
+    runs: Sequence[PartitionRun],
+    tasks: Sequence[asyncio.Task[Any]],
+    timer: asyncio.TimerHandle | None,
+    step: Step,
+) -> None:
+    """Wait until partitions that were started have ended.
+
+    Raises:
+        DeadlineExceededError: the step's deadline passed.
+        OpError: of the node that failed first, in whichever partition.
+    """
+    try:
+        cancelled = None if runs[0].has_ended else await runs[0].ended()
+        if tasks:
+            cancelled = await all_done(tasks, step) or cancelled
+    finally:
+        if timer is not None:
+            timer.cancel()
+    if cancelled is not None:
+        raise cancelled
+    if step.error is not None:
+        raise step.error
+
+
+async def all_done(tasks: Sequence[asyncio.Task[Any]], step: Step) -> asyncio.CancelledError | None:
+    """Wait for tasks, however often we are cancelled: that ends the step, and is told."""
+    cancelled = None
+    while pending := [task for task in tasks if not task.done()]:
+        try:
+            await asyncio.wait(pending)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            step.fail(error)
+    return cancelled
+
+
+def fail_at(deadline: float, step: Step) -> asyncio.TimerHandle:
+    return asyncio.get_running_loop().call_at(deadline, _expire, step)
+
+
+def _expire(step: Step) -> None:
+    step.fail(DeadlineExceededError("Timed out waiting for notification: the step's deadline passed"))
