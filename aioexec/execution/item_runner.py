@@ -171,14 +171,17 @@ class ItemRunner:
         if not self._is_native:
             return self._reference.begin(values, step)
         inputs = [values[value] for value in self.item.inputs]
-        key = self.key_of(inputs) if all(isinstance(value, np.ndarray) for value in inputs) else None
+        for value in inputs:
+            if not isinstance(value, np.ndarray):
+                return self._reference.begin(values, step)
+        key = self.key_of(inputs)
         if key is None or key in self.unfit:
             return self._reference.begin(values, step)
         program = self.programs.get(key)
         if program is None and self.engine.jit == "background":
             self._sight(key, inputs)
             return self._reference.begin(values, step)
-        if program is None or not program.inline or any(variable.leased for variable in self.item.writes):
+        if program is None or not program.inline or (self.item.writes and self._must_wait()):
             return self.run(values, fresh, step)
         program.last_used = next(_uses)
         try:
@@ -198,6 +201,9 @@ class ItemRunner:
             raise _out_of_memory(program) from error
         self._take(run, values, fresh)
         return None
+
+    def _must_wait(self) -> bool:
+        return any(variable.leased for variable in self.item.writes)
 
     async def run(self, values: Values, fresh: set[int], step: Step) -> None:
         """Run the item on the values of a step; `fresh` collects the values nobody else holds."""
