@@ -7,6 +7,7 @@ loop for too long more than once goes to a worker from then on, and so does one 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Awaitable
 from time import perf_counter_ns
@@ -197,9 +198,7 @@ def _output_bytes(instruction: Instruction) -> int:
     for tensor in instruction.node.op.outputs:
         if tensor.dims is None or not shapes.is_fully_defined(tensor.dims):
             return -1 if instruction.node.row.shape_operands else 0
-        total += (
-            int(np.prod([dim or 0 for dim in tensor.dims], dtype=np.float64)) * tensor.dtype.numpy.itemsize
-        )
+        total += math.prod(dim or 0 for dim in tensor.dims) * tensor.dtype.numpy.itemsize
     return total
 
 
