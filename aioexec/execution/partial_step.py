@@ -191,4 +191,6 @@ class PartialStep:
     def _close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        for run in self._runs:
+            run.on_finished = None  # it leads back here
         self._step.close()

@@ -112,6 +112,7 @@ class Step:
 
     def close(self) -> None:
         """Forget what the step left behind."""
+        self.stops.clear()  # they lead back here: it would be for the garbage collector to find out that the step is over
         self.rendezvous.close()
         if self._is_watched:
             self.engine.cancellation.forget(self.step_id)

@@ -207,6 +207,10 @@ class _Finder(ast.NodeVisitor):
             self._replace(node, ast.Call(node.func, swapped, node.keywords))
         self.generic_visit(node)
 
+    def visit_keyword(self, node: ast.keyword) -> None:
+        if node.arg != "strict":  # of zip: an assertion
+            self.visit(node.value)
+
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, bool):
             self._add(node, str(not node.value))

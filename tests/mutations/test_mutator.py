@@ -57,6 +57,7 @@ def test_each_place_is_changed_in_each_way(body: str, expected: list[str]):
         "await a(b)",
         "x = a(b, b)",
         "return None",
+        "x = zip(a, strict=True)",
         "if TYPE_CHECKING: a()",
         "x = 'one' + 'other'",
     ],

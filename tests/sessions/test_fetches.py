@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError, UnknownFetchError
 from aioexec.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from aioexec.sessions.fetches import FetchMapper, structure_key
@@ -167,6 +168,22 @@ def test_structures_that_differ_have_different_keys():
     assert None not in keys
     assert len(set(keys)) == len(keys)
     assert structure_key([a, (b,)]) == structure_key([a, (b,)])
+
+
+def test_what_becomes_a_fetch_has_a_key_of_its_own_and_is_planned_once():
+    with ax.Graph().as_default():
+        variables = [ax.Variable(1.0), ax.Variable(1.0)]
+        sparse = ax.sparse_placeholder(ax.float32)
+
+    keys = [structure_key(fetch) for fetch in (*variables, sparse, [sparse])]
+
+    assert None not in keys
+    assert len(set(keys)) == len(keys)
+    assert keys[0] == structure_key(variables[0])
+
+
+def test_what_is_no_fetch_has_no_key():
+    assert structure_key(object()) is None
 
 
 @pytest.mark.parametrize(

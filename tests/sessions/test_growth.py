@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from aioexec.errors import OpError
-from tests.tiers import Ops, Tier, constant, feed, graph, op, programs, read, resource, runtime
+from aioexec.sessions import session as session_module
+from tests.tiers import Ops, Tier, constant, feed, graph, op, programs, read, resource, session_on, runtime
 
 
 @pytest.mark.slow
@@ -53,3 +54,15 @@ async def test_nothing_grows_over_steps(tier: Tier, ops: Ops):
         assert after[0] - before[0] < 60
         assert after[1:] == before[1:]
         assert all(len(program.frames) <= 4 for program in programs(session))
+
+
+async def test_structures_of_fetches_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(session_module, "_MOST_PREPARED", 4)
+    with graph() as g:
+        x = feed([])
+        y = op("Neg", x)
+
+    async with session_on(g, "off") as session:
+        for count in range(1, 10):
+            assert len(await session.run([y] * count, {x: 1.0})) == count
+            assert len(session._prepared) <= 4

@@ -244,11 +244,12 @@ async def test_partial_runs_of_one_structure_are_apart_and_concurrent():
     assert results == [(number + 1, 2 * (number + 1)) for number in range(50)]
 
 
-async def test_what_is_fed_is_copied():
+@pytest.mark.parametrize("size", [3, 100_000])
+async def test_what_is_fed_is_copied(size: int):
     with graph() as g:
-        x, y = feed([3], name="x"), feed([3], name="y")
+        x, y = feed([size], name="x"), feed([size], name="y")
         z = op("Add", x, y)
-    array = np.ones(3, np.float32)
+    array = np.ones(size, np.float32)
 
     async with session_on(g, "off") as session:
         handle = await session.partial_run_setup(z, [x, y])
@@ -256,7 +257,7 @@ async def test_what_is_fed_is_copied():
         array[:] = 100
 
         np.testing.assert_array_equal(
-            await session.partial_run(handle, z, {y: np.ones(3, np.float32)}), [2] * 3
+            await session.partial_run(handle, z, {y: np.ones(size, np.float32)}), [2] * size
         )
 
 

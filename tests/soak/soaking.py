@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 import aioexec as ax
-from aioexec.execution.executor import PartialStep
+from aioexec.execution.partial_step import PartialStep
 from aioexec.execution.partition_run import PartitionRun
 from aioexec.execution.program import Run
 from aioexec.execution.propagator import Activation
@@ -37,7 +37,6 @@ DEVICES = [f"/job:localhost/replica:0/task:0/device:CPU:{k}" for k in range(2)]
 OF_ONE_STEP = (Step, PartitionRun, PartialStep, Run, Activation, IntraProcessRendezvous, Attempt)
 """What lives no longer than a step."""
 
-CANCELLED_SHARE = 0.1
 MOST_PASSES = 64  # of the loop, before a run is cancelled
 _TOGETHER = 10  # clients that come in one pass of the loop
 
@@ -60,13 +59,13 @@ class SoakClient:
             self._soak.transactions[name] += 1
 
     async def attempt(self, run: Coroutine[Any, Any, Any]) -> Any:
-        if self.random.random() < CANCELLED_SHARE:
+        if self.random.random() < self._soak.cancelled_share:
             return await self.outcome(self._doomed(run))
         self._soak.steps += 1
         return await run
 
     def begin(self, run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        if self.random.random() < CANCELLED_SHARE:
+        if self.random.random() < self._soak.cancelled_share:
             return self._doomed(run)
         return asyncio.create_task(run)
 
@@ -98,6 +97,7 @@ class Soak:
     """One session under its clients.
 
     `steps` and `cancelled` count runs, `transactions` what was done by kind; clients stop when `steps` reaches `goal`.
+    `cancelled_share` of the runs are cancelled.
     """
 
     def __init__(self, session: Any, kinds: dict[str, Kind], clients: int, seed: int) -> None:
@@ -108,6 +108,7 @@ class Soak:
         self.steps = 0
         self.cancelled = 0
         self.goal = 0
+        self.cancelled_share = 0.1
         self.transactions: Counter[str] = Counter()
         self._clients = [SoakClient(self, number) for number in range(clients)]
 
@@ -154,7 +155,6 @@ async def soak(clients: int, seed: int, jit: str) -> AsyncIterator[Soak]:
 
 def remains() -> dict[str, int]:
     """How many are alive, by name, of what should end with its step."""
-    gc.collect()
     found = Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, OF_ONE_STEP))
     return dict(found)
 
