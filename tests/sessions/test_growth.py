@@ -11,7 +11,7 @@ import pytest
 
 from aioexec.errors import OpError
 from aioexec.sessions import session as session_module
-from tests.tiers import Ops, Tier, constant, feed, graph, op, programs, read, resource, session_on, runtime
+from tests.tiers import Ops, Tier, constant, feed, graph, op, programs, read, resource, runtime, session_on
 
 
 @pytest.mark.slow
