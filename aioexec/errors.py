@@ -300,7 +300,7 @@ def error_code_from_exception_type(cls: type[BaseException]) -> int:
     return cls.code if issubclass(cls, OpError) else UNKNOWN
 
 
-def from_exception(error: Exception) -> OpError:
+def from_exception(error: BaseException) -> OpError:
     """Turn an exception of foreign code into an `OpError` caused by it; one of ours is returned as it is."""
     if isinstance(error, OpError):
         return error

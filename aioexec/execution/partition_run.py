@@ -177,10 +177,13 @@ class PartitionRun:
     # Events
 
     def _advance(self) -> None:
-        """Do all that can be done now; what is too much for this tick of the loop is done in the next one."""
+        """Do all that can be done now; what is too much for this tick of the loop is done in the next one.
+
+        Whatever is raised ends the step, and goes to who awaits it: in a callback of the loop it would be lost, and he wait on.
+        """
         try:
             self._work()
-        except (Exception, asyncio.CancelledError) as error:
+        except BaseException as error:
             self.step.fail(error)
         self._check_end()
 
@@ -216,7 +219,7 @@ class PartitionRun:
         activation = self._running.pop(future)
         try:
             result = future.result()
-        except (Exception, asyncio.CancelledError) as error:
+        except BaseException as error:
             self.step.fail(self._located(activation, error))
         else:
             if self.step.error is None:
@@ -226,10 +229,10 @@ class PartitionRun:
                     self.step.fail(error)
         self._advance()
 
-    def _located(self, activation: Activation, error: Exception | asyncio.CancelledError) -> BaseException:
+    def _located(self, activation: Activation, error: BaseException) -> BaseException:
         if isinstance(error, asyncio.CancelledError):  # by itself, if nobody has cancelled the step
             error = CancelledError(f"{activation.item.node.name!r} was cancelled")
-        if activation.item.kind is PROGRAM:
+        if activation.item.kind is PROGRAM or not isinstance(error, Exception):
             return error
         return locate(error, activation.item.instructions[0], self.partition.device)
 

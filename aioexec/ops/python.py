@@ -95,7 +95,7 @@ def _output(function: _Function, position: int, value: Any, expected: DType) -> 
     return np.array(array, held.numpy, copy=True, order="C")
 
 
-def _foreign(error: Exception) -> OpError:
+def _foreign(error: BaseException) -> OpError:
     """The error of a step for one that a function raised, which is its cause; one of ours is itself that error."""
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration | StopAsyncIteration):
         error = error.__cause__  # Python does not let one out of a coroutine
@@ -127,11 +127,13 @@ def _returned(outputs: tuple[Array, ...]) -> Any:
 
 
 def _called(function: _Function, inputs: Sequence[Array], expected: Sequence[DType]) -> Any:
-    """Call a plain function; on a worker."""
+    """Call a plain function; on a worker, which does not end although the function may ask for that."""
     arguments = [_argument(value) for value in inputs]
     try:
         result = function.call(*arguments)
-    except Exception as error:
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
         wrapped = _foreign(error)
         raise wrapped from wrapped.__cause__
     return _returned(_outputs(function, result, expected))
@@ -152,7 +154,9 @@ async def _awaited(
         if task is not None and task.cancelling():
             raise
         raise CancelledError(f"{function.token} was cancelled by itself") from error
-    except Exception as error:
+    except (GeneratorExit, KeyboardInterrupt, SystemExit):  # they are meant for the loop
+        raise
+    except BaseException as error:
         wrapped = _foreign(error)
         raise wrapped from wrapped.__cause__
     convert = partial(_outputs, function, result, expected)

@@ -319,6 +319,38 @@ async def test_a_foreign_exception_becomes_an_error_that_names_the_node(ops: Ops
     assert isinstance(caught.value.__cause__, Odd)
 
 
+class Verdict(BaseException):
+    """No Exception: handlers of those let it pass."""
+
+
+@pytest.mark.parametrize("kind", ["raises", "inline", "awaited"])
+async def test_whatever_a_kernel_raises_ends_the_step(ops: Ops, kind: str):
+    def fail() -> Any:
+        raise Verdict(kind)
+
+    async def fail_later() -> Any:
+        await asyncio.sleep(0)
+        fail()
+
+    if kind == "raises":
+        ops.add("Fails(x:T) -> (y:T) [T:type]", lambda x: fail())
+    else:
+        ops.add(
+            f"Fails{SIGNATURE}",
+            lambda step, x: fail() if kind == "inline" else fail_later(),
+            asynchronous=True,
+        )
+    with graph() as g:
+        x = feed([])
+        failing, other = op("Fails", x), op("Neg", x)
+
+    async with stepping(g) as made:
+        for _ in range(2):
+            with pytest.raises(Verdict, match=kind):
+                await made.run([failing, other], {x: 1})
+        assert await made.run([other], {x: 1}) == [-1]
+
+
 @pytest.mark.parametrize("alone", [False, True])
 async def test_a_kernel_that_is_cancelled_by_others_fails_its_step(parking: Parking, alone: bool):
     """The caller has not been cancelled, so nobody may tell it that it was."""

@@ -55,6 +55,10 @@ def awaited(function: Callable[..., Any]) -> Callable[..., Any]:
 BOTH = pytest.mark.parametrize("kind", [plain, awaited])
 
 
+class Verdict(BaseException):
+    """Such as test frameworks raise."""
+
+
 async def run(*arguments: Any, **options: Any) -> Any:
     async with ax.Session() as session:
         return await session.run(ax.py_func(*arguments, **options))
@@ -165,10 +169,11 @@ async def test_a_function_may_keep_and_change_its_arguments_and_results(kind: An
         (MemoryError("boom"), ResourceExhaustedError),
         (RuntimeError("boom"), UnknownError),
         (KeyError("boom"), UnknownError),
+        (Verdict("boom"), UnknownError),
     ],
 )
 async def test_what_a_function_raises_becomes_the_canonical_error_and_stays_its_cause(
-    kind: Any, raised: Exception, expected: type[OpError]
+    kind: Any, raised: BaseException, expected: type[OpError]
 ):
     def fail() -> None:
         raise raised
@@ -192,6 +197,16 @@ async def test_an_error_of_ours_keeps_its_class(kind: Any):
 
     with pytest.raises(AbortedError, match="try again"):
         await run(kind(fail), [], ax.float32)
+
+
+async def test_a_plain_function_that_asks_for_the_end_of_its_thread_only_fails_its_step():
+    def leave() -> None:
+        raise SystemExit(3)
+
+    async with ax.Session() as session:
+        for _ in range(3):
+            with pytest.raises(UnknownError, match="SystemExit: 3"):
+                await session.run(ax.py_func(leave, [], ax.int64))
 
 
 def test_only_what_can_be_called_is_a_function():
