@@ -183,6 +183,12 @@ class ItemRunner:
             return self._reference.begin(values, step)
         if program is None or not program.inline or (self.item.writes and self._must_wait()):
             return self.run(values, fresh, step)
+        return self._begin_inline(program, inputs, values, fresh, step)
+
+    def _begin_inline(
+        self, program: Program, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
+    ) -> Awaitable[None] | None:
+        """Run a program that exists, or what has to stand in for it."""
         program.last_used = next(_uses)
         try:
             if program.unbroken and not program.variant.uses and step.collector is None:
