@@ -12,9 +12,11 @@ import contextvars
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
 TICK_NS = 500_000
+_LOOK_AT_CLOCK = 16  # items that only decide, between two looks
 _AT_ONCE = 32  # of those who wait, at the begin of a tick: what a task will spend shows only when it runs
 
 
@@ -25,6 +27,7 @@ class TickBudget:
     between two runs holds the loop as well. `_tick` is when that first run began, None before it. `_line` are those who came
     too late, in order, and `_sent_back` those of them whose turn came in a tick that others had spent meanwhile: they come
     before the line. While anybody waits, or something was charged, the begin of the next tick is due (`_is_due`).
+    `_decided` counts items that only decide.
 
     Who waits is not asked again in every tick: with a thousand steps waiting, nothing else would be done.
     """
@@ -33,6 +36,7 @@ class TickBudget:
         self.spent = 0
         self._tick: int | None = None
         self._is_due = False
+        self._decided = 0
         self._line: deque[Callable[[], object]] = deque()
         self._sent_back: deque[Callable[[], object]] = deque()
 
@@ -42,6 +46,13 @@ class TickBudget:
             self._tick = began
             self._begin_soon()
         self.spent = ended - self._tick
+
+    def decided(self) -> None:
+        """Count an item that only decides, transfers or asks: too cheap for the clock, unless there are many of them."""
+        self._decided += 1
+        if self._decided % _LOOK_AT_CLOCK == 0:
+            now = perf_counter_ns()
+            self.charge(now, now)
 
     def _begin_soon(self) -> None:
         if not self._is_due:

@@ -38,7 +38,6 @@ from aioexec.resources.variable import Variable
 
 PROGRAM, ASYNCHRONOUS, SEND, RECV = Kind.PROGRAM, Kind.ASYNCHRONOUS, Kind.SEND, Kind.RECV
 SWITCH, MERGE = Kind.SWITCH, Kind.MERGE  # an enum's attribute costs as much as a dictionary
-_LOOK_AT_CLOCK = 64  # items that are decisions only, between two looks at the clock
 
 
 class PartitionExecutor:
@@ -84,12 +83,11 @@ class PartitionRun:
     Constant: partition, step. Changing: `values`, of the outermost frame; `fresh`, those nobody else holds; `has_ended`;
     `_running`, what is awaited, with its activation; `_expected`, how many Recvs wait, and `_arrived`, what has come for them;
     `_missing_feeds`, of a partial run, how many are still to come; `_is_due`, an `_advance` is on its way; `_end_waiter`, who
-    waits for the end; `_decided`, a count of items that are decisions only.
+    waits for the end.
     """
 
     __slots__ = (
         "_arrived",
-        "_decided",
         "_end_waiter",
         "_expected",
         "_initial",
@@ -131,7 +129,6 @@ class PartitionRun:
         self._missing_feeds = missing_feeds
         self._is_due = False
         self._end_waiter: asyncio.Future[None] | None = None
-        self._decided = 0
 
     # Life
 
@@ -278,7 +275,7 @@ class PartitionRun:
             if rest is None:
                 self._finished(activation)
             return rest
-        self._look_at_clock()
+        self.step.engine.budget.decided()
         if item.kind is RECV:
             self._receive(activation)
             return None
@@ -310,13 +307,6 @@ class PartitionRun:
         if activation.item.kind is ASYNCHRONOUS:
             self._store(activation, result)
         self._finished(activation)
-
-    def _look_at_clock(self) -> None:
-        """Items that only decide are cheap, but a loop of them must let others in."""
-        self._decided += 1
-        if self._decided % _LOOK_AT_CLOCK == 0:
-            now = perf_counter_ns()
-            self.step.engine.budget.charge(now, now)
 
     def _inputs(self, activation: Activation) -> list[Any]:
         instruction = activation.item.instructions[0]

@@ -62,7 +62,8 @@ class PromptRunner:
             result = self._at_once(*inputs)
         except Exception as error:
             raise locate(error, self._instruction, self.device) from error
-        self.engine.budget.charge(began, perf_counter_ns())
+        finally:
+            self.engine.budget.charge(began, perf_counter_ns())
         if result is NOT_NOW:
             return None
         if not self._is_fetched:

@@ -11,7 +11,9 @@ import weakref
 import numpy as np
 import pytest
 
-from aioexec.execution import item_runner
+from aioexec import dtypes
+from aioexec.errors import InvalidArgumentError
+from aioexec.execution import budget as budget_module, item_runner
 from aioexec.execution.budget import TICK_NS, TickBudget, budget_of
 from tests.tiers import constant, feed, graph, op, session_on
 
@@ -281,3 +283,39 @@ async def test_awaited_runs_in_a_row_let_the_loop_turn_when_the_tick_is_spent(
 
     assert max(between_turns) <= TICK_NS // (2 * look) + 1
     assert sum(between_turns) == 2000
+
+
+async def test_many_items_that_only_decide_spend_a_tick(monkeypatch: pytest.MonkeyPatch):
+    budget = TickBudget()
+    now = itertools.count(0, TICK_NS // 2)
+    monkeypatch.setattr(budget_module, "perf_counter_ns", lambda: next(now))
+
+    for _ in range(3 * 16):
+        assert budget.spent <= TICK_NS
+        budget.decided()
+    assert budget.spent == TICK_NS
+
+    for _ in range(16):
+        budget.decided()
+    assert budget.spent > TICK_NS
+    await asyncio.sleep(0)
+    assert budget.spent == 0
+
+
+async def test_a_prompt_kernel_that_fails_is_charged_too():
+    with graph() as g:
+        x = feed([2])
+        handle = op("FIFOQueueV2", component_types=(dtypes.as_dtype("float32"),), shapes=((),), capacity=9)
+        put = op("QueueEnqueueV2", handle, [x])
+    array = np.zeros(2, np.float32)
+
+    async with session_on(g, "off") as session:
+        for _ in range(2):
+            with pytest.raises(InvalidArgumentError, match="Shape mismatch"):
+                await session.run(put, {x: array})
+        await asyncio.sleep(0)
+        budget = budget_of(asyncio.get_running_loop())
+        assert budget.spent == 0
+        with pytest.raises(InvalidArgumentError, match="Shape mismatch"):
+            await session.run(put, {x: array})
+        assert budget.spent > 0
