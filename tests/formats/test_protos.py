@@ -127,7 +127,9 @@ def test_our_options_are_field_50000_of_config_proto():
     config.aioexec.arena_bytes = 3
     config.aioexec.refuse_when_busy = True
 
-    assert config.SerializeToString() == bytes.fromhex("82b518 0b 0a03 6f6666 1002 1803 2001".replace(" ", ""))
+    assert config.SerializeToString() == bytes.fromhex(
+        "82b518 0b 0a03 6f6666 1002 1803 2001".replace(" ", "")
+    )
 
 
 def test_fields_that_are_not_declared_here_survive():
