@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aioexec.errors import InvalidArgumentError
 from aioexec.graph.device_spec import parse
 from aioexec.graph.kernel import Compute, Role
 from aioexec.graph.kernel_registry import RUN_BY_ENGINE, is_overridden
@@ -154,7 +155,9 @@ def assemble(
     fetches = tuple(ids[id(node), index] for node, index in subgraph.fetches)
     fed = {id(node): position for position, node in enumerate(subgraph.feeds)}
     assembler = _Assembler(items, ids, values, fetches, bind, device, is_partial)
-    made = assembler.items(frames(subgraph))
+    frame_of = frames(subgraph)
+    _check_fetches(subgraph, frame_of)
+    made = assembler.items(frame_of)
     return Partition(
         device,
         tuple(values),
@@ -171,6 +174,20 @@ def assemble(
         {value: item.index for item in made for value in item.outputs},
         subgraph,
     )
+
+
+def _check_fetches(subgraph: Subgraph, frame_of: Mapping[int, Frame]) -> None:
+    """Refuse to fetch what has a value for each iteration of a loop."""
+    for node, index in subgraph.fetches:
+        role = Role.PLACEHOLDER if node.feed is not None else node.row.role
+        frame: Frame | None = frame_of[id(node)]
+        if frame is not None and role is Role.EXIT:
+            frame = frame.parent
+        if role is Role.ENTER or (frame is not None and frame.parent is not None):
+            raise InvalidArgumentError(
+                f"{node.row.name} {node.name!r} cannot be fetched: its output {index} is inside a loop; fetch what leaves "
+                "it through an Exit"
+            )
 
 
 def _known(node: Node, index: int, bind: Bind) -> Any:
@@ -253,7 +270,7 @@ class _Assembler:
                     tuple(edges[k]),
                     waits[k],
                     self._arrived(item),
-                    index_of_frame[self._entered(item.nodes[0], frame_of)] if item.kind is Kind.ENTER else 0,
+                    self._frame_entered(item, frame_of),
                 )
             )
         return tuple(result)
@@ -273,11 +290,25 @@ class _Assembler:
         for frame in frame_of.values():
             visit(frame)
         self.frames = list(found) or [Frame("", None, 1)]  # an empty graph runs as well
+        for item in self.cut:
+            if item.kind is Kind.ENTER and self._entered(item.nodes[0], frame_of) is None:
+                attrs = item.nodes[0].op.attrs  # nothing runs inside
+                outside = frame_of[id(item.nodes[0])]
+                self.frames.append(Frame(attrs["frame_name"], outside, attrs["parallel_iterations"]))
 
-    def _entered(self, enter: Node, frame_of: Mapping[int, Frame]) -> Frame:
-        """The frame an Enter leads into: frames() says of the node itself where it stands, outside."""
+    def _entered(self, enter: Node, frame_of: Mapping[int, Frame]) -> Frame | None:
+        """The frame an Enter leads into, if it is known: frames() says of the node itself where it stands, outside."""
         name, outside = enter.op.attrs["frame_name"], frame_of[id(enter)]
-        return next(frame for frame in self.frames if frame.name == name and frame.parent is outside)
+        found = (frame for frame in self.frames if frame.name == name and frame.parent is outside)
+        return next(found, None)
+
+    def _frame_entered(self, item: ItemNodes, frame_of: Mapping[int, Frame]) -> int:
+        """The index of the frame an item leads into; 0 if it is no Enter."""
+        if item.kind is not Kind.ENTER:
+            return 0
+        entered = self._entered(item.nodes[0], frame_of)
+        assert entered is not None
+        return self.frames.index(entered)
 
     def _connect(self, target: int, edges: list[list[Edge]]) -> int:
         """Add the edges that lead to an item; how many it waits for."""

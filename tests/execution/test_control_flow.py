@@ -441,3 +441,18 @@ async def test_a_long_loop_does_not_recurse_and_lets_others_in(ops: Ops):
 
     assert beats > 3
     assert max(depth.depths) - min(depth.depths) <= 12
+
+
+async def test_a_frame_may_hold_nothing_and_what_is_inside_one_cannot_be_fetched():
+    with graph() as g:
+        x = feed([])
+        entered = op("Enter", x, frame_name="f")
+        inside = op("Identity", entered, name="inside")
+        left = op("Exit", inside)
+
+    async with stepping(g) as steps:
+        assert await steps.run([left], {x: 5.0}) == [5]
+        assert await steps.run([entered.op], {x: 5.0}) == []
+        for each in (entered, inside):
+            with pytest.raises(InvalidArgumentError, match="is inside a loop"):
+                await steps.run([each], {x: 5.0})
