@@ -34,10 +34,10 @@ class Fetched:
 
     def are_large(self) -> bool:
         """Whether copying them would hold the event loop."""
-        return any(
-            nbytes_of(self._values[value]) > HEAVY_BYTES and value not in self._fresh
-            for value in self._partition.fetches
-        )
+        for value in self._partition.fetches:
+            if value not in self._fresh and nbytes_of(self._values[value]) > HEAVY_BYTES:
+                return True
+        return False
 
     async def results(self, step: Step) -> list[Any]:
         """The values as `taken` gives them; large ones are copied on a worker.

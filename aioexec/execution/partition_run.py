@@ -42,7 +42,7 @@ SWITCH, MERGE = Kind.SWITCH, Kind.MERGE  # an enum's attribute costs as much as 
 
 class PartitionExecutor:
     """What outlives the steps of one partition: the items it begins with, the runners of its programs and the keys of its
-    transfers, by item.
+    transfers, by item; `received` are the dtypes of what comes for its Recvs.
     """
 
     def __init__(self, partition: Partition, engine: Engine) -> None:
@@ -55,6 +55,14 @@ class PartitionExecutor:
             item.index: transfer_key(item.node.op.attrs)
             for item in partition.items
             if item.kind is SEND or item.kind is RECV
+        }
+        self.received = {
+            item.index: None
+            if dtype.is_ref
+            else dtype.numpy  # references do not travel: such a Recv is refused
+            for item in partition.items
+            if item.kind is RECV
+            for dtype in item.node.output_dtypes()
         }
 
 
@@ -95,6 +103,7 @@ class PartitionRun:
         "_keys",
         "_missing_feeds",
         "_propagator",
+        "_received",
         "_runners",
         "_running",
         "fresh",
@@ -122,6 +131,7 @@ class PartitionRun:
         self._initial = executor.initial
         self._runners = executor.runners
         self._keys = executor.keys
+        self._received = executor.received
         self._propagator = Propagator(self.partition, self.values)
         self._running: dict[asyncio.Future[Any], Activation] = {}
         self._expected = 0
@@ -129,6 +139,11 @@ class PartitionRun:
         self._missing_feeds = missing_feeds
         self._is_due = False
         self._end_waiter: asyncio.Future[None] | None = None
+
+    @property
+    def receives(self) -> int:
+        """How many values come from other partitions."""
+        return len(self._received)
 
     # Life
 
@@ -247,10 +262,7 @@ class PartitionRun:
         while self._arrived:
             activation, (value, is_dead) = self._arrived.popleft()
             self._expected -= 1
-            began = perf_counter_ns()
             self._take(activation, value, is_dead)
-            self._record(activation, began)
-            self._finished(activation)
 
     def feed(self, position: int, value: Any) -> None:
         """A feed of a partial run has come."""
@@ -399,24 +411,25 @@ class PartitionRun:
         key = self._key(activation)
         received = self.step.rendezvous.try_recv(key)
         if received is not None:
-            began = perf_counter_ns()
             self._take(activation, *received)
-            self._record(activation, began)
-            self._finished(activation)
         else:
             self._expected += 1
             self.step.rendezvous.expect(key, _Arrival(self, activation))
 
     def _take(self, activation: Activation, value: Any, is_dead: bool) -> None:
-        instruction = activation.item.instructions[0]
-        if is_dead:
-            activation.dead = True
+        """What has come for a Recv."""
+        item = activation.item
+        activation.dead = activation.dead or is_dead
         if activation.dead:
-            dead_outputs(activation.item, activation.iteration.values)
-            return
-        node = instruction.node
-        check_received(value, node.output_dtypes()[0], f"_Recv {node.name!r}")
-        activation.iteration.values[instruction.outputs[0]] = value
+            dead_outputs(item, activation.iteration.values)
+        else:
+            dtype = self._received[item.index]
+            if type(value) is not np.ndarray or value.dtype is not dtype:
+                check_received(value, item.node.output_dtypes()[0], f"_Recv {item.node.name!r}")
+            activation.iteration.values[item.instructions[0].outputs[0]] = value
+        if self.step.collector is not None:
+            self._record(activation, perf_counter_ns())
+        self._finished(activation)
 
     def _record(self, activation: Activation, began: int) -> None:
         collector = self.step.collector

@@ -12,18 +12,23 @@ from aioexec.execution.step import Step
 
 
 def start(runs: Sequence[PartitionRun], step: Step) -> list[asyncio.Task[Any]]:
-    """Begin the partitions, the client's first, and let them hand each other what is there at once.
+    """Begin the partitions and let them hand each other what is there at once; the client's is the first of `runs`.
 
     Those but the client's that must wait for something get a task each.
     """
     woken: list[Callable[[], None]] = []
     step.woken = woken
-    for run in runs:
+    for run in runs if len(runs) == 1 else sorted(runs, key=_receives):
         run.start()
     while woken:
         woken.pop(0)()
     step.woken = None
     return [asyncio.create_task(run.ended()) for run in runs[1:] if not run.has_ended]
+
+
+def _receives(run: PartitionRun) -> int:
+    """How much a partition waits for from the others: those that need nothing begin."""
+    return run.receives
 
 
 async def finished(

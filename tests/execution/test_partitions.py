@@ -13,9 +13,11 @@ import pytest
 import aioexec as ax
 from aioexec import dtypes
 from aioexec.errors import AbortedError, InternalError
+from aioexec.execution.executor import Executor
 from aioexec.execution.rendezvous import IntraProcessRendezvous
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import Role
+from aioexec.planning.subgraph import Signature
 from tests.execution.steps import Stepping, stepping
 from tests.tiers import Ops, constant, feed, graph, op
 
@@ -157,12 +159,13 @@ async def test_a_value_of_another_dtype_than_declared_fails_the_step(declared: s
             z = op("Exp", y)
 
     async with stepping(g, CPU=2) as made:
-        for partition in made.executor([y, z], [x]).plan.partitions:
+        plan = made.planner.plan(Signature((x,), (y, z), ()))
+        for partition in plan.partitions:
             for node in partition.subgraph.nodes:
                 if node.feed is None and node.row.role is Role.RECV and node.device.endswith("CPU:1"):
                     node.op.set_outputs([dtypes.as_dtype(declared)], [()])
         with pytest.raises(InternalError, match=f"does not match declared output type {declared}"):
-            await made.run([y, z], {x: 1})
+            await Executor(plan, made.engine).step([np.array(1, np.float32)])
 
 
 # Random programs: plain data, run by the graph and by NumPy
