@@ -109,11 +109,11 @@ def test_the_operation_and_its_definition_are_told_unless_the_error_knows_anothe
     class Operation:
         node_def = "of the operation"
 
-    def located(*given: object) -> errors.OpError:
-        return errors.with_context(errors.InternalError(*given, "m"), node="a", op=Operation)
+    def located(node_def: object = None, op: object = None) -> errors.OpError:
+        return errors.with_context(errors.InternalError(node_def, op, "m"), node="a", op=Operation)
 
-    assert (located(None, None).op, located(None, None).node_def) == (Operation, "of the operation")
-    assert (located("its own", None).node_def, located(None, "its own").op) == ("its own", "its own")
+    assert (located().op, located().node_def) == (Operation, "of the operation")
+    assert (located(node_def="its own").node_def, located(op="its own").op) == ("its own", "its own")
 
 
 @pytest.mark.parametrize(
