@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -40,9 +40,16 @@ class FetchMapper:
         build: makes the result.
     """
 
-    def __init__(self, graph: Graph, fetches: Any, wrap_handle: WrapHandle | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        fetches: Any,
+        wrap_handle: WrapHandle | None = None,
+        fed: Collection[Tensor] = (),
+    ) -> None:
         self._graph = graph
         self._wrap_handle = wrap_handle
+        self._fed = fed
         self._places: dict[Tensor, int] = {}
         self._targets: dict[Operation, None] = {}
         self.build: Build = self._visit(fetches)
@@ -94,8 +101,8 @@ class FetchMapper:
         if wrap is not None and element.op.type in SESSION_HANDLE_OPS:
             dtype = element.op.inputs[0].dtype.base_dtype
             return lambda values: wrap(values[place], dtype)
-        if element.dims or element.dtype.base_dtype is resource:
-            return itemgetter(place)
+        if element.dims or element.dtype.base_dtype is resource or element in self._fed:
+            return itemgetter(place)  # what was fed comes back as the array it was
         return lambda values: _as_scalar(values[place])
 
     def _mapping(self, fetch: Mapping[Any, Any]) -> Build:

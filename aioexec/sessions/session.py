@@ -276,8 +276,8 @@ class Session:
 
     async def _prepare(self, runtime: SessionRuntime, fetches: Any, feeds: Iterable[Any]) -> Prepared:
         """Plan a structure that is new, and remember it."""
-        mapper = FetchMapper(self.graph, fetches, self._wrap_handle)
         tensors = feed_tensors(self.graph, list(feeds))
+        mapper = FetchMapper(self.graph, fetches, self._wrap_handle, tensors)
         executor = await runtime.executor(Signature(tensors, mapper.tensors, mapper.targets))
         prepared = Prepared(executor, tuple(FeedConverter(tensor) for tensor in tensors), mapper.build)
         key = structure_key(fetches)

@@ -254,3 +254,17 @@ def test_each_tensor_and_target_is_asked_for_once():
     assert mapper.tensors == (a, b)
     assert mapper.targets == (a.op, b.op)
     assert mapper.build([1, 2]) == [1, {"x": 2, "y": [1, None]}, None, 1]
+
+
+@pytest.mark.behaviour(18)
+async def test_a_fed_scalar_comes_back_as_the_array_that_was_fed():
+    with graph() as g:
+        x = feed([])
+        y = op("Identity", x)
+    array = np.array(2, np.float32)
+
+    async with session_on(g, "off") as session:
+        fed, computed = await session.run([x, y], {x: array})
+
+    assert fed is array
+    assert type(computed) is np.float32
