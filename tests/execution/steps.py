@@ -13,7 +13,8 @@ from aioexec.devices.builtin import register_builtin_factories
 from aioexec.devices.device_set import LOCALHOST, DeviceSet
 from aioexec.devices.registry import DeviceFactory
 from aioexec.execution.engine import Engine, JitMode
-from aioexec.execution.executor import Executor, PartialStep
+from aioexec.execution.executor import Executor
+from aioexec.execution.partial_step import PartialStep
 from aioexec.execution.step import DEFAULT, StepSettings
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import Compute

@@ -298,7 +298,7 @@ async def test_in_the_background_no_run_waits_for_the_compiler():
         for n in range(1, 4):
             array = np.full(n, 3, np.float32)
             native = executor.run_at_once([array])
-            assert native is not None
+            assert isinstance(native, list)
             np.testing.assert_array_equal(native[0], 18 * np.ones(n))
 
 

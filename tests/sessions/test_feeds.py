@@ -216,13 +216,14 @@ async def test_keys_may_be_tuples_nested_as_their_values():
     async with session_on(g, "off") as session:
         for feeds in ({(x, y): (5.0, 3.0)}, {(x, (y,)): [5.0, (3.0,)]}, {(x,): (5.0,), y: 3.0}):
             assert await session.run(z, feeds) == 2
-        for feeds, problem in (
+        refused: tuple[tuple[dict[Any, Any], str], ...] = (
             ({(x, y): (1.0, 2.0, 3.0)}, "expected 2 values in the same nesting"),
             ({(x, y): np.ones(2)}, "expected 2 values in the same nesting"),
             ({(x, y): (1.0, 2.0), x: 1.0}, "fed more than once"),
-        ):
+        )
+        for wrong, problem in refused:
             with pytest.raises(GraphValueError, match=problem):
-                await session.run(z, feeds)
+                await session.run(z, wrong)
 
 
 async def test_a_feed_nobody_needs_is_accepted():
