@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 TICK_NS = 500_000
 _LOOK_AT_CLOCK = 16  # items that only decide, between two looks
-_AT_ONCE = 32  # of those who wait, at the begin of a tick: what a task will spend shows only when it runs
+_AT_ONCE = 8  # of those who wait, at the begin of a tick: what a task will spend shows only when it runs
 
 
 class TickBudget:
