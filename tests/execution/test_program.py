@@ -11,6 +11,7 @@ import pytest
 
 from aioexec import dtypes
 from aioexec.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
+from aioexec.execution.program import INLINE_FUEL
 from aioexec.graph.kernel import Native
 from tests.tiers import (
     Ops,
@@ -389,3 +390,24 @@ async def test_a_step_that_no_memory_could_hold_is_refused(tier: Tier):
                 await session.run(total, {x: 1.0, dims: [10**9, 10**6]})
         assert await session.run(same, {x: 1.0}) == -1
         assert await session.run(total, {x: 1.0, dims: [3, 4]}) == 12
+
+
+async def test_a_program_goes_to_workers_when_it_is_slow_and_comes_back_when_it_is_not():
+    with graph() as g:
+        x = feed([4])
+        y = op("Neg", x)
+
+    async with session_on(g, "eager") as session:
+        await session.run(y, {x: np.zeros(4, np.float32)})
+        (program,) = programs(session)
+        assert program.inline
+
+        program.measured(10 * INLINE_FUEL)
+        assert program.inline  # one slow run does not move it
+        for _ in range(100):
+            program.measured(10 * INLINE_FUEL)
+        assert not program.inline
+        program.measured(INLINE_FUEL // 2)
+        assert program.inline
+        program.measured(2 * INLINE_FUEL)
+        assert program.inline
