@@ -64,13 +64,6 @@ def dismiss_pool(workers: Workers) -> None:
     workers.dismiss()
 
 
-async def release_pool(workers: Workers) -> None:
-    """Hold a pool no more; the last holder waits until its threads have ended."""
-    dismiss_pool(workers)
-    if workers.closed:
-        await workers.close()
-
-
 def intra_op_threads(options: DeviceOptions, node: NumaNode | None = None) -> int:
     """Threads a device computes with: as asked, as TF_NUM_INTRAOP_THREADS says, or one a processor (of the node)."""
     default = processors() if node is None else len(node.usable())

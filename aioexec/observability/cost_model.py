@@ -100,7 +100,7 @@ class CostModel:
         made.compute_cost = -(
             -cost.total // (1000 * cost.count)
         )  # what takes less than a microsecond is not free
-        for slot in range(max(cost.outputs, default=-1) + 1):
+        for slot in range(max(list(cost.outputs), default=-1) + 1):
             _add_output(made, cost.outputs.get(slot))
 
 

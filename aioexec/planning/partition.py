@@ -10,7 +10,6 @@ where the feeds are. Loops that span devices: see partition_loops.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,7 +22,7 @@ from aioexec.graph.attrs import input_count
 from aioexec.graph.kernel import Role
 from aioexec.planning.new_nodes import NewName, NodeMaker, tensor_of
 from aioexec.planning.partition_loops import Loops, role_of
-from aioexec.planning.subgraph import Edge, Node, Subgraph
+from aioexec.planning.subgraph import Edge, Node, Subgraph, in_order
 
 
 def partition(
@@ -117,7 +116,7 @@ class _Cut:
         order = [client_device, *(device for device in self._incarnations if device != client_device)]
         return {
             device: Subgraph(
-                _sorted(self._parts[device]),
+                in_order(self._parts[device]),
                 subgraph.feeds if device == client_device else [],
                 fetches if device == client_device else [],
                 [node for node in (*subgraph.targets, *self._further_targets) if node.device == device],
@@ -222,27 +221,6 @@ def _signed(incarnation: int) -> int:
     return (incarnation + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def _sorted(nodes: list[Node], before: Mapping[int, Sequence[Node]] | None = None) -> list[Node]:
-    """Nodes after what they must come after (by id(); else their producers), otherwise as they are; no node of a cycle."""
-    if before is None:
-        before = {id(node): list(node.producers_before()) for node in nodes}
-    waiting = [len(before[id(node)]) for node in nodes]
-    consumers: dict[int, list[int]] = {}
-    for place, node in enumerate(nodes):
-        for producer in before[id(node)]:
-            consumers.setdefault(id(producer), []).append(place)
-    ready = [place for place, count in enumerate(waiting) if count == 0]
-    order: list[Node] = []
-    while ready:
-        node = nodes[heapq.heappop(ready)]
-        order.append(node)
-        for place in consumers.get(id(node), ()):
-            waiting[place] -= 1
-            if waiting[place] == 0:
-                heapq.heappush(ready, place)
-    return order
-
-
 def check_partitions(parts: Mapping[str, Subgraph]) -> None:
     """Check that the parts fit together.
 
@@ -276,7 +254,7 @@ def _check_order(nodes: list[Node], sends: Mapping[str, Node]) -> None:
     for node in nodes:
         if role_of(node) is Role.RECV:
             before[id(node)].append(sends[node.op.attrs["tensor_name"]])
-    order = _sorted(nodes, before)
+    order = in_order(nodes, before)
     if len(order) < len(nodes):
         done = {id(node) for node in order}
         stuck = [node.name for node in nodes if id(node) not in done]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Mapping, Sequence
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.kernel import Role
 from aioexec.graph.node import Operation, Tensor
-from aioexec.planning.subgraph import Edge, Node, Signature, Subgraph
+from aioexec.planning.subgraph import Edge, Node, Signature, Subgraph, in_order
 
 
 def prune(signature: Signature) -> Subgraph:
@@ -83,22 +82,11 @@ def _ordered(nodes: list[Node]) -> list[Node]:
         position.get(id(p), -1) < place for place, node in enumerate(nodes) for p in node.producers_before()
     ):
         return nodes
-    waiting = [sum(id(p) in position for p in node.producers_before()) for node in nodes]
-    consumers: dict[int, list[int]] = {}
-    for place, node in enumerate(nodes):
-        for producer in node.producers_before():
-            consumers.setdefault(id(producer), []).append(place)
-    ready = [place for place, count in enumerate(waiting) if count == 0]
-    order: list[Node] = []
-    while ready:
-        node = nodes[heapq.heappop(ready)]
-        order.append(node)
-        for place in consumers.get(id(node), ()):
-            waiting[place] -= 1
-            if waiting[place] == 0:
-                heapq.heappush(ready, place)
+    before = {id(node): [p for p in node.producers_before() if id(p) in position] for node in nodes}
+    order = in_order(nodes, before)
     if len(order) < len(nodes):
-        stuck = [node.name for node, count in zip(nodes, waiting, strict=True) if count]
+        done = {id(node) for node in order}
+        stuck = [node.name for node in nodes if id(node) not in done]
         raise InvalidArgumentError(
             f"the graph has a cycle: {len(stuck)} nodes wait for each other, among them {stuck[:5]}"
         )

@@ -7,7 +7,8 @@ the nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -172,3 +173,24 @@ def _lines(nodes: Iterable[Node]) -> Iterator[str]:
         inputs = ", ".join(f"{producer.name}:{index}" for producer, index in node.inputs)
         controls = "".join(f", ^{producer.name}" for producer in node.controls)
         yield f"{node.name} = {kind}({inputs}{controls})"
+
+
+def in_order(nodes: Sequence[Node], before: Mapping[int, Sequence[Node]] | None = None) -> list[Node]:
+    """Nodes after what they must come after (by id(); else their producers), otherwise as they are; no node of a cycle."""
+    if before is None:
+        before = {id(node): list(node.producers_before()) for node in nodes}
+    waiting = [len(before[id(node)]) for node in nodes]
+    consumers: dict[int, list[int]] = {}
+    for place, node in enumerate(nodes):
+        for producer in before[id(node)]:
+            consumers.setdefault(id(producer), []).append(place)
+    ready = [place for place, count in enumerate(waiting) if count == 0]
+    order: list[Node] = []
+    while ready:
+        node = nodes[heapq.heappop(ready)]
+        order.append(node)
+        for place in consumers.get(id(node), ()):
+            waiting[place] -= 1
+            if waiting[place] == 0:
+                heapq.heappush(ready, place)
+    return order

@@ -342,6 +342,8 @@ class DirectSession(SessionRuntime):
                 raise
             raise told from error
         report.done(feeds, outputs, perf_counter_ns() - began)
+        if metadata is not None:
+            await self._in_planner(report.write)
         return outputs
 
     def export_cost_models(self) -> list[CostModel]:

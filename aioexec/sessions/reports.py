@@ -44,8 +44,10 @@ class StepReport:
         metrics.count_step(nanoseconds, _bytes(feeds), _bytes(outputs))
         if self._updates_costs and self.collector is not None:
             self._reports.learn(self.executor, self.collector)
-        if self._metadata is not None:
-            self._reports.write(self)
+
+    def write(self) -> None:
+        """Fill the caller's RunMetadata; not on the event loop, for the messages of a large graph take long."""
+        self._reports.write(self)
 
     def failed(self, error: BaseException, nanoseconds: int) -> BaseException:
         """The step failed; the error to raise for it."""

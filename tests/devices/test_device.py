@@ -11,7 +11,7 @@ from aioexec.devices.cpu import ThreadPoolDeviceFactory
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import LOCALHOST, DeviceMgr
 from aioexec.devices.numa import NumaNode
-from aioexec.devices.pools import hold_pool, release_pool
+from aioexec.devices.pools import dismiss_pool, hold_pool
 from aioexec.devices.reference import ReferenceDeviceFactory
 from aioexec.devices.registry import DeviceFactory
 from aioexec.errors import NotFoundError
@@ -105,6 +105,7 @@ async def test_a_device_gives_its_pool_back_once_however_often_it_is_closed():
     await device.close()
     await device.close()
     closed_while_held = pool.closed
-    await release_pool(pool)
+    dismiss_pool(pool)
+    await pool.close()
 
     assert (closed_while_held, pool.closed) == (False, True)

@@ -21,13 +21,20 @@ from aioexec.devices.pools import (
     intra_op_threads,
     named_pool,
     own_pool,
-    release_pool,
 )
 from aioexec.devices.workers import Workers, processors
 from aioexec.errors import InvalidArgumentError
 from tests.devices.table import Options, all_pools_given_back as all_pools_given_back
 
 pytestmark = pytest.mark.usefixtures("all_pools_given_back")
+
+
+async def release(pool: Workers) -> None:
+    """Hold a pool no more; the last holder waits until its threads have ended."""
+    dismiss_pool(pool)
+    if pool.closed:
+        await pool.close()
+
 
 VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "TF_OVERRIDE_GLOBAL_THREADPOOL")
 
@@ -130,7 +137,7 @@ async def test_the_threads_of_a_numa_node_run_on_its_processors():
 
     affinities = [await pool.submit(lambda: os.sched_getaffinity(0)).result() for pool in (bound, free)]
     for pool in (bound, again, free):
-        await release_pool(pool)
+        await release(pool)
 
     assert bound is again
     assert affinities == [{processor}, os.sched_getaffinity(0)]
@@ -226,9 +233,9 @@ async def test_a_pool_ends_with_its_last_holder_and_a_new_one_takes_its_name():
     second = acquire_pool("test-ends", 1)
     thread = await first.submit(threading.current_thread).result()
 
-    await release_pool(first)
+    await release(first)
     assert await second.submit(threading.current_thread).result() is thread
-    await release_pool(second)
+    await release(second)
     assert not thread.is_alive()
 
     third = acquire_pool("test-ends", 1)
@@ -242,7 +249,7 @@ async def test_a_pool_made_elsewhere_has_one_holder():
     hold_pool(pool)
     dismiss_pool(pool)
     closed_while_held = pool.closed
-    await release_pool(pool)
+    await release(pool)
 
     assert (closed_while_held, pool.closed) == (False, True)
 
@@ -255,7 +262,7 @@ def test_event_loops_in_several_threads_share_the_threads_of_one_pool():
         together.wait()
         jobs = [pool.submit(threading.current_thread) for _ in range(50)]
         seen.extend([await job.result() for job in jobs])
-        await release_pool(pool)
+        await release(pool)
 
     callers = [threading.Thread(target=asyncio.run, args=(session(),)) for _ in range(4)]
     for caller in callers:
