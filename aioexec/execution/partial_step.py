@@ -27,6 +27,7 @@ class PartialStep:
 
     def __init__(self, plan: Plan, partitions: Sequence[PartitionExecutor], step: Step) -> None:
         self._step = step
+        self._partitions = partitions
         feeds = len(plan.signature.feeds)
         self._runs = [
             PartitionRun(partition, step, missing_feeds=0 if k else feeds)
@@ -133,10 +134,10 @@ class PartialStep:
 
     def _items_of(self, targets: Sequence[Operation]) -> set[tuple[PartitionRun, int]]:
         return {
-            (run, item.index)
-            for run in self._runs
-            for item in run.partition.items
-            if any(instruction.node.op in targets for instruction in item.instructions)
+            (run, partition.targets[op])
+            for run, partition in zip(self._runs, self._partitions, strict=True)
+            for op in targets
+            if op in partition.targets
         }
 
     async def _wait(self) -> None:

@@ -42,7 +42,8 @@ SWITCH, MERGE = Kind.SWITCH, Kind.MERGE  # an enum's attribute costs as much as 
 
 class PartitionExecutor:
     """What outlives the steps of one partition: the items it begins with, the runners of its programs and the keys of its
-    transfers, by item; `received` are the dtypes of what comes for its Recvs.
+    transfers, by item; `received` are the dtypes of what comes for its Recvs,
+    `targets` the items of the operations that are asked for.
     """
 
     def __init__(self, partition: Partition, engine: Engine) -> None:
@@ -63,6 +64,13 @@ class PartitionExecutor:
             for item in partition.items
             if item.kind is RECV
             for dtype in item.node.output_dtypes()
+        }
+        wanted = {id(node) for node in partition.subgraph.targets}
+        self.targets = {
+            instruction.node.op: item.index
+            for item in partition.items
+            for instruction in item.instructions
+            if id(instruction.node) in wanted
         }
 
 
