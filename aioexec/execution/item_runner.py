@@ -82,24 +82,6 @@ class ItemRunner:
             content.append(inputs[k].tobytes())
         return (*shapes, *content)
 
-    async def program_for(self, inputs: Sequence[Array]) -> Program | None:
-        """The program for these inputs, or None: the reference tier runs them."""
-        if not self._is_native or not all(isinstance(value, np.ndarray) for value in inputs):
-            return None
-        key = self.key_of(inputs)
-        if key is None or key in self.unfit:
-            return None
-        program = self.programs.get(key)
-        if program is None:
-            if self.engine.jit == "background":
-                self._sight(key, inputs)
-                return None
-            await self._build_now(key, inputs)
-            program = self.programs.get(key)
-        if program is not None:
-            program.last_used = next(_uses)
-        return program
-
     def _sight(self, key: Key, inputs: Sequence[Array]) -> None:
         """Build in the background what is seen a second time."""
         if len(self._sightings) > _MOST_SIGHTINGS:
@@ -108,10 +90,16 @@ class ItemRunner:
         if self._sightings[key] >= 2 and key not in self._building:
             self._start_build(key, inputs)
 
-    async def _build_now(self, key: Key, inputs: Sequence[Array]) -> None:
-        if key not in self._building:
-            self._start_build(key, inputs)
-        await self._building[key].wait()
+    async def _program_for(self, key: Key, inputs: Sequence[Array]) -> Program | None:
+        """The program for these inputs, made if need be; None: there is none, the reference tier runs them."""
+        if key not in self.programs:
+            if key not in self._building:
+                self._start_build(key, inputs)
+            await self._building[key].wait()
+        program = self.programs.get(key)
+        if program is not None:
+            program.last_used = next(_uses)
+        return program
 
     def _start_build(self, key: Key, inputs: Sequence[Array]) -> None:
         finished = self._building[key] = asyncio.Event()
@@ -182,13 +170,20 @@ class ItemRunner:
             self._sight(key, inputs)
             return self._reference.begin(values, step)
         if program is None or not program.inline or (self.item.writes and self._must_wait()):
-            return self.run(values, fresh, step)
-        return self._begin_inline(program, inputs, values, fresh, step)
+            return self._run(key, inputs, values, fresh, step)
+        try:
+            return self._begin_inline(program, inputs, values, fresh, step)
+        except NoRoomError:
+            return self._run(key, inputs, values, fresh, step)
 
     def _begin_inline(
         self, program: Program, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
     ) -> Awaitable[None] | None:
-        """Run a program that exists, or what has to stand in for it."""
+        """Run a program that exists, or what has to stand in for it.
+
+        Raises:
+            NoRoomError: there is no room for its arena at the moment; nothing was run.
+        """
         program.last_used = next(_uses)
         try:
             if program.unbroken and not program.variant.uses and step.collector is None:
@@ -201,8 +196,6 @@ class ItemRunner:
             run = self._walk_inline(self._start(program, values, True, step), step.collector)
         except MisfitError:
             return self._reference.begin(values, step)
-        except NoRoomError:
-            return self.run(values, fresh, step)
         except MemoryError as error:
             raise _out_of_memory(program) from error
         self._take(run, values, fresh)
@@ -211,10 +204,11 @@ class ItemRunner:
     def _must_wait(self) -> bool:
         return any(variable.leased for variable in self.item.writes)
 
-    async def run(self, values: Values, fresh: set[int], step: Step) -> None:
-        """Run the item on the values of a step; `fresh` collects the values nobody else holds."""
-        inputs = [values[value] for value in self.item.inputs]
-        program = await self.program_for(inputs)
+    async def _run(
+        self, key: Key, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
+    ) -> None:
+        """Run what cannot be run at once; `fresh` collects the values nobody else holds."""
+        program = await self._program_for(key, inputs)
         if program is not None and program.inline and self.engine.budget.spent > TICK_NS:
             await self.engine.budget.turn()  # many may have waited for one program
         try:
