@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
@@ -25,6 +25,11 @@ class NotDifferentiable:
 
 
 NOT_DIFFERENTIABLE: Final = NotDifferentiable()
+
+
+def undefined_gradient(op: Operation, *gradients: Any) -> NoReturn:
+    """The gradient rule of an op for which TensorFlow has none: a gradient through it is refused, not zero."""
+    raise LookupError(f"No gradient defined for operation {op.name!r} (op type: {op.type})")
 
 
 @dataclass(frozen=True, slots=True)
