@@ -1,0 +1,123 @@
+"""The two engines behind one interface: import a graph, ask for static shapes and gradients, run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+import aioexec as ax
+
+TIMEOUT_MS = 20_000
+"""A step that blocks fails instead."""
+
+
+class Engine(Protocol):
+    """One case at a time: everything happens inside `case`, in a graph of its own."""
+
+    def case(self) -> contextlib.AbstractContextManager[None]: ...
+
+    def load(self, graph_def: bytes) -> None:
+        """Import a graph."""
+
+    def shape(self, tensor: str) -> tuple[int | None, ...] | None:
+        """The static shape of a tensor."""
+
+    def gradients(self, ys: Sequence[str], xs: Sequence[str], grad_ys: Sequence[Any]) -> list[Any]:
+        """A tensor, IndexedSlices or None for each x."""
+
+    def is_slices(self, gradient: Any) -> bool: ...
+
+    def run(self, fetches: Any, feeds: dict[str, Any]) -> list[Any]: ...
+
+
+class There:
+    """The real TensorFlow."""
+
+    def __init__(self) -> None:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same order of summation each time
+        import tensorflow
+
+        self.tf = tensorflow.compat.v1
+        config = self.tf.ConfigProto(
+            intra_op_parallelism_threads=1, inter_op_parallelism_threads=1, operation_timeout_in_ms=TIMEOUT_MS
+        )
+        config.graph_options.place_pruned_graph = True  # what a case does not run need not have a kernel
+        config.graph_options.optimizer_options.opt_level = -1
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
+        self.config = config
+
+    @contextlib.contextmanager
+    def case(self) -> Iterator[None]:
+        with warnings.catch_warnings(), self.tf.Graph().as_default() as self.graph:
+            warnings.simplefilter("ignore")
+            with self.tf.Session(graph=self.graph, config=self.config) as self.session:
+                yield
+
+    def load(self, graph_def: bytes) -> None:
+        self.tf.import_graph_def(self.tf.GraphDef.FromString(graph_def), name="")
+
+    def shape(self, tensor: str) -> tuple[int | None, ...] | None:
+        shape = self.graph.get_tensor_by_name(tensor).shape
+        return None if shape.rank is None else tuple(shape.as_list())
+
+    def gradients(self, ys: Sequence[str], xs: Sequence[str], grad_ys: Sequence[Any]) -> list[Any]:
+        get = self.graph.get_tensor_by_name
+        given = [self.tf.constant(each) for each in grad_ys]
+        return list(self.tf.gradients([get(y) for y in ys], [get(x) for x in xs], given))
+
+    def is_slices(self, gradient: Any) -> bool:
+        return isinstance(gradient, self.tf.IndexedSlices)
+
+    def run(self, fetches: Any, feeds: dict[str, Any]) -> list[Any]:
+        return list(self.session.run(fetches, feeds))
+
+
+class Here:
+    """aioexec; with `jit` eager its native tier, where there are native forms."""
+
+    def __init__(self, jit: str = "off") -> None:
+        self.config = ax.ConfigProto(operation_timeout_in_ms=TIMEOUT_MS)
+        self.config.graph_options.place_pruned_graph = True
+        self.config.aioexec.jit = jit
+        self.runner = asyncio.Runner()
+
+    @contextlib.contextmanager
+    def case(self) -> Iterator[None]:
+        with warnings.catch_warnings(), ax.Graph().as_default() as self.graph:
+            warnings.simplefilter("error")
+            self.session = ax.Session(graph=self.graph, config=self.config)
+            try:
+                yield
+            finally:
+                self.runner.run(self.session.close())
+
+    def close(self) -> None:
+        self.runner.close()
+
+    def load(self, graph_def: bytes) -> None:
+        ax.import_graph_def(ax.GraphDef.FromString(graph_def), name="")
+
+    def shape(self, tensor: str) -> tuple[int | None, ...] | None:
+        shape = self.graph.get_tensor_by_name(tensor).shape
+        return None if shape.rank is None else tuple(shape.as_list())
+
+    def gradients(self, ys: Sequence[str], xs: Sequence[str], grad_ys: Sequence[Any]) -> list[Any]:
+        get = self.graph.get_tensor_by_name
+        given = [ax.constant(np.asarray(each)) for each in grad_ys]
+        return list(ax.gradients([get(y) for y in ys], [get(x) for x in xs], given))
+
+    def is_slices(self, gradient: Any) -> bool:
+        return isinstance(gradient, ax.IndexedSlices)
+
+    def run(self, fetches: Any, feeds: dict[str, Any]) -> list[Any]:
+        return list(self.runner.run(self._run(fetches, feeds)))
+
+    async def _run(self, fetches: Any, feeds: dict[str, Any]) -> Any:
+        return await self.session.run(fetches, feeds)

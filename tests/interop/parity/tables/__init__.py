@@ -1,0 +1,1 @@
+"""One table a family of ops; see the package above for how to write one."""

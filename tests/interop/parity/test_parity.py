@@ -1,0 +1,54 @@
+"""Every table against the real TensorFlow: nearly all cases agree, and there are as many as there were."""
+
+import contextlib
+
+import pytest
+
+from tests.interop.parity.engines import Here, There
+from tests.interop.parity.families import FAMILIES, cases_of
+from tests.interop.parity.report import Tally, missing, tallied
+from tests.interop.parity.runner import compare
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+
+AGREEING = 0.99
+AGREEING_OF_AN_OP = 0.90
+CASES_OF_AN_OP = 12
+OPS = 14
+CASES = 190
+
+
+@pytest.fixture(scope="module")
+def tallies(tf) -> dict[str, list[Tally]]:
+    """What was found so far, by family."""
+    return {}
+
+
+@pytest.fixture
+def tallies_of(tallies):
+    def found(family: str) -> list[Tally]:
+        if family not in tallies:
+            with contextlib.closing(Here()) as here:
+                tallies[family] = tallied(compare(cases_of(family), There(), here))
+        return tallies[family]
+
+    return found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_cases_agree_with_tensorflow(family, tallies_of):
+    found = tallies_of(family)
+
+    problems = [f"{result.case!r}: {result.reason}" for tally in found for result in tally.others]
+    assert sum(t.agreed for t in found) >= AGREEING * sum(t.counted for t in found), problems
+    assert [t.op_type for t in found if t.share < AGREEING_OF_AN_OP] == [], problems
+
+
+def test_there_are_as_many_ops_and_cases_as_claimed(tallies_of):
+    everything = [tally for family in FAMILIES for tally in tallies_of(family)]
+    merged = tallied(result for tally in everything for result in tally.results)
+
+    assert len(merged) >= OPS
+    assert sum(tally.counted for tally in merged) >= CASES
+    assert [tally.op_type for tally in merged if tally.counted < CASES_OF_AN_OP] == []
+    assert missing(merged) == []

@@ -1,0 +1,52 @@
+"""The ops that programs of TensorFlow 1.x use most: each must have a table."""
+
+from __future__ import annotations
+
+NAMES = """
+Abs AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep
+AccumulatorTakeGradient Acos Add AddN AddV2 All Any ApplyAdagrad ApplyAdam ApplyFtrl
+ApplyGradientDescent ApplyMomentum ApplyRMSProp ArgMax ArgMin AsString Assert Assign AssignAdd
+AssignAddVariableOp AssignSub AssignSubVariableOp AssignVariableOp Atan AudioSummaryV2 AvgPool
+AvgPoolGrad Barrier BarrierClose BarrierInsertMany BarrierReadySize BarrierTakeMany BatchDataset
+BatchMatMulV2 BatchToSpaceND BiasAdd BiasAddGrad Bitcast BroadcastArgs BroadcastGradientArgs
+BroadcastTo Cast Ceil CheckNumerics ClipByValue Concat ConcatOffset ConcatV2 ConditionalAccumulator
+Const ControlTrigger Conv2D Conv2DBackpropFilter Conv2DBackpropInput Cos CountUpTo Cross Cumsum
+DecodeCSV DecodeRaw DeleteSessionTensor DepthToSpace DepthwiseConv2dNative DestroyResourceOp
+DestroyTemporaryVariable Diag DiagPart Div DivNoNan DynamicPartition DynamicStitch Elu EluGrad Empty
+EncodeJpeg Enter Equal Erf Exit Exp ExpandDims Expm1 FIFOQueue FIFOQueueV2 FakeQuantWithMinMaxVars
+Fill Floor FloorDiv FloorMod FusedBatchNormGradV3 FusedBatchNormV3 Gather GatherNd GatherV2
+GetSessionHandleV2 GetSessionTensor Greater GreaterEqual HashTableV2 HistogramSummary Identity
+IdentityN IdentityReaderV2 If ImageSummary InTopK InitializeTableV2 InvertPermutation IsFinite IsInf
+IsNan IsVariableInitialized IteratorGetNext IteratorV2 L2Loss LRN LeakyRelu Less LessEqual LinSpace
+ListDiff Log Log1p LogSoftmax LogicalAnd LogicalNot LogicalOr LookupTableExportV2 LookupTableFindV2
+LookupTableInsertV2 LookupTableSizeV2 LoopCond MakeIterator MapDataset MatMul MatchingFiles
+MatrixBandPart MatrixDiag MatrixInverse MatrixSetDiag MatrixSolve Max MaxPool MaxPoolGrad Maximum Mean
+Merge MergeSummary MergeV2Checkpoints Min Minimum MirrorPad Mod Mul MulNoNan Multinomial
+MutableHashTableV2 Neg NextIteration NoOp NotEqual OneHot OneShotIterator OnesLike Pack Pad PadV2
+PaddingFIFOQueueV2 ParallelDynamicStitch ParseExample PartitionedCall Placeholder
+PlaceholderWithDefault Pow PreventGradient Print PrintV2 PriorityQueueV2 Prod PyFunc Qr QueueCloseV2
+QueueDequeueManyV2 QueueDequeueUpToV2 QueueDequeueV2 QueueEnqueueManyV2 QueueEnqueueV2 QueueIsClosedV2
+QueueSizeV2 RandomShuffle RandomShuffleQueueV2 RandomStandardNormal RandomUniform RandomUniformInt
+Range Rank ReadFile ReadVariableOp ReaderReadUpToV2 ReaderReadV2 RealDiv Reciprocal RefEnter RefExit
+RefIdentity RefMerge RefNextIteration RefSelect RefSwitch Relu Relu6 Relu6Grad ReluGrad RepeatDataset
+Reshape ResizeBilinear ResourceApplyAdagrad ResourceApplyAdam ResourceApplyGradientDescent
+ResourceApplyMomentum ResourceApplyRMSProp ResourceGather ResourceScatterAdd ResourceScatterUpdate
+Restore RestoreSlice RestoreV2 ReverseSequence ReverseV2 Rint Roll Round Rsqrt RsqrtGrad Save
+SaveSlices SaveV2 ScalarSummary ScatterAdd ScatterNd ScatterNdUpdate ScatterSub ScatterUpdate
+SegmentSum Select SelectV2 Selu Shape ShapeN ShardedFilename ShardedFilespec Sigmoid SigmoidGrad Sign
+Sin Size Slice Snapshot Softmax SoftmaxCrossEntropyWithLogits Softplus SoftplusGrad Softsign
+SpaceToBatchND SpaceToDepth SparseSoftmaxCrossEntropyWithLogits SparseTensorDenseMatMul SparseToDense
+Split SplitV Sqrt SqrtGrad Square SquaredDifference Squeeze Stack StackCloseV2 StackPopV2 StackPushV2
+StackV2 Stage StatefulPartitionedCall StatelessIf StatelessRandomNormal StatelessRandomUniform
+StatelessWhile StaticRegexFullMatch StopGradient StridedSlice StridedSliceAssign StridedSliceGrad
+StringJoin StringSplit StringToHashBucketFast StringToNumber Sub Sum Svd Switch SymbolicGradient
+TFRecordReaderV2 Tan Tanh TanhGrad TemporaryVariable TensorArrayCloseV3 TensorArrayConcatV3
+TensorArrayGatherV3 TensorArrayGradV3 TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3
+TensorArraySplitV3 TensorArrayV3 TensorArrayWriteV3 TensorListElementShape TensorListFromTensor
+TensorListGetItem TensorListPopBack TensorListPushBack TensorListReserve TensorListSetItem
+TensorListStack TensorSliceDataset TensorSummaryV2 TextLineReaderV2 Tile TopKV2 Transpose TruncateDiv
+TruncatedNormal Unique UniqueV2 Unpack UnsortedSegmentSum Unstage VarHandleOp VarIsInitializedOp
+Variable VariableShape VariableV2 Where While WholeFileReaderV2 WriteFile Xdivy Xlogy ZerosLike
+"""
+
+WANTED = frozenset(NAMES.split())
