@@ -3,7 +3,7 @@
 A family of ops has a table, `tables/<family>.py`, with a list `CASES`. To write one:
 
     from tests.interop.parity.sweeps import FLOATS, all_dtypes, binary, reduction, sample, unary
-    from tests.interop.parity.table import Case, case, const, node, partly, resource, unknown, variable
+    from tests.interop.parity.table import Case, case, const, function, node, partly, resource, unknown, variable
 
     CASES: list[Case] = [
         *unary("Sinh"),                                   # dtypes, shapes, special values, a bad dtype: about 25 cases
@@ -17,6 +17,9 @@ A family of ops has a table, `tables/<family>.py`, with a list `CASES`. To write
         case("ConcatV2", [x, y], 0),                      # a list where the op takes one; N and T follow
         case("ApplyGradientDescent", variable([1.0, 2.0]), 0.1, [1.0, 1.0]),   # its content afterwards is compared too
         case("TensorListLength", node("TensorListReserve", [2], 3, attrs={"element_dtype": "float32"})),
+        case("PartitionedCall", [[1.0, 2.0]], attrs={
+            "f": function("doubled", ["float32"], lambda tf, x: x * 2), "Tout": ["float32"],
+        }),
         case("FIFOQueueV2", attrs={"component_types": ["int32"]}, steps=lambda queue: [
             [node("QueueEnqueueV2", queue, [1])],
             [node("QueueSizeV2", queue)],

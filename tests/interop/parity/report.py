@@ -66,9 +66,11 @@ def text(tallies: Sequence[Tally]) -> str:
         "## Differences",
         "",
     ]
-    for tally in tallies:
-        for result in tally.others:
-            lines.append(f"- `{result.case!r}` {result.verdict.value}: {result.reason}")
+    lines += [
+        f"- `{result.case!r}` {result.verdict.value}: {result.reason}"
+        for tally in tallies
+        for result in tally.others
+    ]
     lines += ["", "## Ops without a table", "", ", ".join(missing(tallies)) or "none", ""]
     lines += ["## Ops", "", "| op | cases | agree | not in TensorFlow |", "|---|---|---|---|"]
     lines += [

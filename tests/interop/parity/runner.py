@@ -134,6 +134,7 @@ def gradients(engine: Engine, case: Case, graph: Written, seen: Seen) -> list[An
         for name, value in graph.feeds.items()
         if value.dtype.kind in "fcV" and is_continuous(value.dtype)
     ]
+    xs += graph.variables
     if not ys or not xs:
         return None
     draw = np.random.default_rng(7)
@@ -145,7 +146,7 @@ def gradients(engine: Engine, case: Case, graph: Written, seen: Seen) -> list[An
         ]
         flat = iter(engine.run([part for each in parts for part in each], graph.feeds))
         arrays = [[next(flat) for _ in each] for each in parts]
-        return [dense(each, graph.feeds[x].shape) for each, x in zip(arrays, xs, strict=True)]
+        return [dense(each, graph.feeds.get(x)) for each, x in zip(arrays, xs, strict=True)]
     except Exception as error:
         failed = failure(error)
         return None if failed.is_missing_kernel else failed
@@ -165,14 +166,15 @@ def weights(draw: np.random.Generator, like: Any) -> Any:
     return np.asarray(drawn).astype(like.dtype)
 
 
-def dense(parts: list[Any], shape: tuple[int, ...]) -> Any:
-    """("dense" or "slices", array) of a gradient; None if there is none."""
+def dense(parts: list[Any], value: Any) -> Any:
+    """("dense" or "slices", array) of a gradient by a feed (None for a variable); None if there is none."""
     if not parts:
         return None
     if len(parts) == 1:
         return "dense", parts[0]
     values, indices = parts
-    total = np.zeros(shape, values.dtype)
+    rows = np.max(indices, initial=-1) + 1 if value is None else value.shape[0]
+    total = np.zeros((rows, *values.shape[1:]), values.dtype)
     np.add.at(total, indices, values)
     return "slices", total
 
@@ -181,7 +183,7 @@ def failure(error: Exception) -> Failure:
     """An exception of either engine in the words of the canonical codes."""
     message = str(error).replace("\n", " ").removeprefix("Graph execution error: ")[:400]
     if isinstance(error, LookupError) and not isinstance(error, errors.OpError):
-        return Failure("LOOKUP", message)
+        return Failure("Lookup", message)
     code = error.code if isinstance(error, errors.OpError) else getattr(error, "error_code", None)
     if isinstance(code, int):
         return Failure(errors.exception_type_from_error_code(code).__name__.removesuffix("Error"), message)
@@ -232,7 +234,7 @@ def gradients_differ(case: Case, expected: Seen, got: Seen) -> str:
         else:
             problem = array_differs(theirs[1], ours[1], case.tolerance)
         if problem:
-            return f"gradient by floating input {k}: {problem}"
+            return f"gradient by floating input (or variable) {k}: {problem}"
     return ""
 
 

@@ -117,14 +117,14 @@ def case(
             shape), `const(x)`, `unknown(x)`, `partly(x, shape)`, `variable(x)`, `resource(x)`, or a `node(...)` or an output of
             one (`node(...)[1]`); a list of them where the op takes a list. Python values take the dtype the argument asks for.
         attrs: attributes that do not follow from the inputs, or override what follows: dtypes by name, shapes as tuples
-            with None (or None), functions by name.
+            with None (or None), functions by `function(...)`.
         bad: both must fail, with errors of one class, while importing or while running.
         grad: whether gradients by each floating input are compared; everything is if TensorFlow has none here either.
         differentiated: outputs that get a gradient; left out: all of floating point.
         compared: outputs whose values are compared; left out: all. What is left out needs a `note`.
         tolerance: factor on what the dtype allows (see `runner`); above 1 needs a `note`.
-        steps: what to run instead of the node's outputs: for each step what is fetched, given the node:
-            `lambda q: [[node("QueueEnqueueV2", q, [1.0])], [node("QueueDequeueV2", q, attrs={"component_types": ["float32"]})]]`.
+        steps: what to run instead of the node's outputs: given the node, what to fetch in each step:
+            `lambda queue: [[node("QueueEnqueueV2", queue, [1.0])], [node("QueueSizeV2", queue)]]`.
         after: nodes that this one waits for.
         differs: the reason why aioexec differs here on purpose; such a case does not count as agreeing.
         note: why the case is as it is; shown with it.
@@ -174,6 +174,28 @@ def resource(value: Any, dtype: Any = None) -> Node:
     """The handle of a resource variable, initialised before the first step; its content is compared too."""
     array = dt.to_array(value, dtype)
     return Node("VarHandleOp", (), {"dtype": dtype_of(array), "shape": array.shape}, initial=array)
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """See `function`."""
+
+    name: str
+    dtypes: tuple[str, ...]
+    body: Callable[..., Any]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def function(name: str, dtypes: Sequence[str], body: Callable[..., Any]) -> Function:
+    """A function for the library of the graph: the value of an attribute of kind `func`.
+
+    Args:
+        dtypes: those of the arguments.
+        body: builds with TensorFlow: gets `tensorflow.compat.v1` and a tensor for each argument, returns the results.
+    """
+    return Function(name, tuple(dtypes), body)
 
 
 def dtype_of(array: Any) -> DType:

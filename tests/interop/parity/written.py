@@ -16,7 +16,7 @@ from aioexec import dtypes as dt
 from aioexec.dtypes import DType
 from aioexec.formats.protos import AttrValue, GraphDef
 from aioexec.formats.tensor_codec import encode_tensor, shape_to_proto
-from tests.interop.parity.table import AS_VALUE, Case, Feed, Node, Output, dtype_of
+from tests.interop.parity.table import AS_VALUE, Case, Feed, Function, Node, Output, dtype_of
 
 PRODUCER = 2474
 """GraphDef version of TensorFlow 2.21."""
@@ -43,6 +43,7 @@ class Written:
         feeds: values by the name of their placeholder.
         init: targets of the step before the first.
         steps: names of tensors and operations to run together.
+        variables: tensors of the reference variables and handles.
         reads: tensors to fetch after the last step: what the variables hold.
     """
 
@@ -53,6 +54,7 @@ class Written:
     feeds: dict[str, Any] = field(default_factory=dict)
     init: list[str] = field(default_factory=list)
     steps: list[list[str]] = field(default_factory=list)
+    variables: list[str] = field(default_factory=list)
     reads: list[str] = field(default_factory=list)
 
 
@@ -115,12 +117,20 @@ class Writer:
         made = self.result.graph_def.node.add(name=name, op=node.op_type, input=[*references, *control])
         for each in definition.attr:
             if each.name in attrs:
+                self._define(attrs[each.name])
                 made.attr[each.name].CopyFrom(encoded(each.type, attrs[each.name]))
             elif each.HasField("default_value"):
                 attrs[each.name] = default(each)
         for extra in node.attrs.keys() - attrs.keys():
             raise TypeError(f"{node!r}: {node.op_type} has no attribute {extra!r}")
         return [dtype for arg in definition.output_arg for dtype in dtypes_of(arg, attrs)]
+
+    def _define(self, value: Any) -> None:
+        """Put functions among the values of an attribute into the library."""
+        for each in value if isinstance(value, list | tuple) else [value]:
+            known = [held.signature.name for held in self.result.graph_def.library.function]
+            if isinstance(each, Function) and each.name not in known:
+                self.result.graph_def.library.function.add().ParseFromString(definition_of(each))
 
     def _argument(self, arg: Any, value: Any, attrs: dict[str, Any]) -> list[str]:
         """References to what one argument of the signature takes; its attributes become known."""
@@ -174,6 +184,7 @@ class Writer:
     def _initialise(self, node: Node, name: str) -> None:
         value = Node("Const", (), {"value": node.initial, "dtype": dtype_of(node.initial)})
         is_ref = node.op_type == "VariableV2"
+        self.result.variables.append(f"{name}:0")
         assign = Node("Assign" if is_ref else "AssignVariableOp", (Output(node, 0), value))
         self.result.init.append(self._node(assign, f"{name}_init")[0])
         if is_ref:
@@ -181,6 +192,21 @@ class Writer:
         else:
             read = Node("ReadVariableOp", (Output(node, 0),), {"dtype": dtype_of(node.initial)})
             self.result.reads.append(f"{self._node(read, f'{name}_read')[0]}:0")
+
+
+@cache
+def definition_of(function: Function) -> bytes:
+    """The FunctionDef that TensorFlow makes of a function."""
+    import tensorflow
+    from tensorflow.python.framework.function import Defun
+
+    tf = tensorflow.compat.v1
+    with tf.Graph().as_default():
+        made = Defun(*map(tf.as_dtype, function.dtypes), func_name=function.name)(
+            lambda *arguments: function.body(tf, *arguments)
+        )
+        content: bytes = made.definition.SerializeToString()
+    return content
 
 
 def fetched(name: str, dtypes: list[DType]) -> list[str]:
@@ -235,7 +261,7 @@ def encoded(kind: str, value: Any) -> AttrValue:
     elif kind == "string":
         made.s = value.encode() if isinstance(value, str) else value
     elif kind == "func":
-        made.func.name = value
+        made.func.name = value.name
     else:
         setattr(made, {"int": "i", "float": "f", "bool": "b"}[kind], value)
     return made
