@@ -89,6 +89,7 @@ from aioexec.graph.sparse_tensor import (
     sparse_placeholder as sparse_placeholder,
 )
 from aioexec.ops import control, filling, queues as _queues, slicing, transfer as _transfer  # noqa: F401  (rows only)
+from aioexec.ops import tensor_list_joins as _tensor_list_joins  # noqa: F401  (rows only)
 from aioexec.ops.arg_reduction import (
     argmax as argmax,
     argmin as argmin,

@@ -42,6 +42,7 @@ class ShapeContext:
         value: `value(i)` is the constant content of input i, or None when it is not known.
         partial: `partial(i)` reads input i as a shape: dims with None where an element is not known; None if nothing is.
         variable: `variable(i)` is the shape of the variable behind input i, a resource handle; None if it is not known.
+        elements: `elements(i)` is the shape of each element of the list behind input i, a variant; None if it is not known.
     """
 
     attrs: Attrs
@@ -49,6 +50,7 @@ class ShapeContext:
     value: Callable[[int], np.ndarray[Any, Any] | None]
     partial: Callable[[int], Dims]
     variable: Callable[[int], Dims] = lambda i: None
+    elements: Callable[[int], Dims] = lambda i: None
 
 
 ShapeRule = Callable[[ShapeContext], Sequence[Dims]]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aioexec import dtypes
 from aioexec.errors import GraphValueError, OpError
 from aioexec.graph.kernel import Role
 from aioexec.graph.registry import ShapeContext
@@ -34,6 +35,7 @@ def infer_shapes(op: Operation) -> Sequence[Dims]:
         lambda i: constant_value(inputs[i]),
         lambda i: constant_value_as_dims(inputs[i]),
         lambda i: variable_dims(inputs[i]),
+        lambda i: elements_dims(inputs[i]),
     )
     try:
         return op.row.shape(context)
@@ -48,6 +50,40 @@ def variable_dims(handle: Tensor) -> Dims:
     while op.row.role in _HAND_ON and op.inputs:
         op = op.inputs[0].op
     return op.attrs["shape"] if op.row.role is Role.VARIABLE else None
+
+
+# Which input of an op that makes a list of tensors says what shape each has.
+_ELEMENT_SHAPE = {
+    "EmptyTensorList": 0,
+    "TensorListReserve": 0,
+    "TensorListFromTensor": 1,
+    "TensorListSplit": 1,
+    "TensorListScatter": 2,
+    "TensorListScatterV2": 2,
+}
+_LONGEST_CHAIN = 1000
+
+
+def elements_dims(variant: Tensor) -> Dims:
+    """The shape of each element of the list that a variant is, as far as the node that makes it says.
+
+    An op that makes a variant of a variant changes the list, not what is said of its elements.
+    """
+    op = variant.op
+    for _ in range(_LONGEST_CHAIN):
+        if not op.inputs or op.inputs[0].dtype.base_dtype is not dtypes.variant:
+            break
+        op = op.inputs[0].op
+    return (
+        constant_value_as_element_dims(op.inputs[_ELEMENT_SHAPE[op.type]])
+        if op.type in _ELEMENT_SHAPE
+        else None
+    )
+
+
+def constant_value_as_element_dims(tensor: Tensor) -> Dims:
+    """Read an operand `element_shape`: a vector, or the scalar -1, which says nothing."""
+    return None if tensor.dims == () else constant_value_as_dims(tensor)
 
 
 def constant_value(tensor: Tensor, depth: int = _DEPTH) -> np.ndarray[Any, Any] | None:

@@ -29,6 +29,7 @@ from aioexec.ops.elementwise import (
     op_scope,
     reduced,
 )
+from aioexec.resources.tensor_list import add_variants
 
 NEGATIVE_POWER = "Integers to negative integer powers are not allowed"
 
@@ -97,7 +98,7 @@ def _add_n(*inputs: Array) -> Array:
         raise InvalidArgumentError(
             f"Inputs to AddN must have one shape, got {[array.shape for array in inputs]}"
         )
-    return functools.reduce(np.add, inputs)
+    return functools.reduce(add_variants if inputs[0].dtype == object else np.add, inputs)
 
 
 def _add_n_text(attrs: Attrs) -> str:

@@ -29,6 +29,7 @@ from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.ops.elementwise import Array, op_scope, same_shape
 from aioexec.ops.strided_copies import movable, rows_of
+from aioexec.resources.tensor_list import zeros_like_variant
 from aioexec.shapes import Dims
 
 # Constants and fills
@@ -122,7 +123,7 @@ def _zeros_like(x: Array) -> Array:
 register(
     "ZerosLike(x:T) -> (y:T) [T:type]",
     shape=same_shape,
-    kernel=plain(_zeros_like),
+    kernel=lambda context: zeros_like_variant if context.output_dtypes[0] == dtypes.variant else _zeros_like,
     gradient=NOT_DIFFERENTIABLE,
     native=Native(_likeness(0)),
     shape_only=True,

@@ -1,0 +1,436 @@
+"""TensorList: the value behind TensorFlow's TensorList ops, a list of tensors of one dtype that never changes.
+
+A variant tensor is an array of Python objects; a list travels as one without dimensions that holds a `TensorList` (`boxed`,
+`list_in`). Every verb leaves its list as it was and makes another one, which shares the elements: whoever holds a list sees it
+unchanged, whatever others make of it, and pushing n elements takes n steps.
+
+An element is None until it is set, and then an array that nobody writes: a view of memory that may be used again is copied on
+its way in. An element that is not set counts as zeros, of the shape that the list, the reader and the other elements
+leave no choice about.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aioexec import dtypes, shapes
+from aioexec.dtypes import DType
+from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
+from aioexec.resources.persistent_vector import EMPTY, PersistentVector, vector_of
+from aioexec.shapes import Dims
+
+Array = np.ndarray[Any, Any]
+_LARGEST = 1 << 40  # bytes; no machine this is for has more
+_LONGEST = 1 << 26  # elements
+NO_LIMIT = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorList:
+    """A list.
+
+    Attributes:
+        dtype: of the elements.
+        dims: what is known of the shape of each.
+        items: the elements; None where none is set.
+        limit: how many PushBack may make it, NO_LIMIT if any number.
+    """
+
+    dtype: DType
+    dims: Dims
+    items: PersistentVector = EMPTY
+    limit: int = NO_LIMIT
+
+    @property
+    def length(self) -> int:
+        return self.items.length
+
+    def _with(self, items: PersistentVector) -> TensorList:
+        return TensorList(self.dtype, self.dims, items, self.limit)
+
+    def check_dtype(self, dtype: DType) -> None:
+        """Check that the elements are of this dtype.
+
+        Raises:
+            InvalidArgumentError: they are not.
+        """
+        if dtype is not self.dtype:
+            raise InvalidArgumentError(
+                f"Invalid data types; op elements {dtype.name} but list elements {self.dtype.name}"
+            )
+
+    def dims_with(self, dims: Dims) -> Dims:
+        """What is known of the shape of an element, when a reader knows this of it.
+
+        Raises:
+            InvalidArgumentError: they contradict each other.
+        """
+        return _merged(dims, self.dims)
+
+    # One element
+
+    def pushed(self, element: Array, place: str = "") -> TensorList:
+        """The list with an element more."""
+        if self.limit != NO_LIMIT and self.length >= self.limit:
+            raise InvalidArgumentError(
+                f"Tried to push item into a full list{place} list size: {self.length} max_num_elements: {self.limit}"
+            )
+        if not shapes.compatible(self.dims, element.shape):
+            raise InvalidArgumentError(
+                f"Tried to append a tensor with incompatible shape to a list{place}. Op element shape: "
+                f"{shown(element.shape)} list shape: {shown(self.dims)}"
+            )
+        return self._with(self.items.appended(kept(element)))
+
+    def popped(self, dims: Dims) -> tuple[TensorList, Array]:
+        """The list without its last element, and that; `dims` is what the reader knows of its shape."""
+        if self.length == 0:
+            raise InvalidArgumentError("Trying to pop from an empty list")
+        element = self.items.get(self.length - 1)
+        if element is None:
+            known = self.dims_with(dims)
+            if not shapes.is_fully_defined(known):
+                raise InvalidArgumentError(
+                    f"Trying to read an uninitialized tensor but element_shape is not fully defined: {shown(known)}"
+                )
+            element = zeros(self.dtype, known or ())
+        return self._with(self.items.resized(self.length - 1)), element
+
+    def get(self, index: int, dims: Dims) -> Array:
+        """The element at `index`; `dims` is what the reader knows of its shape."""
+        if not 0 <= index < self.length:
+            raise InvalidArgumentError(
+                f"Trying to access element {index} in a list with {self.length} elements"
+            )
+        element = self.items.get(index)
+        if element is None:
+            known = self._known(dims, self._elements())
+            if not shapes.is_fully_defined(known):
+                raise InvalidArgumentError(
+                    f"Trying to read an uninitialized tensor but element_shape is not fully defined: {shown(known)} "
+                    "and no list element is set"
+                )
+            element = zeros(self.dtype, known or ())
+        found: Array = element
+        return found
+
+    def replaced(self, index: int, element: Array, resizes: bool = False) -> TensorList:
+        """The list with another element at `index`; one that is longer, if there is no such index and it `resizes`."""
+        if resizes and index >= self.length:
+            return self.resized(index + 1).replaced(index, element)
+        if not 0 <= index < self.length:
+            raise InvalidArgumentError(
+                f"Trying to modify element {index} in a list with {self.length} elements"
+            )
+        if not shapes.compatible(self.dims, element.shape):
+            raise InvalidArgumentError(
+                "Tried to set a tensor with incompatible shape at a list index. Item element shape: "
+                f"{shown(element.shape)} list shape: {shown(self.dims)}"
+            )
+        return self._with(self.items.replaced(index, kept(element)))
+
+    def resized(self, length: int) -> TensorList:
+        """The list cut off, or with elements that are not set at its end."""
+        if length < 0:
+            raise InvalidArgumentError(f"TensorListSlice expects size to be non-negative. Got: {length}")
+        return self._with(_resized(self.items, length))
+
+    # Many elements
+
+    def _elements(self) -> Iterable[Array]:
+        return (element for _, element in self.items.present())
+
+    def _known(self, dims: Dims, elements: Iterable[Array]) -> Dims:
+        """What is known of the shape of an element that is not set; all of it must be what the others have."""
+        known = self.dims_with(dims)
+        if not shapes.is_fully_defined(known):
+            for element in elements:
+                known = _merged(known, element.shape)
+        return known
+
+    def stacked(self, dims: Dims, count: int = -1) -> Array:
+        """All elements in one tensor; there must be `count` of them, unless that is negative."""
+        if count >= 0 and count != self.length:
+            raise InvalidArgumentError(
+                f"Operation expected a list with {count} elements but got a list with {self.length} elements"
+            )
+        what = "stack list which only contains uninitialized tensors and has a"
+        if self.length == 0:
+            what = "stack elements of an empty list with"
+        return self._joined(dims, self.length, list(self.items.present()), what)
+
+    def gathered(self, indices: Sequence[int], dims: Dims) -> Array:
+        """The elements at these indices in one tensor."""
+        for index in indices:
+            if not 0 <= index < self.length:
+                raise InvalidArgumentError(
+                    f"Index {index} out of range; list only has {self.length} elements"
+                )
+        found = [(place, self.items.get(index)) for place, index in enumerate(indices)]
+        rows = [(place, element) for place, element in found if element is not None]
+        what = f"gather {'uninitialized tensors' if indices else '0-elements'} from a list with"
+        return self._joined(dims, len(indices), rows, what)
+
+    def _joined(self, dims: Dims, count: int, rows: Sequence[tuple[int, Array]], what: str) -> Array:
+        known = self._known(dims, [element for _, element in rows])
+        if not shapes.is_fully_defined(known):
+            raise InvalidArgumentError(f"Tried to {what} non-fully-defined element_shape: {shown(known)}")
+        whole = zeros(self.dtype, (count, *(known or ())))
+        for place, element in rows:
+            if element.shape != known:
+                raise InvalidArgumentError(
+                    f"Tried to read a tensor with incompatible shape: expected {shown(known)}, got "
+                    f"{shown(element.shape)} at list index {place}"
+                )
+            whole[place] = element
+        return whole
+
+    def concatenated(self, inner: Dims, first: int | None, leading: Array) -> tuple[Array, Array]:
+        """The elements one behind the other along their first dimension, and the length of each.
+
+        Args:
+            inner: what is known of the other dimensions.
+            first: the first one of each element, if they all have one length.
+            leading: where `first` is None, lengths for elements that are not set, at their places.
+        """
+        present = list(self.items.present())
+        for index, element in present:
+            _check_part(index, element, first)
+            inner = _merged(inner, element.shape[1:])
+        if len(present) == 0 and not shapes.is_fully_defined(inner):
+            raise InvalidArgumentError(f"{self._nothing_set} fully defined. element_shape: {shown(inner)}")
+        lengths = self._lengths(present, first, leading)
+        whole = zeros(self.dtype, (int(lengths.sum()), *(inner or ())))
+        ends = lengths.cumsum()
+        for index, element in present:
+            whole[ends[index] - lengths[index] : ends[index]] = element
+        return whole, lengths
+
+    @property
+    def _nothing_set(self) -> str:
+        if self.length == 0:
+            return "All except the first dimension must be fully defined when concating an empty tensor list: not"
+        return (
+            "Trying to concat list with only uninitialized tensors but element_shape_except_first_dim is not"
+        )
+
+    def _lengths(self, present: Sequence[tuple[int, Array]], first: int | None, leading: Array) -> Array:
+        lengths = np.full(self.length, -1 if first is None else first, np.int64)
+        if first is None:
+            lengths[: len(leading)] = leading[: self.length]
+        for index, element in present:
+            lengths[index] = len(element)
+        unknown = np.flatnonzero(lengths < 0)
+        if len(unknown):
+            raise InvalidArgumentError(
+                f"List contains uninitialized tensor at index {unknown[0]} but leading_dims has only {len(leading)} elements"
+            )
+        return lengths
+
+    def scattered(self, rows: Array, indices: Sequence[int]) -> TensorList:
+        """The list with row k of a tensor for the element at `indices[k]`; it grows where that takes it."""
+        items = self.items
+        if indices and max(indices) >= items.length:
+            items = _resized(items, max(indices) + 1)
+        rows = kept(rows)
+        for place, index in enumerate(indices):
+            items = items.replaced(index, rows[place, ...])
+        return self._with(items)
+
+    def zeros_like(self) -> TensorList:
+        """A list of zeros, as many and of the same shapes."""
+        items = self.items
+        for index, element in list(items.present()):
+            items = items.replaced(index, zeros_like(element))
+        return self._with(items)
+
+    def plus(self, other: TensorList) -> TensorList:
+        """The sum of two lists, element by element."""
+        self._check_addition(other)
+        items = self.items
+        for index, element in other.items.present():
+            present = items.get(index)
+            if present is not None:
+                if present.shape != element.shape:
+                    raise InvalidArgumentError(
+                        "Trying to add two tensors with incompatible element shapes. "
+                        f"One is {shown(present.shape)} and the other is {shown(element.shape)}"
+                    )
+                element = added(present, element)
+            items = items.replaced(index, element)
+        return TensorList(self.dtype, shapes.merge(self.dims, other.dims), items, self.limit)
+
+    def _check_addition(self, other: TensorList) -> None:
+        for what, one, two, fits in (
+            ("different dtypes", self.dtype.name, other.dtype.name, self.dtype is other.dtype),
+            ("different lengths", self.length, other.length, self.length == other.length),
+            (
+                "incompatible element shapes",
+                shown(self.dims),
+                shown(other.dims),
+                shapes.compatible(self.dims, other.dims),
+            ),
+        ):
+            if not fits:
+                raise InvalidArgumentError(
+                    f"Trying to add two lists of tensors with {what}. One is {one} and the other is {two}"
+                )
+
+    def followed_by(self, other: TensorList) -> TensorList:
+        """The elements of this list, then those of another."""
+        items = self.items.resized(self.length + other.length)
+        for index, element in other.items.present():
+            items = items.replaced(self.length + index, element)
+        return self._with(items)
+
+
+def _check_part(index: int, element: Array, first: int | None) -> None:
+    if element.ndim == 0:
+        raise InvalidArgumentError(
+            f"Concat saw a scalar shape at index {index} but requires at least vectors"
+        )
+    if first is not None and len(element) != first:
+        raise InvalidArgumentError(
+            "First entry of element_shape input does not match the first dim of list element at index: "
+            f"{index} Expected: {first} Actual: {len(element)}"
+        )
+
+
+# Making lists
+
+
+def list_of(dtype: DType, dims: Dims, elements: Iterable[Array]) -> TensorList:
+    """A list of these elements, which nobody writes."""
+    return TensorList(dtype, dims, vector_of(elements))
+
+
+def reserved(dtype: DType, dims: Dims, count: int) -> TensorList:
+    """A list of elements that are not set."""
+    return TensorList(dtype, dims, _resized(EMPTY, count))
+
+
+def _resized(items: PersistentVector, length: int) -> PersistentVector:
+    if length > _LONGEST:
+        raise ResourceExhaustedError(f"OOM when allocating a list of {length} tensors")
+    return items.resized(length)
+
+
+def element_dims(value: Array) -> Dims:
+    """The operand `element_shape`: a vector, with -1 for what is not known, or -1 if nothing is.
+
+    Raises:
+        InvalidArgumentError: it is none of these.
+    """
+    if value.ndim == 0:
+        if value != -1:
+            raise InvalidArgumentError(
+                "The only valid scalar shape tensor is the fully unknown shape specified as -1"
+            )
+        return None
+    if value.ndim > 1:
+        raise InvalidArgumentError(f"Shape must be at most rank 1 but is rank {value.ndim}")
+    sizes = value.tolist()
+    for size in sizes:
+        if size < -1:
+            raise InvalidArgumentError(f"Dimension {size} must be >= -1")
+    return tuple(None if size < 0 else size for size in sizes)
+
+
+# Variant tensors
+
+
+def boxed(content: Any) -> Array:
+    """A variant tensor without dimensions."""
+    box = np.empty((), np.object_)
+    box[()] = content
+    return box
+
+
+def list_in(variant: Any) -> TensorList:
+    """The list in a variant tensor without dimensions.
+
+    Raises:
+        InvalidArgumentError: there is something else in it.
+    """
+    if isinstance(variant, np.ndarray):
+        if variant.ndim:
+            raise InvalidArgumentError(f"Input list must be a scalar. Saw: {shown(variant.shape)}")
+        variant = variant.item()
+    if not isinstance(variant, TensorList):
+        raise InvalidArgumentError(f"Input handle is not a list. Saw: {type(variant).__name__!r}")
+    return variant
+
+
+def zeros_like_variant(variant: Array) -> Array:
+    """Zeros for each list in a variant tensor.
+
+    Raises:
+        InvalidArgumentError: there is something else in it.
+    """
+    result = np.empty(variant.shape, np.object_)
+    for place in np.ndindex(variant.shape):
+        result[place] = list_in(variant[place]).zeros_like()
+    return result
+
+
+def add_variants(one: Array, other: Array) -> Array:
+    """The sums of the lists in two variant tensors.
+
+    Raises:
+        InvalidArgumentError: they do not fit, or there is something else in them.
+    """
+    result = np.empty(one.shape, np.object_)
+    for place in np.ndindex(one.shape):
+        result[place] = list_in(one[place]).plus(list_in(other[place]))
+    return result
+
+
+# Elements
+
+
+def kept(array: Array) -> Array:
+    """An array that may be held: itself, or a copy if its memory is somebody else's."""
+    return array if array.base is None else array.copy()
+
+
+def zeros(dtype: DType, dims: Sequence[Any]) -> Array:
+    """Zeros, empty strings or empty variants.
+
+    Raises:
+        ResourceExhaustedError: there is no place for so many.
+    """
+    if math.prod(dims) * max(dtype.size, 8) > _LARGEST:
+        raise ResourceExhaustedError(f"OOM when allocating tensor with shape {shown(tuple(dims))}")
+    return np.full(dims, b"", object) if dtype is dtypes.string else np.zeros(dims, dtype.numpy)
+
+
+def zeros_like(element: Array) -> Array:
+    """Zeros of the shape and dtype of an element."""
+    if element.dtype != object:
+        return np.zeros(element.shape, element.dtype)
+    holds_lists = element.size and isinstance(element.flat[0], TensorList)
+    return zeros_like_variant(element) if holds_lists else np.full(element.shape, b"", object)
+
+
+def added(one: Array, other: Array) -> Array:
+    """The sum of two elements."""
+    return add_variants(one, other) if one.dtype == object else np.asarray(one + other, one.dtype)
+
+
+def _merged(a: Dims, b: Dims) -> Dims:
+    if not shapes.compatible(a, b):
+        what = "shapes" if a is not None and b is not None and len(a) == len(b) else "ranks"
+        raise InvalidArgumentError(
+            f"PartialTensorShape: Incompatible {what} during merge: {shown(a)} vs. {shown(b)}"
+        )
+    return shapes.merge(a, b)
+
+
+def shown(dims: Dims) -> str:
+    """A shape as run-time messages show it: [2,?]."""
+    return "<unknown>" if dims is None else f"[{','.join('?' if d is None else str(d) for d in dims)}]"
