@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aioexec import dtypes as dtypes, errors as errors, nn as nn, train as train
+from aioexec import bitwise as bitwise, dtypes as dtypes, errors as errors, nn as nn, train as train
 from aioexec.devices.builtin import register_builtin_factories
 from aioexec.dtypes import (
     DType as DType,
@@ -88,7 +88,14 @@ from aioexec.graph.sparse_tensor import (
     convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor,
     sparse_placeholder as sparse_placeholder,
 )
-from aioexec.ops import control, filling, queues as _queues, slicing, transfer as _transfer  # noqa: F401  (rows only)
+from aioexec.ops import (
+    control,
+    filling,
+    functions as _functions,
+    queues as _queues,
+    slicing,
+    transfer as _transfer,
+)  # noqa: F401  (rows only)
 from aioexec.ops import tensor_list_joins as _tensor_list_joins  # noqa: F401  (rows only)
 from aioexec.ops.arg_reduction import (
     argmax as argmax,
@@ -99,7 +106,6 @@ from aioexec.ops.arithmetic import (
     add as add,
     add_n as add_n,
     div as div,
-    div_no_nan as div_no_nan,
     divide as divide,
     floor_div as floor_div,
     floordiv as floordiv,
@@ -125,6 +131,10 @@ from aioexec.ops.array import (
     squeeze as squeeze,
     tile as tile,
     transpose as transpose,
+)
+from aioexec.ops.binary_functions import (
+    atan2 as atan2,
+    div_no_nan as div_no_nan,
 )
 from aioexec.ops.case import (
     case as case,
@@ -180,6 +190,13 @@ from aioexec.ops.comparison import (
     where as where,
     where_v2 as where_v2,
 )
+from aioexec.ops.complex_numbers import (
+    angle as angle,
+    complex as complex,
+    conj as conj,
+    imag as imag,
+    real as real,
+)
 from aioexec.ops.cond import (
     cond as cond,
 )
@@ -212,7 +229,6 @@ from aioexec.ops.gathering import (
     gather as gather,
     gather_nd as gather_nd,
     scatter_nd as scatter_nd,
-    unsorted_segment_sum as unsorted_segment_sum,
 )
 from aioexec.ops.identity import (
     ensure_shape as ensure_shape,
@@ -265,8 +281,11 @@ from aioexec.ops.linalg import (
 from aioexec.ops.math_functions import (
     abs as abs,
     acos as acos,
+    acosh as acosh,
     asin as asin,
+    asinh as asinh,
     atan as atan,
+    atanh as atanh,
     ceil as ceil,
     cos as cos,
     cosh as cosh,
@@ -346,6 +365,19 @@ from aioexec.ops.scatter_updates import (
     scatter_sub as scatter_sub,
     scatter_update as scatter_update,
 )
+from aioexec.ops.segments import (
+    segment_max as segment_max,
+    segment_mean as segment_mean,
+    segment_min as segment_min,
+    segment_prod as segment_prod,
+    segment_sum as segment_sum,
+    unsorted_segment_max as unsorted_segment_max,
+    unsorted_segment_mean as unsorted_segment_mean,
+    unsorted_segment_min as unsorted_segment_min,
+    unsorted_segment_prod as unsorted_segment_prod,
+    unsorted_segment_sqrt_n as unsorted_segment_sqrt_n,
+    unsorted_segment_sum as unsorted_segment_sum,
+)
 from aioexec.ops.session_handles import (
     delete_session_tensor as delete_session_tensor,
     get_session_handle as get_session_handle,
@@ -368,6 +400,21 @@ from aioexec.ops.slicing import (
 )
 from aioexec.ops.smart_cond import (
     smart_cond as smart_cond,
+)
+from aioexec.ops.sparse_segments import (
+    sparse_segment_mean as sparse_segment_mean,
+    sparse_segment_sqrt_n as sparse_segment_sqrt_n,
+    sparse_segment_sum as sparse_segment_sum,
+)
+from aioexec.ops.special_functions import (
+    betainc as betainc,
+    digamma as digamma,
+    igamma as igamma,
+    igammac as igammac,
+    lbeta as lbeta,
+    lgamma as lgamma,
+    polygamma as polygamma,
+    zeta as zeta,
 )
 from aioexec.ops.state import (
     assign as assign,

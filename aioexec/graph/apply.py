@@ -9,21 +9,29 @@ from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError
 from aioexec.graph import registry
 from aioexec.graph.attrs import arg_dtypes
-from aioexec.graph.convert import convert_n_to_tensor, convert_to_tensor, stands_for_tensor, symbolic_dtype
+from aioexec.graph.convert import (
+    building,
+    convert_n_to_tensor,
+    convert_to_tensor,
+    stands_for_tensor,
+    symbolic_dtype,
+)
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.opdef import ArgDef, OpDef
 
 
 def graph_of(values: Sequence[Any]) -> Graph:
-    """The graph of the first symbolic value among `values`, also nested ones; the default graph if there is none."""
+    """The graph of the first symbolic value among `values`, also nested ones; the default graph if there is none.
+
+    In the body of a function it is the body, which captures what is from outside.
+    """
     for value in values:
         if isinstance(value, list | tuple):
             if any(stands_for_tensor(item) for item in value):
                 return graph_of(value)
         elif stands_for_tensor(value):
-            graph: Graph = value.graph
-            return graph
+            return building(value)
     return get_default_graph()
 
 

@@ -15,8 +15,9 @@ import numpy as np
 from aioexec import dtypes
 from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.formats.protos import AttrValue, NameAttrList
+from aioexec.formats.protos import AttrValue, NameAttrList as NameAttrListProto
 from aioexec.formats.tensor_codec import decode_tensor, encode_tensor, shape_from_proto, shape_to_proto
+from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.opdef import AttrDef
 from aioexec.shapes import TensorShape, as_dims
 
@@ -69,10 +70,18 @@ def _write_shape(value: Any) -> Any:
     return shape_to_proto(as_dims(value))
 
 
-def _read_func(proto: Any) -> NameAttrList:
-    copy = NameAttrList()
-    copy.CopyFrom(proto)
-    return copy
+def read_function(proto: Any) -> NameAttrList:
+    """The function an attribute names, with the attributes it is called with."""
+    if not isinstance(proto, NameAttrListProto):
+        proto = NameAttrListProto.FromString(proto.SerializeToString())
+    return NameAttrList(proto.name, {name: read_private_attr(held) for name, held in proto.attr.items()})
+
+
+def _write_function(value: NameAttrList) -> NameAttrListProto:
+    proto = NameAttrListProto(name=value.name)
+    for name, each in value.attrs.items():
+        write_private_attr(proto.attr[name], each)
+    return proto
 
 
 _FORMS: Final = {
@@ -83,7 +92,7 @@ _FORMS: Final = {
     "type": _Form("type", _read_dtype, _write_dtype),
     "shape": _Form("shape", shape_from_proto, _write_shape),
     "tensor": _Form("tensor", _read_tensor, _write_tensor),
-    "func": _Form("func", _read_func, _same),
+    "func": _Form("func", read_function, _write_function),
 }
 _KIND_OF_FIELD: Final = {form.field: kind for kind, form in _FORMS.items()}
 _MESSAGES: Final = frozenset(

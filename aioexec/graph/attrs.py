@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,14 @@ from aioexec import dtypes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.opdef import ArgDef, AttrDef, OpDef
+
+
+@dataclass(frozen=True, slots=True)
+class NameAttrList:
+    """The value of an attribute that is a function: its name, and the attributes it is called with."""
+
+    name: str
+    attrs: Mapping[str, Any] = field(default_factory=dict)
 
 
 def input_count(arg: ArgDef, attrs: dict[str, Any]) -> int:
@@ -154,7 +163,7 @@ def check_attr(where: str, attr: AttrDef, value: Any) -> Any:
 def _check_item(where: str, attr: AttrDef, kind: str, value: Any) -> Any:
     try:
         value = _CANONICAL[kind](value)
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise GraphTypeError(f"{where}: attr {attr.name!r} must be a {attr.kind}, got {value!r}") from error
     if attr.allowed is not None and value not in attr.allowed:
         allowed = [item.name if isinstance(item, DType) else item for item in attr.allowed]
@@ -196,6 +205,18 @@ def _shape(value: Any) -> Any:
     return tuple(None if dim is None or int(dim) < 0 else int(dim) for dim in plain)
 
 
+def _function(value: Any) -> NameAttrList:
+    if isinstance(value, NameAttrList):
+        return value
+    if isinstance(value, str):
+        return NameAttrList(value)
+    if hasattr(value, "ListFields"):
+        from aioexec.graph.attr_values import read_function  # a message: what reads it is loaded already
+
+        return read_function(value)
+    return NameAttrList(value.name)
+
+
 def _identity(value: Any) -> Any:
     return value
 
@@ -208,5 +229,5 @@ _CANONICAL: dict[str, Callable[[Any], Any]] = {
     "type": lambda value: dtypes.as_dtype(value).base_dtype,
     "shape": _shape,
     "tensor": _identity,
-    "func": _identity,
+    "func": _function,
 }

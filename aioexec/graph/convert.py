@@ -133,6 +133,13 @@ def stands_for_tensor(value: Any) -> bool:
     )
 
 
+def building(symbolic: Any) -> Graph:
+    """The graph in which a node that uses a symbolic value is made: its own, or the body of a function that captures it."""
+    graph: Graph = symbolic.graph
+    default = get_default_graph()
+    return default if default.is_inside(graph) else graph
+
+
 def _holds_tensor(values: Sequence[Any]) -> bool:
     return any(
         _holds_tensor(item) if isinstance(item, list | tuple) else stands_for_tensor(item) for item in values
@@ -141,7 +148,7 @@ def _holds_tensor(values: Sequence[Any]) -> bool:
 
 def _pack(values: Sequence[Any], dtype: DType | None, name: str | None) -> Tensor:
     tensors = convert_n_to_tensor(values, dtype)
-    return tensors[0].graph.create_op("Pack", tensors, name=name or "packed", attrs={"axis": 0}).outputs[0]
+    return building(tensors[0]).create_op("Pack", tensors, name=name or "packed", attrs={"axis": 0}).outputs[0]
 
 
 def convert_n_to_tensor(values: Sequence[Any], dtype: DType | None = None) -> list[Tensor]:
@@ -171,7 +178,7 @@ def densify(slices: IndexedSlices) -> Tensor:
         raise GraphValueError(
             f"IndexedSlices {slices.name!r} has no dense_shape: it cannot become a dense tensor"
         )
-    graph: Graph = slices.graph
+    graph = building(slices)
     rows = graph.create_op(
         "StridedSlice",
         [slices.dense_shape, *(constant(n, slices.dense_shape.dtype, [1]) for n in (0, 1, 1))],

@@ -18,6 +18,7 @@ from aioexec.graph import registry
 from aioexec.graph.attrs import complete_attrs, output_dtypes
 from aioexec.graph.defaults import default_graphs
 from aioexec.graph.device_spec import canonical_name, merge_names
+from aioexec.graph.function_library import Function, FunctionLibrary
 from aioexec.graph.node import EVALUATORS, Operation, Tensor
 from aioexec.graph.static_values import infer_shapes
 
@@ -41,13 +42,14 @@ class Graph:
     """A dataflow graph under construction.
 
     State that changes while building: nodes (`_nodes`, `_by_name`), used names (`_names_in_use`), the scope stacks, the
-    conditional or loop being built, the collections, what may not be fed or fetched. `version` counts nodes, `mutations`
-    counts changes to nodes made before.
+    conditional or loop being built, the collections, what may not be fed or fetched, the library of functions. `version`
+    counts nodes, `mutations` counts changes to nodes made before.
     """
 
     def __init__(self) -> None:
         self.seed: int | None = None
         self.mutations = 0
+        self.functions = FunctionLibrary()
         self._nodes: list[Operation] = []
         self._by_name: dict[str, Operation] = {}
         self._names_in_use: dict[str, int] = {}
@@ -104,7 +106,7 @@ class Graph:
             GraphValueError, GraphTypeError: the inputs or attributes do not fit the op.
         """
         self._check_not_finalized()
-        row = registry.lookup(op_type)
+        row = self.functions.row(op_type)
         for tensor in inputs:
             self._check_ours(tensor)
         name = name or op_type
@@ -151,10 +153,11 @@ class Graph:
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
         """Take out again the nodes and names that were added if the block raises."""
-        count, names = len(self._nodes), dict(self._names_in_use)
+        count, names, functions = len(self._nodes), dict(self._names_in_use), len(self.functions)
         try:
             yield
         except BaseException:
+            self.functions.forget([*self.functions][functions:])
             for op in self._nodes[count:]:
                 del self._by_name[op.name]
                 for tensor in op.inputs:
@@ -187,9 +190,12 @@ class Graph:
         if name in self._by_name:
             raise GraphValueError(f"node name {name!r} is taken already by {self._by_name[name]!r}")
 
-    def _check_ours(self, tensor: Tensor) -> None:
+    def _check_is_tensor(self, tensor: Any) -> None:
         if not isinstance(tensor, Tensor):
             raise GraphTypeError(f"expected a Tensor of this graph, got {tensor!r}")
+
+    def _check_ours(self, tensor: Tensor) -> None:
+        self._check_is_tensor(tensor)
         if tensor.graph is not self:
             raise GraphValueError(f"{tensor!r} is not an element of this graph, it belongs to another")
 
@@ -294,8 +300,9 @@ class Graph:
         """Make new nodes wait for `control_inputs`; None clears the outer ones, and leaves conditionals and loops."""
         operations = []
         for item in control_inputs or ():
-            element = self.as_graph_element(item)
-            operations.append(element.op if isinstance(element, Tensor) else element)
+            waited_for = self._waited_for(item)
+            if waited_for is not None:
+                operations.append(waited_for)
         scope = _ControlDependencies(operations, clears=control_inputs is None)
         self._control_stack.append(scope)
         context = self._control_flow_context
@@ -307,6 +314,12 @@ class Graph:
             self._control_stack.remove(scope)
             if scope.clears:
                 self._control_flow_context = context
+
+    def _waited_for(self, item: Any) -> Operation | None:
+        """The operation of this graph that an item of control inputs means; None if new nodes need not wait for it."""
+        element = self.as_graph_element(item)
+        op: Operation = element.op if isinstance(element, Tensor) else element
+        return op
 
     def _get_control_flow_context(self) -> ControlFlowContext | None:
         return self._control_flow_context
@@ -326,6 +339,21 @@ class Graph:
     @property
     def default_container(self) -> str:
         return self._container
+
+    def is_inside(self, graph: Graph) -> bool:
+        """Whether this is the body of a function that may use tensors of `graph`."""
+        return False
+
+    def add_function(self, function: Function) -> None:
+        """Add a function, and those its body calls.
+
+        Raises:
+            InvalidArgumentError: one of their names has another meaning in this graph.
+        """
+        self.functions.add(function)
+        for called in function.called():
+            if called.name not in self.functions or self.functions[called.name] is not called:
+                self.add_function(called)
 
     def as_default(self) -> contextlib.AbstractContextManager[Graph]:
         """Make this the default graph of the running context."""

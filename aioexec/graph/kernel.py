@@ -57,6 +57,12 @@ class Role(enum.Enum):
     LOOP_COND = "loop_cond"  # the condition of a frame
     SEND = "send"  # hands a value, dead or alive, to another partition
     RECV = "recv"  # waits for it
+    # What follows stands for bodies, `Row.bodies`, which planning puts in its place.
+    CALL = "call"  # the inputs are those of its body, the outputs too
+    IF = "if"  # input 0 chooses: it holds, the first body; it does not, the second
+    CASE = "case"  # input 0 is the index of the body that runs; the last, if there is none
+    WHILE = "while"  # the second body is repeated while the first says so
+    STRUCTURE = "structure"  # a loop or a conditional that planning has made one node of
 
 
 class KernelContext(Protocol):

@@ -35,6 +35,11 @@ RUN_BY_ENGINE: Final = frozenset(
         Role.LOOP_COND,
         Role.SEND,
         Role.RECV,
+        Role.CALL,
+        Role.IF,
+        Role.CASE,
+        Role.WHILE,
+        Role.STRUCTURE,
     }
 )
 

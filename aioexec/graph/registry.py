@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import numpy as np
 
 from aioexec.errors import NotFoundError
+from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.kernel import Attrs, Native, Reference, Role
 from aioexec.graph.opdef import OpDef, parse_signature
 from aioexec.shapes import Dims
 
 if TYPE_CHECKING:
+    from aioexec.graph.functions import FuncGraph
     from aioexec.graph.node import Operation
 
 
@@ -43,6 +45,7 @@ class ShapeContext:
         partial: `partial(i)` reads input i as a shape: dims with None where an element is not known; None if nothing is.
         variable: `variable(i)` is the shape of the variable behind input i, a resource handle; None if it is not known.
         elements: `elements(i)` is the shape of each element of the list behind input i, a variant; None if it is not known.
+        call: `call(f)` are the shapes of the outputs of a function that is given all the inputs.
     """
 
     attrs: Attrs
@@ -51,6 +54,7 @@ class ShapeContext:
     partial: Callable[[int], Dims]
     variable: Callable[[int], Dims] = lambda i: None
     elements: Callable[[int], Dims] = lambda i: None
+    call: Callable[[NameAttrList], Sequence[Dims]] = lambda function: ()
 
 
 ShapeRule = Callable[[ShapeContext], Sequence[Dims]]
@@ -58,6 +62,9 @@ ShapeRule = Callable[[ShapeContext], Sequence[Dims]]
 
 GradientRule = Callable[["Operation", Any], Sequence[Any]]
 """(operation, *output gradients) to one gradient (Tensor, IndexedSlices or None) for each input."""
+
+Bodies = Callable[["Operation"], Sequence["FuncGraph"]]
+"""What an operation that stands for bodies is made of; raises InvalidArgumentError when they do not fit it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,7 @@ class Row:
         writes: inputs (variables) the op writes.
         reads: inputs (variables) whose present content the op uses.
         asynchronous: the kernel may wait; it is called with the step (see `StepContext`) before its inputs.
+        bodies: of an op that stands for bodies (see its role), what they are; it checks that they fit the operation.
     """
 
     definition: OpDef
@@ -92,6 +100,7 @@ class Row:
     writes: tuple[int, ...] = ()
     reads: tuple[int, ...] = ()
     asynchronous: bool = False
+    bodies: Bodies | None = None
 
     @property
     def name(self) -> str:
@@ -134,6 +143,7 @@ def register(
     writes: tuple[int, ...] = (),
     reads: tuple[int, ...] = (),
     asynchronous: bool = False,
+    bodies: Bodies | None = None,
 ) -> Row:
     """Add a row to the registry; see `Row` for the fields and `opdef` for the notation of the signature.
 
@@ -156,6 +166,7 @@ def register(
         writes,
         reads,
         asynchronous,
+        bodies,
     )
     _registry.rows[definition.name] = row
     return row

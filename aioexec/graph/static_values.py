@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,11 +12,13 @@ from aioexec import dtypes
 from aioexec.errors import GraphValueError, OpError
 from aioexec.graph.kernel import Role
 from aioexec.graph.registry import ShapeContext
-from aioexec.shapes import Dims
+from aioexec.shapes import Dims, TensorShape
 
 if TYPE_CHECKING:
     from aioexec.graph.node import Operation, Tensor
 
+HANDLE_SHAPE: Final = "_handle_shape"
+"""The attribute in which an input of a function says what is known of the variable behind it."""
 _DEPTH = 32
 _HAND_ON = (Role.IDENTITY, Role.SWITCH, Role.ENTER)  # output is input 0
 _LARGEST = 1024  # elements of a value worth computing while building
@@ -36,6 +38,9 @@ def infer_shapes(op: Operation) -> Sequence[Dims]:
         lambda i: constant_value_as_dims(inputs[i]),
         lambda i: variable_dims(inputs[i]),
         lambda i: elements_dims(inputs[i]),
+        lambda called: op.graph.functions.function(called.name).output_dims(
+            called.attrs, [tensor.dims for tensor in inputs], [variable_dims(tensor) for tensor in inputs]
+        ),
     )
     try:
         return op.row.shape(context)
@@ -49,6 +54,9 @@ def variable_dims(handle: Tensor) -> Dims:
     op = handle.op
     while op.row.role in _HAND_ON and op.inputs:
         op = op.inputs[0].op
+    if op.row.role is Role.PLACEHOLDER and HANDLE_SHAPE in op.attrs:
+        shape: TensorShape = op.attrs[HANDLE_SHAPE]
+        return shape.plain
     return op.attrs["shape"] if op.row.role is Role.VARIABLE else None
 
 

@@ -1,0 +1,235 @@
+"""The functions of a graph: by name, with their signature, their body made when it is asked for.
+
+A function made here has a body from the start; one that was imported is a definition, perhaps with attributes left open, and
+has a body for each set of attributes it is called with. A body is made once and never changes. What calls itself, by whatever
+detour, is refused when its body is made: bodies are copied into their callers, so the copies would have no end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from aioexec.errors import GraphValueError, InvalidArgumentError, NotFoundError
+from aioexec.graph import registry
+from aioexec.graph.attrs import NameAttrList
+from aioexec.graph.kernel import Role
+from aioexec.graph.node import EVALUATORS
+from aioexec.graph.opdef import OpDef
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, Row, ShapeContext
+from aioexec.shapes import Dims
+
+if TYPE_CHECKING:
+    from aioexec.graph.functions import FuncGraph
+    from aioexec.graph.node import Operation
+
+DEEPEST: Final = 48
+"""Functions calling functions: as deep as the interpreter's own stack allows by far."""
+
+_in_making: ContextVar[tuple[str, ...]] = ContextVar("aioexec_functions_in_making", default=())
+
+
+class Function:
+    """A function of a library.
+
+    Constant: name, definition (its signature as an op), attrs (its own, none of which is left open), source (the FunctionDef
+    it was imported from, or None). Changing: `gradient`, the name of the function that computes its gradient, set once, by the
+    library; the bodies made so far.
+    """
+
+    def __init__(
+        self,
+        definition: OpDef,
+        make: Callable[[Mapping[str, Any]], FuncGraph],
+        attrs: Mapping[str, Any] | None = None,
+        source: Any = None,
+    ) -> None:
+        self.definition = definition
+        self.attrs = dict(attrs or {})
+        self.source = source
+        self.gradient: str | None = None
+        self._make = make
+        self._bodies: dict[Hashable, FuncGraph] = {}
+        self._shapes: dict[Hashable, tuple[Dims, ...]] = {}
+        self.row: Final = Row(
+            definition,
+            shape=self._output_shapes,
+            kernel=None,
+            gradient=NOT_DIFFERENTIABLE,
+            role=Role.CALL,
+            bodies=self._body_of_call,
+        )
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def graph(self) -> FuncGraph:
+        """The body, of a function that leaves no attribute open."""
+        return self.body({})
+
+    def body(self, attrs: Mapping[str, Any]) -> FuncGraph:
+        """The body for these attributes; those the signature does not name are ignored.
+
+        Raises:
+            InvalidArgumentError: an attribute is missing, the body is malformed, or the function calls itself.
+        """
+        given = {attr.name: attrs.get(attr.name, attr.default) for attr in self.definition.attrs}
+        key = _content(given)
+        body = self._bodies.get(key)
+        if body is None:
+            missing = [
+                attr.name for attr in self.definition.attrs if attr.required and attr.name not in attrs
+            ]
+            if missing:
+                raise GraphValueError(f"function {self.name!r} is called without its attr {missing[0]!r}")
+            with self._making():
+                body = self._bodies[key] = self._make(given)
+        return body
+
+    @contextlib.contextmanager
+    def _making(self) -> Iterator[None]:
+        names = _in_making.get()
+        if self.name in names:
+            cycle = " -> ".join((*names[names.index(self.name) :], self.name))
+            raise InvalidArgumentError(
+                f"function {self.name!r} calls itself: {cycle}; recursion is not supported"
+            )
+        if len(names) >= DEEPEST:
+            raise InvalidArgumentError(
+                f"functions are nested deeper than {DEEPEST}: {' -> '.join(names[:4])} -> … -> {self.name}"
+            )
+        token = _in_making.set((*names, self.name))
+        try:
+            yield
+        finally:
+            _in_making.reset(token)
+
+    def called(self) -> Iterator[Function]:
+        """The functions its bodies name."""
+        for body in self._bodies.values():
+            for name in body.called_functions():
+                yield body.functions.function(name)
+
+    def output_dims(
+        self, attrs: Mapping[str, Any], inputs: Sequence[Dims], variables: Sequence[Dims]
+    ) -> tuple[Dims, ...]:
+        """The shapes of the outputs for inputs of these shapes, and handles of variables of those.
+
+        Raises:
+            InvalidArgumentError: the body does not take such inputs.
+        """
+        body = self.body(attrs)
+        if len(inputs) != len(body.inputs):
+            raise GraphValueError(
+                f"function {self.name!r} takes {len(body.inputs)} inputs, got {len(inputs)}"
+            )
+        key = (id(body), tuple(inputs), tuple(variables))
+        shapes = self._shapes.get(key)
+        if shapes is None:
+            with self._making():
+                shapes = tuple(tensor.dims for tensor in body.specialized(inputs, variables).outputs)
+            self._shapes[key] = shapes
+        return shapes
+
+    def _output_shapes(self, context: ShapeContext) -> Sequence[Dims]:
+        return context.call(NameAttrList(self.name, context.attrs))
+
+    def _body_of_call(self, op: Operation) -> tuple[FuncGraph, ...]:
+        return (self.body(op.attrs),)
+
+
+class FunctionLibrary(Mapping[str, Function]):
+    """Functions by name, in the order they were added. A body finds the functions it calls in the library it was made for."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, Function] = {}
+
+    def __getitem__(self, name: str) -> Function:
+        return self._functions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def add(self, function: Function) -> None:
+        """Add a function; the same one again, or one that is equal to it, is fine.
+
+        Raises:
+            InvalidArgumentError: the name is that of an op, or of a function with another body.
+        """
+        present = self._functions.get(function.name)
+        if present is None:
+            if registry.is_registered(function.name):
+                raise GraphValueError(
+                    f"Cannot add function {function.name!r} because an op with the same name already exists"
+                )
+            self._functions[function.name] = function
+        elif present is not function and not EVALUATORS["equal_functions"](present, function):
+            raise GraphValueError(
+                f"Cannot add function {function.name!r} because a different function with the same name already exists"
+            )
+
+    def set_gradient(self, name: str, gradient: str) -> None:
+        """Let a function's gradient be computed by another.
+
+        Raises:
+            InvalidArgumentError: there is no such function, or it has another gradient.
+        """
+        function = self.function(name)
+        if function.gradient not in (None, gradient):
+            raise GraphValueError(
+                f"Cannot assign gradient function {gradient!r} to {name!r} because it already has gradient function "
+                f"{function.gradient!r}"
+            )
+        function.gradient = gradient
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Take out functions that were added last."""
+        for name in names:
+            del self._functions[name]
+
+    def function(self, name: str) -> Function:
+        """A function by its name.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        found = self._functions.get(name)
+        if found is None:
+            raise NotFoundError(f"Function {name!r} is not defined; the library has {len(self)} functions")
+        return found
+
+    def body(self, called: NameAttrList) -> FuncGraph:
+        """The body of the function an attribute names."""
+        return self.function(called.name).body(called.attrs)
+
+    def row(self, op_type: str) -> Row:
+        """The row of an op, or of a function that is called by its name.
+
+        Raises:
+            NotFoundError: there is neither.
+        """
+        function = self._functions.get(op_type)
+        return registry.lookup(op_type) if function is None else function.row
+
+
+def _content(value: Any) -> Hashable:
+    """Something hashable that is equal for equal attributes only."""
+    if isinstance(value, np.ndarray):
+        elements: Hashable = tuple(map(_content, value.flat)) if value.dtype.hasobject else value.tobytes()
+        return value.dtype.str, value.shape, elements
+    if isinstance(value, NameAttrList):
+        return value.name, _content(value.attrs)
+    if isinstance(value, Mapping):
+        return tuple((name, _content(each)) for name, each in sorted(value.items()))
+    if isinstance(value, tuple | list):
+        return tuple(map(_content, value))
+    return type(value).__name__, repr(value)

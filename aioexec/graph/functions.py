@@ -1,0 +1,198 @@
+"""The body of a function: a graph with inputs and outputs, which may use what is around it.
+
+What a body uses of the graph around it is *captured*: it becomes one more input, and whoever calls the function hands the
+captured tensor in. So a body depends on nothing but its inputs, and can be copied to wherever it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from aioexec import shapes
+from aioexec.dtypes import DType
+from aioexec.errors import GraphValueError
+from aioexec.graph.attrs import NameAttrList
+from aioexec.graph.function_library import Function as Function, FunctionLibrary as FunctionLibrary
+from aioexec.graph.graph import Graph
+from aioexec.graph.kernel import Role
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.opdef import ArgDef, OpDef
+from aioexec.graph.static_values import HANDLE_SHAPE, variable_dims
+from aioexec.shapes import Dims
+
+
+class FuncGraph(Graph):
+    """The body of a function under construction, or finished.
+
+    Constant: name, outer_graph (None for an imported body, which captures nothing). Growing: `inputs`, outputs of `_Arg`
+    nodes, explicit ones first, then one for each of `captures`, which maps outer tensors to inputs; `control_captures`, outer
+    operations that the body is to wait for. Set by who builds it: `outputs`; `control_outputs`, what is to run besides.
+    """
+
+    def __init__(
+        self, name: str, outer_graph: Graph | None = None, functions: FunctionLibrary | None = None
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.outer_graph = outer_graph
+        self.inputs: list[Tensor] = []
+        self.outputs: list[Tensor] = []
+        self.control_outputs: list[Operation] = []
+        self.captures: dict[Tensor, Tensor] = {}
+        self.control_captures: dict[Operation, None] = {}
+        if outer_graph is not None:
+            self.functions = outer_graph.functions
+            self.seed = outer_graph.seed
+        if functions is not None:
+            self.functions = functions
+
+    def add_input(
+        self, dtype: DType, dims: Dims = None, name: str = "arg", handle_dims: Dims = None
+    ) -> Tensor:
+        """One more input; `handle_dims` is the shape of the variable behind a handle."""
+        attrs: dict[str, Any] = {"T": dtype.base_dtype, "index": len(self.inputs)}
+        if handle_dims is not None:
+            attrs[HANDLE_SHAPE] = shapes.TensorShape(handle_dims)
+        with self.control_dependencies(None), self.name_scope(None), self.device(None):
+            tensor = super().create_op("_Arg", [], name=name, attrs=attrs).outputs[0]
+        tensor.set_shape(shapes.TensorShape(dims))
+        self.inputs.append(tensor)
+        return tensor
+
+    def is_inside(self, graph: Graph) -> bool:
+        """Whether tensors of a graph can be captured: it is around this one."""
+        outer = self.outer_graph
+        return outer is not None and (outer is graph or outer.is_inside(graph))
+
+    def capture(self, tensor: Tensor) -> Tensor:
+        """What stands in the body for a tensor, which is made an input if it is from outside.
+
+        Raises:
+            GraphValueError: it is of a graph that is not around this one.
+        """
+        self._check_is_tensor(tensor)
+        if tensor.graph is self:
+            return tensor
+        if tensor not in self.captures:
+            if self.outer_graph is None or not self.is_inside(tensor.graph):
+                raise GraphValueError(
+                    f"{tensor!r} is not an element of function {self.name!r} nor of a graph around it"
+                )
+            name = tensor.op.name.rpartition("/")[2]
+            self.captures[tensor] = self.add_input(tensor.dtype, tensor.dims, name, variable_dims(tensor))
+        return self.captures[tensor]
+
+    def create_op(
+        self,
+        op_type: str,
+        inputs: Sequence[Tensor],
+        dtypes: Sequence[DType] | None = None,
+        input_types: Sequence[DType] | None = None,
+        name: str | None = None,
+        attrs: dict[str, Any] | None = None,
+    ) -> Operation:
+        brought = [self.capture(tensor) for tensor in inputs]
+        return super().create_op(op_type, brought, dtypes, input_types, name, attrs)
+
+    def _waited_for(self, item: Any) -> Operation | None:
+        element = item._as_graph_element() if hasattr(item, "_as_graph_element") else item
+        op = element.op if isinstance(element, Tensor) else element
+        if isinstance(op, Operation) and self.is_inside(op.graph):
+            self.control_captures[op] = None
+            return None
+        return super()._waited_for(item)
+
+    def called_functions(self) -> list[str]:
+        """The names of the functions its operations name."""
+        return list(dict.fromkeys(name for op in self.get_operations() for name in functions_of(op)))
+
+    def specialized(self, inputs: Sequence[Dims], variables: Sequence[Dims]) -> FuncGraph:
+        """This body where its inputs have these shapes, and handles those behind them; itself if that says nothing new."""
+        known = [_narrowed(tensor.dims, dims) for tensor, dims in zip(self.inputs, inputs, strict=True)]
+        handles = [
+            variable_dims(tensor) if dims is None else dims
+            for tensor, dims in zip(self.inputs, variables, strict=True)
+        ]
+        if all(
+            dims == tensor.dims and handle == variable_dims(tensor)
+            for tensor, dims, handle in zip(self.inputs, known, handles, strict=True)
+        ):
+            return self
+        copy = FuncGraph(self.name, functions=self.functions)
+        replacements = {
+            tensor: copy.add_input(tensor.dtype, dims, tensor.op.name, handle)
+            for tensor, dims, handle in zip(self.inputs, known, handles, strict=True)
+        }
+        copies = copy_operations(self.get_operations(), copy, replacements)
+        copy.outputs = [replacements[tensor] for tensor in self.outputs]
+        copy.control_outputs = [copies[op] for op in self.control_outputs]
+        return copy
+
+    def as_function(self, attrs: Mapping[str, Any] | None = None) -> Function:
+        """A function with this body, which must be finished."""
+        self.finalize()
+        return Function(self._definition(), lambda given: self, attrs)
+
+    def _definition(self) -> OpDef:
+        return OpDef(
+            self.name,
+            tuple(ArgDef(f"arg{k}", dtype=tensor.dtype.base_dtype) for k, tensor in enumerate(self.inputs)),
+            tuple(ArgDef(f"ret{k}", dtype=tensor.dtype.base_dtype) for k, tensor in enumerate(self.outputs)),
+            (),
+            is_stateful=any(
+                op.row.is_stateful and op.row.role is not Role.PLACEHOLDER for op in self.get_operations()
+            ),
+        )
+
+
+def functions_of(op: Operation) -> Iterator[str]:
+    """The names of the functions an operation names: its own, if it calls one by its name, and those in its attributes."""
+    if op.type in op.graph.functions:
+        yield op.type
+    for value in op.attrs.values():
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, NameAttrList):
+                yield each.name
+
+
+def _narrowed(known: Dims, given: Dims) -> Dims:
+    """What is known of a shape twice; where that contradicts itself, what the caller says."""
+    return shapes.merge(known, given) if shapes.compatible(known, given) else given
+
+
+def copy_operations(
+    operations: Iterable[Operation], graph: Graph, replacements: dict[Tensor, Tensor], scope: str = ""
+) -> dict[Operation, Operation]:
+    """Copy operations, which stand in order, into a graph, where shapes are inferred anew.
+
+    Args:
+        replacements: what stands there for tensors from elsewhere; operations all of whose outputs are replaced are not
+            copied. The outputs of the copies are added.
+        scope: put before each name.
+
+    Returns:
+        The copy of each operation; for one that was not copied, the operation of what stands for it.
+    """
+    copies: dict[Operation, Operation] = {}
+    back_edges: list[tuple[Operation, int, Tensor]] = []
+    for op in operations:
+        if op.outputs and all(tensor in replacements for tensor in op.outputs):
+            copies[op] = replacements[op.outputs[0]].op
+            continue
+        forward = [replacements[tensor] for tensor in op.inputs if tensor in replacements]
+        inputs = [replacements.get(tensor, forward[0]) for tensor in op.inputs] if op.inputs else []
+        controls = [copies[control] for control in op.control_inputs if control in copies]
+        copy = graph.add_node(op.row, f"{scope}{op.name}", inputs, controls, dict(op.attrs), op.device)
+        copy.created_at = op.created_at
+        copies[op] = copy
+        back_edges.extend(
+            (copy, k, tensor) for k, tensor in enumerate(op.inputs) if tensor not in replacements
+        )
+        for old, new in zip(op.outputs, copy.outputs, strict=True):
+            if shapes.compatible(old.dims, new.dims):
+                new.set_shape(shapes.TensorShape(old.dims))
+            replacements[old] = new
+    for copy, k, tensor in back_edges:
+        copy.set_input(k, replacements[tensor])
+    return copies
