@@ -38,6 +38,14 @@ from aioexec.ops.nn import (
     top_k as top_k,
     xw_plus_b as xw_plus_b,
 )
+from aioexec.ops.normalization import (
+    batch_norm_with_global_normalization as batch_norm_with_global_normalization,
+    batch_normalization as batch_normalization,
+    fused_batch_norm as fused_batch_norm,
+    normalize_moments as normalize_moments,
+    sufficient_statistics as sufficient_statistics,
+    weighted_moments as weighted_moments,
+)
 from aioexec.ops.pool import (
     avg_pool as avg_pool,
     max_pool as max_pool,

@@ -370,13 +370,30 @@ def native_agrees(setting: Setting, share: int | None) -> bool:
 
 # Gradients
 
-STEP = 1e-6
+STEP = {"float64": 1e-6, "float32": 1e-2}
+GRADIENT_TOLERANCE = {"float64": 2e-5, "float32": 2e-2}
+
+
+def gradient_dtype(case: Case) -> str:
+    """The dtype gradients are checked in: double precision unless the op does not take it."""
+    varied = varied_attribute(case)
+    attr = None if varied is None else registry.lookup(case.op_type).definition.attr(varied)
+    takes_any = attr is None or attr.allowed is None
+    is_single = varied is None and any(arg.dtype is dt.float32 for arg, _ in flat_inputs(case))
+    if is_single or not (takes_any or dt.float64 in (attr.allowed or ())):  # type: ignore[union-attr]
+        return "float32"
+    return "float64"
 
 
 def gradient_pair(case: Case, index: int) -> tuple[Array, Array]:
     """The gradient of a weighted sum of the outputs by input `index`: by the op's rule, and by differences."""
-    varied = varied_attribute(case)
-    values = [doubled(typed(arg, value, varied, "float64")) for arg, value in flat_inputs(case)]
+    varied, dtype = varied_attribute(case), gradient_dtype(case)
+    values = [typed(arg, value, varied, dtype) for arg, value in flat_inputs(case)]
+    if dtype == "float64":
+        values = [
+            value if arg.dtype is dt.float32 else doubled(value)
+            for (arg, _), value in zip(flat_inputs(case), values, strict=True)
+        ]
     with Graph().as_default() as graph:
         tensors = [
             source(graph, arg, value, constant=k not in case.gradients)
@@ -393,9 +410,15 @@ def gradient_pair(case: Case, index: int) -> tuple[Array, Array]:
     def weighted_sum(changed: Array) -> float:
         fresh = variable(Ref(changed)) if isinstance(at, Ref) else changed
         outputs = evaluate(list(op.outputs), {**feeds, tensors[index]: fresh})
-        return float(sum(np.vdot(w, y) for w, y in zip(weights, outputs, strict=True) if w is not None))
+        return float(
+            sum(
+                np.vdot(widened(w), widened(y))
+                for w, y in zip(weights, outputs, strict=True)
+                if w is not None
+            )
+        )
 
-    return by_rule, differences(weighted_sum, at.value if isinstance(at, Ref) else at)
+    return by_rule, differences(weighted_sum, at.value if isinstance(at, Ref) else at, STEP[dtype])
 
 
 def doubled(value: Any) -> Any:
@@ -413,17 +436,17 @@ def random_weights(case: Case, op: Operation, feeds: dict[Tensor, Any]) -> list[
     generator = np.random.default_rng(7)
     weights: list[Array | None] = []
     for k, value in enumerate(evaluate(list(op.outputs), feeds)):
-        floating = value.dtype == np.float64
+        floating = value.dtype in (np.float64, np.float32)
         counts = case.differentiated is None or k in case.differentiated
         drawn = generator.uniform(0.5, 1.5, value.shape) if counts else np.zeros(value.shape)
-        weights.append(np.asarray(drawn) if floating else None)
+        weights.append(np.asarray(drawn, value.dtype) if floating else None)
     return weights
 
 
-def differences(function: Callable[[Array], float], at: Array) -> Array:
+def differences(function: Callable[[Array], float], at: Array, relative: float) -> Array:
     result = np.zeros(at.shape)
     for position in np.ndindex(at.shape):
-        step = STEP * max(1.0, float(abs(at[position])))
+        step = relative * max(1.0, float(abs(at[position])))
         up, down = at.copy(), at.copy()
         up[position] += step
         down[position] -= step

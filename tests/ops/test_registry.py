@@ -94,7 +94,7 @@ def test_the_gradient_rule_agrees_with_differences(case: Case):
         by_rule, by_differences = harness.gradient_pair(case, index)
 
         assert by_rule.shape == by_differences.shape
-        tolerance = 2e-5 if case.tolerance is None else max(2e-5, case.tolerance)
+        tolerance = max(harness.GRADIENT_TOLERANCE[harness.gradient_dtype(case)], case.tolerance or 0.0)
         np.testing.assert_allclose(
             by_rule, by_differences, rtol=tolerance, atol=tolerance, err_msg=f"input {index} of {case}"
         )
