@@ -88,15 +88,15 @@ from aioexec.graph.sparse_tensor import (
     convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor,
     sparse_placeholder as sparse_placeholder,
 )
-from aioexec.ops import (
+from aioexec.ops import (  # noqa: F401  (some for their rows only)
     control,
     filling,
     functions as _functions,
     queues as _queues,
     slicing,
+    tensor_list_joins as _tensor_list_joins,
     transfer as _transfer,
-)  # noqa: F401  (rows only)
-from aioexec.ops import tensor_list_joins as _tensor_list_joins  # noqa: F401  (rows only)
+)
 from aioexec.ops.arg_reduction import (
     argmax as argmax,
     argmin as argmin,
