@@ -1,16 +1,16 @@
-"""Rows of variables: gathering them by index, and updating them by index, on references and on resource handles."""
+"""Updating rows of variables by index, on references and on resource handles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from aioexec import dtypes, shapes
-from aioexec.errors import InvalidArgumentError, UnimplementedError
+from aioexec import shapes
+from aioexec.errors import InvalidArgumentError
 from aioexec.graph.apply import apply_op
-from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernel import (
     Attrs,
     Compute,
@@ -20,180 +20,38 @@ from aioexec.graph.kernel import (
     LoopKernel,
     Native,
     Operand,
+    Reference,
     Role,
     Spec,
 )
-from aioexec.graph.launches import c_strides, copy_launch
-from aioexec.graph.loop_language import Pointer
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register
-from aioexec.graph.static_values import variable_dims
+from aioexec.ops import row_loops
 from aioexec.ops.elementwise import Array, shown
+from aioexec.ops.sparse_updates import OUTSIDE, keep_whole
 from aioexec.ops.state import reference_of, update_reference
-from aioexec.ops.update_rows import NUMBERS
-from aioexec.ops.variables import ALL
+from aioexec.ops.update_rows import FLOATS, NUMBERS
+from aioexec.ops.variable_gather import ALL, check_indices, resource_gather as resource_gather
 from aioexec.resources.variable import Variable
 from aioexec.shapes import Dims
 
-OUTSIDE = ((InvalidArgumentError, "an index is outside of the variable's first dimension"),)
-_SAME_WIDTH = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
-
-# Loops. Everything is checked before anything is written: the variable may be updated in place.
+Method = Callable[[Array, Any, Array], None]
+"""(target, index of rows, updates): changes the target, one repeated row after the other."""
 
 
-def outside(indices: Pointer, count: int, rows: int) -> int:
-    """1 if an index is not in [0, rows), else 0."""
-    for i in range(count):
-        if indices[i] < 0 or indices[i] >= rows:
-            return 1
-    return 0
-
-
-def gather_rows(params: Pointer, indices: Pointer, out: Pointer, count: int, width: int, rows: int) -> int:
-    """out[count, width] = params[indices]; 1 if an index is outside."""
-    if outside(indices, count, rows):
-        return 1
-    for i in range(count):
-        start = indices[i] * width
-        for j in range(width):
-            out[i * width + j] = params[start + j]
-    return 0
-
-
-def put_rows(state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int) -> int:
-    """state[indices] = updates, a later row over an earlier one; 1 if an index is outside."""
-    if outside(indices, count, rows):
-        return 1
-    for i in range(count):
-        start = indices[i] * width
-        for j in range(width):
-            state[start + j] = updates[i * width + j]
-    return 0
-
-
-def add_rows(state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int) -> int:
-    """state[indices] += updates, repeated rows add up; 1 if an index is outside."""
-    if outside(indices, count, rows):
-        return 1
-    for i in range(count):
-        start = indices[i] * width
-        for j in range(width):
-            state[start + j] += updates[i * width + j]
-    return 0
-
-
-def subtract_rows(
-    state: Pointer, indices: Pointer, updates: Pointer, count: int, width: int, rows: int
-) -> int:
-    """state[indices] -= updates, repeated rows add up; 1 if an index is outside."""
-    if outside(indices, count, rows):
-        return 1
-    for i in range(count):
-        start = indices[i] * width
-        for j in range(width):
-            state[start + j] -= updates[i * width + j]
-    return 0
-
-
-def check_indices(indices: Array, rows: int) -> None:
-    """Raise InvalidArgumentError at the first index that is not in [0, rows)."""
-    bad = np.argwhere((indices < 0) | (indices >= rows))
-    if len(bad):
-        place = tuple(bad[0])
-        where = f"[{','.join(map(str, place))}]" if place else ""
-        raise InvalidArgumentError(f"indices{where} = {indices[place]} is not in [0, {rows})")
-
-
-# Gathering
-
-
-def _gathered(context: KernelContext) -> Compute:
-    if context.attrs["batch_dims"]:
-        raise UnimplementedError(
-            f"ResourceGather with batch_dims={context.attrs['batch_dims']}; only 0 is known"
-        )
-
-    def gather(variable: Variable, indices: Array) -> Array:
-        params = variable.require()
-        if params.ndim == 0:
-            raise InvalidArgumentError(
-                f"params must be at least 1 dimensional: {variable.name!r} is a scalar"
-            )
-        check_indices(indices, params.shape[0])
-        return np.asarray(params[indices])
-
-    return gather
-
-
-def _gather_shape(context: ShapeContext) -> Sequence[Dims]:
-    params = shapes.with_rank_at_least(context.variable(0), 1)
-    return [shapes.concatenate(context.inputs[1], None if params is None else params[1:])]
-
-
-def _bind_gather(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
-    params, indices = inputs
-    if attrs["batch_dims"] or not params.shape or params.dtype.itemsize not in _SAME_WIDTH:
-        return None
-    if params.dtype != outputs[0].dtype:
-        return None
-    dtype = _SAME_WIDTH[params.dtype.itemsize]
-    kernel = LoopKernel(gather_rows, (dtype, indices.dtype.name, dtype), 3, 0)
-    words = (indices.size, _width(params), params.shape[0])
-    operands = (Operand("input", 0), Operand("input", 1), Operand("output", 0))
-    return Launches((Launch(kernel, operands, words, cost=10 + outputs[0].nbytes // 8),))
-
-
-def _width(params: Spec) -> int:
-    """Elements of a row."""
-    width = 1
-    for dim in params.shape[1:]:
-        width *= dim
-    return width
-
-
-def _gather_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
-    """The gradient of the variable's rows: slices, so that nothing of the variable's size is made."""
-    handle, indices = op.inputs
-    dims = variable_dims(handle)
-    shape: Any = dims if shapes.is_fully_defined(dims) else apply_op("VariableShape", handle)
-    count = apply_op("ExpandDims", apply_op("Size", indices), 0)
-    if isinstance(shape, tuple):
-        rest: Any = np.array(shape[1:], np.int32)
-        dense_shape = apply_op("Const", value=np.array(shape, np.int32), dtype=dtypes.int32)
-    else:
-        rest, dense_shape = shape[1:], shape
-    values = apply_op("Reshape", dy, apply_op("ConcatV2", [count, rest], 0))
-    return [IndexedSlices(values, apply_op("Reshape", indices, count), dense_shape), None]
-
-
-register(
-    "ResourceGather(resource:resource, indices:Tindices) -> (output:dtype)"
-    " [batch_dims:int=0; validate_indices:bool=true; dtype:type; Tindices:type{int32|int64}] {stateful}",
-    shape=_gather_shape,
-    kernel=_gathered,
-    gradient=_gather_gradient,
-    native=Native(_bind_gather, ALL, OUTSIDE),
-    reads=(0,),
-)
-
-# Scattering
-
-Method = Callable[[Array, Array, Array], None]
-
-
-def _put(target: Array, indices: Array, updates: Array) -> None:
+def put(target: Array, indices: Any, updates: Array) -> None:
     target[indices] = updates
 
 
-def _at(ufunc: np.ufunc) -> Method:
+def at(ufunc: Callable[..., Any]) -> Method:
     """Apply an operation row by row, so that repeated rows add up; 16-bit floats are not known to `ufunc.at`."""
 
-    def apply(target: Array, indices: Array, updates: Array) -> None:
-        if target.dtype.itemsize == 2 and target.dtype.kind not in "iu":
-            flat = np.broadcast_to(updates, indices.shape + target.shape[1:]).reshape(
-                indices.size, *target.shape[1:]
-            )
-            for index, row in zip(indices.reshape(-1), flat, strict=True):
+    def apply(target: Array, indices: Any, updates: Array) -> None:
+        if not isinstance(ufunc, np.ufunc) or (target.dtype.itemsize == 2 and target.dtype.kind not in "iu"):
+            flat = indices.reshape(-1)
+            row_shape = target.shape[1:]
+            rows = np.broadcast_to(updates, indices.shape + row_shape).reshape(indices.size, *row_shape)
+            for index, row in zip(flat, rows, strict=True):
                 target[index] = ufunc(target[index], row)
         else:
             ufunc.at(target, indices, updates)
@@ -201,7 +59,33 @@ def _at(ufunc: np.ufunc) -> Method:
     return apply
 
 
-def _scattered(method: Method) -> Any:
+def divided(x: Array, y: Array) -> Array:
+    """x / y, of integers cut towards zero.
+
+    Raises:
+        InvalidArgumentError: an integer is divided by zero.
+    """
+    if x.dtype.kind not in "iu":
+        return np.asarray(x / y)
+    if not np.all(y):
+        raise InvalidArgumentError("Integer division by zero")
+    quotient = np.floor_divide(np.abs(x), np.abs(y))
+    return np.asarray(quotient * np.sign(x) * np.sign(y), x.dtype)
+
+
+METHODS: dict[str, Method] = {
+    "Update": put,
+    "Add": at(np.add),
+    "Sub": at(np.subtract),
+    "Mul": at(np.multiply),
+    "Div": at(divided),
+    "Min": at(np.minimum),
+    "Max": at(np.maximum),
+}
+"""What an update does, by the last part of the name of its op."""
+
+
+def _scattered(method: Method) -> Reference:
     def kernel(context: KernelContext) -> Compute:
         passes_on = bool(context.output_dtypes)
 
@@ -223,40 +107,29 @@ def _check_scatter(variable: Variable, present: Array, indices: Array, updates: 
         raise InvalidArgumentError(
             f"variable {variable.name!r} is {present.dtype}, it cannot be updated with {updates.dtype}"
         )
-    if present.ndim == 0:
-        raise InvalidArgumentError(f"variable {variable.name!r} is a scalar: it has no rows to update")
-    expected = indices.shape + present.shape[1:]
-    if updates.ndim and updates.shape != expected:
+    if present.ndim == 0 or (updates.ndim and updates.shape != indices.shape + present.shape[1:]):
         raise InvalidArgumentError(
-            f"updates must have the shape of the indices followed by that of a row, {shown(expected)}, "
-            f"or be a scalar; got {shown(updates.shape)} for indices of shape {shown(indices.shape)}"
+            f"Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got updates.shape "
+            f"{shown(updates.shape)}, indices.shape {shown(indices.shape)}, params.shape {shown(present.shape)}"
         )
     check_indices(indices, present.shape[0])
 
 
-def _bind_scatter(body: Callable[..., int]) -> Any:
+def _native(body: Callable[..., int], dtypes: frozenset[str]) -> Native:
     def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
         state, indices, updates = inputs
-        if (
-            not state.shape
-            or updates.shape != indices.shape + state.shape[1:]
-            or updates.dtype != state.dtype
-        ):
+        if not state.shape or updates.dtype != state.dtype or state.dtype.name not in dtypes:
             return None
-        if state.dtype.name not in ALL:
+        if updates.shape not in ((), indices.shape + state.shape[1:]):
             return None
-        strides = c_strides(state.shape, state.dtype.itemsize)
-        whole = copy_launch(
-            Operand("input", 0), strides, Operand("state", 0), strides, state.shape, state.dtype.itemsize
-        )
         dtype = "int8" if state.dtype == bool else state.dtype.name
-        kernel = LoopKernel(body, (dtype, indices.dtype.name, dtype), 3, 0)
+        kernel = LoopKernel(body, (dtype, indices.dtype.name, dtype), 4, 0)
         operands = (Operand("state", 0), Operand("input", 1), Operand("input", 2))
-        words = (indices.size, _width(state), state.shape[0])
+        words = (indices.size, prod(state.shape[1:]), state.shape[0], int(updates.shape != ()))
         rows = Launch(kernel, operands, words, cost=10 + updates.nbytes // 4)
-        return Launches((rows,) if whole is None else (whole, rows))
+        return Launches((*keep_whole(inputs, (0,)), rows))
 
-    return bind
+    return Native(bind, dtypes, OUTSIDE)
 
 
 def _scatter_shape(*, is_ref: bool) -> ShapeRule:
@@ -270,84 +143,114 @@ def _scatter_shape(*, is_ref: bool) -> ShapeRule:
     return rule
 
 
-for _name, _method, _body, _types, _native in (
-    ("ScatterUpdate", _put, put_rows, "", ALL),
-    ("ScatterAdd", _at(np.add), add_rows, "@6", NUMBERS),
-    ("ScatterSub", _at(np.subtract), subtract_rows, "@6", NUMBERS),
+for _verb, _body, _dtypes in (
+    ("Update", row_loops.put_rows, ALL),
+    ("Add", row_loops.add_rows, NUMBERS),
+    ("Sub", row_loops.subtract_rows, NUMBERS),
+    ("Mul", row_loops.multiply_rows, NUMBERS),
+    ("Div", row_loops.divide_rows, FLOATS),
+    ("Min", row_loops.least_rows, NUMBERS),
+    ("Max", row_loops.greatest_rows, NUMBERS),
 ):
-    _locking = "true" if _name == "ScatterUpdate" else "false"
-    register(
-        f"{_name}(ref:Ref(T), indices:Tindices, updates:T) -> (output_ref:Ref(T))"
-        f" [T:type{_types}; Tindices:type{{int32|int64}}; use_locking:bool={_locking}]",
-        shape=_scatter_shape(is_ref=True),
-        kernel=_scattered(_method),
-        gradient=NOT_DIFFERENTIABLE,
-        native=Native(_bind_scatter(_body), _native, OUTSIDE),
-        role=Role.UPDATE,
-        writes=(0,),
-        reads=(0,),
-    )
-    register(
-        f"Resource{_name}(resource:resource, indices:Tindices, updates:dtype) -> ()"
-        f" [dtype:type{_types}; Tindices:type{{int32|int64}}] {{stateful}}",
-        shape=_scatter_shape(is_ref=False),
-        kernel=_scattered(_method),
-        gradient=NOT_DIFFERENTIABLE,
-        native=Native(_bind_scatter(_body), _native, OUTSIDE),
-        role=Role.UPDATE,
-        writes=(0,),
-        reads=(0,),
-    )
+    _types = "" if _verb == "Update" else "@6"
+    _ref_types = "@23" if _verb in ("Min", "Max") else _types
+    for _signature, _is_ref in (
+        (
+            f"Scatter{_verb}(ref:Ref(T), indices:Tindices, updates:T) -> (output_ref:Ref(T)) [T:type{_ref_types};"
+            f" Tindices:type{{int32|int64}}; use_locking:bool={'true' if _verb == 'Update' else 'false'}]",
+            True,
+        ),
+        (
+            f"ResourceScatter{_verb}(resource:resource, indices:Tindices, updates:dtype) -> ()"
+            f" [dtype:type{_types}; Tindices:type{{int32|int64}}] {{stateful}}",
+            False,
+        ),
+    ):
+        register(
+            _signature,
+            shape=_scatter_shape(is_ref=_is_ref),
+            kernel=_scattered(METHODS[_verb]),
+            gradient=NOT_DIFFERENTIABLE,
+            native=_native(_body, _dtypes),
+            role=Role.UPDATE,
+            writes=(0,),
+            reads=(0,),
+        )
+
+# Functions
+
+ResourceScatter = Callable[..., Operation]
 
 
-def resource_gather(resource: Tensor, indices: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """Rows of a resource variable."""
-    tensor: Tensor = apply_op("ResourceGather", resource, indices, dtype=dtypes.as_dtype(dtype), name=name)
-    return tensor
+def _on_resources(verb: str, does: str) -> ResourceScatter:
+    def scatter(resource: Tensor, indices: Any, updates: Any, name: str | None = None) -> Operation:
+        op: Operation = apply_op(f"ResourceScatter{verb}", resource, indices, updates, name=name)
+        return op
+
+    scatter.__name__, scatter.__doc__ = f"resource_scatter_{verb.lower()}", f"{does} of a resource variable."
+    return scatter
 
 
-def resource_scatter_update(
-    resource: Tensor, indices: Any, updates: Any, name: str | None = None
-) -> Operation:
-    """Replace rows of a resource variable."""
-    op: Operation = apply_op("ResourceScatterUpdate", resource, indices, updates, name=name)
-    return op
-
-
-def resource_scatter_add(resource: Tensor, indices: Any, updates: Any, name: str | None = None) -> Operation:
-    """Add to rows of a resource variable; repeated rows add up."""
-    op: Operation = apply_op("ResourceScatterAdd", resource, indices, updates, name=name)
-    return op
-
-
-def resource_scatter_sub(resource: Tensor, indices: Any, updates: Any, name: str | None = None) -> Operation:
-    """Subtract from rows of a resource variable; repeated rows add up."""
-    op: Operation = apply_op("ResourceScatterSub", resource, indices, updates, name=name)
-    return op
+resource_scatter_update = _on_resources("Update", "Replace rows")
+resource_scatter_add = _on_resources("Add", "Add to rows")
+resource_scatter_sub = _on_resources("Sub", "Subtract from rows")
+resource_scatter_mul = _on_resources("Mul", "Multiply rows")
+resource_scatter_div = _on_resources("Div", "Divide rows")
+resource_scatter_min = _on_resources("Min", "Reduce rows to the least")
+resource_scatter_max = _on_resources("Max", "Reduce rows to the greatest")
 
 
 def scatter_update(
     ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
 ) -> Any:
     """Replace rows of a variable; of a row given twice, the later one counts."""
-    return _scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
+    return scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
 
 
 def scatter_add(
     ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
 ) -> Any:
     """Add to rows of a variable; rows given twice add up."""
-    return _scatter("ScatterAdd", ref, indices, updates, use_locking, name)
+    return scatter("ScatterAdd", ref, indices, updates, use_locking, name)
 
 
 def scatter_sub(
     ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
 ) -> Any:
     """Subtract from rows of a variable; rows given twice add up."""
-    return _scatter("ScatterSub", ref, indices, updates, use_locking, name)
+    return scatter("ScatterSub", ref, indices, updates, use_locking, name)
 
 
-def _scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Any:
+def scatter_mul(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Multiply rows of a variable; rows given twice are multiplied twice."""
+    return scatter("ScatterMul", ref, indices, updates, use_locking, name)
+
+
+def scatter_div(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Divide rows of a variable; rows given twice are divided twice."""
+    return scatter("ScatterDiv", ref, indices, updates, use_locking, name)
+
+
+def scatter_min(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Reduce rows of a variable to the least of it and the updates."""
+    return scatter("ScatterMin", ref, indices, updates, use_locking, name)
+
+
+def scatter_max(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Reduce rows of a variable to the greatest of it and the updates."""
+    return scatter("ScatterMax", ref, indices, updates, use_locking, name)
+
+
+def scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Any:
+    """Update a variable of either kind by index; the result stands for its new content."""
     reference = reference_of(ref)
     if reference is None:
         op: Operation = apply_op(

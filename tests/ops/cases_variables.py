@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.errors import InvalidArgumentError, UnimplementedError
+from aioexec.errors import InvalidArgumentError
 from tests.ops.harness import KINDS, Case, Ref, case
 
 Array = np.ndarray[Any, Any]
@@ -118,6 +118,10 @@ ROWS = [[1, 2], [3, 4], [5, 6]]
 TABLE = [[10, 20], [30, 40], [50, 60]]
 
 
+def quotient(x: Array, y: Array) -> Array:
+    return np.trunc(x / y) if x.dtype.kind in "iu" else x / y
+
+
 def _scatters(name: str, operation: Any, kinds: str) -> list[Case]:
     kept = {"state": scattered(operation), "vary": "T" if name.startswith("S") else "dtype"}
     floats = {"dtypes": KINDS["f"], **kept}
@@ -144,7 +148,7 @@ def _scatters(name: str, operation: Any, kinds: str) -> list[Case]:
             np.array([-1, 0]),
             ROWS[:2],
             vary=kept["vary"],
-            dtypes=["int64"],
+            dtypes=["float64"],
             raises=InvalidArgumentError,
         ),
     ]
@@ -157,6 +161,20 @@ for prefix in ("", "Resource"):
     CASES += _scatters(f"{prefix}ScatterUpdate", lambda old, new: new, "fib")
     CASES += _scatters(f"{prefix}ScatterAdd", np.add, "fi")
     CASES += _scatters(f"{prefix}ScatterSub", np.subtract, "fi")
+    CASES += _scatters(f"{prefix}ScatterMul", np.multiply, "fi")
+    CASES += _scatters(f"{prefix}ScatterDiv", quotient, "fi")
+    CASES += _scatters(f"{prefix}ScatterMin", np.minimum, "fi")
+    CASES += _scatters(f"{prefix}ScatterMax", np.maximum, "fi")
+    CASES.append(
+        case(
+            f"{prefix}ScatterDiv",
+            *(Ref(TABLE), np.array([1]), [[0, 1]]),
+            vary="dtype" if prefix else "T",
+            dtypes=["int32"],
+            native=False,
+            raises=InvalidArgumentError,
+        )
+    )
 
 
 def gathered(dtype: str, *inputs: Any, **more: Any) -> Case:
@@ -176,135 +194,37 @@ CASES += [
     case(
         "ResourceGather",
         Ref(REAL),
-        np.array([[0], [0]]),
+        np.array([[0, 2], [1, 1]]),
         attrs={"dtype": "float32", "batch_dims": 1},
         vary="dtype",
         dtypes=["float32"],
         native=False,
-        raises=UnimplementedError,
+        expected=[[1.5, 0.25], [0.0, 0.0]],
+    ),
+    case(
+        "ResourceGather",
+        Ref(REAL),
+        np.array([[0]]),
+        attrs={"dtype": "float32", "batch_dims": 1},
+        vary="dtype",
+        dtypes=["float32"],
+        native=False,
+        raises=InvalidArgumentError,
     ),
 ]
 
-# Optimizers
 
-G = [[0.5, -1.0, 2.0], [0.0, 1.5, -0.25]]
-SLOT = [[0.25, 0.5, 1.0], [2.0, 0.0, 0.75]]
-
-
-def momentum(nesterov: bool) -> Any:
-    def expected(var: Array, accum: Array, lr: Array, grad: Array, momentum: Array) -> tuple[Array, Array]:
-        accum = momentum * accum + grad
-        return var - lr * (grad + momentum * accum if nesterov else accum), accum
-
-    return expected
+def gathered_at(dtype: str, *inputs: Any, **more: Any) -> Case:
+    return case("ResourceGatherNd", *inputs, attrs={"dtype": dtype}, vary="dtype", dtypes=[dtype], **more)
 
 
-def adam(nesterov: bool) -> Any:
-    def expected(
-        var: Array,
-        m: Array,
-        v: Array,
-        b1p: Array,
-        b2p: Array,
-        lr: Array,
-        b1: Array,
-        b2: Array,
-        eps: Array,
-        grad: Array,
-    ) -> tuple[Array, Array, Array]:
-        rate = lr * np.sqrt(1 - b2p) / (1 - b1p)
-        m, v = b1 * m + (1 - b1) * grad, b2 * v + (1 - b2) * grad**2
-        return var - rate * (b1 * m + (1 - b1) * grad if nesterov else m) / (np.sqrt(v) + eps), m, v
-
-    return expected
-
-
-def momentum_rows(nesterov: bool) -> Any:
-    def expected(
-        var: Array, accum: Array, lr: Array, grad: Array, indices: Array, keep: Array
-    ) -> tuple[Array, Array]:
-        new_var, new_accum = var.copy(), accum.copy()
-        new_var[indices], new_accum[indices] = momentum(nesterov)(
-            var[indices], accum[indices], lr, grad, keep
-        )
-        return new_var, new_accum
-
-    return expected
-
-
-for prefix in ("", "Resource"):
-    descend = f"{prefix}ApplyGradientDescent"
-    CASES += [
-        case(descend, Ref(REAL), 0.5, G, state=lambda var, alpha, delta: var - alpha * delta),
-        case(
-            descend,
-            Ref(WHOLE),
-            2,
-            [[1, 0, 1], [0, 1, 0]],
-            state=lambda var, alpha, delta: var - alpha * delta,
-            dtypes=KINDS["i"],
-        ),
-        case(descend, Ref(1.0), 0.5, 3.0, state=-0.5),
-        case(descend, Ref(EMPTY), 0.5, EMPTY, state=EMPTY),
-    ]
-    for nesterov in (False, True):
-        attrs = {"use_nesterov": nesterov}
-        CASES += [
-            case(
-                f"{prefix}ApplyMomentum",
-                Ref(REAL),
-                Ref(SLOT),
-                0.5,
-                G,
-                0.75,
-                attrs=attrs,
-                state=momentum(nesterov),
-            ),
-            case(
-                f"{prefix}ApplyMomentum",
-                Ref(EMPTY),
-                Ref(EMPTY),
-                0.5,
-                EMPTY,
-                0.75,
-                attrs=attrs,
-                state=(EMPTY, EMPTY),
-            ),
-            case(
-                f"{prefix}ApplyAdam",
-                *(Ref(REAL), Ref(SLOT), Ref(np.abs(G)), 0.5, 0.25, 0.125, 0.75, 0.875, 0.0625, G),
-                attrs=attrs,
-                state=adam(nesterov),
-                tolerance=4e-5,
-            ),
-            *(
-                case(
-                    f"{prefix}SparseApplyMomentum",
-                    *(
-                        Ref(np.array(REAL).T),
-                        Ref(np.array(SLOT).T),
-                        0.5,
-                        [[1.0, 2.0], [-1.0, 0.25]],
-                        np.array([2, 0], kind),
-                        0.75,
-                    ),
-                    attrs=attrs,
-                    state=momentum_rows(nesterov),
-                )
-                for kind in (np.int32, np.int64)
-            ),
-        ]
-    CASES += [
-        case(
-            f"{prefix}SparseApplyMomentum",
-            *(
-                Ref(np.array(REAL).T),
-                Ref(np.array(SLOT).T),
-                0.5,
-                [[1.0, 2.0], [-1.0, 0.25]],
-                np.array([0, 3]),
-                0.75,
-            ),
-            raises=InvalidArgumentError,
-        ),
-    ]
+CASES += [
+    gathered_at("float64", Ref(REAL), np.array([[1, 0], [0, 2]]), expected=[4.0, 0.25], gradients=(0,)),
+    gathered_at("float64", Ref(REAL), np.array([[1], [0]]), expected=[REAL[1], REAL[0]], gradients=(0,)),
+    gathered_at("int32", Ref(WHOLE), np.array([1, 2]), expected=6),
+    gathered_at("string", Ref(["a", "b"]), np.array([[1], [1]]), expected=np.array([b"b", b"b"], object)),
+    gathered_at("float32", Ref(REAL), np.zeros((2, 0), int), expected=[REAL, REAL]),
+    gathered_at("float32", Ref(REAL), np.zeros((0, 2), int), expected=np.zeros(0)),
+    gathered_at("float32", Ref(REAL), np.array([[0, 3]]), raises=InvalidArgumentError),
+    gathered_at("float32", Ref(REAL), np.array([[-1]]), raises=InvalidArgumentError),
+]
