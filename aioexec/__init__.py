@@ -95,6 +95,7 @@ from aioexec.ops import (  # noqa: F401  (some for their rows only)
     queues as _queues,
     slicing,
     tensor_list_joins as _tensor_list_joins,
+    structured as _structured,
     transfer as _transfer,
 )
 from aioexec.ops.arg_reduction import (

@@ -22,6 +22,7 @@ from aioexec.ops.elementwise import (
     ZERO_DIVISOR,
     Array,
     binary,
+    conjugate,
     convert_pair,
     fitting,
     in_float32,
@@ -67,7 +68,7 @@ binary(
 
 
 def _mul_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
-    x, y = op.inputs
+    x, y = map(conjugate, op.inputs)
     return reduced(op, dz * y, x * dz)
 
 
@@ -145,7 +146,7 @@ def _division_text(attrs: Attrs) -> str:
 
 
 def _quotient_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
-    x, y = op.inputs
+    x, y = map(conjugate, op.inputs)
     return reduced(op, dz / y, dz * (-x / y / y))
 
 
@@ -185,25 +186,6 @@ binary(
     statuses=ZERO_DIVISOR,
 )
 
-
-def _div_no_nan(x: Array, y: Array) -> Array:
-    safe = np.where(y == 0, np.ones_like(y), y)
-    return np.where(y == 0, np.zeros_like(x), np.divide(x, safe))
-
-
-def _div_no_nan_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
-    x, y = op.inputs
-    over = apply_op("DivNoNan", dz, y)
-    return reduced(op, over, dz * apply_op("DivNoNan", apply_op("DivNoNan", -x, y), y))
-
-
-binary(
-    "DivNoNan(x:T, y:T) -> (z:T) [T:type@16]",
-    numpy=_div_no_nan,
-    native="x, y: where(y == 0, 0.0, x / y)",
-    gradient=_div_no_nan_gradient,
-    dtypes=FLOATS,
-)
 
 # Remainders
 
@@ -253,8 +235,8 @@ def _pow(x: Array, y: Array) -> Array:
 
 
 def _pow_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
-    x, y = op.inputs
-    z = op.outputs[0]
+    x, y = map(conjugate, op.inputs)
+    z = conjugate(op.outputs[0])
     positive = (
         apply_op("Greater", x, _zero_of(x))
         if not x.dtype.is_complex
@@ -370,11 +352,6 @@ def floor_div(x: Any, y: Any, name: str | None = None) -> Tensor:
 def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y rounded towards zero."""
     return _apply("TruncateDiv", x, y, name)
-
-
-def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y, and 0 where y is 0."""
-    return _apply("DivNoNan", x, y, name or "div_no_nan")
 
 
 def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:

@@ -134,6 +134,19 @@ def op_scope(name: str | None, default_name: str, *values: Any) -> Iterator[str]
         yield scope
 
 
+def function_of(op_type: str, summary: str, name_of_function: str | None = None) -> Callable[..., Tensor]:
+    """The Python function of an op of one argument; named as the op, in small letters, unless told otherwise."""
+
+    def function(x: Any, name: str | None = None) -> Tensor:
+        tensor = apply_op(op_type, x, name=name)
+        assert isinstance(tensor, Tensor)
+        return tensor
+
+    function.__name__ = function.__qualname__ = name_of_function or op_type.lower()
+    function.__doc__ = f"{summary}, element by element; shape and dtype of `x`."
+    return function
+
+
 def convert_pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """Two arguments of one dtype as tensors: that of the tensor among them, else of the first."""
     dtype = symbolic_dtype(x) or symbolic_dtype(y)
@@ -142,6 +155,11 @@ def convert_pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 # Gradients
+
+
+def conjugate(x: Tensor) -> Tensor:
+    """The complex conjugate, which is what a gradient is multiplied by; a real tensor is its own."""
+    return apply_op("Conj", x) if x.dtype.is_complex else x
 
 
 def reduced(op: Operation, *gradients: Tensor | None) -> list[Tensor | None]:

@@ -1,4 +1,4 @@
-"""Rows by index: gather and scatter, segment sums, coordinates of true elements, partitions and stitches."""
+"""Rows by index: gather and scatter, coordinates of true elements, partitions and stitches."""
 
 from __future__ import annotations
 
@@ -305,20 +305,22 @@ def _bind_scatter_nd(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spe
     if output.dtype.name not in NUMBERS or (output.size == 0 and indices.size):
         return None
     depth, count = indices.shape[-1], prod(indices.shape[:-1])
-    rows = [_zeros(output)]
+    rows = [zeros_launch(output)]
     if updates.size:
         rows += _flattening(indices, 0, output.shape[:depth])
         words = (prod(output.shape[:depth]), count, prod(output.shape[depth:]), 0)
-        rows.append(_adding(Operand("scratch", 0), "int64", 1, output, words))
+        rows.append(adding_launch(Operand("scratch", 0), "int64", 1, output, words))
     return Launches(tuple(row for row in rows if row is not None), scratch=(8 * count,))
 
 
-def _zeros(output: Spec) -> Launch | None:
+def zeros_launch(output: Spec) -> Launch | None:
+    """A row that clears an output."""
     strides = c_strides(output.shape, output.dtype.itemsize)
     return fill_launch(0, Operand("output", 0), strides, output.shape, output.dtype.name)
 
 
-def _adding(indices: Operand, kind: str, updates: int, output: Spec, words: tuple[int, ...]) -> Launch:
+def adding_launch(indices: Operand, kind: str, updates: int, output: Spec, words: tuple[int, ...]) -> Launch:
+    """A row that adds the rows of an input to those of an output that indices name."""
     name = output.dtype.name
     kernel = LoopKernel(scatter_add_rows, (kind, name, name), 4, 0)
     operands = (indices, Operand("input", updates), Operand("output", 0))
@@ -332,76 +334,6 @@ register(
     kernel=plain(_scatter_nd),
     gradient=lambda op, dy: [None, apply_op("GatherNd", dy, op.inputs[0]), None],
     native=Native(_bind_scatter_nd, frozenset(NUMBERS), OUTSIDE),
-    shape_operands=(2,),
-)
-
-# Segments
-
-
-def _segment_shape(context: ShapeContext) -> Sequence[Dims]:
-    data, ids, _ = context.inputs
-    count = context.value(2)
-    if data is None or ids is None:
-        return [None]
-    if not shapes.compatible(data[: len(ids)], ids):
-        raise GraphValueError(
-            f"data of shape {shapes.describe(data)} does not begin with that of segment_ids {shapes.describe(ids)}"
-        )
-    return [(None if count is None else int(count), *data[len(ids) :])]
-
-
-def _segment_sum(data: Array, ids: Array, count: Array) -> Array:
-    if data.shape[: ids.ndim] != ids.shape:
-        raise InvalidArgumentError(
-            f"data.shape = {shown(data.shape)} does not start with segment_ids.shape = {shown(ids.shape)}"
-        )
-    if count < 0:
-        raise InvalidArgumentError(f"Input num_segments == {int(count)} must not be negative")
-    flat = ids.reshape(-1)
-    if (flat >= count).any():
-        place = int(np.argmax(flat >= count))
-        raise InvalidArgumentError(f"segment_ids[{place}] = {flat[place]} is out of range [0, {int(count)})")
-    rows = data.reshape(flat.size, *data.shape[ids.ndim :])
-    result = np.zeros((int(count), *rows.shape[1:]), data.dtype)
-    np.add.at(result, flat[flat >= 0], rows[flat >= 0])
-    return result
-
-
-def _bind_segment_sum(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
-    data, ids, _ = inputs
-    (output,) = outputs
-    if output.dtype.name not in NUMBERS or (output.size == 0 and ids.size):
-        return None
-    rows = [_zeros(output)]
-    if data.size:
-        words = (output.shape[0], ids.size, prod(output.shape[1:]), 1)
-        rows.append(_adding(Operand("input", 1), ids.dtype.name, 0, output, words))
-    return Launches(tuple(row for row in rows if row is not None))
-
-
-def _segment_sum_gradient(op: Operation, dy: Tensor) -> list[Any]:
-    """The row each id points at; nothing where it is negative."""
-    ids = op.inputs[1]
-    zero = apply_op("ZerosLike", ids)
-    rows = apply_op("GatherV2", dy, apply_op("Maximum", ids, zero), _scalar(0))
-    kept = apply_op("GreaterEqual", ids, zero)
-    extra = apply_op("Sub", apply_op("Rank", rows), apply_op("Rank", kept))
-    shape = apply_op("ConcatV2", [apply_op("Shape", kept), _ones(extra)], _scalar(0))
-    mask = apply_op("Reshape", kept, shape)
-    return [apply_op("SelectV2", mask, rows, apply_op("ZerosLike", rows)), None, None]
-
-
-def _ones(count: Tensor) -> Tensor:
-    return apply_op("Fill", apply_op("Reshape", count, _vector([1])), _scalar(1))  # type: ignore[no-any-return]
-
-
-register(
-    "UnsortedSegmentSum(data:T, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:T) "
-    "[T:type@6; Tindices:type{int16|int32|int64}; Tnumsegments:type{int32|int64}=int32]",
-    shape=_segment_shape,
-    kernel=plain(_segment_sum),
-    gradient=_segment_sum_gradient,
-    native=Native(_bind_segment_sum, statuses=OUTSIDE),
     shape_operands=(2,),
 )
 
@@ -438,11 +370,6 @@ def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) 
     return _typed(
         apply_op("ScatterNd", positions, updates, convert_to_tensor(shape, positions.dtype), name=name)
     )
-
-
-def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-    """Row s is the sum of the rows of `data` whose id is s; negative ids are left out."""
-    return _typed(apply_op("UnsortedSegmentSum", data, segment_ids, num_segments, name=name))
 
 
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: int | None = None) -> Tensor:

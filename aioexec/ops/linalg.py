@@ -29,7 +29,7 @@ from aioexec.graph.launches import collapse
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops import linalg_loops
-from aioexec.ops.elementwise import op_scope
+from aioexec.ops.elementwise import conjugate, op_scope
 from aioexec.ops.reduction_launches import fill
 from aioexec.shapes import Dims
 
@@ -216,11 +216,6 @@ def bind_batch(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
 
 
 # Gradients
-
-
-def conjugate(x: Tensor) -> Tensor:
-    """The complex conjugate; a real tensor is its own."""
-    return apply_op("Conj", x) if x.dtype.is_complex else x
 
 
 def matmul_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import Attrs, Compute
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE
-from aioexec.ops.elementwise import FLOATS, ZERO_DIVISOR, Array, Gradient, binary, in_float32, unary
+from aioexec.ops.elementwise import FLOATS, ZERO_DIVISOR, Array, Gradient, binary, conjugate, function_of, in_float32, unary
 
 REAL = "bfloat16|half|float|double"
 
@@ -94,7 +94,7 @@ unary(
     "Square(x:T) -> (y:T) [T:type@31]",
     numpy=np.square,
     native="x: x * x",
-    gradient=lambda op, dy: [dy * (2 * op.inputs[0])],
+    gradient=lambda op, dy: [dy * (2 * conjugate(op.inputs[0]))],
 )
 
 
@@ -103,18 +103,24 @@ def _square(tensor: Tensor) -> Tensor:
 
 
 def _sqrt_grad_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
-    over = dz / op.inputs[0]
-    return [-over * op.outputs[0], 0.5 * over]
+    over = dz / conjugate(op.inputs[0])
+    return [-over * conjugate(op.outputs[0]), 0.5 * over]
 
 
 def _sigmoid_grad_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
-    y, dy = op.inputs
+    y, dy = map(conjugate, op.inputs)
     product = dz * dy
     return [product - 2.0 * product * y, apply_op("SigmoidGrad", y, dz)]
 
 
+def _product_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
+    """Of dy times a quadratic form of y with factor -1: the slope by y is -2 y dy, by dy the op itself."""
+    y, dy = map(conjugate, op.inputs)
+    return [-2.0 * dz * dy * y, apply_op(op.type, y, dz)]
+
+
 _POWER_GRADIENTS: dict[str, tuple[Compute, str, Gradient]] = {
-    # of y = f(x), given y and dy: value, native text, gradient by y and dy
+    # of y = f(x), given y (for complex numbers its conjugate) and dy: value, native text, gradient by y and dy
     "SqrtGrad": (
         lambda y, dy: dy * y.dtype.type(0.5) / y,
         "y, dy: dy * 0.5 / y",
@@ -124,23 +130,12 @@ _POWER_GRADIENTS: dict[str, tuple[Compute, str, Gradient]] = {
         lambda y, dy: dy * y.dtype.type(-0.5) * y * y * y,
         "y, dy: dy * -0.5 * y * y * y",
         lambda op, dz: [
-            -1.5 * dz * op.inputs[1] * _square(op.inputs[0]),
-            apply_op("RsqrtGrad", op.inputs[0], dz),
+            -1.5 * dz * conjugate(op.inputs[1]) * _square(conjugate(op.inputs[0])),
+            apply_op("RsqrtGrad", conjugate(op.inputs[0]), dz),
         ],
     ),
-    "ReciprocalGrad": (
-        lambda y, dy: -dy * y * y,
-        "y, dy: -dy * y * y",
-        lambda op, dz: [
-            -2.0 * dz * op.inputs[1] * op.inputs[0],
-            apply_op("ReciprocalGrad", op.inputs[0], dz),
-        ],
-    ),
-    "InvGrad": (
-        lambda y, dy: -dy * y * y,
-        "y, dy: -dy * y * y",
-        lambda op, dz: [-2.0 * dz * op.inputs[1] * op.inputs[0], apply_op("InvGrad", op.inputs[0], dz)],
-    ),
+    "ReciprocalGrad": (lambda y, dy: -dy * y * y, "y, dy: -dy * y * y", _product_gradient),
+    "InvGrad": (lambda y, dy: -dy * y * y, "y, dy: -dy * y * y", _product_gradient),
     "SigmoidGrad": (
         lambda y, dy: dy * y * (y.dtype.type(1) - y),
         "y, dy: dy * y * (1.0 - y)",
@@ -149,14 +144,20 @@ _POWER_GRADIENTS: dict[str, tuple[Compute, str, Gradient]] = {
     "TanhGrad": (
         lambda y, dy: dy * (y.dtype.type(1) - y * y),
         "y, dy: dy * (1.0 - y * y)",
-        lambda op, dz: [-2.0 * dz * op.inputs[1] * op.inputs[0], apply_op("TanhGrad", op.inputs[0], dz)],
+        _product_gradient,
     ),
 }
+
+
+def _of_conjugate(compute: Compute) -> Compute:
+    """Take the first argument's conjugate."""
+    return lambda y, dy: compute(np.conj(y) if y.dtype.kind == "c" else y, dy)
+
 
 for _name, (_compute, _text, _gradient) in _POWER_GRADIENTS.items():
     binary(
         f"{_name}(y:T, dy:T) -> (z:T) [T:type@2]",
-        numpy=in_float32(_compute),
+        numpy=in_float32(_of_conjugate(_compute)),
         native=_text,
         gradient=_gradient,
         dtypes=FLOATS,
@@ -194,12 +195,12 @@ def _apply(op_type: str, x: Tensor) -> Tensor:
 
 def _of_input(slope: Callable[[Tensor], Tensor]) -> Gradient:
     """The gradient of an op by its derivative as a function of the input."""
-    return lambda op, dy: [dy * slope(op.inputs[0])]
+    return lambda op, dy: [dy * slope(conjugate(op.inputs[0]))]
 
 
 def _arc_slope(sign: float) -> Gradient:
     """Derivative of asin (1) and acos (-1): sign / sqrt(1 - x²)."""
-    return lambda op, dy: [(sign * dy) * _apply("Rsqrt", 1.0 - _square(op.inputs[0]))]
+    return _of_input(lambda x: sign * _apply("Rsqrt", 1.0 - _square(x)))
 
 
 def _gaussian_slope(scale: float) -> Gradient:
@@ -211,7 +212,7 @@ TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 _FUNCTIONS: dict[str, tuple[Compute, str, Gradient]] = {
     "Sqrt": (np.sqrt, "sqrt", _through_output("SqrtGrad")),
     "Rsqrt": (_rsqrt, "rsqrt", _through_output("RsqrtGrad")),
-    "Exp": (np.exp, "exp", lambda op, dy: [dy * op.outputs[0]]),
+    "Exp": (np.exp, "exp", lambda op, dy: [dy * conjugate(op.outputs[0])]),
     "Expm1": (np.expm1, "expm1", _of_input(lambda x: _apply("Exp", x))),
     "Log": (np.log, "log", _of_input(lambda x: _apply("Reciprocal", x))),
     "Log1p": (np.log1p, "log1p", _of_input(lambda x: _apply("Reciprocal", 1.0 + x))),
@@ -223,6 +224,9 @@ _FUNCTIONS: dict[str, tuple[Compute, str, Gradient]] = {
     "Atan": (np.arctan, "atan", _of_input(lambda x: _apply("Reciprocal", 1.0 + _square(x)))),
     "Sinh": (np.sinh, "sinh", _of_input(lambda x: _apply("Cosh", x))),
     "Cosh": (np.cosh, "cosh", _of_input(lambda x: _apply("Sinh", x))),
+    "Asinh": (np.arcsinh, "asinh", lambda op, dy: [dy / _apply("Cosh", conjugate(op.outputs[0]))]),
+    "Acosh": (np.arccosh, "acosh", lambda op, dy: [dy / _apply("Sinh", conjugate(op.outputs[0]))]),
+    "Atanh": (np.arctanh, "atanh", _of_input(lambda x: _apply("Reciprocal", 1.0 - _square(x)))),
     "Tanh": (np.tanh, "tanh", _through_output("TanhGrad")),
     "Sigmoid": (_sigmoid, "sigmoid", _through_output("SigmoidGrad")),
 }
@@ -246,45 +250,35 @@ for _types, _table in (("@2", _FUNCTIONS), (f"{{{REAL}}}", _REAL_FUNCTIONS)):
 # Functions
 
 
-def _function(op_type: str, summary: str) -> Callable[..., Tensor]:
-    """The Python function of an op of one argument."""
-
-    def function(x: Any, name: str | None = None) -> Tensor:
-        tensor = apply_op(op_type, x, name=name)
-        assert isinstance(tensor, Tensor)
-        return tensor
-
-    function.__name__ = function.__qualname__ = op_type.lower()
-    function.__doc__ = f"{summary}, element by element; shape and dtype of `x`."
-    return function
-
-
-negative = _function("Neg", "-x")
-abs = _function("Abs", "The absolute value of x")
-sign = _function("Sign", "-1, 0 or 1 by the sign of x")
-floor = _function("Floor", "x rounded down")
-ceil = _function("Ceil", "x rounded up")
-rint = _function("Rint", "x rounded to the nearest integer, halves to even")
-reciprocal = _function("Reciprocal", "1 / x")
-square = _function("Square", "x squared")
-sqrt = _function("Sqrt", "The square root of x")
-rsqrt = _function("Rsqrt", "1 over the square root of x")
-exp = _function("Exp", "e to the power of x")
-expm1 = _function("Expm1", "exp(x) - 1, exact near 0")
-log = _function("Log", "The natural logarithm of x")
-log1p = _function("Log1p", "log(1 + x), exact near 0")
-sin = _function("Sin", "The sine of x")
-cos = _function("Cos", "The cosine of x")
-tan = _function("Tan", "The tangent of x")
-asin = _function("Asin", "The arc sine of x")
-acos = _function("Acos", "The arc cosine of x")
-atan = _function("Atan", "The arc tangent of x")
-sinh = _function("Sinh", "The hyperbolic sine of x")
-cosh = _function("Cosh", "The hyperbolic cosine of x")
-tanh = _function("Tanh", "The hyperbolic tangent of x")
-sigmoid = _function("Sigmoid", "1 / (1 + exp(-x))")
-erf = _function("Erf", "The error function of x")
-erfc = _function("Erfc", "1 - erf(x)")
+negative = function_of("Neg", "-x")
+abs = function_of("Abs", "The absolute value of x")
+sign = function_of("Sign", "-1, 0 or 1 by the sign of x")
+floor = function_of("Floor", "x rounded down")
+ceil = function_of("Ceil", "x rounded up")
+rint = function_of("Rint", "x rounded to the nearest integer, halves to even")
+reciprocal = function_of("Reciprocal", "1 / x")
+square = function_of("Square", "x squared")
+sqrt = function_of("Sqrt", "The square root of x")
+rsqrt = function_of("Rsqrt", "1 over the square root of x")
+exp = function_of("Exp", "e to the power of x")
+expm1 = function_of("Expm1", "exp(x) - 1, exact near 0")
+log = function_of("Log", "The natural logarithm of x")
+log1p = function_of("Log1p", "log(1 + x), exact near 0")
+sin = function_of("Sin", "The sine of x")
+cos = function_of("Cos", "The cosine of x")
+tan = function_of("Tan", "The tangent of x")
+asin = function_of("Asin", "The arc sine of x")
+acos = function_of("Acos", "The arc cosine of x")
+atan = function_of("Atan", "The arc tangent of x")
+sinh = function_of("Sinh", "The hyperbolic sine of x")
+cosh = function_of("Cosh", "The hyperbolic cosine of x")
+asinh = function_of("Asinh", "The inverse hyperbolic sine of x")
+acosh = function_of("Acosh", "The inverse hyperbolic cosine of x")
+atanh = function_of("Atanh", "The inverse hyperbolic tangent of x")
+tanh = function_of("Tanh", "The hyperbolic tangent of x")
+sigmoid = function_of("Sigmoid", "1 / (1 + exp(-x))")
+erf = function_of("Erf", "The error function of x")
+erfc = function_of("Erfc", "1 - erf(x)")
 
 
 def round(x: Any, name: str | None = None) -> Tensor:

@@ -12,8 +12,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.node import Tensor
-from aioexec.ops.elementwise import op_scope
-from aioexec.ops.linalg import conjugate
+from aioexec.ops.elementwise import conjugate, op_scope
 from aioexec.ops.reduction import keeps_dims, reduce_max, reduce_sum
 
 
