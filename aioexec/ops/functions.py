@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aioexec.errors import InvalidArgumentError
+from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.functions import FuncGraph
 from aioexec.graph.kernel import Compute, KernelContext, Role, plain
 from aioexec.graph.node import Operation, Tensor
@@ -13,9 +14,13 @@ from aioexec.shapes import Dims
 
 
 def checked_body(
-    op: Operation, attr: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor] | None
+    op: Operation,
+    attr: str,
+    called: NameAttrList,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor] | None,
 ) -> FuncGraph:
-    """The body of the function an attribute of an operation names.
+    """The body of the function `called`, which an attribute of an operation names.
 
     Args:
         inputs: what it is given.
@@ -25,7 +30,6 @@ def checked_body(
         NotFoundError: there is no such function.
         InvalidArgumentError: it does not take these inputs, or returns something else.
     """
-    called = op.attrs[attr]
     body = op.graph.functions.body(called)
     for kind, expected, got in (("takes", body.inputs, inputs), ("returns", body.outputs, outputs)):
         if got is None:
@@ -40,7 +44,7 @@ def checked_body(
 
 
 def _called(op: Operation) -> tuple[FuncGraph, ...]:
-    return (checked_body(op, "f", op.inputs, op.outputs),)
+    return (checked_body(op, "f", op.attrs["f"], op.inputs, op.outputs),)
 
 
 def _call_shapes(context: ShapeContext) -> Sequence[Dims]:

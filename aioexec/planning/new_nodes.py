@@ -39,11 +39,12 @@ class NodeMaker:
         device: str,
         inputs: Sequence[Edge] = (),
         controls: Sequence[Node] = (),
+        name: str | None = None,
         **attrs: Any,
     ) -> Node:
-        """A new node of `op_type` on a device."""
+        """A new node of `op_type` on a device; its name is made from that of `cause` unless it is given."""
         row = lookup(op_type)
-        name = self.new_name(cause.name)
+        name = name or self.new_name(cause.name)
         tensors = [tensor_of(edge) for edge in inputs]
         waits_for = [node.op for node in controls]
         complete = complete_attrs(row.definition, name, attrs, [tensor.dtype for tensor in tensors])
