@@ -29,7 +29,7 @@ def optimizer(
     sparse_limits: Mapping[str, Limit] | None = None,
     references: bool = True,
 ) -> None:
-    """Register an optimizer's update, the one of rows if `sparse`, and the twins on resources; see `update`, `sparse_update`."""
+    """Register an optimizer's update, that of rows if `sparse`, and the twins on resources; see `update`, `sparse_update`."""
     update(signature, numpy=numpy, native=native, dtypes=dtypes, limits=limits, references=references)
     if sparse:
         sparse_update(

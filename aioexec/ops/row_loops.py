@@ -5,7 +5,7 @@ The loops over the indices of an optimizer's update take rows given twice one af
 
 from __future__ import annotations
 
-from aioexec.graph.loop_language import Pointer, sqrt
+from aioexec.graph.loop_language import Pointer, int64, sqrt
 
 
 def outside(indices: Pointer, count: int, rows: int) -> int:
@@ -24,6 +24,21 @@ def gather_rows(params: Pointer, indices: Pointer, out: Pointer, count: int, wid
         start = indices[i] * width
         for j in range(width):
             out[i * width + j] = params[start + j]
+    return 0
+
+
+def rows_of_coordinates(
+    indices: Pointer, flat: Pointer, count: int, depth: int, column: int, dim: int, step: int
+) -> int:
+    """Begin (column 0) or go on to turn coordinates into numbers of slices, `step` to a slice; 1 if one is outside."""
+    for i in range(count):
+        k = int64(indices[i * depth + column])
+        if k < 0 or k >= dim:
+            return 1
+        if column == 0:
+            flat[i] = k * step
+        else:
+            flat[i] += k * step
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.apply import apply_op
+from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import (
     Attrs,
     Compute,
@@ -73,14 +75,23 @@ def divided(x: Array, y: Array) -> Array:
     return np.asarray(quotient * np.sign(x) * np.sign(y), x.dtype)
 
 
-METHODS: dict[str, Method] = {
-    "Update": put,
-    "Add": at(np.add),
-    "Sub": at(np.subtract),
-    "Mul": at(np.multiply),
-    "Div": at(divided),
-    "Min": at(np.minimum),
-    "Max": at(np.maximum),
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One way to update: by NumPy, by a compiled loop, and the dtypes that loop serves."""
+
+    method: Method
+    loop: Callable[..., int]
+    dtypes: frozenset[str]
+
+
+VERBS = {
+    "Update": Verb(put, row_loops.put_rows, ALL),
+    "Add": Verb(at(np.add), row_loops.add_rows, NUMBERS),
+    "Sub": Verb(at(np.subtract), row_loops.subtract_rows, NUMBERS),
+    "Mul": Verb(at(np.multiply), row_loops.multiply_rows, NUMBERS),
+    "Div": Verb(at(divided), row_loops.divide_rows, FLOATS),
+    "Min": Verb(at(np.minimum), row_loops.least_rows, NUMBERS),
+    "Max": Verb(at(np.maximum), row_loops.greatest_rows, NUMBERS),
 }
 """What an update does, by the last part of the name of its op."""
 
@@ -115,21 +126,21 @@ def _check_scatter(variable: Variable, present: Array, indices: Array, updates: 
     check_indices(indices, present.shape[0])
 
 
-def _native(body: Callable[..., int], dtypes: frozenset[str]) -> Native:
+def _native(verb: Verb) -> Native:
     def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
         state, indices, updates = inputs
-        if not state.shape or updates.dtype != state.dtype or state.dtype.name not in dtypes:
+        if not state.shape or updates.dtype != state.dtype or state.dtype.name not in verb.dtypes:
             return None
         if updates.shape not in ((), indices.shape + state.shape[1:]):
             return None
         dtype = "int8" if state.dtype == bool else state.dtype.name
-        kernel = LoopKernel(body, (dtype, indices.dtype.name, dtype), 4, 0)
+        kernel = LoopKernel(verb.loop, (dtype, indices.dtype.name, dtype), 4, 0)
         operands = (Operand("state", 0), Operand("input", 1), Operand("input", 2))
         words = (indices.size, prod(state.shape[1:]), state.shape[0], int(updates.shape != ()))
         rows = Launch(kernel, operands, words, cost=10 + updates.nbytes // 4)
         return Launches((*keep_whole(inputs, (0,)), rows))
 
-    return Native(bind, dtypes, OUTSIDE)
+    return Native(bind, verb.dtypes, OUTSIDE)
 
 
 def _scatter_shape(*, is_ref: bool) -> ShapeRule:
@@ -143,25 +154,17 @@ def _scatter_shape(*, is_ref: bool) -> ShapeRule:
     return rule
 
 
-for _verb, _body, _dtypes in (
-    ("Update", row_loops.put_rows, ALL),
-    ("Add", row_loops.add_rows, NUMBERS),
-    ("Sub", row_loops.subtract_rows, NUMBERS),
-    ("Mul", row_loops.multiply_rows, NUMBERS),
-    ("Div", row_loops.divide_rows, FLOATS),
-    ("Min", row_loops.least_rows, NUMBERS),
-    ("Max", row_loops.greatest_rows, NUMBERS),
-):
-    _types = "" if _verb == "Update" else "@6"
-    _ref_types = "@23" if _verb in ("Min", "Max") else _types
+for _name, _verb in VERBS.items():
+    _types = "" if _name == "Update" else "@6"
+    _ref_types = "@23" if _name in ("Min", "Max") else _types
     for _signature, _is_ref in (
         (
-            f"Scatter{_verb}(ref:Ref(T), indices:Tindices, updates:T) -> (output_ref:Ref(T)) [T:type{_ref_types};"
-            f" Tindices:type{{int32|int64}}; use_locking:bool={'true' if _verb == 'Update' else 'false'}]",
+            f"Scatter{_name}(ref:Ref(T), indices:Tindices, updates:T) -> (output_ref:Ref(T)) [T:type{_ref_types};"
+            f" Tindices:type{{int32|int64}}; use_locking:bool={'true' if _name == 'Update' else 'false'}]",
             True,
         ),
         (
-            f"ResourceScatter{_verb}(resource:resource, indices:Tindices, updates:dtype) -> ()"
+            f"ResourceScatter{_name}(resource:resource, indices:Tindices, updates:dtype) -> ()"
             f" [dtype:type{_types}; Tindices:type{{int32|int64}}] {{stateful}}",
             False,
         ),
@@ -169,9 +172,9 @@ for _verb, _body, _dtypes in (
         register(
             _signature,
             shape=_scatter_shape(is_ref=_is_ref),
-            kernel=_scattered(METHODS[_verb]),
+            kernel=_scattered(_verb.method),
             gradient=NOT_DIFFERENTIABLE,
-            native=_native(_body, _dtypes),
+            native=_native(_verb),
             role=Role.UPDATE,
             writes=(0,),
             reads=(0,),
@@ -253,8 +256,7 @@ def scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: boo
     """Update a variable of either kind by index; the result stands for its new content."""
     reference = reference_of(ref)
     if reference is None:
-        op: Operation = apply_op(
-            f"Resource{op_type}", ref.handle, indices, updates, name=name, dtype=ref.dtype
-        )
+        values = convert_to_tensor(updates, ref.dtype)
+        op: Operation = apply_op(f"Resource{op_type}", ref.handle, indices, values, name=name)
         return ref.after(op)
     return update_reference(op_type, reference, indices, updates, name=name, use_locking=use_locking)
