@@ -1,32 +1,22 @@
-"""gradients(ys, xs): the chain rule over the nodes between xs and ys, from the gradient rules of the op registry.
-
-The nodes of a graph stand behind their inputs in the order of their indexes, so one walk from the last index to the first meets
-every node after all its consumers: no counting, no recursion, linear in the nodes ys are computed from.
-"""
+"""gradients(ys, xs): the chain rule over the nodes between xs and ys, from the gradient rules of the op registry."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from aioexec import dtypes
-from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.gradients.aggregation import (
     AggregationMethod as AggregationMethod,
     Gradient,
     UnconnectedGradients as UnconnectedGradients,
-    aggregate,
     checked_method,
 )
+from aioexec.gradients.walk import Walk, is_trainable
 from aioexec.graph.apply import apply_op, graph_of
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.indexed_slices import IndexedSlices
-from aioexec.graph.kernel import Role
-from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import NotDifferentiable
-from aioexec.ops.control import tuple_
+from aioexec.graph.node import Tensor
 
 
 def gradients(
@@ -75,15 +65,6 @@ def gradients(
     return found
 
 
-def is_trainable(dtype: DType) -> bool:
-    """Whether gradients flow through tensors of this dtype; a handle stands for its variable."""
-    return _is_continuous(dtype) or dtype.base_dtype in (dtypes.resource, dtypes.variant)
-
-
-def _is_continuous(dtype: DType) -> bool:
-    return dtype.base_dtype.is_floating or dtype.base_dtype.is_complex
-
-
 def _as_list(value: Any) -> list[Any]:
     if value is None:
         return []
@@ -128,128 +109,3 @@ def _given(y: Tensor, gradient: Any, k: int) -> Gradient:
         )
     found: Gradient = gradient
     return found
-
-
-_TAKE_SLICES = (Role.IDENTITY, Role.READ)
-"""Roles whose gradient rules hand on what they get; others get tensors."""
-
-
-class Walk:
-    """One backward walk.
-
-    Constant: `live`, the tensors that depend on a source (the sources included); `between`, the operations whose gradient
-    rule is asked, last first. Changing: `collected`, the gradients that have arrived at each live tensor.
-    """
-
-    def __init__(
-        self,
-        targets: Sequence[Tensor],
-        sources: Sequence[Tensor],
-        stops: set[Operation],
-        colocate: bool,
-        gate: bool,
-        method: int,
-    ) -> None:
-        self.colocate = colocate
-        self.gate = gate
-        self.method = method
-        self.live = set(sources)
-        self.between = self._find(targets, stops)
-        self.collected: dict[Tensor, list[Gradient]] = {}
-
-    def _find(self, targets: Sequence[Tensor], stops: set[Operation]) -> list[Operation]:
-        found = []
-        for op in sorted(_ancestors(targets), key=lambda op: op.index):
-            if op in stops or isinstance(op.row.gradient, NotDifferentiable):
-                continue
-            if any(tensor in self.live for tensor in op.inputs):
-                self.live.update(tensor for tensor in op.outputs if is_trainable(tensor.dtype))
-                found.append(op)
-        return found[::-1]
-
-    def add(self, tensor: Tensor, gradient: Gradient | None) -> None:
-        if gradient is not None and tensor in self.live:
-            self.collected.setdefault(tensor, []).append(gradient)
-
-    def total(self, tensor: Tensor) -> Gradient | None:
-        """The sum of what has arrived at a tensor."""
-        arrived = self.collected.get(tensor, [])
-        if len(arrived) > 1:
-            total = aggregate(arrived, self.method)
-            self.collected[tensor] = arrived = [] if total is None else [total]
-        return arrived[0] if arrived else None
-
-    def run(self) -> None:
-        for op in self.between:
-            arrived = [self.total(tensor) for tensor in op.outputs]
-            if any(gradient is not None for gradient in arrived):
-                self._differentiate(
-                    op, [self._or_zeros(*pair) for pair in zip(op.outputs, arrived, strict=True)]
-                )
-
-    def _or_zeros(self, tensor: Tensor, gradient: Gradient | None) -> Gradient | None:
-        """Zeros where nothing arrived at one of several outputs, so that rules need not look."""
-        if gradient is not None or not _is_continuous(tensor.dtype):
-            return gradient
-        zeros: Tensor = apply_op("ZerosLike", tensor, name="zeros_like")
-        return zeros
-
-    def _differentiate(self, op: Operation, arrived: Sequence[Gradient | None]) -> None:
-        rule = op.row.gradient
-        assert not isinstance(rule, NotDifferentiable)
-        placed = op.graph.colocate_with(op) if self.colocate else contextlib.nullcontext()
-        with op.graph.name_scope(f"{op.name}_grad"), placed:
-            if op.row.role not in _TAKE_SLICES:
-                arrived = [
-                    convert_to_tensor(gradient) if isinstance(gradient, IndexedSlices) else gradient
-                    for gradient in arrived
-                ]
-            found = list(rule(op, *arrived))
-            if len(found) != len(op.inputs):
-                raise GraphValueError(
-                    f"gradient of {op.type} {op.name!r}: expected {len(op.inputs)} gradients, one for each input, "
-                    f"got {len(found)}"
-                )
-            if self.gate and sum(gradient is not None for gradient in found) > 1:
-                found = tuple_(found)
-        for tensor, gradient in zip(op.inputs, found, strict=True):
-            if gradient is not None and tensor in self.live:
-                self.add(tensor, _fitting(op, tensor, gradient))
-
-
-def _ancestors(tensors: Sequence[Tensor]) -> set[Operation]:
-    """The operations these tensors are computed by."""
-    found = {tensor.op for tensor in tensors}
-    waiting = list(found)
-    while waiting:
-        for tensor in waiting.pop().inputs:
-            if tensor.op not in found:
-                found.add(tensor.op)
-                waiting.append(tensor.op)
-    return found
-
-
-def _fitting(op: Operation, tensor: Tensor, gradient: Any) -> Gradient:
-    """The gradient, with what is known of the tensor's shape.
-
-    Raises:
-        GraphTypeError, GraphValueError: dtype or shape are not the tensor's.
-    """
-    if tensor.dtype.base_dtype in (dtypes.resource, dtypes.variant):
-        found: Gradient = gradient
-        return found
-    if gradient.dtype.base_dtype != tensor.dtype.base_dtype:
-        raise GraphTypeError(
-            f"gradient of {op.type} {op.name!r} by {tensor.name!r}: expected {tensor.dtype.base_dtype.name}, "
-            f"got {gradient.dtype.base_dtype.name}"
-        )
-    if isinstance(gradient, Tensor):
-        try:
-            gradient.set_shape(tensor.shape)
-        except GraphValueError as error:
-            raise GraphValueError(
-                f"gradient of {op.type} {op.name!r} by {tensor.name!r}: expected shape {tensor.shape}, "
-                f"got {gradient.shape}"
-            ) from error
-    fitting: Gradient = gradient
-    return fitting

@@ -13,8 +13,8 @@ has one.
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.graph import Graph, get_default_graph
@@ -43,6 +43,14 @@ def is_inside(inner: ControlFlowContext | None, outer: ControlFlowContext | None
     while inner is not outer and inner is not None:
         inner = inner.outer_context
     return inner is outer
+
+
+def loops_around(context: ControlFlowContext | None) -> Iterator[WhileContext]:
+    """The loops around or at a context, the innermost first."""
+    loop = while_context(context)
+    while loop is not None:
+        yield loop
+        loop = while_context(loop.outer_context)
 
 
 def switch_ref_or_tensor(data: Tensor, pred: Tensor, name: str = "Switch") -> tuple[Tensor, Tensor]:
@@ -103,6 +111,10 @@ class ControlFlowContext(abc.ABC):
     def AddOp(self, op: Operation) -> None:
         """Note an operation just made here."""
 
+    def known(self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Operation | None:
+        """An operation that gives what the one about to be made would; None if there is none."""
+        return None
+
     def IsCondContext(self) -> bool:
         return isinstance(self, CondContext)
 
@@ -132,6 +144,8 @@ class ControlFlowContext(abc.ABC):
         made_in = while_context(output_context(tensor.op))
         used_in = while_context(user)
         if is_inside(used_in, made_in) or (used_in is None and row.role in _CLEAR_CONTEXT):
+            return
+        if any(context.differentiated is made_in for context in loops_around(used_in)):
             return
         source = tensor.op.name
         reason = f"{source!r} is in a while loop" if used_in is None else "they are in different while loops"
@@ -209,7 +223,7 @@ class CondContext(ControlFlowContext):
         return while_context(self._outer_context)
 
     def GetControlPivot(self) -> Tensor:
-        return self._pivot
+        return self.pivot
 
     def AddValue(self, val: Tensor) -> Tensor:
         if val in self._values:
@@ -233,7 +247,7 @@ class CondContext(ControlFlowContext):
         brought = [self.AddValue(tensor) for tensor in inputs]
         kept, external = self._internal_controls(controls)
         if not inputs and not any(is_inside(op._control_flow_context, self) for op in kept):
-            kept.append(self._pivot.op)
+            kept.append(self.pivot.op)
         return brought, kept + self._waiting_inside(external)
 
     def AddOp(self, op: Operation) -> None:
@@ -302,6 +316,11 @@ class WhileContext(ControlFlowContext):
         return self._pivot
 
     @property
+    def differentiated(self) -> WhileContext | None:
+        """The loop whose gradient this one computes: its tensors may be used here, where others stand for them."""
+        return None
+
+    @property
     def loop_enters(self) -> list[Tensor]:
         return list(self._loop_enters)
 
@@ -319,20 +338,21 @@ class WhileContext(ControlFlowContext):
 
     def enter_loop_vars(self, values: Sequence[Tensor], keep_shapes: bool) -> list[Tensor]:
         """Bring the first values of the loop variables in; with `keep_shapes` they have these shapes in every iteration."""
-        outer = self._outer_context
-        enters = []
-        for value in values:
-            real = value if outer is None else outer.AddValue(value)
-            enter = self._enter(real, is_constant=False)
-            if keep_shapes:
-                enter.set_shape(real.shape)
-            if is_loop_constant(real.op) and (pivot := self._pivot_around()) is not None:
-                enter.op.add_control_inputs([pivot.op])
-            self._place_enter(enter)
-            enters.append(enter)
+        enters = [self.enter_loop_var(value, keep_shapes) for value in values]
         self._loop_enters = enters
         self._values = set(enters)
         return enters
+
+    def enter_loop_var(self, value: Tensor, keep_shape: bool) -> Tensor:
+        real = value if self._outer_context is None else self._outer_context.AddValue(value)
+        enter = self._enter(real, is_constant=False)
+        if keep_shape:
+            enter.set_shape(real.shape)
+        if is_loop_constant(real.op) and (pivot := self._pivot_around()) is not None:
+            enter.op.add_control_inputs([pivot.op])
+        self._place_enter(enter)
+        self._values.add(enter)
+        return enter
 
     def merge_loop_vars(self, enters: Sequence[Tensor]) -> list[Tensor]:
         """Where first values and later ones meet; the back edges are added by `add_back_edge`."""

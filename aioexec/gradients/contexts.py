@@ -1,0 +1,288 @@
+"""The loops and branches that gradients are computed in.
+
+A gradient rule is written as if the forward tensors were there. In a backward loop they are not: what the rule names is a
+tensor of the forward loop, and what the node it makes must get is the value of that tensor in the iteration that is gone
+backward through. Contexts see every node before it is made; so here they put the one for the other: a constant anew, what
+does not change in the loop brought in from outside, anything else popped from a list that the forward loop fills.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from aioexec.gradients.saved_values import ForwardLoop, element_shape
+from aioexec.gradients.structure import (
+    Place,
+    Structure,
+    is_constant_enter,
+    is_loop_switch,
+    origin,
+)
+from aioexec.graph.control_flow import (
+    CondContext,
+    ControlFlowContext,
+    WhileContext,
+)
+from aioexec.graph.convert import constant
+from aioexec.graph.graph import Graph
+from aioexec.graph.kernel import Role
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.registry import Row
+from aioexec.graph.static_values import constant_value
+from aioexec.shapes import Dims, TensorShape
+
+_SMALL: Final = 64  # elements
+
+
+@contextlib.contextmanager
+def entered(graph: Graph, context: ControlFlowContext | None) -> Iterator[None]:
+    """Make nodes in a context, wherever the graph is."""
+    before = graph._get_control_flow_context()
+    graph._set_control_flow_context(context)
+    try:
+        yield
+    finally:
+        graph._set_control_flow_context(before)
+
+
+class Contexts:
+    """The context for each place of the forward graph.
+
+    Constant: the structure, the context gradients were asked for in. Growing: `loops`, the backward loop of each frame that is
+    differentiated; `_branches`, for each place in a conditional.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.structure = Structure(graph)
+        self.loops: dict[Any, BackwardLoop] = {}
+        self._graph = graph
+        self._base = graph._get_control_flow_context()
+        self._branches: dict[Place, BranchContext] = {}
+
+    def context(self, place: Place) -> ControlFlowContext | None:
+        """Where the gradients of what is at a place of the forward graph are computed."""
+        if not place.guards:
+            return self.loops.get(place.frame, self._base)
+        if place not in self._branches:
+            *outer, (pred, side) = place.guards
+            around = self.context(Place(place.frame, tuple(outer)))
+            if around is not None:
+                pred = around.AddValue(pred)
+            with entered(self._graph, around):
+                self._branches[place] = BranchContext(self, place, pred, side)
+        return self._branches[place]
+
+    def at(self, place: Place) -> contextlib.AbstractContextManager[None]:
+        return entered(self._graph, self.context(place))
+
+    def note(self, tensor: Tensor, place: Place) -> None:
+        """Say that a tensor made for a place of the forward graph is there when that is."""
+        context = self.context(place)
+        if isinstance(context, BranchContext):
+            context._add_everywhere([tensor])
+
+    def value(self, tensor: Tensor, place: Place) -> Tensor | None:
+        """What stands for a forward tensor of a place or of a branch in it; None if it is from outside of it."""
+        found = self.structure.behind(tensor)
+        if found.frame is not place.frame or not set(found.guards) >= set(place.guards):
+            return None
+        loop = self.loops.get(place.frame)
+        return tensor if loop is None else loop.value(tensor)
+
+    def known(self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Operation | None:
+        """The shape of a forward tensor, without the tensor: it is computed in the forward loop."""
+        if not row.shape_only or len(inputs) != 1:
+            return None
+        tensor = shape_source(inputs[0])
+        loop = self.loops.get(self.structure.behind(tensor).frame)
+        if loop is None or loop.has(tensor) or is_constant_enter(tensor.op):
+            return None
+        computed = loop.forward.computed(row.name, tensor, dict(attrs))
+        static = constant_value(computed)
+        if static is not None:
+            return constant(static).op
+        return self._graph.create_op("Identity", [computed])
+
+
+def shape_source(tensor: Tensor) -> Tensor:
+    """A tensor of the same shape, further up."""
+    while True:
+        tensor = origin(tensor)
+        if tensor.op.row.role is not Role.SWITCH:
+            return tensor
+        tensor = tensor.op.inputs[0]
+
+
+class BranchContext(CondContext):
+    """The branch in which the gradients of a branch are computed; its pivot is made when it is asked for."""
+
+    def __init__(self, contexts: Contexts, place: Place, pred: Tensor, side: int) -> None:
+        super().__init__(pred, pred, side)
+        self._contexts = contexts
+        self._place = place
+        self._made_pivot: Tensor | None = None
+
+    @property
+    def pivot(self) -> Tensor:
+        if self._made_pivot is None:
+            with entered(self._graph, self._outer_context):
+                sides = self._graph.create_op("Switch", [self._pred, self._pred]).outputs
+                self._made_pivot = self._graph.create_op("Identity", [sides[self._branch]]).outputs[0]
+            self._add_everywhere([self._made_pivot])
+        return self._made_pivot
+
+    def AddValue(self, val: Tensor) -> Tensor:
+        if val not in self._values and (inside := self._inside(val)) is not None:
+            self._stand_in(val, inside)
+        return super().AddValue(val)
+
+    def _inside(self, val: Tensor) -> Tensor | None:
+        if is_small_constant(val) and self._place.frame in self._contexts.loops:
+            return _again(val, self)
+        return self._contexts.value(val, self._place)
+
+    def _stand_in(self, val: Tensor, inside: Tensor) -> None:
+        self._add_everywhere([inside])
+        self._values.add(val)
+        if inside is not val:
+            self._external_values[val] = inside
+
+    def switched(self, val: Tensor) -> Tensor:
+        """What comes into the branch of a value around it."""
+        return super().AddValue(val)
+
+    def known(self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Operation | None:
+        return self._contexts.known(row, inputs, attrs)
+
+
+def is_small_constant(val: Tensor) -> bool:
+    """Whether a tensor is rather made again than brought in: then rules and planning see its value."""
+    return val.op.row.role is Role.CONSTANT and val.op.attrs["value"].size <= _SMALL
+
+
+def _again(val: Tensor, context: ControlFlowContext) -> Tensor:
+    """A constant of the forward graph, once more in a context."""
+    with entered(val.graph, context):
+        op = val.graph.create_op("Const", [], attrs={key: val.op.attrs[key] for key in ("value", "dtype")})
+    return op.outputs[0]
+
+
+class BackwardLoop(WhileContext):
+    """The loop that goes backward through the iterations of a forward loop.
+
+    Its first variable is the counter of the forward loop, on its way back. Growing: `_popped`, what the forward tensors were
+    in the iteration, by the tensor they are copies of.
+    """
+
+    def __init__(self, contexts: Contexts, forward: ForwardLoop) -> None:
+        context = forward.frame.context
+        enter = forward.frame.enters[0]
+        super().__init__(
+            parallel_iterations=enter.attrs["parallel_iterations"],
+            back_prop=context is None or context.back_prop,
+            swap_memory=context is not None and context.swap_memory,
+        )
+        self.forward = forward
+        self._contexts = contexts
+        self._popped: dict[Tensor, Tensor] = {}
+        contexts.loops[forward.frame] = self
+
+    @property
+    def differentiated(self) -> WhileContext | None:
+        return self.forward.frame.context
+
+    def count_back(self) -> None:
+        """Run as often as the forward loop ran."""
+        counter = self.forward.counter
+        first, last = counter.enter.inputs[0], self.forward.exit(counter)
+        merge = self._entered_variable(last, ())
+        self._pivot_for_pred = merge
+        graph, known = self._graph, constant_value(first)
+        start = first if known is None else constant(known, first.dtype.base_dtype)
+        going_on = graph.create_op("Greater", [merge, start]).outputs[0]
+        ((_, into),) = self.switch_loop_vars([merge], going_on)
+        (ahead,) = self.enter_body([(into, into)])
+        one = constant(1, first.dtype.base_dtype)
+        here = graph.create_op("Sub", [ahead, one]).outputs[0]
+        self._popped[counter.value] = here
+        self._popped[origin(counter.following)] = ahead
+        self.add_back_edge(merge, here)
+
+    def carry(self, value: Tensor, dims: Dims) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """One more variable: its Merge, and (what leaves the loop, what goes into the body)."""
+        merge = self._entered_variable(value, dims)
+        assert self._pivot is not None
+        out, into = self._graph.create_op("Switch", [merge, self._pivot]).outputs
+        return merge, (out, into)
+
+    def left(self, out: Tensor) -> Tensor:
+        """A variable after the loop."""
+        with entered(self._graph, self):
+            (tensor,) = self.leave([(out, out)])[-1:]
+        return tensor
+
+    def _entered_variable(self, value: Tensor, dims: Dims) -> Tensor:
+        enter = self.enter_loop_var(value, keep_shape=False)
+        enter.set_shape(TensorShape(dims))
+        return self._graph.create_op("Merge", [enter, enter], name="Merge").outputs[0]
+
+    # What stands for tensors of the forward loop
+
+    def AddValue(self, val: Tensor) -> Tensor:
+        if val in self._values or val.op._control_flow_context is self:
+            return super().AddValue(val)
+        if is_small_constant(val) or self._contexts.structure.behind(val).frame is self.forward.frame:
+            self._external_values[val] = self.value(val)
+            self._values.add(val)
+        return super().AddValue(val)
+
+    def has(self, tensor: Tensor) -> bool:
+        return origin(tensor) in self._popped
+
+    def value(self, tensor: Tensor) -> Tensor:
+        """What a tensor of the forward loop was in the iteration, where that was there."""
+        source = origin(tensor)
+        if source not in self._popped:
+            self._popped[source] = self._find(source)
+        return self._popped[source]
+
+    def _find(self, tensor: Tensor) -> Tensor:
+        op = tensor.op
+        if op.row.role is Role.CONSTANT:
+            return _again(tensor, self)
+        if is_constant_enter(op):
+            return self.AddValue(op.inputs[0])
+        for variable in self.forward.variables:
+            if variable.value is tensor and variable.is_unchanged:
+                return self.AddValue(variable.enter.inputs[0])
+        if op.row.role is Role.SWITCH and not is_loop_switch(op):
+            branch = self._contexts.context(self._contexts.structure.behind(tensor))
+            assert isinstance(branch, BranchContext)
+            return branch.switched(op.inputs[0])
+        return self._pop(tensor)
+
+    def _pop(self, tensor: Tensor) -> Tensor:
+        """Pop what a tensor was from the list the forward loop has filled, in the branches in which that was there."""
+        dtype, graph = tensor.dtype.base_dtype, self._graph
+        place = self._contexts.structure.behind(tensor)
+        with graph.name_scope("restored"), entered(graph, self), graph.device(tensor.device or None):
+            merge, (_, into) = self.carry(self.forward.saved(tensor), ())
+            others: list[tuple[Tensor, int]] = []
+            for pred, side in place.guards:
+                sides = graph.create_op("Switch", [into, self.value(pred)]).outputs
+                into = sides[side]
+                others.append((sides[1 - side], side))
+            shape = constant(element_shape(tensor.dims))
+            attrs = {"element_dtype": dtype}
+            rest, value = graph.create_op("TensorListPopBack", [into, shape], attrs=attrs).outputs
+            for other, side in reversed(others):
+                rest = graph.create_op("Merge", [rest, other][:: 1 - 2 * side]).outputs[0]
+            self.add_back_edge(merge, rest)
+        value.set_shape(tensor.shape)
+        self._contexts.note(value, place)
+        return value
+
+    def known(self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Operation | None:
+        return self._contexts.known(row, inputs, attrs)

@@ -1,0 +1,199 @@
+"""What the gradient of a loop adds to the loop: a count of its iterations, and lists of what its iterations computed.
+
+A backward loop runs over the iterations of the forward loop from the last to the first, and needs what they computed. So each
+such tensor is pushed to a list which is one more variable of the forward loop. In a branch the list goes through the branch,
+so that it has an element only for the iterations in which the tensor was there. The loop as it was stays as it was.
+
+All this is dataflow: the gradient of a push is a pop and the other way round, which is how gradients of gradients come about.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from aioexec import dtypes, shapes
+from aioexec.errors import GraphValueError
+from aioexec.gradients.structure import (
+    Frame,
+    LoopVariable,
+    Place,
+    Structure,
+    counting_variable,
+    is_loop_switch,
+    loop_variables,
+    predicate,
+)
+from aioexec.graph import registry
+from aioexec.graph.kernel import Role
+from aioexec.graph.node import Operation, Tensor
+from aioexec.shapes import Dims
+
+
+def element_shape(dims: Dims) -> np.ndarray[Any, Any]:
+    """A shape as the operand of a list op: -1 for what is not known."""
+    return np.array(-1 if dims is None else [-1 if dim is None else dim for dim in dims], np.int32)
+
+
+class ForwardLoop:
+    """A loop that is differentiated.
+
+    Constant: its frame and variables, the condition. Growing: `_lists`, the list after the loop of each saved tensor.
+    Nodes are added by their place in the structure of the graph, whether the loop was built here or imported.
+    """
+
+    def __init__(self, structure: Structure, frame: Frame) -> None:
+        self.frame = frame
+        self.variables = loop_variables(structure, frame)
+        self._structure = structure
+        self._graph = frame.enters[0].graph
+        self._lists: dict[Tensor, Tensor] = {}
+        conditions = {predicate(op) for variable in self.variables for op in _switches(variable)}
+        if len(conditions) != 1:
+            raise GraphValueError(f"while loop {frame.name!r} has {len(conditions)} conditions, expected one")
+        self._condition = conditions.pop()
+
+    @functools.cached_property
+    def counter(self) -> LoopVariable:
+        """A variable that goes up by one with each iteration; added if the loop has none."""
+        return counting_variable(self.variables) or self._added_counter()
+
+    def exit(self, variable: LoopVariable) -> Tensor:
+        """What a variable is after the loop."""
+        exits = variable.exits
+        if exits:
+            return exits[0]
+        return self._left(self._parted(variable.value)[0])
+
+    def saved(self, tensor: Tensor) -> Tensor:
+        """The list, after the loop, of what a tensor was in each iteration (in which it was there)."""
+        if tensor not in self._lists:
+            with self._graph.name_scope("saved"), self._graph.device(None):
+                self._lists[tensor] = self._save(tensor)
+        return self._lists[tensor]
+
+    def computed(self, op_type: str, tensor: Tensor, attrs: dict[str, Any]) -> Tensor:
+        """An op applied to a tensor of the loop, where that is."""
+        return self._node(op_type, [tensor], attrs, device=tensor.device).outputs[0]
+
+    def _save(self, tensor: Tensor) -> Tensor:
+        dtype, device = tensor.dtype.base_dtype, tensor.device
+        operands = [element_shape(tensor.dims), np.array(-1, np.int32)]
+        empty = self._outside(
+            "EmptyTensorList", [self._constant(value) for value in operands], {"element_dtype": dtype}
+        )
+        merge, out, into = self._new_variable(empty.outputs[0], device)
+        others = []
+        for pred, side in self._structure.behind(tensor).guards:
+            sides = self._node("Switch", [into, pred], device=device).outputs
+            into = sides[side]
+            others.append((sides[1 - side], side))
+        push = self._node("TensorListPushBack", [into, tensor], {"element_dtype": dtype}, device=device)
+        following = push.outputs[0]
+        for other, side in reversed(others):
+            following = self._node("Merge", [following, other][:: 1 - 2 * side], device=device).outputs[0]
+        self._close(merge, following)
+        return self._left(out)
+
+    def _left(self, out: Tensor) -> Tensor:
+        tensor = self._node("Exit", [out], device=out.device).outputs[0]
+        if self.frame.context is not None:
+            self.frame.context.ExitResult([tensor])
+        return tensor
+
+    def _added_counter(self) -> LoopVariable:
+        with self._graph.name_scope("count"), self._graph.device(None):
+            merge, _, into = self._new_variable(self._constant(np.array(0, np.int32)), "")
+            count = self._node("Identity", [into])
+            one = self._node(
+                "Const", [], {"value": np.array(1, np.int32), "dtype": dtypes.int32}, controls=[count]
+            )
+            following = self._node("AddV2", [count.outputs[0], one.outputs[0]]).outputs[0]
+            self._close(merge, following)
+        return LoopVariable(merge.inputs[0].op, merge, following)
+
+    def _new_variable(self, value: Tensor, device: str) -> tuple[Operation, Tensor, Tensor]:
+        """One more variable of the loop: its Merge, what leaves the loop, and what goes into the body."""
+        attrs = {
+            "frame_name": self.frame.name,
+            "is_constant": False,
+            "parallel_iterations": self.frame.enters[0].attrs["parallel_iterations"],
+        }
+        enter = self._node("Enter", [value], attrs, device=device).outputs[0]
+        enter.set_shape(shapes.TensorShape(value.dims))
+        merge = self._node("Merge", [enter, enter], device=device)
+        return merge, *self._parted(merge.outputs[0])
+
+    def _parted(self, value: Tensor) -> tuple[Tensor, Tensor]:
+        out, into = self._node("Switch", [value, self._condition], device=value.device).outputs
+        return out, into
+
+    def _close(self, merge: Operation, following: Tensor) -> None:
+        merge.set_input(1, self._node("NextIteration", [following], device=merge.device).outputs[0])
+
+    def _constant(self, value: np.ndarray[Any, Any]) -> Tensor:
+        value.setflags(write=False)
+        return self._outside("Const", [], {"value": value, "dtype": dtypes.as_dtype(value.dtype)}).outputs[0]
+
+    def _outside(self, op_type: str, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Operation:
+        """A node beside the loop, which runs if the loop does."""
+        context = self.frame.context
+        outer = None if context is None else context.outer_context
+        op = self._add(op_type, inputs, attrs, () if inputs else self._waiting_for(), "")
+        op._set_control_flow_context(outer)
+        return op
+
+    def _waiting_for(self) -> Sequence[Operation]:
+        place = Place(self.frame.parent or self._structure.root, self.frame.guards)
+        return () if place == Place(self._structure.root) else (self._pivot,)
+
+    @functools.cached_property
+    def _pivot(self) -> Operation:
+        """An operation that runs when the loop does."""
+        place = Place(self.frame.parent or self._structure.root, self.frame.guards)
+        entered = [variable.enter.inputs[0] for variable in self.variables]
+        here = [
+            tensor for tensor in entered if set(self._structure.behind(tensor).guards) >= set(place.guards)
+        ]
+        source = next(
+            (tensor for tensor in here if tensor.op.row.role not in (Role.SWITCH, Role.ENTER)), None
+        )
+        if source is not None:
+            return source.op
+        source = next((tensor for tensor in here if tensor.op.row.role is Role.SWITCH), (here or entered)[0])
+        identity = self._add("Identity", [source], {}, (), "")
+        identity._set_control_flow_context(source.op._control_flow_context)
+        return identity
+
+    def _node(
+        self,
+        op_type: str,
+        inputs: Sequence[Tensor],
+        attrs: dict[str, Any] | None = None,
+        controls: Sequence[Operation] = (),
+        device: str = "",
+    ) -> Operation:
+        """A node of the loop."""
+        op = self._add(op_type, inputs, attrs or {}, controls, device)
+        context = self.frame.context
+        if context is not None:
+            context.AddOp(op)
+        return op
+
+    def _add(
+        self,
+        op_type: str,
+        inputs: Sequence[Tensor],
+        attrs: dict[str, Any],
+        controls: Sequence[Operation],
+        device: str,
+    ) -> Operation:
+        name = self._graph.unique_name(op_type)
+        return self._graph.add_node(registry.lookup(op_type), name, inputs, controls, attrs, device)
+
+
+def _switches(variable: LoopVariable) -> list[Operation]:
+    return [op for op in variable.value.consumers() if is_loop_switch(op)]
