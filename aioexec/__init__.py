@@ -91,11 +91,14 @@ from aioexec.graph.sparse_tensor import (
 from aioexec.ops import (  # noqa: F401  (some for their rows only)
     control,
     filling,
+    functional_control_flow as _functional_control_flow,
     functions as _functions,
-    queues as _queues,
+    queue_verbs as _queue_verbs,
     slicing,
-    tensor_list_joins as _tensor_list_joins,
+    strided_updates as _strided_updates,
     structured as _structured,
+    temporary_variable as _temporary_variable,
+    tensor_list_joins as _tensor_list_joins,
     transfer as _transfer,
 )
 from aioexec.ops.arg_reduction import (
@@ -136,6 +139,9 @@ from aioexec.ops.array import (
 from aioexec.ops.binary_functions import (
     atan2 as atan2,
     div_no_nan as div_no_nan,
+)
+from aioexec.ops.bitcast import (
+    bitcast as bitcast,
 )
 from aioexec.ops.case import (
     case as case,
@@ -206,6 +212,9 @@ from aioexec.ops.control import (
     no_op as no_op,
     with_dependencies as with_dependencies,
 )
+from aioexec.ops.counting import (
+    count_up_to as count_up_to,
+)
 from aioexec.ops.cumulative import (
     cumprod as cumprod,
     cumsum as cumsum,
@@ -269,6 +278,9 @@ from aioexec.ops.initializers import (
     variance_scaling_initializer as variance_scaling_initializer,
     zeros_initializer as zeros_initializer,
 )
+from aioexec.ops.inplace import (
+    parallel_stack as parallel_stack,
+)
 from aioexec.ops.joining import (
     concat as concat,
     meshgrid as meshgrid,
@@ -312,6 +324,15 @@ from aioexec.ops.math_functions import (
     tan as tan,
     tanh as tanh,
 )
+from aioexec.ops.matrix_diagonals import (
+    diag as diag,
+    diag_part as diag_part,
+    matrix_band_part as matrix_band_part,
+    matrix_diag as matrix_diag,
+    matrix_diag_part as matrix_diag_part,
+    matrix_set_diag as matrix_set_diag,
+    trace as trace,
+)
 from aioexec.ops.norms import (
     clip_by_average_norm as clip_by_average_norm,
     clip_by_global_norm as clip_by_global_norm,
@@ -325,6 +346,10 @@ from aioexec.ops.numerics import (
     verify_tensor_all_finite as verify_tensor_all_finite,
 )
 from aioexec.ops.operators import OPERATORS_TABLE
+from aioexec.ops.ordering import (
+    reverse_sequence as reverse_sequence,
+    roll as roll,
+)
 from aioexec.ops.padding import (
     pad as pad,
 )
@@ -341,7 +366,10 @@ from aioexec.ops.python import (
 )
 from aioexec.ops.queue_class import (
     FIFOQueue as FIFOQueue,
+    PaddingFIFOQueue as PaddingFIFOQueue,
+    PriorityQueue as PriorityQueue,
     QueueBase as QueueBase,
+    RandomShuffleQueue as RandomShuffleQueue,
 )
 from aioexec.ops.random import (
     get_seed as get_seed,
@@ -361,8 +389,22 @@ from aioexec.ops.reduction import (
     reduce_prod as reduce_prod,
     reduce_sum as reduce_sum,
 )
+from aioexec.ops.scatter_nd_updates import (
+    scatter_nd_add as scatter_nd_add,
+    scatter_nd_sub as scatter_nd_sub,
+    scatter_nd_update as scatter_nd_update,
+    tensor_scatter_add as tensor_scatter_add,
+    tensor_scatter_max as tensor_scatter_max,
+    tensor_scatter_min as tensor_scatter_min,
+    tensor_scatter_sub as tensor_scatter_sub,
+    tensor_scatter_update as tensor_scatter_update,
+)
 from aioexec.ops.scatter_updates import (
     scatter_add as scatter_add,
+    scatter_div as scatter_div,
+    scatter_max as scatter_max,
+    scatter_min as scatter_min,
+    scatter_mul as scatter_mul,
     scatter_sub as scatter_sub,
     scatter_update as scatter_update,
 )
@@ -402,6 +444,14 @@ from aioexec.ops.slicing import (
 from aioexec.ops.smart_cond import (
     smart_cond as smart_cond,
 )
+from aioexec.ops.space_and_batch import (
+    batch_to_space as batch_to_space,
+    batch_to_space_nd as batch_to_space_nd,
+    depth_to_space as depth_to_space,
+    space_to_batch as space_to_batch,
+    space_to_batch_nd as space_to_batch_nd,
+    space_to_depth as space_to_depth,
+)
 from aioexec.ops.sparse_segments import (
     sparse_segment_mean as sparse_segment_mean,
     sparse_segment_sqrt_n as sparse_segment_sqrt_n,
@@ -429,6 +479,7 @@ from aioexec.ops.statistics import (
     reduce_std as reduce_std,
     reduce_variance as reduce_variance,
 )
+from aioexec.ops.tensor_array_class import TensorArray as TensorArray
 from aioexec.ops.tensordot import (
     tensordot as tensordot,
 )

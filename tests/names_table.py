@@ -14,7 +14,7 @@ PUBLIC = words("""
 Session InteractiveSession get_default_session
 get_session_handle get_session_tensor delete_session_tensor
 while_loop cond case no_op group tuple Assert identity
-FIFOQueue QueueBase py_func import_graph_def
+FIFOQueue RandomShuffleQueue PaddingFIFOQueue PriorityQueue QueueBase py_func import_graph_def
 SparseTensor SparseTensorValue convert_to_tensor_or_sparse_tensor sparse_placeholder
 Graph Operation Tensor GraphKeys IndexedSlices DeviceSpec
 get_default_graph reset_default_graph convert_to_tensor convert_to_tensor_or_indexed_slices register_tensor_conversion_function

@@ -1,4 +1,4 @@
-"""Queues as users make them: `FIFOQueue`, whose methods add nodes to the graph."""
+"""Queues as users make them: classes whose methods add nodes to the graph."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import constant_value
+from aioexec.ops.random import get_seed
 from aioexec.shapes import TensorShape
 
 
@@ -218,16 +219,114 @@ class FIFOQueue(QueueBase):
         name: str = "fifo_queue",
     ) -> None:
         types, dims, labels = _as_lists(dtypes, shapes, names)
-        queue_ref: Tensor = apply_op(
-            "FIFOQueueV2",
-            name=name,
-            component_types=types,
-            shapes=dims or (),
-            capacity=capacity,
-            container=get_default_graph().default_container,
-            shared_name=shared_name or "",
+        queue_ref = _queue_node("FIFOQueueV2", capacity, types, dims, shared_name, name)
+        super().__init__(types, dims, labels, queue_ref)
+
+
+class RandomShuffleQueue(QueueBase):
+    """A queue that gives back any of its elements, as the seeds say.
+
+    Args:
+        min_after_dequeue: how many elements must be left after a dequeue while the queue is open, for a good mixture.
+        seed: of the choice, with the seed of the graph.
+        capacity, dtypes, shapes, names, shared_name: as of `FIFOQueue`.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        min_after_dequeue: int,
+        dtypes: Any,
+        shapes: Any = None,
+        names: Any = None,
+        seed: int | None = None,
+        shared_name: str | None = None,
+        name: str = "random_shuffle_queue",
+    ) -> None:
+        types, dims, labels = _as_lists(dtypes, shapes, names)
+        seed1, seed2 = get_seed(seed)
+        queue_ref = _queue_node(
+            "RandomShuffleQueueV2",
+            capacity,
+            types,
+            dims,
+            shared_name,
+            name,
+            min_after_dequeue=min_after_dequeue,
+            seed=seed1 or 0,
+            seed2=seed2 or 0,
         )
         super().__init__(types, dims, labels, queue_ref)
+
+
+class PaddingFIFOQueue(QueueBase):
+    """A FIFO queue of elements that may differ in dimensions given as None; batches are padded to the largest of them.
+
+    Args:
+        shapes: of the components, a list; their ranks must be known.
+        capacity, dtypes, names, shared_name: as of `FIFOQueue`.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        dtypes: Any,
+        shapes: Any,
+        names: Any = None,
+        shared_name: str | None = None,
+        name: str = "padding_fifo_queue",
+    ) -> None:
+        types, _, labels = _as_lists(dtypes, None, names)
+        dims = _partial_shape_list(shapes, len(types))
+        queue_ref = _queue_node("PaddingFIFOQueueV2", capacity, types, dims, shared_name, name)
+        super().__init__(types, dims, labels, queue_ref)
+
+
+class PriorityQueue(QueueBase):
+    """A queue that gives back the element with the lowest priority first: its first component, an int64, before the others.
+
+    Args:
+        types: of the components but the first, or one dtype.
+        shapes: of the components but the first, or one shape.
+        capacity, names, shared_name: as of `FIFOQueue`.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        types: Any,
+        shapes: Any = None,
+        names: Any = None,
+        shared_name: str | None = None,
+        name: str = "priority_queue",
+    ) -> None:
+        others, dims, labels = _as_lists(types, shapes, names)
+        if dims is None:
+            raise GraphTypeError("Expected list for 'shapes' argument to 'priority_queue_v2' Op, not None.")
+        queue_ref = _queue_node("PriorityQueueV2", capacity, others, dims, shared_name, name)
+        super().__init__([dt.int64, *others], [TensorShape(()), *dims], labels, queue_ref)
+
+
+def _queue_node(
+    op_type: str,
+    capacity: int,
+    types: Sequence[DType],
+    dims: Sequence[TensorShape] | None,
+    shared_name: str | None,
+    name: str,
+    **more: Any,
+) -> Tensor:
+    handle: Tensor = apply_op(
+        op_type,
+        name=name,
+        component_types=types,
+        shapes=dims or (),
+        capacity=capacity,
+        container=get_default_graph().default_container,
+        shared_name=shared_name or "",
+        **more,
+    )
+    return handle
 
 
 def _as_lists(
@@ -250,4 +349,22 @@ def _shape_list(given: Any) -> list[TensorShape]:
     made = [TensorShape(shape) for shape in given]
     if not all(shape.is_fully_defined() for shape in made):
         raise GraphValueError(f"All shapes must be fully defined: {made}")
+    return made
+
+
+def _partial_shape_list(given: Any, count: int) -> list[TensorShape]:
+    """One shape of known rank for each of so many components.
+
+    Raises:
+        GraphValueError: these are not such shapes.
+    """
+    if not isinstance(given, list | tuple) or any(item is None or isinstance(item, int) for item in given):
+        raise GraphValueError("When providing partial shapes, a list of shapes must be provided.")
+    if len(given) != count:
+        raise GraphValueError(
+            f"Shapes must be provided for all components, but received {count} dtypes and {len(given)} shapes."
+        )
+    made = [TensorShape(shape) for shape in given]
+    if any(shape.rank is None for shape in made):
+        raise GraphValueError(f"All shapes must have a defined rank: {made}")
     return made

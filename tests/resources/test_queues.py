@@ -11,7 +11,8 @@ from hypothesis import given, strategies as st
 
 from aioexec import dtypes
 from aioexec.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
-from aioexec.resources.queues import Attempt, FIFOQueue, waiting
+from aioexec.resources.queues import FIFOQueue
+from aioexec.resources.waiting import Attempt, waiting
 
 
 def queue_of(*elements: int, capacity: int = -1) -> FIFOQueue:
@@ -117,7 +118,7 @@ def test_nothing_at_all_is_dequeued_and_enqueued_at_once():
 
 
 def test_a_queue_has_a_shape_for_each_component_or_none():
-    with pytest.raises(InvalidArgumentError, match="expected a shape for each of 2 components, got 1"):
+    with pytest.raises(InvalidArgumentError, match="Expected a shape for each of 2 components, got 1"):
         FIFOQueue("q", [dtypes.int32, dtypes.int32], [()])
 
 
