@@ -1,0 +1,69 @@
+"""Random conditionals and loops give the same values piece by piece, as single nodes, and in native programs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import aioexec as ax
+from tests.control_flow_programs import INPUTS, Body, built, evaluated, programs
+
+WAYS = {"piece by piece": (-1, "off"), "as single nodes": (0, "off"), "in native programs": (0, "eager")}
+"""Level of optimisation (below 0 nothing is folded) and `jit`."""
+
+
+async def results_of(graph: ax.Graph, way: str, fetches: Any, feeds: list[Any], inputs: Any) -> list[Any]:
+    """The values and ticks of runs with each of the inputs."""
+    level, jit = WAYS[way]
+    config = ax.ConfigProto()
+    config.graph_options.optimizer_options.opt_level = level
+    config.aioexec.jit = jit
+    results, counter = fetches
+    found = []
+    async with ax.Session(graph=graph, config=config) as session:
+        for each in inputs:
+            await session.run(counter.initializer)
+            values = await session.run(results, dict(zip(feeds, each, strict=True)))
+            found.append((values, int(await session.run(counter))))
+    return found
+
+
+def assert_same(actual: Any, expected: Any) -> None:
+    assert actual[1] == expected[1]
+    for got, wanted in zip(actual[0], expected[0], strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+def check(program: Body, inputs: Any) -> None:
+    """Run a program in each way."""
+    expected = [evaluated(program, each) for each in inputs]
+    with ax.Graph().as_default() as graph:
+        feeds, results, counter = built(ax, program)
+    for way in WAYS:
+        actual = asyncio.run(results_of(graph, way, (results, counter), feeds, inputs))
+        for got, wanted in zip(actual, expected, strict=True):
+            assert_same(got, wanted)
+
+
+SOME_INPUTS = st.lists(INPUTS, min_size=2, max_size=3)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@settings(max_examples=20)
+@given(programs(), SOME_INPUTS)
+def test_random_programs_compute_what_numpy_computes(program: Body, inputs: Any):
+    check(program, inputs)
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(0)
+@settings(max_examples=2000)
+@given(programs(blocks=9, depth=4), SOME_INPUTS)
+def test_many_large_random_programs_compute_what_numpy_computes(program: Body, inputs: Any):
+    check(program, inputs)
