@@ -109,10 +109,12 @@ class Graph:
         row = self.functions.row(op_type)
         for tensor in inputs:
             self._check_ours(tensor)
+        context = self._control_flow_context
+        if context is not None and (known := context.known(row, inputs, attrs or {})) is not None:
+            return known
         name = name or op_type
         name = name[:-1] if name.endswith("/") else self.unique_name(name)
         controls = self._control_inputs_for(inputs)
-        context = self._control_flow_context
         for tensor in inputs:
             if tensor.op._control_flow_context is not None:
                 tensor.op._control_flow_context.check_use(tensor, row, name, context)
@@ -282,12 +284,12 @@ class Graph:
 
     @contextlib.contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
-        """Put new nodes on the device of `op`."""
+        """Put new nodes on the device of `op`; None with `ignore_existing`: wherever those they are used with are."""
         saved = self._colocation_stack
         outer_devices = self._device_stack
-        target = self.as_graph_element(op, allow_tensor=True, allow_operation=True)
-        target = target.op if isinstance(target, Tensor) else target
-        self._colocation_stack = [target] if ignore_existing else [*saved, target]
+        targets = [] if op is None else [self.as_graph_element(op, allow_tensor=True, allow_operation=True)]
+        targets = [target.op if isinstance(target, Tensor) else target for target in targets]
+        self._colocation_stack = targets if ignore_existing else [*saved, *targets]
         self._device_stack = []
         try:
             yield
