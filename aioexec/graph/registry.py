@@ -44,7 +44,7 @@ class ShapeContext:
         value: `value(i)` is the constant content of input i, or None when it is not known.
         partial: `partial(i)` reads input i as a shape: dims with None where an element is not known; None if nothing is.
         variable: `variable(i)` is the shape of the variable behind input i, a resource handle; None if it is not known.
-        elements: `elements(i)` is the shape of each element of the list behind input i, a variant; None if it is not known.
+        elements: `elements(i)` is the shape of each element of the list or array behind input i; None if it is not known.
         call: `call(f)` are the shapes of the outputs of a function that is given all the inputs.
     """
 

@@ -60,36 +60,44 @@ def variable_dims(handle: Tensor) -> Dims:
     return op.attrs["shape"] if op.row.role is Role.VARIABLE else None
 
 
-# Which input of an op that makes a list of tensors says what shape each has.
-_ELEMENT_SHAPE = {
+# Where an op that makes a list or an array of tensors says what shape each has: in an input or in an attribute.
+_ELEMENT_SHAPE: dict[str, int | str] = {
     "EmptyTensorList": 0,
     "TensorListReserve": 0,
     "TensorListFromTensor": 1,
     "TensorListSplit": 1,
     "TensorListScatter": 2,
     "TensorListScatterV2": 2,
+    "TensorArrayV2": "element_shape",
+    "TensorArrayV3": "element_shape",
 }
 _LONGEST_CHAIN = 1000
 
 
-def elements_dims(variant: Tensor) -> Dims:
-    """The shape of each element of the list that a variant is, as far as the node that makes it says.
+def elements_dims(handle: Tensor) -> Dims:
+    """The shape of each element of the list or array behind a handle, as far as the node that makes it says.
 
-    An op that makes a variant of a variant changes the list, not what is said of its elements.
+    An op that makes a handle of a handle changes what is behind it, not what is said of its elements.
     """
-    op = variant.op
+    op = handle.op
+    outer: tuple[int | None, ...] = ()
     for _ in range(_LONGEST_CHAIN):
-        if not op.inputs or op.inputs[0].dtype.base_dtype is not dtypes.variant:
+        if not op.inputs or op.inputs[0].dtype.base_dtype not in (dtypes.variant, dtypes.resource):
             break
+        if op.type == "TensorArrayGradWithShape":
+            prepended = constant_value_as_dims(op.inputs[2])
+            if prepended is None:
+                return None
+            outer = (*((None,) * len(prepended)), *outer)
         op = op.inputs[0].op
-    return (
-        constant_value_as_element_dims(op.inputs[_ELEMENT_SHAPE[op.type]])
-        if op.type in _ELEMENT_SHAPE
-        else None
-    )
+    place = _ELEMENT_SHAPE.get(op.type)
+    if place is None:
+        return None
+    inner: Dims = op.attrs[place] if isinstance(place, str) else _said(op.inputs[place])
+    return None if inner is None else (*outer, *inner)
 
 
-def constant_value_as_element_dims(tensor: Tensor) -> Dims:
+def _said(tensor: Tensor) -> Dims:
     """Read an operand `element_shape`: a vector, or the scalar -1, which says nothing."""
     return None if tensor.dims == () else constant_value_as_dims(tensor)
 

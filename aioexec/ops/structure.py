@@ -1,7 +1,7 @@
 """Nested structures of tensors, as the functions of conditionals and loops take and return them.
 
 A structure is a leaf, or a list, tuple, named tuple or dict of structures (dicts in the order of their sorted keys).
-IndexedSlices and SparseTensors are structures too: their parts.
+IndexedSlices and SparseTensors are structures too: their parts. So is what is registered as a composite: TensorArrays.
 """
 
 from __future__ import annotations
@@ -13,9 +13,22 @@ from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.sparse_tensor import SparseTensor
 
+_composites: dict[type, tuple[Callable[[Any], list[Any]], Callable[[Any, list[Any]], Any]]] = {}
+
+
+def register_composite(
+    kind: type, parts: Callable[[Any], list[Any]], rebuilt: Callable[[Any, list[Any]], Any]
+) -> None:
+    """Let objects of a class stand for tensors: `parts(value)`, and `rebuilt(value, parts)` is one with other parts."""
+    _composites[kind] = parts, rebuilt
+
+
+def is_sequence(value: Any) -> bool:
+    return isinstance(value, list | tuple | Mapping)
+
 
 def is_nested(value: Any) -> bool:
-    return isinstance(value, list | tuple | Mapping | IndexedSlices | SparseTensor)
+    return is_sequence(value) or isinstance(value, IndexedSlices | SparseTensor) or type(value) in _composites
 
 
 def _children(structure: Any) -> list[Any]:
@@ -26,6 +39,8 @@ def _children(structure: Any) -> list[Any]:
         return [structure.indices, structure.values, structure.dense_shape]
     if isinstance(structure, Mapping):
         return [structure[key] for key in sorted(structure)]
+    if type(structure) in _composites:
+        return _composites[type(structure)][0](structure)
     return list(structure)
 
 
@@ -38,6 +53,8 @@ def _rebuilt(structure: Any, children: list[Any]) -> Any:
         return type(structure)((key, found[key]) for key in structure)  # type: ignore[call-arg]
     if isinstance(structure, tuple) and hasattr(structure, "_fields"):
         return type(structure)(*children)
+    if type(structure) in _composites:
+        return _composites[type(structure)][1](structure, children)
     return type(structure)(children)
 
 
@@ -53,6 +70,13 @@ def map_structure(function: Callable[[Any], Any], structure: Any) -> Any:
     if not is_nested(structure):
         return function(structure)
     return _rebuilt(structure, [map_structure(function, child) for child in _children(structure)])
+
+
+def map_sequences(function: Callable[[Any], Any], structure: Any) -> Any:
+    """The same with `function(member)` for each member of a list, tuple or dict that is none itself, tensor or composite."""
+    if not is_sequence(structure):
+        return function(structure)
+    return _rebuilt(structure, [map_sequences(function, child) for child in _children(structure)])
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aioexec import shapes
@@ -10,9 +10,19 @@ from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.apply import apply_op, graph_of
 from aioexec.graph.control_flow import WhileContext
 from aioexec.graph.convert import constant, convert_to_tensor
+from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Tensor
-from aioexec.ops.structure import assert_same_structure, flatten, is_nested, pack_sequence_as
+from aioexec.graph.sparse_tensor import SparseTensor
+from aioexec.ops.structure import (
+    assert_same_structure,
+    flatten,
+    is_nested,
+    is_sequence,
+    map_sequences,
+    map_structure,
+    pack_sequence_as,
+)
 from aioexec.shapes import Dims, TensorShape
 
 
@@ -36,7 +46,7 @@ def while_loop(
     Args:
         loop_vars: a list, tuple or dict of what converts to tensors, possibly nested.
         shape_invariants: a structure like `loop_vars` of the TensorShapes that hold in every iteration; by default the
-            shapes of `loop_vars`.
+            shapes of `loop_vars`. A SparseTensor has the shape it stands for, a TensorArray any.
         parallel_iterations: iterations that may be under way at the same time.
         back_prop: whether gradients through the loop will be asked for.
         swap_memory: kept for TensorFlow's sake; there is one memory.
@@ -58,12 +68,12 @@ def while_loop(
             cond, body, loop_vars = _counted(cond, body, loop_vars, limit, single)
             if shape_invariants is not None:
                 shape_invariants = (TensorShape(()), shape_invariants[0] if single else shape_invariants)
-        if shape_invariants is not None:
-            _check_invariants(loop_vars, shape_invariants)
+        loop_vars = map_structure(convert_to_tensor, loop_vars)
+        invariants = _part_shapes(loop_vars, shape_invariants)
         context = WhileContext(limit, parallel_iterations, back_prop, swap_memory)
         if context.outer_context is None:
             graph.add_to_collection(GraphKeys.WHILE_CONTEXT, context)
-        result = _build(context, cond, body, loop_vars, shape_invariants)
+        result = _build(context, cond, body, loop_vars, invariants)
     if limit is not None:
         return result[1]
     return result if return_same_structure or len(context.loop_exits) > 1 else result[0]
@@ -98,19 +108,42 @@ def _counted(
 def _like(rest: Any, result: Any, single: bool) -> Any:
     """What a body returned, in the type of sequence its variables came in."""
     if single:
-        return result[0] if isinstance(result, list | tuple) and not is_nested(rest) else result
+        return result[0] if isinstance(result, list | tuple) and not is_sequence(rest) else result
     if not isinstance(result, list | tuple):
         result = [result]
     return type(rest)(result) if type(rest) in (list, tuple) else result
 
 
-def _check_invariants(loop_vars: Any, shape_invariants: Any) -> None:
-    assert_same_structure(list(loop_vars), list(shape_invariants))
-    for shape in flatten(shape_invariants):
+def _part_shapes(loop_vars: Any, shape_invariants: Any) -> list[TensorShape] | None:
+    """The shape that holds for each tensor of the loop variables in every iteration; None: the shape each has.
+
+    What stands for several tensors has one invariant, that of the dense tensor it stands for.
+    """
+    members: list[Any] = []
+    outline = map_sequences(members.append, list(loop_vars))
+    if shape_invariants is None:
+        if not any(isinstance(member, SparseTensor) for member in members):
+            return None
+        shapes_of = [getattr(member, "shape", TensorShape(())) for member in members]
+    else:
+        shapes_of = []
+        assert_same_structure(outline, map_sequences(shapes_of.append, list(shape_invariants)))
+    for shape in shapes_of:
         if not isinstance(shape, TensorShape):
             raise GraphValueError(
                 f"'shape_invariants' must be a (possibly nested) list of TensorShapes, got {shape!r}"
             )
+    return [part for pair in zip(members, shapes_of, strict=True) for part in _spread(*pair)]
+
+
+def _spread(member: Any, shape: TensorShape) -> list[TensorShape]:
+    """The shapes of the parts of what stands for a dense tensor."""
+    if isinstance(member, SparseTensor):
+        return [TensorShape([None, shape.rank]), TensorShape([None]), TensorShape([shape.rank])]
+    if isinstance(member, IndexedSlices):
+        dense_shape = [] if member.dense_shape is None else [TensorShape([shape.rank])]
+        return [shape, shape[:1], *dense_shape]
+    return [TensorShape(())] if is_nested(member) else [shape]
 
 
 def _build(
@@ -118,22 +151,22 @@ def _build(
     cond: Callable[..., Any],
     body: Callable[..., Any],
     loop_vars: Any,
-    shape_invariants: Any,
+    invariants: Sequence[TensorShape] | None,
 ) -> Any:
     """Build the loop; the loop variables after it, in the structure the body returned them in."""
-    values = [convert_to_tensor(value) for value in flatten(loop_vars)]
+    values = flatten(loop_vars)
     context.Enter()
     try:
-        enters = context.enter_loop_vars(values, keep_shapes=shape_invariants is None)
-        if shape_invariants is not None:
-            for value, entered, shape in zip(values, enters, flatten(shape_invariants), strict=True):
+        enters = context.enter_loop_vars(values, keep_shapes=invariants is None)
+        if invariants is not None:
+            for value, entered, shape in zip(values, enters, invariants, strict=True):
                 _set_invariant(value, entered, shape)
         merges = context.merge_loop_vars(enters)
         condition = convert_to_tensor(cond(*pack_sequence_as(loop_vars, merges)))
         switches = context.switch_loop_vars(merges, condition)
         inside = pack_sequence_as(loop_vars, context.enter_body(switches))
         result = body(*inside)
-        if not is_nested(result):
+        if not is_sequence(result):
             result = [result]
         assert_same_structure(list(inside), list(result))
         leaves = flatten(result)

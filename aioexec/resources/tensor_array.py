@@ -1,0 +1,306 @@
+"""TensorArray: tensors by index that the nodes of one step write and read, and the gradients by them.
+
+A handle of an array is an edge of the step's graph and holds the array itself, so the array vanishes with the step. An element
+is written once and, unless the array is told to keep what was read, read once. The array of gradients is found at the array it
+belongs to, by the name of who differentiates; there writes to one index add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from aioexec import shapes
+from aioexec.dtypes import DType
+from aioexec.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
+from aioexec.resources.tensor_list import Array, added, kept, shown, zeros
+from aioexec.shapes import Dims
+
+_LONGEST = 1 << 26  # elements
+
+
+@dataclass(slots=True)
+class _Element:
+    """What became of an element; `dims` is its shape, which for a gradient is known before it is written."""
+
+    array: Array | None = None
+    dims: Dims = None
+    is_written: bool = False
+    is_read: bool = False
+    is_cleared: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class TensorArray:
+    """The state behind a TensorArray node.
+
+    Constant: name, dtype, identical (all elements have one shape, that of the first), aggregates (writes add up), clears
+    (an element is forgotten once it is read). Changing: `size`; `dims`, what is known of the shape of each element; `dynamic`,
+    whether a write makes the array longer; `closed`; `elements`, those that were touched; `gradients`, by source.
+    """
+
+    name: str
+    dtype: DType
+    size: int
+    dims: Dims = None
+    identical: bool = False
+    dynamic: bool = False
+    clears: bool = True
+    aggregates: bool = False
+    closed: bool = False
+    elements: dict[int, _Element] = field(default_factory=dict)
+    gradients: dict[str, TensorArray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise InvalidArgumentError("Size should be >= 0")
+        _check_size(self.size)
+
+    def check_open(self) -> None:
+        """Check that the array is not closed.
+
+        Raises:
+            InvalidArgumentError: it is.
+        """
+        if self.closed:
+            raise InvalidArgumentError(f"TensorArray {self.name} has already been closed")
+
+    def close(self) -> None:
+        """Forget the elements, for good."""
+        self.closed = True
+        self.elements.clear()
+
+    # One element
+
+    def write(self, index: int, value: Array) -> None:
+        """Set an element.
+
+        Raises:
+            InvalidArgumentError: there is no such index, the shape does not fit, or the element was read or written before.
+        """
+        self.check_open()
+        if index < 0 or (index >= self.size and not self.dynamic):
+            raise self._problem(
+                f"Tried to write to index {index} but array is not resizeable and size is: {self.size}"
+            )
+        where = f"to TensorArray index {index} because"
+        if not shapes.compatible(self.dims, value.shape):
+            raise self._problem(
+                f"Could not write {where} the value shape is {shown(value.shape)} which is incompatible with the "
+                f"TensorArray's inferred element shape: {shown(self.dims)} (consider setting infer_shape=False)"
+            )
+        if index >= self.size:
+            _check_size(index + 1)
+            self.size = index + 1
+        element = self.elements.setdefault(index, _Element())
+        if element.is_read:
+            raise self._problem(f"Could not write {where} it has already been read")
+        if element.is_written and not self.aggregates:
+            raise self._problem(f"Could not write {where} it has already been written to")
+        self._check_addition(element, value, where)
+        element.array = kept(value) if element.array is None else added(element.array, value)
+        element.dims, element.is_written = value.shape, True
+        if self.identical and not shapes.is_fully_defined(self.dims):
+            self.dims = value.shape
+
+    def _check_addition(self, element: _Element, value: Array, where: str) -> None:
+        known = element.dims
+        if known is not None and known != value.shape:
+            raise self._problem(
+                f"Could not aggregate {where} the existing shape is {shown(known)} but the new input shape is "
+                f"{shown(value.shape)}"
+            )
+
+    def read(self, index: int) -> Array:
+        """An element; zeros, if it was not written and its shape is known.
+
+        Raises:
+            InvalidArgumentError: there is no such index, or nothing to be read.
+        """
+        self.check_open()
+        if not 0 <= index < self.size:
+            raise InvalidArgumentError(f"Tried to read from index {index} but array size is: {self.size}")
+        element = self.elements.setdefault(index, _Element())
+        if element.is_cleared:
+            raise self._problem(
+                f"Could not read index {index} twice because it was cleared after a previous read (perhaps try setting "
+                "clear_after_read = false?)"
+            )
+        if element.array is None:
+            element.array = self._zeros(index, self.dims if element.dims is None else element.dims)
+        found = element.array
+        element.is_read = True
+        if self.clears:
+            element.array, element.is_cleared = None, True
+        return found
+
+    def _zeros(self, index: int, dims: Dims) -> Array:
+        if not shapes.is_fully_defined(dims):
+            raise self._problem(
+                f"Could not read from TensorArray index {index}. Furthermore, the element shape is not fully defined: "
+                f"{shown(dims)}. It is possible you are working with a resizeable TensorArray and stop_gradients is not "
+                "allowing the gradients to be written. If you set the full element_shape property on the forward "
+                "TensorArray, the proper all-zeros tensor will be returned instead of incurring this error"
+            )
+        if self.dtype.numpy.hasobject:
+            raise InvalidArgumentError(f"TensorArray {self.name}: there are no zeros of {self.dtype.name}")
+        return zeros(self.dtype, dims or ())
+
+    # Many elements
+
+    def gather(self, indices: Sequence[int], dims: Dims) -> Array:
+        """The elements at these indices in one tensor; `dims` is what the reader knows of the shape of each."""
+        if not indices:
+            self.check_open()
+            return self._nothing(dims, "element shape", "packing")
+        found = [self.read(index) for index in indices]
+        first = found[0].shape
+        if not shapes.compatible(dims, first):
+            raise InvalidArgumentError(
+                f"TensorArray was passed element_shape {shown(dims)} which does not match the Tensor at index 0: "
+                f"{shown(first)}"
+            )
+        _check_alike([element.shape for element in found], "shape")
+        whole = zeros(self.dtype, (len(found), *first))
+        for place, element in enumerate(found):
+            whole[place] = element
+        return whole
+
+    def concat(self, inner: Dims) -> tuple[Array, Array]:
+        """All elements, one behind the other, and the length of each; `inner` is what is known of the other dimensions."""
+        if self.size == 0:
+            self.check_open()
+            empty = self._nothing(inner, "element_shape_except0", "concatenating")
+            return empty, np.zeros(0, np.int64)
+        found = [self.read(index) for index in range(self.size)]
+        for index, element in enumerate(found):
+            if element.ndim == 0:
+                raise InvalidArgumentError(
+                    f"Concat saw a scalar shape at index {index} but requires at least vectors. Did you mean to call pack?"
+                )
+        first = found[0].shape[1:]
+        if not shapes.compatible(inner, first):
+            raise InvalidArgumentError(
+                f"TensorArray was passed element_shape_except0 {shown(inner)} but index 0 has (excepting dimension 0) "
+                f"shape: {shown(first)} which does not match"
+            )
+        _check_alike([element.shape[1:] for element in found], "(excepting dimension 0) shape")
+        return np.concatenate(found), np.array([len(element) for element in found], np.int64)
+
+    def _nothing(self, dims: Dims, what: str, doing: str) -> Array:
+        if not shapes.is_fully_defined(dims):
+            raise UnimplementedError(
+                f"TensorArray has size zero, but {what} {shown(dims)} is not fully defined. Currently only static shapes "
+                f"are supported when {doing} zero-size TensorArrays"
+            )
+        return zeros(self.dtype, (0, *(dims or ())))
+
+    def scatter(self, indices: Sequence[int], rows: Array) -> None:
+        """Set the element at `indices[k]` to row k of a tensor."""
+        self.check_open()
+        if rows.ndim == 0:
+            raise InvalidArgumentError(
+                "Input value for unpack must be at least a vector but received shape: []"
+            )
+        if len(indices) != len(rows):
+            raise InvalidArgumentError(
+                f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(rows)}"
+            )
+        if indices and max(indices) >= self.size and not self.dynamic:
+            raise InvalidArgumentError(
+                f"Max scatter index must be < array size ({max(indices)} vs. {self.size})"
+            )
+        rows = kept(rows)
+        for place, index in enumerate(indices):
+            self.write(index, rows[place, ...])
+
+    def unpack(self, rows: Array) -> None:
+        """Set all elements to the rows of a tensor."""
+        if rows.ndim and len(rows) != self.size and not self.dynamic:
+            raise InvalidArgumentError(
+                f"TensorArray must have size {len(rows)}, the first dimension of the value, but has size {self.size}"
+            )
+        self.scatter(range(len(rows)) if rows.ndim else (), rows)
+
+    def split(self, rows: Array, lengths: Sequence[int]) -> None:
+        """Set all elements to parts of a tensor, of these lengths."""
+        self.check_open()
+        if rows.ndim == 0:
+            raise InvalidArgumentError("Expected value to be at least a vector, but received shape: []")
+        if min(lengths, default=0) < 0:
+            raise InvalidArgumentError(f"Expected lengths to be >= 0, got {min(lengths)}")
+        if sum(lengths) != len(rows):
+            raise InvalidArgumentError(
+                f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {sum(lengths)} and "
+                f"value's shape is: {shown(rows.shape)}"
+            )
+        if self.dynamic and self.size < len(lengths):
+            self.size = len(lengths)
+        if self.size != len(lengths):
+            raise InvalidArgumentError(
+                f"TensorArray's size is not equal to the size of lengths ({self.size} vs. {len(lengths)}), and the "
+                "TensorArray is not marked as dynamically resizeable"
+            )
+        rows, start = kept(rows), 0
+        for index, length in enumerate(lengths):
+            self.write(index, rows[start : start + length])
+            start += length
+
+    # Gradients
+
+    def gradient(self, source: str, prefix: Sequence[int] = ()) -> TensorArray:
+        """The array of the gradients by the elements, one for each `source`; from now on this array grows no more.
+
+        Args:
+            prefix: dimensions that each gradient has before those of its element.
+        """
+        self.check_open()
+        self.dynamic = False
+        found = self.gradients.get(source)
+        if found is None:
+            found = TensorArray(
+                f"{self.name}@{source}",
+                self.dtype,
+                self.size,
+                shapes.concatenate(tuple(prefix), self.dims),
+                identical=self.identical,
+                aggregates=True,
+            )
+            for index, element in self.elements.items():
+                if element.is_written:
+                    found.elements[index] = _Element(dims=(*prefix, *(element.dims or ())))
+            self.gradients[source] = found
+        return found
+
+    # Errors
+
+    def check_dtype(self, dtype: DType, doing: str) -> None:
+        """Check that the elements are of this dtype.
+
+        Raises:
+            InvalidArgumentError: they are not.
+        """
+        if dtype is not self.dtype:
+            raise InvalidArgumentError(
+                f"TensorArray dtype is {self.dtype.name} but Op {doing} dtype {dtype.name}"
+            )
+
+    def _problem(self, what: str) -> InvalidArgumentError:
+        return InvalidArgumentError(f"TensorArray {self.name}: {what}")
+
+
+def _check_size(size: int) -> None:
+    if size > _LONGEST:
+        raise ResourceExhaustedError(f"OOM when allocating a TensorArray of {size} tensors")
+
+
+def _check_alike(dims: Sequence[Any], what: str) -> None:
+    for index, each in enumerate(dims):
+        if each != dims[0]:
+            raise InvalidArgumentError(
+                f"TensorArray has inconsistent shapes. Index 0 has {what}: {shown(dims[0])} but index {index} has {what}: "
+                f"{shown(each)}"
+            )
