@@ -18,6 +18,13 @@ from aioexec.ops.conv import (
     conv2d_backprop_input as conv2d_backprop_input,
     conv2d_transpose as conv2d_transpose,
 )
+from aioexec.ops.depthwise_conv import (
+    depthwise_conv2d as depthwise_conv2d,
+    depthwise_conv2d_backprop_filter as depthwise_conv2d_backprop_filter,
+    depthwise_conv2d_backprop_input as depthwise_conv2d_backprop_input,
+    depthwise_conv2d_native as depthwise_conv2d_native,
+    separable_conv2d as separable_conv2d,
+)
 from aioexec.ops.losses import (
     sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits,

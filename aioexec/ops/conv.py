@@ -17,6 +17,7 @@ from aioexec.graph.kernel import Attrs, Compute, KernelContext, Native
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops import conv_launches
+from aioexec.ops.layouts import either_layout
 from aioexec.ops.windows import (
     DEPTH,
     SPATIAL,
@@ -255,14 +256,14 @@ register(
     shape=_conv_shape,
     kernel=_conv_kernel,
     gradient=_conv_gradient,
-    native=Native(conv_launches.bind_forward, _REAL),
+    native=Native(either_layout(conv_launches.bind_forward, images=(0,)), _REAL),
 )
 register(
     f"Conv2DBackpropInput(input_sizes:int32, filter:T, out_backprop:T) -> (output:T) [T:type@11; {_ATTRS}]",
     shape=_given_shape(0, 1),
     kernel=_input_kernel,
     gradient=_input_gradient,
-    native=Native(conv_launches.bind_input, _REAL),
+    native=Native(either_layout(conv_launches.bind_input, images=(2,)), _REAL),
     shape_operands=(0,),
 )
 register(
@@ -271,7 +272,7 @@ register(
     shape=_given_shape(1, 0),
     kernel=_filter_kernel,
     gradient=_filter_gradient,
-    native=Native(conv_launches.bind_filter, _REAL),
+    native=Native(either_layout(conv_launches.bind_filter, images=(0, 2), makes_image=False), _REAL),
     shape_operands=(1,),
 )
 

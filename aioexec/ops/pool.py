@@ -18,6 +18,7 @@ from aioexec.graph.kernel import Attrs, Compute, KernelContext, Native
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops import pool_loops
+from aioexec.ops.layouts import either_layout
 from aioexec.ops.windows import (
     DEPTH,
     SPATIAL,
@@ -319,7 +320,7 @@ register(
     shape=_pool_shape,
     kernel=_max_kernel,
     gradient=_max_gradient,
-    native=Native(pool_loops.bind_max, _MAX_NATIVE),
+    native=Native(either_layout(pool_loops.bind_max, images=(0,)), _MAX_NATIVE),
 )
 register(
     "MaxPoolGrad(orig_input:T, orig_output:T, grad:T) -> (output:T) "
@@ -327,7 +328,7 @@ register(
     shape=_image_shape,
     kernel=_max_grad_kernel,
     gradient=_max_grad_gradient,
-    native=Native(pool_loops.bind_max_grad, _MAX_NATIVE),
+    native=Native(either_layout(pool_loops.bind_max_grad, images=(0, 1, 2)), _MAX_NATIVE),
 )
 register(
     "MaxPoolGradGrad(orig_input:T, orig_output:T, grad:T) -> (output:T) "
@@ -341,7 +342,7 @@ register(
     shape=_pool_shape,
     kernel=_average_kernel,
     gradient=_average_gradient,
-    native=Native(pool_loops.bind_average, _REAL),
+    native=Native(either_layout(pool_loops.bind_average, images=(0,)), _REAL),
 )
 register(
     "AvgPoolGrad(orig_input_shape:int32, grad:T) -> (output:T) "
@@ -349,7 +350,7 @@ register(
     shape=_given_shape,
     kernel=_average_grad_kernel,
     gradient=_average_grad_gradient,
-    native=Native(pool_loops.bind_average_grad, _REAL),
+    native=Native(either_layout(pool_loops.bind_average_grad, images=(1,)), _REAL),
     shape_operands=(0,),
 )
 
