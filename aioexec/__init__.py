@@ -58,6 +58,7 @@ from aioexec.graph.convert import (
 )
 from aioexec.graph.defaults import get_default_session as get_default_session
 from aioexec.graph.device_spec import DeviceSpec as DeviceSpec
+from aioexec.graph.functions import Function
 from aioexec.graph.graph import (
     Graph as Graph,
     get_default_graph as get_default_graph,
@@ -536,6 +537,12 @@ def _graph_def(graph: Graph, from_version: int | None, add_shapes: builtins.bool
     return graph_to_graph_def(graph, from_version, add_shapes)
 
 
+def _equal_functions(one: Function, other: Function) -> builtins.bool:
+    from aioexec.graph.function_def_export import functions_are_equal
+
+    return functions_are_equal(one, other)
+
+
 def import_graph_def(
     graph_def: Any,
     input_map: Mapping[str, Any] | None = None,
@@ -558,6 +565,7 @@ node.EVALUATORS.update(
     run=sessions_session.run_operation,
     node_def=_node_def,
     graph_def=_graph_def,
+    equal_functions=_equal_functions,
 )
 
 _PROTOS = frozenset(

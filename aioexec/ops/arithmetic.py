@@ -16,7 +16,7 @@ from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernel import Alias, Attrs, Launches, Native, Spec, plain
 from aioexec.graph.launches import expression
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, register
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, register, undefined_gradient
 from aioexec.ops.elementwise import (
     FLOATS,
     ZERO_DIVISOR,
@@ -125,6 +125,13 @@ register(
     gradient=lambda op, dz: [dz] * len(op.inputs),
     native=Native(_bind_add_n),
 )
+register(
+    "AccumulateNV2(inputs:N*T) -> (sum:T) [N:int>=1; T:type@6; shape:shape] {commutative,aggregate}",
+    shape=lambda context: [functools.reduce(shapes.merge, context.inputs, context.attrs["shape"])],
+    kernel=plain(_add_n),
+    gradient=lambda op, dz: [dz] * len(op.inputs),
+    native=Native(_bind_add_n),
+)
 
 # Quotients
 
@@ -221,7 +228,7 @@ for _name in ("Mod", "TruncateMod"):
         f"{_name}(x:T, y:T) -> (z:T) [T:type@23]",
         numpy=_truncate_mod,
         native="x, y: truncmod(x, y)",
-        gradient=NOT_DIFFERENTIABLE,
+        gradient=undefined_gradient,
         statuses=ZERO_DIVISOR,
     )
 

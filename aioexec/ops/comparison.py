@@ -10,7 +10,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
-from aioexec.graph.kernel import Attrs, Compute, Launches, Native, Operand, Spec, plain
+from aioexec.graph.kernel import Attrs, Compute, KernelContext, Launches, Native, Operand, Spec, plain
 from aioexec.graph.launches import View, c_strides, expression, launch
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
@@ -21,6 +21,7 @@ from aioexec.ops.elementwise import (
     broadcast_shape,
     convert_pair,
     fitting,
+    merged_shape,
     op_scope,
     shown,
     unary,
@@ -127,6 +128,26 @@ for _name, _function, _text in _TESTS:
         gradient=NOT_DIFFERENTIABLE,
         dtypes=FLOATS,
     )
+
+
+
+def _approximately_equal(context: KernelContext) -> Compute:
+    tolerance = context.attrs["tolerance"]
+
+    def compute(x: Array, y: Array) -> Array:
+        if x.shape != y.shape:
+            raise InvalidArgumentError(f"x and y must be of one shape, got {shown(x.shape)} and {shown(y.shape)}")
+        return np.asarray(np.abs(x - y) < tolerance)
+
+    return compute
+
+
+register(
+    "ApproximateEqual(x:T, y:T) -> (z:bool) [T:type@6; tolerance:float=1e-05] {commutative}",
+    shape=lambda context: [context.inputs[0] and merged_shape(context)[0]],
+    kernel=_approximately_equal,
+    gradient=NOT_DIFFERENTIABLE,
+)
 
 # Choice
 

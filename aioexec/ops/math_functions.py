@@ -103,8 +103,18 @@ def _square(tensor: Tensor) -> Tensor:
 
 
 def _sqrt_grad_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
-    over = dz / conjugate(op.inputs[0])
-    return [-over * conjugate(op.outputs[0]), 0.5 * over]
+    over = dz / op.inputs[0]
+    return [-conjugate(over) * op.outputs[0], 0.5 * over]
+
+
+def _rsqrt_grad_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
+    y = conjugate(op.inputs[0])
+    return [-1.5 * conjugate(dz) * op.inputs[1] * _square(y), apply_op("RsqrtGrad", y, dz)]
+
+
+def _reciprocal_grad_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
+    y = conjugate(op.inputs[0])
+    return [-2.0 * conjugate(dz) * op.inputs[1] * y, apply_op("ReciprocalGrad", y, dz)]
 
 
 def _sigmoid_grad_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
@@ -113,29 +123,36 @@ def _sigmoid_grad_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
     return [product - 2.0 * product * y, apply_op("SigmoidGrad", y, dz)]
 
 
-def _product_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
-    """Of dy times a quadratic form of y with factor -1: the slope by y is -2 y dy, by dy the op itself."""
+def _tanh_grad_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
     y, dy = map(conjugate, op.inputs)
-    return [-2.0 * dz * dy * y, apply_op(op.type, y, dz)]
+    return [-2.0 * dz * dy * y, apply_op("TanhGrad", y, dz)]
 
+
+def _of_conjugate(compute: Compute) -> Compute:
+    """Take the first argument's conjugate."""
+    return lambda y, dy: compute(np.conj(y) if y.dtype.kind == "c" else y, dy)
+
+
+_RECIPROCAL_GRAD: tuple[Compute, str, Gradient] = (
+    _of_conjugate(lambda y, dy: -dy * y * y),
+    "y, dy: -dy * y * y",
+    _reciprocal_grad_gradient,
+)
 
 _POWER_GRADIENTS: dict[str, tuple[Compute, str, Gradient]] = {
-    # of y = f(x), given y (for complex numbers its conjugate) and dy: value, native text, gradient by y and dy
+    # of y = f(x), given y and dy: value, native text, gradient by y and dy
     "SqrtGrad": (
-        lambda y, dy: dy * y.dtype.type(0.5) / y,
+        _of_conjugate(lambda y, dy: dy * y.dtype.type(0.5) / y),
         "y, dy: dy * 0.5 / y",
         _sqrt_grad_gradient,
     ),
     "RsqrtGrad": (
-        lambda y, dy: dy * y.dtype.type(-0.5) * y * y * y,
+        _of_conjugate(lambda y, dy: dy * y.dtype.type(-0.5) * y * y * y),
         "y, dy: dy * -0.5 * y * y * y",
-        lambda op, dz: [
-            -1.5 * dz * conjugate(op.inputs[1]) * _square(conjugate(op.inputs[0])),
-            apply_op("RsqrtGrad", conjugate(op.inputs[0]), dz),
-        ],
+        _rsqrt_grad_gradient,
     ),
-    "ReciprocalGrad": (lambda y, dy: -dy * y * y, "y, dy: -dy * y * y", _product_gradient),
-    "InvGrad": (lambda y, dy: -dy * y * y, "y, dy: -dy * y * y", _product_gradient),
+    "ReciprocalGrad": _RECIPROCAL_GRAD,
+    "InvGrad": _RECIPROCAL_GRAD,
     "SigmoidGrad": (
         lambda y, dy: dy * y * (y.dtype.type(1) - y),
         "y, dy: dy * y * (1.0 - y)",
@@ -144,20 +161,14 @@ _POWER_GRADIENTS: dict[str, tuple[Compute, str, Gradient]] = {
     "TanhGrad": (
         lambda y, dy: dy * (y.dtype.type(1) - y * y),
         "y, dy: dy * (1.0 - y * y)",
-        _product_gradient,
+        _tanh_grad_gradient,
     ),
 }
-
-
-def _of_conjugate(compute: Compute) -> Compute:
-    """Take the first argument's conjugate."""
-    return lambda y, dy: compute(np.conj(y) if y.dtype.kind == "c" else y, dy)
-
 
 for _name, (_compute, _text, _gradient) in _POWER_GRADIENTS.items():
     binary(
         f"{_name}(y:T, dy:T) -> (z:T) [T:type@2]",
-        numpy=in_float32(_of_conjugate(_compute)),
+        numpy=in_float32(_compute),
         native=_text,
         gradient=_gradient,
         dtypes=FLOATS,
@@ -165,8 +176,13 @@ for _name, (_compute, _text, _gradient) in _POWER_GRADIENTS.items():
 
 
 def _through_output(op_type: str) -> Gradient:
-    """The gradient of an op that has an op for it, which takes the output."""
+    """The gradient of an op that has an op for it, which takes the output and conjugates it."""
     return lambda op, dy: [apply_op(op_type, op.outputs[0], dy)]
+
+
+def _through_conjugate(op_type: str) -> Gradient:
+    """The same where the op leaves conjugating to its caller."""
+    return lambda op, dy: [apply_op(op_type, conjugate(op.outputs[0]), dy)]
 
 
 def _rsqrt(x: Array) -> Array:
@@ -227,8 +243,8 @@ _FUNCTIONS: dict[str, tuple[Compute, str, Gradient]] = {
     "Asinh": (np.arcsinh, "asinh", lambda op, dy: [dy / _apply("Cosh", conjugate(op.outputs[0]))]),
     "Acosh": (np.arccosh, "acosh", lambda op, dy: [dy / _apply("Sinh", conjugate(op.outputs[0]))]),
     "Atanh": (np.arctanh, "atanh", _of_input(lambda x: _apply("Reciprocal", 1.0 - _square(x)))),
-    "Tanh": (np.tanh, "tanh", _through_output("TanhGrad")),
-    "Sigmoid": (_sigmoid, "sigmoid", _through_output("SigmoidGrad")),
+    "Tanh": (np.tanh, "tanh", _through_conjugate("TanhGrad")),
+    "Sigmoid": (_sigmoid, "sigmoid", _through_conjugate("SigmoidGrad")),
 }
 
 _REAL_FUNCTIONS: dict[str, tuple[Compute, str, Gradient]] = {

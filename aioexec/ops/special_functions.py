@@ -17,7 +17,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import Compute
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
+from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import (
     Array,
     Gradient,
@@ -189,7 +189,7 @@ def _polygamma(n: Array, x: Array) -> Array:
 _PAIRS: tuple[tuple[str, str, Compute, Gradient], ...] = (
     ("Igamma(a:T, x:T)", REAL, by_scipy("gammainc"), _incomplete_gamma_gradient(1.0)),
     ("Igammac(a:T, x:T)", REAL, by_scipy("gammaincc"), _incomplete_gamma_gradient(-1.0)),
-    ("IgammaGradA(a:T, x:T)", "float|double", lambda a, x: gamma_slope(a, x).astype(a.dtype), NOT_DIFFERENTIABLE),
+    ("IgammaGradA(a:T, x:T)", "float|double", lambda a, x: gamma_slope(a, x).astype(a.dtype), undefined_gradient),
     ("Polygamma(a:T, x:T)", "float|double", _polygamma, _polygamma_gradient),
     ("Zeta(x:T, q:T)", "float|double", by_scipy("zeta"), _zeta_gradient),
 )
@@ -211,7 +211,7 @@ binary(
     "RandomGammaGrad(alpha:T, sample:T) -> (output:T) [T:type{float|double}]",
     numpy=_gamma_sample_slope,
     native=None,
-    gradient=NOT_DIFFERENTIABLE,
+    gradient=undefined_gradient,
 )
 
 
@@ -219,15 +219,13 @@ def _betainc_shape(context: ShapeContext) -> Sequence[Dims]:
     """Scalars go with anything; the others have one shape."""
     known: Dims = ()
     for dims in context.inputs:
-        if dims is None:
-            return [None] if known == () else [known]
         if dims and known:
             try:
                 known = shapes.merge(known, dims)
             except GraphValueError as error:
                 raise GraphValueError(f"a, b and x must have one shape or be scalars: {error.message}") from None
-        known = dims if dims else known
-    return [known]
+        known = dims or known
+    return [known if known or None not in context.inputs else None]
 
 
 def _betainc_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
