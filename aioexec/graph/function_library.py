@@ -181,9 +181,14 @@ class FunctionLibrary(Mapping[str, Function]):
         """Let a function's gradient be computed by another.
 
         Raises:
-            InvalidArgumentError: there is no such function, or it has another gradient.
+            InvalidArgumentError: one of them is not there, or the function has another gradient.
         """
-        function = self.function(name)
+        missing = [each for each in (name, gradient) if each not in self._functions]
+        if missing:
+            raise GraphValueError(
+                f"the gradient of {name!r} is {gradient!r}: there is no function {missing[0]!r}"
+            )
+        function = self._functions[name]
         if function.gradient not in (None, gradient):
             raise GraphValueError(
                 f"Cannot assign gradient function {gradient!r} to {name!r} because it already has gradient function "

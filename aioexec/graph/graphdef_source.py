@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,12 +16,13 @@ from aioexec.graph.attr_values import read_attr, read_private_attr
 from aioexec.graph.device_spec import canonical_name
 from aioexec.graph.graphdef_export import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_PRODUCER
 from aioexec.graph.kernel import Role
+from aioexec.graph.node_def_export import OUTPUT_SHAPES as OUTPUT_SHAPES
 from aioexec.shapes import TensorShape
 
 _NODE_NAME: Final = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 _INPUT: Final = re.compile(r"(\^?)([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*)(?::(\d{1,9}))?")
 CONTROL: Final = -1  # the output index that stands for a control edge
-OUTPUT_SHAPES: Final = "_output_shapes"
+COLOCATION: Final = "_class"  # the attribute that names the groups a node is colocated with
 COLOCATED: Final = "loc:@"  # how a group of colocated nodes is named in the attr _class
 
 Key = tuple[str, int]
@@ -54,7 +55,7 @@ class SourceNode:
     @property
     def groups(self) -> tuple[str, ...]:
         """The groups of nodes it is colocated with."""
-        return tuple(self.attrs.get("_class", ()))
+        return tuple(self.attrs.get(COLOCATION, ()))
 
 
 class Source:
@@ -66,8 +67,15 @@ class Source:
             where that is possible.
     """
 
-    def __init__(self, graph_def: GraphDef, producer_ops: OpList | None, mapped: set[Key]) -> None:
+    def __init__(
+        self,
+        graph_def: GraphDef,
+        producer_ops: OpList | None,
+        mapped: set[Key],
+        row_of: Callable[[str], registry.Row],
+    ) -> None:
         _check_versions(graph_def)
+        self._row_of = row_of
         self._producer_ops = {op.name: op for op in producer_ops.op} if producer_ops is not None else {}
         self._mapped = mapped
         self.nodes: dict[str, SourceNode] = {}
@@ -82,7 +90,7 @@ class Source:
         self.order = self._sorted()
 
     def _read_node(self, proto: NodeDef) -> SourceNode:
-        row = registry.lookup(proto.op)
+        row = self._row_of(proto.op)
         try:
             attrs = self._read_attrs(row, proto)
             device = canonical_name(proto.device)
@@ -195,7 +203,7 @@ class Source:
 
 def _read_private(name: str, held: AttrValue) -> Any:
     value = read_private_attr(held)
-    items = {"_class": str, OUTPUT_SHAPES: TensorShape}.get(name)
+    items = {COLOCATION: str, OUTPUT_SHAPES: TensorShape}.get(name)
     if items is not None and not (
         isinstance(value, tuple) and all(isinstance(item, items) for item in value)
     ):
