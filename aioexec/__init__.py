@@ -96,6 +96,7 @@ from aioexec.ops import (  # noqa: F401  (some for their rows only)
     functions as _functions,
     queue_verbs as _queue_verbs,
     slicing,
+    stacks as _stacks,
     strided_updates as _strided_updates,
     structured as _structured,
     temporary_variable as _temporary_variable,
@@ -234,6 +235,12 @@ from aioexec.ops.filling import (
     ones_like as ones_like,
     zeros as zeros,
     zeros_like as zeros_like,
+)
+from aioexec.ops.functional import (
+    foldl as foldl,
+    foldr as foldr,
+    map_fn as map_fn,
+    scan as scan,
 )
 from aioexec.ops.gathering import (
     boolean_mask as boolean_mask,

@@ -18,6 +18,10 @@ from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import constant_value
+from aioexec.ops.cast import cast
+from aioexec.ops.elementwise import op_scope
+from aioexec.ops.filling import range_
+from aioexec.ops.shapes_of import shape
 from aioexec.ops.structure import register_composite
 from aioexec.ops.tensor_array import gradient_array, version_of
 from aioexec.shapes import TensorShape
@@ -26,7 +30,7 @@ from aioexec.shapes import TensorShape
 class _Known:
     """What all objects of one array know of it.
 
-    Constant: dtype, handle, size (as it was given), infers (elements have one shape, and it is learned from the first).
+    Constant: dtype, handle, size (None if it may change), infers (elements have one shape, and it is learned from the first).
     Changing: element_shape; colocated, the operation it is placed with, if that is to be the one that makes the first value.
     """
 
@@ -34,7 +38,7 @@ class _Known:
         self,
         dtype: DType,
         handle: Tensor,
-        size: Any,
+        size: Tensor | None,
         infers: bool,
         element_shape: TensorShape,
         colocates: bool,
@@ -199,8 +203,8 @@ class TensorArray:
 
     def stack(self, name: str | None = None) -> Tensor:
         """All elements, in one tensor."""
-        with get_default_graph().name_scope(name or "TensorArrayStack") as scope:
-            value = self.gather(apply_op("Range", 0, self.size(), 1), name=scope)
+        with get_default_graph().name_scope(name or "TensorArrayStack"):
+            value = self.gather(range_(0, self.size()), name=name)
         value.set_shape(TensorShape([self._static_size()]).concatenate(self.element_shape))
         return value
 
@@ -219,9 +223,8 @@ class TensorArray:
 
     def size(self, name: str | None = None) -> Tensor:
         """How many elements there are."""
-        if self._known.size is not None and version_of(self.handle) == "V3":
-            size: Tensor = apply_op("Identity", self._known.size, name=name or "size")
-            return size
+        if self._known.size is not None:
+            return self._known.size
         found: Tensor = self._apply("Size", name=name)
         return found
 
@@ -229,31 +232,36 @@ class TensorArray:
 
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
         """Set the element at `index`."""
-        tensor = convert_to_tensor(value, preferred_dtype=self.dtype, name="value")
-        self._known.learn(tensor.shape)
-        return self._written("Write", tensor, index, tensor, name=name)
+        with op_scope(name, "TensorArrayWrite", self._flow, index, value):
+            tensor = self._converted(value)
+            self._known.learn(tensor.shape)
+            return self._written("Write", tensor, index, tensor, name=name)
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """Set the element at `indices[k]` to row k of `value`."""
-        tensor = convert_to_tensor(value, preferred_dtype=self.dtype, name="value")
-        self._known.learn(tensor.shape[1:])
-        return self._written("Scatter", tensor, indices, tensor, name=name)
+        with op_scope(name, "TensorArrayScatter", self._flow, indices, value):
+            tensor = self._converted(value)
+            self._known.learn(tensor.shape[1:])
+            return self._written("Scatter", tensor, indices, tensor, name=name)
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
         """Set all elements to the rows of `value`."""
-        tensor = convert_to_tensor(value, preferred_dtype=self.dtype, name="value")
-        with tensor.graph.name_scope(name or "TensorArrayUnstack") as scope:
-            count = apply_op("StridedSlice", apply_op("Shape", tensor), [0], [1], [1], shrink_axis_mask=1)
-            return self.scatter(apply_op("Range", 0, count, 1), tensor, name=scope)
+        with op_scope(name, "TensorArrayUnstack", self._flow, value):
+            tensor = self._converted(value)
+            count = shape(tensor)[0]
+            return self.scatter(range_(0, count), tensor, name=name)
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """Set all elements to parts of `value` along its first dimension, of these lengths."""
-        tensor = convert_to_tensor(value, preferred_dtype=self.dtype, name="value")
-        sizes = convert_to_tensor(lengths, dtypes.int64, name="lengths")
-        known = constant_value(sizes)
-        if known is not None and known.size and (known == known.flat[0]).all():
-            self._known.learn(TensorShape([int(known.flat[0])]).concatenate(tensor.shape[1:]))
-        return self._written("Split", tensor, tensor, sizes, name=name)
+        with op_scope(name, "TensorArraySplit", self._flow, value, lengths):
+            tensor, sizes = self._converted(value), cast(lengths, dtypes.int64)
+            known = constant_value(sizes)
+            if known is not None and known.size and (known == known.flat[0]).all():
+                self._known.learn(TensorShape([int(known.flat[0])]).concatenate(tensor.shape[1:]))
+            return self._written("Split", tensor, tensor, sizes, name=name)
+
+    def _converted(self, value: Any) -> Tensor:
+        return convert_to_tensor(value, preferred_dtype=self.dtype, name="value")
 
     def close(self, name: str | None = None) -> Operation:
         """Forget the elements, before the step is over."""
