@@ -11,6 +11,14 @@ from aioexec.ops.activations import (
     softplus as softplus,
     softsign as softsign,
 )
+from aioexec.ops.candidate_samplers import (
+    all_candidate_sampler as all_candidate_sampler,
+    compute_accidental_hits as compute_accidental_hits,
+    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
+    learned_unigram_candidate_sampler as learned_unigram_candidate_sampler,
+    log_uniform_candidate_sampler as log_uniform_candidate_sampler,
+    uniform_candidate_sampler as uniform_candidate_sampler,
+)
 from aioexec.ops.conv import (
     atrous_conv2d as atrous_conv2d,
     conv2d as conv2d,
@@ -24,6 +32,10 @@ from aioexec.ops.depthwise_conv import (
     depthwise_conv2d_backprop_input as depthwise_conv2d_backprop_input,
     depthwise_conv2d_native as depthwise_conv2d_native,
     separable_conv2d as separable_conv2d,
+)
+from aioexec.ops.embedding import (
+    embedding_lookup as embedding_lookup,
+    embedding_lookup_sparse as embedding_lookup_sparse,
 )
 from aioexec.ops.losses import (
     sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits,
@@ -59,6 +71,10 @@ from aioexec.ops.pool import (
 )
 from aioexec.ops.random import (
     dropout as dropout,
+)
+from aioexec.ops.sampled_losses import (
+    nce_loss as nce_loss,
+    sampled_softmax_loss as sampled_softmax_loss,
 )
 from aioexec.ops.softmax import (
     log_softmax as log_softmax,
