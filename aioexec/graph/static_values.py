@@ -71,6 +71,7 @@ _ELEMENT_SHAPE: dict[str, int | str] = {
     "TensorArrayV2": "element_shape",
     "TensorArrayV3": "element_shape",
 }
+_LIST_IN_LIST = (("TensorListPopBack", 1), ("TensorListGetItem", 0))  # outputs that may be a list which was in a list
 _LONGEST_CHAIN = 1000
 
 
@@ -82,6 +83,8 @@ def elements_dims(handle: Tensor) -> Dims:
     op = handle.op
     outer: tuple[int | None, ...] = ()
     for _ in range(_LONGEST_CHAIN):
+        if (op.type, handle.value_index) in _LIST_IN_LIST:
+            return None
         if not op.inputs or op.inputs[0].dtype.base_dtype not in (dtypes.variant, dtypes.resource):
             break
         if op.type == "TensorArrayGradWithShape":
@@ -89,7 +92,8 @@ def elements_dims(handle: Tensor) -> Dims:
             if prepended is None:
                 return None
             outer = (*((None,) * len(prepended)), *outer)
-        op = op.inputs[0].op
+        handle = op.inputs[0]
+        op = handle.op
     place = _ELEMENT_SHAPE.get(op.type)
     if place is None:
         return None
