@@ -93,7 +93,7 @@ class Writer:
     def _node(self, node: Node, name: str | None = None) -> tuple[str, list[DType]]:
         """The name of a node and the dtypes of its outputs; written when first met."""
         if id(node) not in self._placed:
-            name = name or f"n{len(self._placed)}"
+            name = name or f"n{len(self._kept)}"  # inner nodes are placed before this one
             self._kept.append(node)
             self._placed[id(node)] = (name, self._write_node(node, name))
             if node.initial is not None:
