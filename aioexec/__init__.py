@@ -91,8 +91,10 @@ from aioexec.graph.sparse_tensor import (
 )
 from aioexec.ops import (  # noqa: F401  (some for their rows only)
     control,
+    defun as _defun,
     filling,
     functional_control_flow as _functional_control_flow,
+    functional_ops as _functional_ops,
     functions as _functions,
     queue_verbs as _queue_verbs,
     slicing,
@@ -147,6 +149,7 @@ from aioexec.ops.bitcast import (
 )
 from aioexec.ops.case import (
     case as case,
+    switch_case as switch_case,
 )
 from aioexec.ops.cast import (
     cast as cast,
@@ -220,6 +223,13 @@ from aioexec.ops.counting import (
 from aioexec.ops.cumulative import (
     cumprod as cumprod,
     cumsum as cumsum,
+)
+from aioexec.ops.decompositions import (
+    cholesky as cholesky,
+    qr as qr,
+    self_adjoint_eig as self_adjoint_eig,
+    self_adjoint_eigvals as self_adjoint_eigvals,
+    svd as svd,
 )
 from aioexec.ops.extremes import (
     clip_by_value as clip_by_value,
@@ -299,6 +309,14 @@ from aioexec.ops.joining import (
 from aioexec.ops.linalg import (
     matmul as matmul,
 )
+from aioexec.ops.linear_equations import (
+    cholesky_solve as cholesky_solve,
+    matrix_determinant as matrix_determinant,
+    matrix_inverse as matrix_inverse,
+    matrix_solve as matrix_solve,
+    matrix_solve_ls as matrix_solve_ls,
+    matrix_triangular_solve as matrix_triangular_solve,
+)
 from aioexec.ops.math_functions import (
     abs as abs,
     acos as acos,
@@ -340,6 +358,9 @@ from aioexec.ops.matrix_diagonals import (
     matrix_diag_part as matrix_diag_part,
     matrix_set_diag as matrix_set_diag,
     trace as trace,
+)
+from aioexec.ops.matrix_functions import (
+    matrix_square_root as matrix_square_root,
 )
 from aioexec.ops.norms import (
     clip_by_average_norm as clip_by_average_norm,

@@ -226,6 +226,7 @@ class CondContext(ControlFlowContext):
         return self.pivot
 
     def AddValue(self, val: Tensor) -> Tensor:
+        val = self._graph.capture(val)
         if val in self._values:
             return self._external_values.get(val, val)
         self._values.add(val)
@@ -395,6 +396,7 @@ class WhileContext(ControlFlowContext):
     # Tensors from outside
 
     def AddValue(self, val: Tensor) -> Tensor:
+        val = self._graph.capture(val)
         if val in self._values or val.op._control_flow_context is self:
             return self._external_values.get(val, val)
         self._values.add(val)

@@ -20,7 +20,7 @@ from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.kernel import Role
 from aioexec.graph.node import EVALUATORS
 from aioexec.graph.opdef import OpDef
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, Row, ShapeContext
+from aioexec.graph.registry import GradientRule, Row, ShapeContext, undefined_gradient
 from aioexec.shapes import Dims
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Function:
 
     Constant: name, definition (its signature as an op), attrs (its own, none of which is left open), source (the FunctionDef
     it was imported from, or None). Changing: `gradient`, the name of the function that computes its gradient, set once, by the
-    library; the bodies made so far.
+    library; the bodies made so far. A call of it by its name has `gradient_rule` for its gradient.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Function:
         make: Callable[[Mapping[str, Any]], FuncGraph],
         attrs: Mapping[str, Any] | None = None,
         source: Any = None,
+        gradient_rule: GradientRule = undefined_gradient,
     ) -> None:
         self.definition = definition
         self.attrs = dict(attrs or {})
@@ -59,7 +60,7 @@ class Function:
             definition,
             shape=self._output_shapes,
             kernel=None,
-            gradient=NOT_DIFFERENTIABLE,
+            gradient=gradient_rule,
             role=Role.CALL,
             bodies=self._body_of_call,
         )
@@ -80,7 +81,7 @@ class Function:
             InvalidArgumentError: an attribute is missing, the body is malformed, or the function calls itself.
         """
         given = {attr.name: attrs.get(attr.name, attr.default) for attr in self.definition.attrs}
-        key = _content(given)
+        key = content(given)
         body = self._bodies.get(key)
         if body is None:
             missing = [
@@ -226,15 +227,15 @@ class FunctionLibrary(Mapping[str, Function]):
         return registry.lookup(op_type) if function is None else function.row
 
 
-def _content(value: Any) -> Hashable:
+def content(value: Any) -> Hashable:
     """Something hashable that is equal for equal attributes only."""
     if isinstance(value, np.ndarray):
-        elements: Hashable = tuple(map(_content, value.flat)) if value.dtype.hasobject else value.tobytes()
+        elements: Hashable = tuple(map(content, value.flat)) if value.dtype.hasobject else value.tobytes()
         return value.dtype.str, value.shape, elements
     if isinstance(value, NameAttrList):
-        return value.name, _content(value.attrs)
+        return value.name, content(value.attrs)
     if isinstance(value, Mapping):
-        return tuple((name, _content(each)) for name, each in sorted(value.items()))
+        return tuple((name, content(each)) for name, each in sorted(value.items()))
     if isinstance(value, tuple | list):
-        return tuple(map(_content, value))
+        return tuple(map(content, value))
     return type(value).__name__, repr(value)

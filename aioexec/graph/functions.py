@@ -6,6 +6,8 @@ captured tensor in. So a body depends on nothing but its inputs, and can be copi
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,9 +17,9 @@ from aioexec.errors import GraphValueError
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.function_library import Function as Function, FunctionLibrary as FunctionLibrary
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.opdef import ArgDef, OpDef
+from aioexec.graph.registry import GradientRule, undefined_gradient
 from aioexec.graph.static_values import HANDLE_SHAPE, variable_dims
 from aioexec.shapes import Dims
 
@@ -27,7 +29,8 @@ class FuncGraph(Graph):
 
     Constant: name, outer_graph (None for an imported body, which captures nothing). Growing: `inputs`, outputs of `_Arg`
     nodes, explicit ones first, then one for each of `captures`, which maps outer tensors to inputs; `control_captures`, outer
-    operations that the body is to wait for. Set by who builds it: `outputs`; `control_outputs`, what is to run besides.
+    operations that the body is to wait for. Set by who builds it: `outputs`; `control_outputs`, what is to run besides;
+    `captures_by_value`: what depends on constants alone is copied instead of captured.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class FuncGraph(Graph):
         self.control_outputs: list[Operation] = []
         self.captures: dict[Tensor, Tensor] = {}
         self.control_captures: dict[Operation, None] = {}
+        self.captures_by_value = False
         if outer_graph is not None:
             self.functions = outer_graph.functions
             self.seed = outer_graph.seed
@@ -75,6 +79,9 @@ class FuncGraph(Graph):
         if tensor.graph is self:
             return tensor
         if tensor not in self.captures:
+            copy = self._copied(tensor) if self.captures_by_value else None
+            if copy is not None:
+                return copy
             if self.outer_graph is None or not self.is_inside(tensor.graph):
                 raise GraphValueError(
                     f"{tensor!r} is not an element of function {self.name!r} nor of a graph around it"
@@ -82,6 +89,17 @@ class FuncGraph(Graph):
             name = tensor.op.name.rpartition("/")[2]
             self.captures[tensor] = self.add_input(tensor.dtype, tensor.dims, name, variable_dims(tensor))
         return self.captures[tensor]
+
+    def _copied(self, tensor: Tensor) -> Tensor | None:
+        """A copy of a tensor from outside that depends on constants alone; None if it does not."""
+        op = tensor.op
+        inputs = [self._copied(each) for each in op.inputs] if op.row.is_pure else [None]
+        if None in inputs:
+            return None
+        found = [each for each in inputs if each is not None]
+        return (
+            super().create_op(op.type, found, name=op.name, attrs=dict(op.attrs)).outputs[tensor.value_index]
+        )
 
     def create_op(
         self,
@@ -94,6 +112,13 @@ class FuncGraph(Graph):
     ) -> Operation:
         brought = [self.capture(tensor) for tensor in inputs]
         return super().create_op(op_type, brought, dtypes, input_types, name, attrs)
+
+    @contextlib.contextmanager
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
+        element = op._as_graph_element() if hasattr(op, "_as_graph_element") else op
+        is_outside = isinstance(element, Tensor | Operation) and self.is_inside(element.graph)
+        with contextlib.nullcontext() if is_outside else super().colocate_with(op, ignore_existing):
+            yield
 
     def _waited_for(self, item: Any) -> Operation | None:
         element = item._as_graph_element() if hasattr(item, "_as_graph_element") else item
@@ -129,21 +154,52 @@ class FuncGraph(Graph):
         copy.control_outputs = [copies[op] for op in self.control_outputs]
         return copy
 
-    def as_function(self, attrs: Mapping[str, Any] | None = None) -> Function:
-        """A function with this body, which must be finished."""
-        self.finalize()
-        return Function(self._definition(), lambda given: self, attrs)
+    def as_function(
+        self,
+        attrs: Mapping[str, Any] | None = None,
+        output_names: Sequence[str] | None = None,
+        gradient_rule: GradientRule = undefined_gradient,
+    ) -> Function:
+        """A function with this body, which must be finished.
 
-    def _definition(self) -> OpDef:
+        Raises:
+            GraphValueError: not as many names as outputs, or one is given twice.
+        """
+        self.finalize()
+        definition = self._definition([f"ret{k}" for k in range(len(self.outputs))], output_names)
+        return Function(definition, lambda given: self, attrs, gradient_rule=gradient_rule)
+
+    def _definition(self, default_names: Sequence[str], output_names: Sequence[str] | None) -> OpDef:
+        names = list(default_names if output_names is None else output_names)
+        if len(names) != len(self.outputs) or len(set(names)) < len(names):
+            raise GraphValueError(
+                f"function {self.name!r} returns {len(self.outputs)} values, which cannot be named {names}"
+            )
+        inputs = {tensor.op for tensor in self.inputs}
+        nodes = [op for op in self.get_operations() if op not in inputs]
+        taken = {*names, *(op.name for op in nodes)}
+        arguments = [(_free_name(tensor.op.name, taken), tensor.dtype.base_dtype) for tensor in self.inputs]
         return OpDef(
             self.name,
-            tuple(ArgDef(f"arg{k}", dtype=tensor.dtype.base_dtype) for k, tensor in enumerate(self.inputs)),
-            tuple(ArgDef(f"ret{k}", dtype=tensor.dtype.base_dtype) for k, tensor in enumerate(self.outputs)),
-            (),
-            is_stateful=any(
-                op.row.is_stateful and op.row.role is not Role.PLACEHOLDER for op in self.get_operations()
+            tuple(ArgDef(name, dtype) for name, dtype in arguments),
+            tuple(
+                ArgDef(name, tensor.dtype.base_dtype)
+                for name, tensor in zip(names, self.outputs, strict=True)
             ),
+            (),
+            is_stateful=any(op.row.is_stateful for op in nodes),
         )
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """A name for an argument, made from another: lower case, a letter first, and not taken; it is from now on."""
+    plain = re.sub(r"[^a-z0-9_]", "_", name.lower()).lstrip("_0123456789") or "arg"
+    found, count = plain, 0
+    while found in taken:
+        count += 1
+        found = f"{plain}_{count}"
+    taken.add(found)
+    return found
 
 
 def functions_of(op: Operation) -> Iterator[str]:

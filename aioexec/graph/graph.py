@@ -346,6 +346,10 @@ class Graph:
         """Whether this is the body of a function that may use tensors of `graph`."""
         return False
 
+    def capture(self, tensor: Tensor) -> Tensor:
+        """What stands in this graph for a tensor: itself, but in the body of a function."""
+        return tensor
+
     def add_function(self, function: Function) -> None:
         """Add a function, and those its body calls.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aioexec import dtypes
-from aioexec.errors import GraphTypeError
+from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.apply import apply_op, graph_of
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import get_default_graph
@@ -43,6 +43,71 @@ def case(
     """
     choose = functools.partial(cond, strict=strict)
     return build_case(choose, pred_fn_pairs, default, exclusive, name, allow_python_preds=False)
+
+
+def switch_case(
+    branch_index: Any, branch_fns: Any, default: Action | None = None, name: str | None = None
+) -> Any:
+    """What the function at an index returns; what `default` returns, or the last function, if there is none at it.
+
+    Args:
+        branch_index: an integer scalar tensor.
+        branch_fns: functions, or pairs of index and function in a list or dict; the indices are 0, 1, … in any order.
+
+    Raises:
+        GraphTypeError, GraphValueError: an argument is not as said.
+    """
+    actions = _in_order(branch_index, branch_fns)
+    if default is not None:
+        if not callable(default):
+            raise GraphTypeError(f"'default' must be callable, got {default!r}")
+        actions.append(default)
+    with graph_of([branch_index]).as_default() as graph, graph.name_scope(name or "switch_case"):
+        index = apply_op("Cast", branch_index, DstT=dtypes.int32, name="branch_index")
+        last = constant(len(actions) - 1)
+        is_valid = apply_op(
+            "LogicalAnd", apply_op("GreaterEqual", index, 0), apply_op("LessEqual", index, last)
+        )
+        return _by_halves(apply_op("SelectV2", is_valid, index, last), actions, 0)
+
+
+def _by_halves(index: Tensor, actions: Sequence[Action], first: int) -> Any:
+    """The choice among several functions, of which `first` is the index of the first one."""
+    if len(actions) == 1:
+        return actions[0]()
+    half = len(actions) // 2
+    lower, upper = actions[:half], actions[half:]
+    return cond(
+        apply_op("Less", index, first + half),
+        functools.partial(_by_halves, index, lower, first),
+        functools.partial(_by_halves, index, upper, first + half),
+    )
+
+
+def _in_order(branch_index: Any, branch_fns: Any) -> list[Action]:
+    """The functions in the order of their indices."""
+    if not isinstance(branch_index, Tensor) or not branch_index.dtype.is_integer:
+        raise GraphTypeError(f"'branch_index' must be a Tensor of integers, got {branch_index!r}")
+    if not branch_fns:
+        raise GraphValueError("Must provide at least one item in 'branch_fns'")
+    if not isinstance(branch_fns, list | tuple | Mapping):
+        raise GraphTypeError(f"'branch_fns' must be a list, tuple, or dict, got {branch_fns!r}")
+    pairs = list(branch_fns.items()) if isinstance(branch_fns, Mapping) else list(branch_fns)
+    if all(callable(function) for function in pairs):
+        pairs = list(enumerate(pairs))
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise GraphTypeError(f"Each entry in 'branch_fns' must be a 2-tuple, got {pair!r}")
+        if not isinstance(pair[0], int) or not callable(pair[1]):
+            raise GraphTypeError(
+                f"an entry in 'branch_fns' must be a Python int and a callable, got {pair!r}"
+            )
+    keys = sorted(key for key, _ in pairs)
+    if keys != list(range(len(pairs))):
+        raise GraphValueError(
+            f"branch indices (keys) must form contiguous range of [0 to {len(pairs)}), got {keys}"
+        )
+    return [function for _, function in sorted(pairs, key=lambda pair: pair[0])]
 
 
 def build_case(

@@ -14,7 +14,7 @@ from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.functions import FuncGraph
 from aioexec.graph.kernel import Role, plain
 from aioexec.graph.node import Operation
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
 from aioexec.ops.functions import checked_body
 from aioexec.shapes import Dims
 
@@ -65,7 +65,7 @@ for _prefix, _flags in (("", " {stateful}"), ("Stateless", "")):
         f"[Tcond:type; {_LISTS}; then_branch:func; else_branch:func; {_SHAPES}]{_flags}",
         shape=_chosen_shapes,
         kernel=None,
-        gradient=NOT_DIFFERENTIABLE,
+        gradient=undefined_gradient,
         role=Role.IF,
         bodies=_branches,
     )
@@ -74,7 +74,7 @@ for _prefix, _flags in (("", " {stateful}"), ("Stateless", "")):
         f"[{_LISTS}; branches:list(func)>=1; {_SHAPES}]{_flags}",
         shape=_chosen_shapes,
         kernel=None,
-        gradient=NOT_DIFFERENTIABLE,
+        gradient=undefined_gradient,
         role=Role.CASE,
         bodies=_branches,
     )
@@ -83,7 +83,7 @@ for _prefix, _flags in (("", " {stateful}"), ("Stateless", "")):
         f"[T:list(type)>=0; cond:func; body:func; {_SHAPES}; parallel_iterations:int=10]{_flags}",
         shape=_repeated_shapes,
         kernel=None,
-        gradient=NOT_DIFFERENTIABLE,
+        gradient=undefined_gradient,
         role=Role.WHILE,
         bodies=_condition_and_body,
     )

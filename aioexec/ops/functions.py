@@ -9,7 +9,7 @@ from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.functions import FuncGraph
 from aioexec.graph.kernel import Compute, KernelContext, Role, plain
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
 from aioexec.shapes import Dims
 
 
@@ -72,7 +72,7 @@ for _prefix, _flags in (("", ""), ("Stateful", " {stateful}")):
         f"{_prefix}PartitionedCall(args:Tin) -> (output:Tout) [Tin:list(type)>=0; Tout:list(type)>=0; {_CALL}]{_flags}",
         shape=_call_shapes,
         kernel=None,
-        gradient=NOT_DIFFERENTIABLE,
+        gradient=undefined_gradient,
         role=Role.CALL,
         bodies=_called,
     )
@@ -81,7 +81,7 @@ register(
     "SymbolicGradient(input:Tin) -> (output:Tout) [Tin:list(type)>=1; Tout:list(type)>=1; f:func]",
     shape=_like_inputs,
     kernel=None,
-    gradient=NOT_DIFFERENTIABLE,
+    gradient=undefined_gradient,
     role=Role.CALL,
 )
 register(

@@ -402,7 +402,7 @@ class ResourceVariable(Variable):
         after = (
             contextlib.nullcontext()
             if self._update is None
-            else self.graph.control_dependencies([self._update])
+            else self._update.graph.control_dependencies([self._update])
         )
         with after:
             return read_variable_op(self._tensor, self._dtype)
@@ -427,7 +427,7 @@ class ResourceVariable(Variable):
         return self._cached if self._cached is not None else self._read()
 
     def read_value(self) -> Tensor:
-        with self.graph.name_scope("Read"):
+        with get_default_graph().name_scope("Read"):
             value = self._read()
         tensor: Tensor = apply_op("Identity", value)
         return tensor
