@@ -274,7 +274,7 @@ class BackwardLoop(WhileContext):
                 sides = graph.create_op("Switch", [into, self.value(pred)]).outputs
                 into = sides[side]
                 others.append((sides[1 - side], side))
-            shape = constant(element_shape(tensor.dims))
+            shape = constant(element_shape(tensor))
             attrs = {"element_dtype": dtype}
             rest, value = graph.create_op("TensorListPopBack", [into, shape], attrs=attrs).outputs
             for other, side in reversed(others):

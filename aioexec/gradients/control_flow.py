@@ -270,7 +270,7 @@ def _joined(backward: BackwardLoop, tensor: Tensor, slices: IndexedSlices) -> Ca
     for piece in (slices.values, slices.indices):
         dtype = piece.dtype.base_dtype
         with entered(backward._graph, backward.outer_context):
-            empty = apply_op("EmptyTensorList", element_shape(piece.dims), -1, element_dtype=dtype)
+            empty = apply_op("EmptyTensorList", element_shape(piece), -1, element_dtype=dtype)
         merged, (out, into) = backward.carry(empty, ())
         backward.add_back_edge(merged, apply_op("TensorListPushBack", into, piece))
         lists.append((out, dtype))

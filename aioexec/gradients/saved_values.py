@@ -30,11 +30,11 @@ from aioexec.gradients.structure import (
 from aioexec.graph import registry
 from aioexec.graph.kernel import Role
 from aioexec.graph.node import Operation, Tensor
-from aioexec.shapes import Dims
 
 
-def element_shape(dims: Dims) -> np.ndarray[Any, Any]:
-    """A shape as the operand of a list op: -1 for what is not known."""
+def element_shape(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """The shape of a tensor as the operand of a list op, -1 for what is not known: of handles nothing is."""
+    dims = None if tensor.dtype.base_dtype == dtypes.resource else tensor.dims
     return np.array(-1 if dims is None else [-1 if dim is None else dim for dim in dims], np.int32)
 
 
@@ -81,7 +81,7 @@ class ForwardLoop:
 
     def _save(self, tensor: Tensor) -> Tensor:
         dtype, device = tensor.dtype.base_dtype, tensor.device
-        operands = [element_shape(tensor.dims), np.array(-1, np.int32)]
+        operands = [element_shape(tensor), np.array(-1, np.int32)]
         empty = self._outside(
             "EmptyTensorList", [self._constant(value) for value in operands], {"element_dtype": dtype}
         )
