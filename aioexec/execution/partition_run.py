@@ -19,7 +19,6 @@ from aioexec.errors import CancelledError, InvalidArgumentError, OpError
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.item_runner import ItemRunner
-from aioexec.execution.program import locate
 from aioexec.execution.propagator import (
     DEAD,
     Activation,
@@ -28,10 +27,11 @@ from aioexec.execution.propagator import (
     initial_items,
     input_value,
 )
-from aioexec.execution.reference import store
 from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
+from aioexec.execution.structures import store
 from aioexec.execution.trace import note_known, note_node
+from aioexec.planning.instruction import locate
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition
 from aioexec.resources.variable import Variable

@@ -24,16 +24,15 @@ from aioexec.errors import (
     InternalError,
     InvalidArgumentError,
     OpError,
-    from_exception,
-    with_context,
 )
+from aioexec.execution.structures import StructureRun
 from aioexec.execution.trace import Trace, note_program
 from aioexec.graph.kernel import Kernel
 from aioexec.observability.allocator_stats import allocator_stats
 from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.planning.buffers import ALIGNMENT
-from aioexec.planning.plan import Instruction
-from aioexec.planning.variant import Break, Place, ProgramRow, Variant
+from aioexec.planning.instruction import Instruction, locate
+from aioexec.planning.variant import Break, Jump, Move, Place, ProgramRow, Row, Variant
 from aioexec.resources.variable import Variable
 
 if TYPE_CHECKING:
@@ -44,18 +43,12 @@ INLINE_FUEL = 50_000
 """Estimated nanoseconds an inline walk may take before it moves to a worker."""
 IDLE_FRAMES = 4
 """Frames a program keeps between its runs."""
+_JUMP_NS = 5
 _LEAST_SHARE_NS = 100_000  # estimated work below which waking another worker does not pay
 
 
 def address_of(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
-
-
-def locate(error: Exception, instruction: Instruction, device: str) -> OpError:
-    """The error of a kernel as an OpError that names the node."""
-    op = instruction.node.op
-    found = error if isinstance(error, OpError) else from_exception(error)
-    return with_context(found, node=op.name, op_type=op.type, device=device, created_at=op.created_at, op=op)
 
 
 class MisfitError(Exception):
@@ -106,7 +99,7 @@ class Program:
         self.walker = walker
         self.device = device
         self.workers = workers
-        self.rows, self.blocks, self.shares = _link(variant, address, workers.count)
+        self.rows, self.blocks, self.shares = _link(variant, walker, address, workers.count)
         self.frames: list[Frame] = []
         self.cost = variant.cost
         self.inline = not self.shares and variant.cost <= INLINE_FUEL
@@ -151,7 +144,7 @@ class Share:
 
 
 def _link(
-    variant: Variant, address: Callable[[Kernel], int], lanes: int
+    variant: Variant, walker: Walker, address: Callable[[Kernel], int], lanes: int
 ) -> tuple[Array, Array, dict[int, Share]]:
     """Rows and blocks as the walker reads them, and the rows that are shared: the walker stops at those."""
     rows = np.zeros((max(len(variant.rows), 1), walking.ROW_WORDS), np.int64)
@@ -160,24 +153,35 @@ def _link(
     size = 0
     for row in variant.rows:
         starts.append([])
-        for part in _parts(row, lanes) if isinstance(row, ProgramRow) else ():
+        for block in _blocks(row, lanes):
             starts[-1].append(size)
-            blocks.append(_block(part))
-            size += len(blocks[-1])
+            blocks.append(block)
+            size += len(block)
     memory = np.concatenate(blocks) if blocks else np.zeros(1, np.int64)
     base = address_of(memory)
     shares: dict[int, Share] = {}
     for index, row in enumerate(variant.rows):
+        places = tuple(base + 8 * start for start in starts[index])
+        if isinstance(row, Jump):
+            kernel = walker.jump if row.predicate is None else walker.jump_unless
+            rows[index] = kernel, places[0], _JUMP_NS, 0
         if not isinstance(row, ProgramRow):
             continue
         kernel = address(row.kernel)
-        places = tuple(base + 8 * start for start in starts[index])
         if len(places) > 1:
             writes = any(first <= index <= last for use in variant.uses for first, last in use.writes)
             shares[index] = Share(kernel, places, writes)
         else:
             rows[index] = kernel, places[0], row.cost, 0
     return rows, memory, shares
+
+
+def _blocks(row: Row, lanes: int) -> list[Array]:
+    """The blocks of a row: several for one that is shared, none for one that Python does."""
+    if isinstance(row, Jump):
+        slot, offset = row.predicate or (0, 0)
+        return [np.array([HEADER + slot, offset, row.target], np.int64)]
+    return [_block(part) for part in _parts(row, lanes)] if isinstance(row, ProgramRow) else []
 
 
 def _block(row: ProgramRow) -> Array:
@@ -275,6 +279,8 @@ class Run:
             variable = use.variable
             if use.old_slot is not None:
                 content = variable.buffer
+                if content is None and not use.certain:
+                    raise MisfitError(variable.name)  # perhaps nobody reads it
                 if content is None:
                     raise self._uninitialised(variable, use.reader)
                 if content.shape != use.shape:
@@ -334,6 +340,9 @@ class Run:
         row = self.program.variant.rows[position]
         if isinstance(row, Break):
             self._break(row)
+            return Outcome.DONE
+        if isinstance(row, Move):
+            self._move(row)
             return Outcome.DONE
         return self._share(self.program.shares[position])
 
@@ -395,7 +404,7 @@ class Run:
         words = self.frame.words
         row = self.program.variant.rows[int(words[walking.PC])]
         assert isinstance(row, ProgramRow)
-        instruction = self.program.variant.item.instructions[row.position]
+        instruction = self.program.variant.instructions[row.position]
         native = instruction.node.row.native
         assert native is not None
         status = int(words[walking.STATUS])
@@ -409,6 +418,11 @@ class Run:
 
     # Breaks
 
+    def _move(self, row: Move) -> None:
+        values = [self._input(source) for source, _ in row.moves]
+        for (source, number), value in zip(row.moves, values, strict=True):
+            self.objects[number] = np.array(value) if isinstance(source, Place) else value
+
     def _break(self, row: Break) -> None:
         self._publish_before(row)
         inputs = [self._input(source) for source in row.inputs]
@@ -417,12 +431,20 @@ class Run:
                 inputs[position] = inputs[position].read()
         try:
             with np.errstate(all="ignore"):
-                result = row.instruction.compute(*inputs)
+                result = self._computed(row.instruction, inputs)
             self._store(row, result if len(row.outputs) > 1 else (result,), inputs)
         except Exception as error:
             raise locate(error, row.instruction, self.program.device) from error
         for slot, variable, shape, reader in row.rebinds:
             self._bind(slot, self._rebound(variable, shape, reader))
+
+    def _computed(self, instruction: Instruction, inputs: list[Any]) -> Any:
+        if instruction.structure is None:
+            return instruction.compute(*inputs)
+        run = StructureRun(instruction, inputs, self.program.device)
+        run.advance()
+        outputs = run.outputs()
+        return outputs if len(outputs) != 1 else outputs[0]
 
     def _bind(self, slot: int, array: Array) -> None:
         self.kept[slot] = array

@@ -8,8 +8,8 @@ from typing import Any
 
 from aioexec import shapes
 from aioexec.execution.engine import Engine
-from aioexec.execution.program import locate
 from aioexec.graph.kernel import NOT_NOW, PromptKernel
+from aioexec.planning.instruction import locate
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition, Plan
 

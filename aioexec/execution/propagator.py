@@ -26,8 +26,9 @@ from collections import deque
 from collections.abc import MutableMapping, MutableSequence, Sequence
 from typing import Any
 
+from aioexec.planning.instruction import Instruction
 from aioexec.planning.items import CONTROL_PORT, Kind
-from aioexec.planning.plan import Edge, FramePlan, Instruction, Item, Partition
+from aioexec.planning.plan import Edge, FramePlan, Item, Partition
 from aioexec.resources.variable import Variable
 
 # an enum's attribute costs as much as a small kernel

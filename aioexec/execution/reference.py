@@ -7,24 +7,26 @@ loop for too long more than once goes to a worker from then on, and so does one 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Iterator
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from aioexec import shapes
-from aioexec.errors import InternalError, OpError
+from aioexec.errors import OpError
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.leases import lease, release, take
-from aioexec.execution.program import locate
 from aioexec.execution.propagator import Values
 from aioexec.execution.step import Step
+from aioexec.execution.structures import StructureRun, inputs_of, store
 from aioexec.execution.trace import note_node
-from aioexec.planning.plan import Instruction, Item
+from aioexec.planning.instruction import Instruction, locate
+from aioexec.planning.plan import Item
 from aioexec.resources.variable import Variable
 
 if TYPE_CHECKING:
@@ -70,15 +72,15 @@ class ReferenceTier:
         writes = self.item.writes
         if any(variable.leased for variable in writes):
             return self.run(values, step)
-        position = self._slice(values, 0, step)
+        position, begun = self._slice(values, 0, step)
         if position == len(self.item.instructions):
             return None
         if not writes:
-            return self._rest(values, step, position)
+            return self._rest(values, step, position, begun)
         take(
             writes
         )  # now, since others may write before the rest begins; a task, since that may be cancelled before, too
-        rest = asyncio.ensure_future(self._rest(values, step, position))
+        rest = asyncio.ensure_future(self._rest(values, step, position, begun))
         rest.add_done_callback(lambda done: release(writes))
         return rest
 
@@ -95,20 +97,32 @@ class ReferenceTier:
         finally:
             release(writes)
 
-    async def _rest(self, values: Values, step: Step, position: int) -> None:
-        """Run the nodes from `position` on, under the item's leases."""
+    async def _rest(
+        self, values: Values, step: Step, position: int, begun: StructureRun | None = None
+    ) -> None:
+        """Run the nodes from `position` on, under the item's leases; `begun` is a structure that has to go on first."""
         end = len(self.item.instructions)
         while position < end:
-            if self._is_heavy(values, position):
-                await self._step_on_worker(values, self.item.instructions[position], step)
+            if begun is not None:
+                await self._finish_on_worker(values, begun, step)
+                position, begun = position + 1, None
+            elif self._is_heavy(values, position):
+                instruction = self.item.instructions[position]
+                if instruction.structure is not None:
+                    begun = StructureRun(instruction, inputs_of(instruction, values), self.item.device)
+                    continue
+                await self._step_on_worker(values, instruction, step)
                 position += 1
             elif self.engine.budget.spent > TICK_NS:
                 await self.engine.budget.turn()
             else:
-                position = self._slice(values, position, step)
+                position, begun = self._slice(values, position, step)
 
-    def _slice(self, values: Values, position: int, step: Step) -> int:
-        """Run nodes from `position` on, until the slice is over or a heavy one comes: the next position."""
+    def _slice(self, values: Values, position: int, step: Step) -> tuple[int, StructureRun | None]:
+        """Run nodes from `position` on, until the slice is over or a heavy one comes: the next position.
+
+        If a loop or conditional does not end within the slice, it is the next, and what has begun of it comes with it.
+        """
         began = now = perf_counter_ns()
         collector = step.collector
         try:
@@ -116,7 +130,13 @@ class ReferenceTier:
                 for instruction in self.item.instructions[position:]:
                     if self._is_heavy(values, position):
                         break
-                    self._step(values, instruction)
+                    if instruction.structure is None:
+                        self._step(values, instruction)
+                    else:
+                        begun = self._begin_structure(values, instruction)
+                        if begun is not None:
+                            now = perf_counter_ns()
+                            return position, begun
                     before, now = now, perf_counter_ns()
                     if collector is not None:
                         self._record(collector, values, instruction, before, before, now)
@@ -130,7 +150,21 @@ class ReferenceTier:
             raise
         finally:
             self.engine.budget.charge(began, now)
-        return position
+        return position, None
+
+    def _begin_structure(self, values: Values, instruction: Instruction) -> StructureRun | None:
+        """Run a loop or conditional for a slice; what is left of it, if that was not enough."""
+        run = StructureRun(instruction, inputs_of(instruction, values), self.item.device)
+        if not run.advance(_SLICE_NS):
+            return run
+        _take(run, values)
+        return None
+
+    async def _finish_on_worker(self, values: Values, run: StructureRun, step: Step) -> None:
+        """Go on with a loop or conditional until it ends or the step is given up."""
+        with _pinned(run.resources()):
+            await step.workers.submit(run.advance).result(run.cancel)
+        _take(run, values)
 
     async def _step_on_worker(self, values: Values, instruction: Instruction, step: Step) -> None:
         """One heavy node. Variables it may read are pinned: nobody writes over what it looks at."""
@@ -143,14 +177,8 @@ class ReferenceTier:
             if step.collector is not None:
                 self._record(step.collector, values, instruction, scheduled, started, perf_counter_ns())
 
-        held = [value for value in (values[k] for k in instruction.inputs) if isinstance(value, Variable)]
-        for variable in held:
-            variable.pins += 1
-        try:
+        with _pinned(values[value] for value in instruction.inputs):
             await step.workers.submit(run).result()
-        finally:
-            for variable in held:
-                variable.pins -= 1
 
     def _record(
         self,
@@ -167,11 +195,7 @@ class ReferenceTier:
     def _step(self, values: Values, instruction: Instruction) -> None:
         """One node by its reference kernel."""
         try:
-            inputs = [values[value] for value in instruction.inputs]
-            for k in instruction.dereferences:
-                if isinstance(inputs[k], Variable):
-                    inputs[k] = inputs[k].read()
-            store(values, instruction, instruction.compute(*inputs))
+            store(values, instruction, instruction.compute(*inputs_of(instruction, values)))
         except Exception as error:
             raise locate(error, instruction, self.item.device) from error
 
@@ -214,30 +238,20 @@ def _shape_bytes(values: Values, instruction: Instruction) -> int:
     return 8 * int(largest)
 
 
-def store(values: Values, instruction: Instruction, result: Any) -> None:
-    """Put what a kernel returned where the node's outputs belong.
-
-    Raises:
-        InternalError: it returned another number of values than the node has outputs.
-    """
-    count = len(instruction.outputs)
-    if count == 1:
-        if result is None:
-            raise InternalError(f"missing output 0 of {instruction.node.name!r}: its kernel returned nothing")
-        values[instruction.outputs[0]] = result if type(result) is np.ndarray else _as_array(result)
-    elif count:
-        if (
-            not isinstance(result, tuple | list)
-            or len(result) != count
-            or any(value is None for value in result)
-        ):
-            raise InternalError(
-                f"missing output of {instruction.node.name!r}: expected {count} values, got {result!r}"
-            )
-        for value, output in zip(instruction.outputs, result, strict=True):
-            values[value] = _as_array(output)
+def _take(run: StructureRun, values: Values) -> None:
+    """Put what a structure has put out where it belongs."""
+    for value, output in zip(run.instruction.outputs, run.outputs(), strict=True):
+        values[value] = output
 
 
-def _as_array(output: Any) -> Any:
-    """What a kernel returned as a value; handles of resources stay what they are."""
-    return np.asarray(output) if isinstance(output, np.generic | int | float | bool | complex) else output
+@contextlib.contextmanager
+def _pinned(values: Iterable[Any]) -> Iterator[None]:
+    """Let nobody write over the variables among some values."""
+    held = [value for value in values if isinstance(value, Variable)]
+    for variable in held:
+        variable.pins += 1
+    try:
+        yield
+    finally:
+        for variable in held:
+            variable.pins -= 1

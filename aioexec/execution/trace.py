@@ -16,7 +16,7 @@ import numpy as np
 
 from aioexec.graph.kernel import Role
 from aioexec.observability.step_stats import StepStatsCollector, tensor_name
-from aioexec.planning.plan import Instruction
+from aioexec.planning.instruction import Instruction
 from aioexec.planning.subgraph import Node
 from aioexec.planning.variant import Variant
 from aioexec.resources.variable import Variable
@@ -63,16 +63,20 @@ class Traced(NamedTuple):
 
 def traced(trace: Trace, variant: Variant) -> Iterator[Traced]:
     """The nodes that ran, in order; of a run that failed or was cancelled, those up to where it stopped."""
-    stamps = trace.stamps[: len(variant.rows)].tolist()
-    ran = sum(1 for began, _ in stamps if began)
     times: dict[int, tuple[int, int, int]] = {}
-    for row, (began, ended) in zip(range(ran), stamps, strict=False):
-        position = variant.rows[row].position
-        first, start, _ = times.get(position, (row, began, ended))
-        times[position] = first, start, ended
-    reached = len(variant.item.instructions) if ran == len(variant.rows) else max(times, default=-1) + 1
+    stamps = trace.stamps[: len(variant.rows)].tolist()
+    for row, (began, ended) in enumerate(stamps):
+        if began:
+            position = variant.rows[row].position
+            first, start, _ = times.get(position, (row, began, ended))
+            times[position] = first, start, ended
+    is_done = bool(stamps and stamps[-1][0]) or not stamps
+    reached = len(variant.instructions) if is_done else max(times, default=-1) + 1
+    outermost = {id(instruction) for instruction in variant.item.instructions}
     row, now = 0, trace.began
-    for position, instruction in enumerate(variant.item.instructions[:reached]):
+    for position, instruction in enumerate(variant.instructions[:reached]):
+        if position not in times and id(instruction) not in outermost:
+            continue  # on a way that was not taken, as far as one can tell
         row, start, now = times.get(position, (row, now, now))
         yield Traced(instruction, start, now, trace.thread_of(row))
 

@@ -22,6 +22,8 @@ class Buffer:
         nbytes: its size.
         slot: the frame slot that holds its address; None: it lies in the arena, at `offset`.
         born, dies: the first and the last instruction that need it.
+        seen: the last instruction that reads it, whatever goes round again.
+        carried: it is the place of what loops or branches hand on.
         heirs: buffers that may take over this one's memory, if it dies where they are born.
     """
 
@@ -30,6 +32,8 @@ class Buffer:
     offset: int = 0
     born: int = -1
     dies: int = -1
+    seen: int = -1
+    carried: bool = False
     heirs: list[Buffer] = field(default_factory=list)
 
 

@@ -11,67 +11,44 @@ What is left behind has no addresses yet: `variants` makes a frozen variant of i
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from aioexec import shapes
-from aioexec.graph.kernel import Alias, Compute, Kernel, Launch, Launches, Operand, Role, Spec
+from aioexec.graph.kernel import Alias, Compute, Kernel, Launches, Operand, Role, Spec
 from aioexec.graph.node import Operation
 from aioexec.graph.registry import ShapeContext
 from aioexec.planning.buffers import Buffer, Local
-from aioexec.planning.plan import Instruction, Item
+from aioexec.planning.instruction import Instruction, with_inner
+from aioexec.planning.layout_structures import lay_structure
+from aioexec.planning.pending import (
+    Array,
+    Held,
+    Object,
+    Pending,
+    PendingBreak,
+    PendingOperand,
+    PendingRow,
+    RefusedError,
+)
+from aioexec.planning.plan import Item
 from aioexec.planning.versions import Versions
 from aioexec.resources.variable import Variable
 
-Array = np.ndarray[Any, Any]
 LARGEST_KNOWN = 64 * 1024
 """Bytes of a value worth folding into a variant; larger ones are computed by rows."""
 BREAK_NS = 3000
 
 
-class Object:
-    """A value memory cannot hold; its number is where runs keep it."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: int) -> None:
-        self.value = value
-
-
-Held = Local | Object | Variable | Array
-PendingOperand = tuple[Buffer, int]
-
-
-@dataclass(frozen=True, slots=True)
-class PendingRow:
-    """A launch whose buffers have no place yet."""
-
-    launch: Launch
-    operands: tuple[PendingOperand, ...]
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
-class PendingBreak:
-    """A break whose buffers have no place yet; see `Break`."""
-
-    instruction: Instruction
-    position: int
-    reason: str
-    inputs: tuple[Held, ...]
-    outputs: tuple[tuple[Buffer, Spec] | int, ...]
-    publishes: tuple[Variable, ...]
-    rebinds: tuple[tuple[Buffer, Variable, tuple[int, ...]], ...]
-
-
 class Layout:
     """The state of one abstract run.
 
-    Constant: `last_use`, the last position that needs a value, behind all of them for outputs. Changing: `held`, what is known
-    of each value so far; `buffers`, every buffer made; `pending`, the rows, with operands still as (buffer, offset);
-    `versions`, the variables.
+    Constant: `instructions`, each at its position, structures before what is in them; `last_use`, the last position that needs
+    a value, behind all of them for outputs. Changing: `held`, what is known of each value so far; `buffers`, every buffer made;
+    `pending`, the rows, with operands still as (buffer, offset); `versions`, the variables; `around`, the first and last
+    position of each structure being laid out, None for conditionals, the innermost last.
     """
 
     def __init__(
@@ -81,15 +58,23 @@ class Layout:
         self.item = item
         self.held: dict[int, Held] = {}
         self.buffers: list[Buffer] = []
-        self.pending: list[PendingRow | PendingBreak] = []
+        self.pending: list[Pending] = []
+        self.around: list[tuple[int, int] | None] = []
         self.constants: list[tuple[Buffer, Array]] = []
         self.constant_buffers: dict[int, Buffer] = {}
         self.native = 0
         self.cost = 0
-        self.last = len(item.instructions)
+        self.instructions = list(with_inner(item.instructions))
+        self.position_of = {id(each): position for position, each in enumerate(self.instructions)}
+        self._ends = {
+            position: position + sum(1 for _ in with_inner([each])) - 1
+            for position, each in enumerate(self.instructions)
+            if each.structure is not None
+        }
+        self.last = len(self.instructions)
         self.last_use = {
             value: position
-            for position, instruction in enumerate(item.instructions)
+            for position, instruction in enumerate(self.instructions)
             for value in instruction.inputs
         } | dict.fromkeys(item.outputs, self.last)
         for value, content in enumerate(values):
@@ -117,7 +102,7 @@ class Layout:
         self.buffers.append(buffer)
         return buffer
 
-    def _arena(self, nbytes: int, position: int) -> Buffer:
+    def arena(self, nbytes: int, position: int) -> Buffer:
         buffer = Buffer(nbytes, born=position, dies=position)
         self.buffers.append(buffer)
         return buffer
@@ -125,20 +110,31 @@ class Layout:
     # The abstract run
 
     def run(self) -> None:
-        for position, instruction in enumerate(self.item.instructions):
-            self._visit(position, instruction)
+        for instruction in self.item.instructions:
+            self.visit(instruction)
 
-    def _visit(self, position: int, instruction: Instruction) -> None:
+    def visit(self, instruction: Instruction) -> None:
+        """Lay out one instruction, in whatever way it can be."""
+        position = self.position_of[id(instruction)]
+        if instruction.structure is None:
+            self.native += 1
         node, row = instruction.node, instruction.node.row
-        self.native += 1
-        if row.role is Role.NO_OP:
+        if row.role in (Role.NO_OP, Role.CONTROL_TRIGGER):
             return
         inputs = [self._seen(position, instruction, k) for k in range(len(instruction.inputs))]
+        if instruction.structure is not None:
+            reason = lay_structure(self, position, instruction, inputs)
+            if reason is not None:
+                self._lay_break(position, instruction, inputs, reason)
+            return
         is_alias = row.role in (Role.IDENTITY, Role.READ, Role.LOOP_COND) and not instruction.is_overridden
-        if is_alias and len(inputs) == 1:
+        is_unknown = row.role is Role.READ and isinstance(
+            inputs[0], Object
+        )  # which variable the step will tell
+        if is_alias and len(inputs) == 1 and not is_unknown:
             source = inputs[0]
             if isinstance(source, Variable) and row.role is Role.READ:
-                source = self.versions.read(source, position, instruction) or source
+                source = self._read(source, position, instruction) or source
             if not isinstance(source, Variable) or not (row.role is Role.READ or instruction.dereferences):
                 self.held[instruction.outputs[0]] = source
                 return
@@ -158,10 +154,52 @@ class Layout:
         """What input k is; a reference wanted as a value is the variable's content, if that has a place in memory."""
         held = self.held[instruction.inputs[k]]
         if isinstance(held, Variable) and k in instruction.dereferences:
-            return self.versions.read(held, position, instruction) or held
-        if isinstance(held, Local):
-            held.buffer.dies = max(held.buffer.dies, position)
+            return self._read(held, position, instruction) or held
+        self.note_use(held, position)
         return held
+
+    def note_use(self, held: Held, position: int) -> None:
+        """Keep a value's memory up to a position; in a loop, what comes from outside is needed again in the next round."""
+        if isinstance(held, Local):
+            held.buffer.seen = max(held.buffer.seen, position)
+            for loop in self.around:
+                if loop is not None and held.buffer.born < loop[0]:
+                    position = max(position, loop[1])
+            held.buffer.dies = max(held.buffer.dies, position)
+
+    def _read(self, variable: Variable, position: int, instruction: Instruction) -> Local | None:
+        """The content of a variable, which a branch that is not taken does not need."""
+        if self.around:
+            position = max(position, *(loop[1] for loop in self.around if loop is not None), 0)
+        return self.versions.read(variable, position, instruction, certain=not self.around)
+
+    def end_of(self, position: int) -> int:
+        """The last position inside of a structure."""
+        return self._ends[position]
+
+    def mark(self) -> tuple[int, int, int, int, int]:
+        """How far the layout has come."""
+        return len(self.pending), len(self.buffers), len(self.break_buffers), self.native, self.cost
+
+    def go_back_to(self, mark: tuple[int, int, int, int, int]) -> None:
+        """Forget the rows laid out since."""
+        pending, buffers, break_buffers, self.native, self.cost = mark
+        del self.pending[pending:], self.buffers[buffers:], self.break_buffers[break_buffers:]
+
+    def unite(self, made: Buffer, kept: Buffer) -> None:
+        """Let one buffer of the arena be another: everything written to it goes there."""
+
+        def place(operand: PendingOperand) -> PendingOperand:
+            return (kept, operand[1]) if operand[0] is made else operand
+
+        for k, row in enumerate(self.pending):
+            if isinstance(row, PendingRow) and any(buffer is made for buffer, _ in row.operands):
+                self.pending[k] = replace(row, operands=tuple(place(operand) for operand in row.operands))
+        self.buffers = [buffer for buffer in self.buffers if buffer is not made]
+        for held in self.held.values():
+            if isinstance(held, Local) and held.buffer is made:
+                held.buffer = kept
+        kept.heirs = [heir for heir in kept.heirs if heir is not made] + made.heirs
 
     def _fold(self, instruction: Instruction, inputs: list[Held]) -> tuple[Array, ...] | None:
         """The outputs, if they follow from known contents, or from shapes alone."""
@@ -193,7 +231,7 @@ class Layout:
             return "a kernel registered for its device"
         if row.native is None:
             return "no native kernel"
-        specs = [self._spec(held) for held in inputs]
+        specs = [self.spec(held) for held in inputs]
         if any(spec is None for spec in specs):
             return "an input that memory cannot hold"
         outputs = self._output_specs(instruction, inputs)
@@ -202,6 +240,8 @@ class Layout:
         if any(spec.dtype == object for spec in outputs):
             return "an output that memory cannot hold"
         written = [held for k, held in enumerate(inputs) if k in row.writes]
+        if written and self.around:
+            raise RefusedError(f"{row.name} writes a variable inside")
         if any(not isinstance(held, Variable) or not self.versions.can_write(held) for held in written):
             return "a variable that cannot be written here"
         if any(isinstance(held, Variable) and self._is_needed(held, position) for held in written):
@@ -254,9 +294,9 @@ class Layout:
         targets = []
         for value, spec in zip(instruction.outputs, outputs, strict=False):
             if row.role is not Role.UPDATE:
-                targets.append(Local(self._arena(spec.nbytes, position), 0, spec))
+                targets.append(Local(self.arena(spec.nbytes, position), 0, spec))
                 self.held[value] = targets[-1]
-        scratch = [self._arena(nbytes, position) for nbytes in launches.scratch]
+        scratch = [self.arena(nbytes, position) for nbytes in launches.scratch]
         if targets:
             self._let_inherit(inputs, launches, targets[0].buffer)
         sources: dict[int, PendingOperand] = {}
@@ -271,7 +311,7 @@ class Layout:
                 assert isinstance(variable, Variable)
                 return self.versions.written(variable), operand.offset
             if operand.index not in sources:
-                sources[operand.index] = self._address(position, instruction, inputs[operand.index])
+                sources[operand.index] = self.address(position, instruction, inputs[operand.index])
             buffer, offset = sources[operand.index]
             return buffer, offset + operand.offset
 
@@ -298,7 +338,7 @@ class Layout:
                 held.buffer.heirs.append(heir)
                 return
 
-    def _address(self, position: int, instruction: Instruction, held: Held) -> PendingOperand:
+    def address(self, position: int, instruction: Instruction, held: Held) -> PendingOperand:
         if isinstance(held, Variable):
             local = self.versions.content(held, position, instruction)
             return local.buffer, local.offset
@@ -317,6 +357,13 @@ class Layout:
 
     def _lay_break(self, position: int, instruction: Instruction, inputs: list[Held], reason: str) -> None:
         handles = list(dict.fromkeys(held for held in inputs if isinstance(held, Variable)))
+        for inner in with_inner([instruction]):
+            known = inner.structure.known.values() if inner.structure is not None else ()
+            handles += [held for held in known if isinstance(held, Variable) and held not in handles]
+        if handles and self.around:
+            raise RefusedError(
+                f"{instruction.node.row.name} takes a variable inside, and has no native form: {reason}"
+            )
         specs = self._output_specs(instruction, inputs) if instruction.outputs else []
         outputs: list[tuple[Buffer, Spec] | int] = []
         for k, value in enumerate(instruction.outputs):
@@ -341,14 +388,14 @@ class Layout:
         )
 
     def _dims(self, held: Held) -> shapes.Dims:
-        spec = self._spec(held)
+        spec = self.spec(held)
         return None if spec is None else spec.shape
 
     def _bytes(self, held: Held) -> int:
-        spec = self._spec(held)
+        spec = self.spec(held)
         return 0 if spec is None else spec.nbytes
 
-    def _spec(self, held: Held) -> Spec | None:
+    def spec(self, held: Held) -> Spec | None:
         if isinstance(held, Local):
             return held.spec
         if isinstance(held, np.ndarray):
@@ -362,7 +409,7 @@ class Layout:
         def dims(k: int, held: Held) -> shapes.Dims:
             if isinstance(held, Variable) and not op.inputs[k].dtype.is_ref:
                 return ()
-            spec = self._spec(held)
+            spec = self.spec(held)
             return spec.shape if spec is not None else (held.shape if isinstance(held, np.ndarray) else None)
 
         def value(k: int) -> Array | None:

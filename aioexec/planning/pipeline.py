@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from aioexec.devices.device_set import DeviceSet
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import Role
+from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.frames import frames
+from aioexec.planning.inline import inline_bodies
 from aioexec.planning.items import cut_items
+from aioexec.planning.lower_control_flow import LOWERINGS
 from aioexec.planning.partition import partition
 from aioexec.planning.passes import (
     DEFAULTS,
     Dump,
     Grouping,
     OptimizerOptions,
+    optimises,
     optimization_passes,
 )
 from aioexec.planning.place import Log, Placement, place, set_devices, stateful_placements
 from aioexec.planning.plan import Partition, Plan, assemble
 from aioexec.planning.prune import prune
+from aioexec.planning.structure import structured
 from aioexec.planning.subgraph import Bind, Signature, Subgraph
 
 logger = logging.getLogger(__name__)
@@ -63,6 +68,7 @@ class Planner:
         if dump is None and logger.isEnabledFor(logging.DEBUG):
             dump = partial(logger.debug, "%s:\n%s")
         self._run_passes = partial(optimization_passes.run_grouping, bind=bind, options=optimizer, dump=dump)
+        self._optimizer = optimizer
         self._placement: Placement = {}
         self._placed_at = (-1, -1)
         self._names = itertools.count()
@@ -81,6 +87,7 @@ class Planner:
 
     def _plan(self, signature: Signature) -> Plan:
         subgraph = prune(signature)
+        inline_bodies(subgraph, LOWERINGS)
         if any(node.feed is None and node.row.role is Role.ENTER for node in subgraph.nodes):
             frames(subgraph)  # refuses malformed loops before passes go through them
         self._run_passes(Grouping.PRE_PLACEMENT, subgraph)
@@ -94,17 +101,23 @@ class Planner:
 
     def _placed(self, subgraph: Subgraph) -> Mapping[str, str]:
         """Where each operation of a subgraph runs; stateful ones stay there from now on."""
+        operations = [node.op for node in subgraph.nodes if node.feed is None]
+        fed = {node.feed for node in subgraph.feeds if node.feed is not None}
         if self._place_pruned_graph:
-            operations = [node.op for node in subgraph.nodes if node.feed is None]
-            fed = {node.feed for node in subgraph.feeds if node.feed is not None}
-            placement = self._place(operations, assigned=self.assigned, fed=fed)
-        else:
-            placed_at = (self.graph.version, self.graph.mutations)
-            if placed_at == self._placed_at:
-                return self._placement
-            operations = self.graph.get_operations()[: placed_at[0]]
-            placement = self._place(operations, assigned=self.assigned)
-            self._placement, self._placed_at = placement, placed_at
+            return self._placed_for_ever(operations, self.assigned, fed)
+        placed_at = (self.graph.version, self.graph.mutations)
+        if placed_at != self._placed_at:
+            whole = self.graph.get_operations()[: placed_at[0]]
+            self._placement, self._placed_at = self._placed_for_ever(whole, self.assigned), placed_at
+        known = self._placement
+        if all(op.name in known for op in operations):
+            return known
+        return self._placed_for_ever(operations, {**self.assigned, **known}, fed)  # bodies of functions
+
+    def _placed_for_ever(
+        self, operations: Sequence[Operation], assigned: Placement, fed: Collection[Tensor] = ()
+    ) -> Placement:
+        placement = self._place(operations, assigned=assigned, fed=fed)
         self.assigned.update(stateful_placements(operations, placement))
         return placement
 
@@ -116,5 +129,6 @@ class Planner:
         found = self.devices.find_device_by_name(device)
         assert found is not None, device
         found.rewrite(part)
-        items = cut_items(part, signature.is_partial)
-        return assemble(part, items, self.bind, device, signature.is_partial)
+        whole = structured(part, self._new_name) if optimises(self._optimizer) else part
+        items = cut_items(whole, signature.is_partial)
+        return assemble(whole, items, self.bind, device, signature.is_partial, part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,26 +11,10 @@ from aioexec.graph.device_spec import parse
 from aioexec.graph.kernel import Compute, Role
 from aioexec.graph.kernel_registry import RUN_BY_ENGINE, is_overridden
 from aioexec.planning.frames import Frame, frames
+from aioexec.planning.instruction import Instruction, RegionPlan, StructurePlan, with_inner
 from aioexec.planning.items import ItemNodes, Kind, control_port_of, is_known, port_of
-from aioexec.planning.subgraph import Bind, Node, Signature, Subgraph
+from aioexec.planning.subgraph import Bind, Loop, Node, Region, Signature, Subgraph
 from aioexec.resources.variable import Variable
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Instruction:
-    """One node as the reference tier runs it: `compute(*values[inputs])` gives `values[outputs]`.
-
-    Attributes:
-        dereferences: positions of inputs that are references to variables and are wanted as values.
-        is_overridden: `compute` was registered for the device's type: nothing else of the row may compute the node there.
-    """
-
-    node: Node
-    compute: Compute
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    dereferences: tuple[int, ...]
-    is_overridden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +100,7 @@ class Partition:
         items: in an order in which they can run, but for the back edges of loops.
         frames: the outermost, then the loops.
         producers: the item that puts out a value, for those that are an item's output.
+        subgraph: what was made a partition of; `shown` is the same with loops and conditionals in pieces, for people.
     """
 
     device: str
@@ -128,6 +113,7 @@ class Partition:
     frames: tuple[FramePlan, ...]
     producers: dict[int, int]
     subgraph: Subgraph
+    shown: Subgraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,12 +129,12 @@ class Plan:
 
 
 def assemble(
-    subgraph: Subgraph, items: Sequence[ItemNodes], bind: Bind, device: str, is_partial: bool
+    subgraph: Subgraph, items: Sequence[ItemNodes], bind: Bind, device: str, is_partial: bool, shown: Subgraph
 ) -> Partition:
     """Number the values of one device's subgraph and freeze it."""
     ids: dict[tuple[int, int], int] = {}
     values: list[Any] = []
-    for node in subgraph.nodes:
+    for node in _with_inner_nodes(subgraph.nodes):
         for index in range(len(node.output_dtypes())):
             ids[id(node), index] = len(values)
             values.append(_known(node, index, bind))
@@ -173,7 +159,18 @@ def assemble(
         _frame_plans(assembler.frames, made),
         {value: item.index for item in made for value in item.outputs},
         subgraph,
+        shown,
     )
+
+
+def _with_inner_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Nodes, with the parameters and nodes inside of structures."""
+    for node in nodes:
+        yield node
+        if node.structure is not None:
+            yield from node.structure.parameters
+            for part in node.structure.regions:
+                yield from _with_inner_nodes(part.nodes)
 
 
 def _check_fetches(subgraph: Subgraph, frame_of: Mapping[int, Frame]) -> None:
@@ -238,7 +235,10 @@ class _Assembler:
     def items(self, frame_of: Mapping[int, Frame]) -> tuple[Item, ...]:
         made = [tuple(self._instruction(node) for node in item.nodes) for item in self.cut]
         producers = {
-            output: instruction for item in made for instruction in item for output in instruction.outputs
+            output: instruction
+            for item in made
+            for instruction in with_inner(item)
+            for output in instruction.outputs
         }
         used_by: dict[int, set[int]] = {}
         for k, instructions in enumerate(made):
@@ -347,6 +347,26 @@ class _Assembler:
             tuple(ids[id(node), index] for index in range(len(node.output_dtypes()))),
             node.dereferences(),
             node.feed is None and is_overridden(node.op, self.device_type),
+            None if node.structure is None else self._structure(node),
+        )
+
+    def _structure(self, node: Node) -> StructurePlan:
+        structure = node.structure
+        assert structure is not None
+        regions = [self._region(part) for part in structure.regions]
+        used = {value for part in regions for each in with_inner(part.instructions) for value in each.inputs}
+        used |= {value for part in regions for value in part.results if value is not None}
+        return StructurePlan(
+            isinstance(structure, Loop),
+            tuple(self.ids[id(parameter), 0] for parameter in structure.parameters),
+            (regions[0], regions[1]),
+            {value: self.values[value] for value in sorted(used) if self.values[value] is not None},
+        )
+
+    def _region(self, part: Region) -> RegionPlan:
+        return RegionPlan(
+            tuple(self._instruction(node) for node in part.nodes if not is_known(node)),
+            tuple(None if edge is None else self.ids[id(edge[0]), edge[1]] for edge in part.results),
         )
 
     def _compute(self, node: Node) -> Compute:
@@ -362,9 +382,10 @@ def _passed_on(value: Any) -> Any:
 def _shape_operands(instructions: Sequence[Instruction]) -> set[int]:
     """Values whose content a shape operand depends on, followed backwards through the item."""
     wanted: set[int] = set()
-    for instruction in reversed(instructions):
+    for instruction in reversed(list(with_inner(instructions))):
         if instruction.node.feed is not None:
             continue
+        wanted.update(value for parameter, value in instruction.parameters() if parameter in wanted)
         row = instruction.node.row
         if wanted.intersection(instruction.outputs) and not row.shape_only and row.role is not Role.READ:
             wanted.update(instruction.inputs)
@@ -378,11 +399,17 @@ def _written(
 ) -> tuple[Variable, ...]:
     """The variables written, found through the ops that pass a handle or reference on; in the order of their ids."""
     found: set[Variable] = set()
-    for instruction in instructions:
+    everything = list(with_inner(instructions))
+    outside = {parameter: value for each in everything for parameter, value in each.parameters()}
+    for instruction in everything:
         for position in instruction.node.row.writes if instruction.node.feed is None else ():
             value = instruction.inputs[position]
-            while value in producers and producers[value].inputs:
-                value = producers[value].inputs[0]
+            while value in outside or _is_passed_on(producers.get(value)):
+                value = outside[value] if value in outside else producers[value].inputs[0]
             if isinstance(values[value], Variable):
                 found.add(values[value])
     return tuple(sorted(found, key=lambda variable: variable.id))
+
+
+def _is_passed_on(producer: Instruction | None) -> bool:
+    return producer is not None and producer.structure is None and bool(producer.inputs)

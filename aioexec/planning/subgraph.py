@@ -44,6 +44,53 @@ class Signature:
 
 
 @dataclass(slots=True, eq=False)
+class Region:
+    """What runs in a branch of a conditional, or in one round of a loop: nodes in a runnable order, and what they come to.
+
+    Edges lead to nodes of the region, to parameters of the structure around it, and to nodes whose outputs are known
+    (constants, variables), wherever those stand. A result is None where a branch has none: nobody will ask for it.
+    """
+
+    nodes: list[Node]
+    results: list[Edge | None]
+
+
+@dataclass(slots=True, eq=False)
+class Loop:
+    """While `condition` holds, `body` makes the next values of the loop's variables; the last ones are the node's outputs.
+
+    Attributes:
+        parameters: what stands inside for the node's inputs: first the variables, then what is the same in every round.
+        condition: one result, the predicate.
+        body: a result for each variable.
+    """
+
+    parameters: list[Node]
+    condition: Region
+    body: Region
+
+    @property
+    def regions(self) -> tuple[Region, Region]:
+        return self.condition, self.body
+
+
+@dataclass(slots=True, eq=False)
+class Conditional:
+    """One of two branches runs, by the node's input 0; its results are the node's outputs.
+
+    Attributes:
+        parameters: what stands inside for the node's inputs from 1 on.
+        regions: what runs if the predicate is false, and if it is true.
+    """
+
+    parameters: list[Node]
+    regions: tuple[Region, Region]
+
+
+Structure = Loop | Conditional
+
+
+@dataclass(slots=True, eq=False)
 class Node:
     """A node of a subgraph: an operation, or a feed, which replaces whatever produced the tensor.
 
@@ -53,6 +100,7 @@ class Node:
         inputs, controls: what it waits for.
         values: its outputs, where a pass has computed them; the node is then a constant.
         device: the full name of the device it runs on; "" until it is placed.
+        structure: of a loop or conditional that runs as one node, what is in it.
     """
 
     op: Operation
@@ -61,6 +109,7 @@ class Node:
     controls: list[Node] = field(default_factory=list)
     values: tuple[Value, ...] | None = None
     device: str = ""
+    structure: Structure | None = None
 
     @property
     def row(self) -> Row:

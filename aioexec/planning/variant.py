@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from aioexec.graph.kernel import Kernel, Spec, Units
-from aioexec.planning.plan import Instruction, Item
+from aioexec.planning.instruction import Instruction
+from aioexec.planning.plan import Item
 from aioexec.resources.variable import Variable
 
 Array = np.ndarray[Any, Any]
@@ -67,6 +68,26 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Jump:
+    """A row after which another comes than the next: `target`, unless the bool at `predicate` holds; without one, always."""
+
+    target: int
+    predicate: tuple[int, int] | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Move:
+    """A row that makes values objects of the run, all at once: each has a source and a number."""
+
+    moves: tuple[tuple[Source, int], ...]
+    position: int
+
+
+Row = ProgramRow | Break | Jump | Move
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class VariableUse:
     """How a variable takes part in a program.
 
@@ -76,6 +97,7 @@ class VariableUse:
         old_slot, new_slot: where its present and new content are bound; None if not needed.
         writes: for each time it is written, in order, the first and the last row that do so.
         in_place: whether the new content may be written over the present one when nobody else holds that.
+        certain: whether its present content is needed whatever branches are taken.
     """
 
     variable: Variable
@@ -85,6 +107,7 @@ class VariableUse:
     new_slot: int | None
     writes: tuple[tuple[int, int], ...]
     in_place: bool
+    certain: bool
 
     def is_whole(self, reached: int) -> bool:
         """Whether the new content is that of the writes that were finished when a program stopped before row `reached`."""
@@ -104,6 +127,7 @@ class Variant:
         objects: (value, number) of each item output that is one of the run's objects: an input or from a break.
         given: item outputs that are known beforehand: variables themselves, strings.
         rows: program rows; a Break takes a row of its own.
+        instructions: what `position` of a row means: the item's, structures before what is in them.
         slots: number of slots.
         arena_slot, arena_bytes: the arena.
         constants_slot, constants: bytes of all constants the rows read.
@@ -119,7 +143,8 @@ class Variant:
     outputs: tuple[tuple[int, Spec], ...]
     objects: tuple[tuple[int, int], ...]
     given: tuple[tuple[int, Variable | Array], ...]
-    rows: tuple[ProgramRow | Break, ...]
+    rows: tuple[Row, ...]
+    instructions: tuple[Instruction, ...]
     slots: int
     arena_slot: int
     arena_bytes: int
@@ -133,6 +158,11 @@ class Variant:
     @property
     def breaks(self) -> list[Break]:
         return [row for row in self.rows if isinstance(row, Break)]
+
+    @property
+    def jumps(self) -> bool:
+        """Whether how long it takes depends on data."""
+        return any(isinstance(row, Jump) for row in self.rows)
 
     @property
     def output_bytes(self) -> int:

@@ -8,12 +8,23 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import UnimplementedError
-from aioexec.graph.kernel import Kernel, Launch, Operand, Spec
-from aioexec.graph.launches import copy_launch
+from aioexec.graph.kernel import Kernel, Spec
 from aioexec.planning.buffers import ALIGNMENT, Buffer, Local, lay_out
-from aioexec.planning.layout import Array, Held, Layout, Object, PendingBreak, PendingRow
-from aioexec.planning.plan import Instruction, Item
-from aioexec.planning.variant import Break, Place, ProgramRow, Source, Variant
+from aioexec.planning.instruction import Instruction
+from aioexec.planning.layout import Layout
+from aioexec.planning.pending import (
+    Array,
+    Held,
+    Object,
+    Pending,
+    PendingBreak,
+    PendingJump,
+    PendingMove,
+    PendingRow,
+    copy_row,
+)
+from aioexec.planning.plan import Item
+from aioexec.planning.variant import Break, Jump, Move, Place, ProgramRow, Row, Source, Variant
 from aioexec.resources.variable import Variable
 
 
@@ -66,6 +77,7 @@ class _Freezer:
             tuple(self.objects),
             tuple(self.given),
             tuple(self._final(row) for row in (*layout.pending, *self.copies)),
+            tuple(layout.instructions),
             slots,
             self.arena_slot,
             arena_bytes,
@@ -73,7 +85,7 @@ class _Freezer:
             constants,
             layout.cost + sum(row.launch.cost for row in self.copies),
             layout.native,
-            len(layout.item.instructions),
+            sum(each.structure is None for each in layout.instructions),
             {value: held.spec for value, held in layout.held.items() if isinstance(held, Local)},
         )
 
@@ -97,11 +109,12 @@ class _Freezer:
         target = self.layout.external(spec.nbytes)
         self.outputs.append((value, target, spec))
         source[0].dies = self.layout.last
-        row = _copy(spec)
-        if row is not None and row.kernel in self.layout.refused:
+        row = copy_row(spec, source, (target, 0), self.layout.last - 1)
+        if row is None:
+            return
+        if row.launch.kernel in self.layout.refused:
             raise UnimplementedError("outputs cannot be copied: that kernel does not compile")
-        if row is not None:
-            self.copies.append(PendingRow(row, (source, (target, 0)), self.layout.last - 1))
+        self.copies.append(row)
 
     def _number_slots(self) -> int:
         layout, slot = self.layout, 0
@@ -129,13 +142,18 @@ class _Freezer:
             pool[buffer.offset : buffer.offset + content.nbytes] = flat
         return pool
 
-    def _final(self, row: PendingRow | PendingBreak) -> ProgramRow | Break:
+    def _final(self, row: Pending) -> Row:
         if isinstance(row, PendingRow):
             launch = row.launch
             operands = tuple(self._address(*operand) for operand in row.operands)
             return ProgramRow(
                 launch.kernel, operands, launch.words, launch.reals, launch.cost, launch.units, row.position
             )
+        if isinstance(row, PendingJump):
+            predicate = None if row.predicate is None else self._address(*row.predicate)
+            return Jump(row.target.row, predicate, row.position)
+        if isinstance(row, PendingMove):
+            return Move(tuple((self._source(held), number) for held, number in row.moves), row.position)
         return Break(
             row.instruction,
             row.position,
@@ -166,12 +184,3 @@ class _Freezer:
 def _owns_its_buffer(held: Local) -> bool:
     """Whether a value is the only thing in a buffer of the arena, which may then be an output's instead."""
     return held.buffer.slot is None and held.offset == 0 and held.buffer.nbytes == held.spec.nbytes
-
-
-def _copy(spec: Spec) -> Launch | None:
-    """Copy a contiguous value; elements wider than a word go in words."""
-    itemsize = spec.dtype.itemsize
-    width = itemsize if itemsize in (1, 2, 4, 8) else 8 if itemsize % 8 == 0 else 1
-    return copy_launch(
-        Operand("input", 0), (width,), Operand("output", 0), (width,), (spec.nbytes // width,), width
-    )

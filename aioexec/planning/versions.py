@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from aioexec import shapes
 from aioexec.graph.kernel import Spec
 from aioexec.planning.buffers import Buffer, Local
-from aioexec.planning.plan import Instruction
+from aioexec.planning.instruction import Instruction
 from aioexec.planning.variant import VariableUse
 from aioexec.resources.variable import Variable
 
@@ -19,7 +19,8 @@ class _Use:
 
     `old` is its content at entry, `new` what native rows write, `now` the buffer that is current at this point of the
     abstract run. `old.dies` is the last position at which a snapshot of it may be needed, `wrote_at` the first write. `writes`
-    are the rows of each write, first and last. `spec` is None once its shape is not known.
+    are the rows of each write, first and last. `spec` is None once its shape is not known. `certain`: whenever the program
+    runs, `old` is needed.
     """
 
     variable: Variable
@@ -32,6 +33,7 @@ class _Use:
     writes: list[tuple[int, int]] = field(default_factory=list)
     wrote_at: int | None = None
     broken: bool = False
+    certain: bool = False
 
     def freeze(self) -> VariableUse:
         in_place = (
@@ -47,6 +49,7 @@ class _Use:
             None if self.new is None else self.new.slot,
             tuple(self.writes),
             in_place,
+            self.certain,
         )
 
 
@@ -80,15 +83,22 @@ class Versions:
         return local
 
     def read(
-        self, variable: Variable, position: int, instruction: Instruction, snapshot: bool = True
+        self,
+        variable: Variable,
+        position: int,
+        instruction: Instruction,
+        snapshot: bool = True,
+        certain: bool = True,
     ) -> Local | None:
-        """The content as of now; None if it has no place in memory (unknown shape)."""
+        """The content as of now; None if it has no place in memory (unknown shape). Is the node certain to run?"""
         use = self._use(variable)
         if use.spec is None:
             return None
         if use.now is None:
             use.now = use.old = self._external(use.spec.nbytes)
             use.reader = instruction
+        if certain and use.now is use.old and not use.certain:
+            use.reader, use.certain = instruction, True
         if id(use.now) in self._rebound and self._rebound[id(use.now)][1] is None:
             self._rebound[id(use.now)] = (use.now, instruction)
         if snapshot:

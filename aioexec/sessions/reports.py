@@ -144,7 +144,7 @@ class Reports:
 def _graph_defs(partitions: Sequence[Any]) -> list[Any]:
     from aioexec.planning.export import subgraph_to_graph_def
 
-    return [subgraph_to_graph_def(partition.subgraph, partition.device) for partition in partitions]
+    return [subgraph_to_graph_def(partition.shown, partition.device) for partition in partitions]
 
 
 def _bytes(values: Sequence[Any]) -> int:

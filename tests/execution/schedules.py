@@ -16,16 +16,20 @@ from aioexec.devices.workers import Workers
 from aioexec.execution.propagator import Activation, Propagator, dead_outputs
 from aioexec.execution.reference import store
 from aioexec.planning.items import Kind
+from aioexec.planning.passes import L0, DefaultOptions
 from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Partition
 from aioexec.planning.subgraph import Signature
 from tests.planning.planned import DEVICE, Binder
 
+IN_PIECES = DefaultOptions(opt_level=L0, do_common_subexpression_elimination=True, do_constant_folding=True)
+"""Options under which loops and conditionals stay with the executor."""
+
 
 def partition_of(fetches: Sequence[Any], feeds: Sequence[Any] = (), is_partial: bool = False) -> Partition:
     """The one partition of a plan for one device."""
     devices = DeviceSet([ThreadPoolDevice(DeviceAttributes(DEVICE, "CPU"), Workers(1, "unused"))])
-    planner = Planner(fetches[0].graph, Binder(), devices)
+    planner = Planner(fetches[0].graph, Binder(), devices, optimizer=IN_PIECES)
     (made,) = planner.plan(Signature(tuple(feeds), tuple(fetches), (), is_partial)).partitions
     return made
 

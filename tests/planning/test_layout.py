@@ -212,7 +212,7 @@ def test_the_wholeness_of_a_variable_when_a_program_stops():
 
 
 def test_a_write_of_several_rows_is_whole_only_behind_all_of_them():
-    use = VariableUse(Variable("v", dtypes.float32, (2,)), (2,), None, 0, 1, ((1, 3), (5, 6)), False)
+    use = VariableUse(Variable("v", dtypes.float32, (2,)), (2,), None, 0, 1, ((1, 3), (5, 6)), False, True)
 
     assert [use.is_whole(reached) for reached in range(9)] == [
         False, False, False, False, True, True, False, True, True

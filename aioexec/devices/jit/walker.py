@@ -4,7 +4,7 @@ A program is a table of rows, four 64-bit words each: kernel address, block addr
 kernel is a BREAK: the walk stops there, Python does that node, and the walk goes on behind it. A frame holds one run:
 
     word 0  program counter: the row to run next, or the row the walk stopped at
-    word 1  status the failed kernel returned
+    word 1  status the failed kernel returned; -1 - k: no failure, row k comes next (the kernels `jump` and `jump_unless`)
     word 2  cancel: set to 1 by anybody, looked at before each row; never set to 0 here, so a walk cancelled before it starts
             runs nothing
     word 3  fuel to begin or go on with, in the unit of the costs; the walk pauses when it is spent
@@ -60,8 +60,8 @@ Entry = Callable[..., int]
 @dataclass(frozen=True, slots=True)
 class Walker:
     """The entries. Each takes the frame (an int64 array); `start_*` also the arrays whose addresses go to slots 0, 1, …;
-    `invoke_released(frame, kernel, block)` runs one kernel by its address and returns its status. `traced` is the walker that
-    stamps the clock.
+    `invoke_released(frame, kernel, block)` runs one kernel by its address and returns its status. `jump` and `jump_unless` are
+    addresses of kernels. `traced` is the walker that stamps the clock.
 
     The caller keeps frame, rows, blocks and arrays alive until the call returns.
     """
@@ -71,6 +71,8 @@ class Walker:
     start_released: Entry
     resume_released: Entry
     invoke_released: Entry
+    jump: int
+    jump_unless: int
     traced: Walker | None  # none in that one itself
 
 
@@ -123,8 +125,8 @@ entry:
   %fuel.0 = load i64, ptr %fuel.at
   br label %next
 next:
-  %pc = phi i64 [ %pc.0, %entry ], [ %pc.1, %after ]
-  %fuel = phi i64 [ %fuel.0, %entry ], [ %fuel.1, %after ]
+  %pc = phi i64 [ %pc.0, %entry ], [ %pc.1, %after ], [ %target, %jump ]
+  %fuel = phi i64 [ %fuel.0, %entry ], [ %fuel.1, %after ], [ %fuel.1, %jump ]
   %more = icmp ult i64 %pc, %count
   br i1 %more, label %look, label %exit
 look:
@@ -149,14 +151,20 @@ run:
 {before}
   %status = call i64 %kernel(ptr %block, ptr %frame)
 {after}
-  %failed = icmp ne i64 %status, 0
-  br i1 %failed, label %exit, label %after
+  %plain = icmp eq i64 %status, 0
+  br i1 %plain, label %after, label %told
 after:
   %pc.1 = add i64 %pc, 1
   br label %next
+told:
+  %jumps = icmp slt i64 %status, 0
+  br i1 %jumps, label %jump, label %exit
+jump:
+  %target = sub i64 -1, %status
+  br label %next
 exit:
-  %outcome = phi i64 [ 0, %next ], [ 2, %look ], [ 3, %fuelled ], [ 4, %row ], [ 1, %run ]
-  %final = phi i64 [ 0, %next ], [ 0, %look ], [ 0, %fuelled ], [ 0, %row ], [ %status, %run ]
+  %outcome = phi i64 [ 0, %next ], [ 2, %look ], [ 3, %fuelled ], [ 4, %row ], [ 1, %told ]
+  %final = phi i64 [ 0, %next ], [ 0, %look ], [ 0, %fuelled ], [ 0, %row ], [ %status, %told ]
   store i64 %pc, ptr %frame
   store i64 %final, ptr %status.at
 {restore}
@@ -231,6 +239,30 @@ define ptr @resume_{mode}{suffix}(ptr %self, ptr %args, i64 %nargs) {
 }
 """
 
+# Block of a jump: the predicate's frame word and byte offset (not looked at by `jump`), the row to go to.
+_JUMPS = """
+define i64 @jump(ptr %block, ptr %frame) {
+  %target.at = getelementptr i64, ptr %block, i64 2
+  %target = load i64, ptr %target.at
+  %status = sub i64 -1, %target
+  ret i64 %status
+}
+
+define i64 @jump_unless(ptr %block, ptr %frame) {
+  %word = load i64, ptr %block
+  %offset.at = getelementptr i64, ptr %block, i64 1
+  %offset = load i64, ptr %offset.at
+  %slot.at = getelementptr i64, ptr %frame, i64 %word
+  %slot = load ptr, ptr %slot.at
+  %predicate.at = getelementptr i8, ptr %slot, i64 %offset
+  %predicate = load i8, ptr %predicate.at
+  %holds = icmp ne i8 %predicate, 0
+  %otherwise = call i64 @jump(ptr %block, ptr %frame)
+  %status = select i1 %holds, i64 0, i64 %otherwise
+  ret i64 %status
+}
+"""
+
 _INVOKE = """
 define ptr @invoke_released(ptr %self, ptr %args, i64 %nargs) {
 entry:
@@ -281,6 +313,7 @@ def emit() -> str:
     text = (
         _DECLARATIONS
         + _STAMP
+        + _JUMPS
         + _INVOKE
         + _entries("", "", "")
         + _entries(_TRACED, _STAMP_BEFORE, _STAMP_AFTER)
@@ -344,6 +377,8 @@ def _compile() -> Walker | None:
             entry(f"start_released{suffix}"),
             entry(f"resume_released{suffix}"),
             entry("invoke_released"),
+            engine.get_function_address("jump"),
+            engine.get_function_address("jump_unless"),
             traced,
         )
 

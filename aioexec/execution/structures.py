@@ -1,0 +1,162 @@
+"""Running a loop or conditional with reference kernels: a round is a walk over its nodes, a branch the one that was chosen.
+
+A run can stop between two rounds and go on elsewhere: it begins on the event loop, and moves to a worker when it takes longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+
+from aioexec.errors import InternalError, InvalidArgumentError
+from aioexec.planning.instruction import Instruction, RegionPlan, locate, with_inner
+from aioexec.resources.variable import Variable
+
+_LOOK = 16
+"""Rounds between two looks at the clock."""
+
+
+class StructureRun:
+    """One run of a structure.
+
+    Constant: the instruction, its device. Changing: `values`, what has been computed inside, by value number; `cancelled`, set
+    by anybody: no round begins any more.
+    """
+
+    def __init__(self, instruction: Instruction, inputs: Sequence[Any], device: str) -> None:
+        assert instruction.structure is not None
+        self.instruction = instruction
+        self.device = device
+        self.values: dict[int, Any] = dict(instruction.structure.known)
+        self.cancelled = False
+        self._rounds = self._run(instruction, inputs)
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def advance(self, nanoseconds: int | None = None) -> bool:
+        """Go on for about so long, or to the end: whether it has ended, or was cancelled.
+
+        Raises:
+            OpError: of the node that failed.
+        """
+        until = None if nanoseconds is None else perf_counter_ns() + nanoseconds
+        with np.errstate(all="ignore"):
+            for count, _ in enumerate(self._rounds):
+                if self.cancelled:
+                    return True
+                if until is not None and count % _LOOK == 0 and perf_counter_ns() > until:
+                    return False
+        return True
+
+    def resources(self) -> Iterator[Any]:
+        """What the run may look at beside its own values: variables among them are not to be written over."""
+        yield from self.values.values()
+        for instruction in with_inner([self.instruction]):
+            if instruction.structure is not None:
+                yield from instruction.structure.known.values()
+
+    def outputs(self) -> tuple[Any, ...]:
+        """What the node puts out, once the run has ended."""
+        return tuple(self.values.get(value) for value in self.instruction.outputs)
+
+    def _run(self, instruction: Instruction, inputs: Sequence[Any]) -> Iterator[None]:
+        """Run a structure whose inputs are these; stops after each round."""
+        structure, values = instruction.structure, self.values
+        assert structure is not None
+        values.update(structure.known)
+        given = inputs if structure.is_loop else inputs[1:]
+        for parameter, value in zip(structure.parameters, given, strict=True):
+            values[parameter] = value
+        if structure.is_loop:
+            yield from self._loop(instruction)
+        else:
+            taken = structure.regions[self._decides(inputs[0], instruction)]
+            yield from self._region(taken)
+            for output, result in zip(instruction.outputs, taken.results, strict=True):
+                values[output] = None if result is None else values[result]
+
+    def _loop(self, instruction: Instruction) -> Iterator[None]:
+        structure, values = instruction.structure, self.values
+        assert structure is not None
+        condition, body = structure.regions
+        (predicate,) = condition.results
+        assert predicate is not None
+        variables = structure.parameters[: len(body.results)]
+        while True:
+            yield from self._region(condition)
+            if not self._decides(values[predicate], instruction):
+                break
+            yield from self._region(body)
+            for variable, value in zip(
+                variables, [values[result] for result in body.results if result is not None], strict=True
+            ):
+                values[variable] = value
+            yield
+        for output, variable in zip(instruction.outputs, variables, strict=True):
+            values[output] = values[variable]
+
+    def _region(self, region: RegionPlan) -> Iterator[None]:
+        for instruction in region.instructions:
+            if instruction.structure is not None:
+                yield from self._run(instruction, self._inputs(instruction))
+            else:
+                self._step(instruction)
+
+    def _step(self, instruction: Instruction) -> None:
+        try:
+            store(self.values, instruction, instruction.compute(*self._inputs(instruction)))
+        except Exception as error:
+            raise locate(error, instruction, self.device) from error
+
+    def _inputs(self, instruction: Instruction) -> list[Any]:
+        return inputs_of(instruction, self.values)
+
+    def _decides(self, predicate: Any, instruction: Instruction) -> bool:
+        if np.ndim(predicate) != 0:
+            error = InvalidArgumentError(
+                f"The predicate must be a scalar, got one of shape {list(np.shape(predicate))}"
+            )
+            raise locate(error, instruction, self.device)
+        return bool(predicate)
+
+
+def inputs_of(instruction: Instruction, values: Any) -> list[Any]:
+    """The inputs of a node; a reference that is wanted as a value is the variable's content."""
+    inputs = [values[value] for value in instruction.inputs]
+    for k in instruction.dereferences:
+        if isinstance(inputs[k], Variable):
+            inputs[k] = inputs[k].read()
+    return inputs
+
+
+def store(values: Any, instruction: Instruction, result: Any) -> None:
+    """Put what a kernel returned where the node's outputs belong.
+
+    Raises:
+        InternalError: it returned another number of values than the node has outputs.
+    """
+    count = len(instruction.outputs)
+    if count == 1:
+        if result is None:
+            raise InternalError(f"missing output 0 of {instruction.node.name!r}: its kernel returned nothing")
+        values[instruction.outputs[0]] = result if type(result) is np.ndarray else _as_array(result)
+    elif count:
+        if (
+            not isinstance(result, tuple | list)
+            or len(result) != count
+            or any(value is None for value in result)
+        ):
+            raise InternalError(
+                f"missing output of {instruction.node.name!r}: expected {count} values, got {result!r}"
+            )
+        for value, output in zip(instruction.outputs, result, strict=True):
+            values[value] = _as_array(output)
+
+
+def _as_array(output: Any) -> Any:
+    """What a kernel returned as a value; handles of resources stay what they are."""
+    return np.asarray(output) if isinstance(output, np.generic | int | float | bool | complex) else output

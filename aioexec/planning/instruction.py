@@ -1,0 +1,76 @@
+"""What runs a node: its kernel and the values it takes and gives; of a loop or conditional, what is in it. Frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aioexec.errors import OpError, from_exception, with_context
+from aioexec.graph.kernel import Compute
+from aioexec.planning.subgraph import Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionPlan:
+    """What a branch or a round runs, and the values it comes to; None where a branch has none."""
+
+    instructions: tuple[Instruction, ...]
+    results: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StructurePlan:
+    """A loop or conditional inside of an item.
+
+    Attributes:
+        is_loop: `regions` are the condition and the body of a loop, whose first parameters are its variables and its outputs;
+            else those of a conditional if its first input is false, and if it is true.
+        parameters: the values that stand inside for the inputs; a conditional's predicate has none.
+        known: constants and resources used inside.
+    """
+
+    is_loop: bool
+    parameters: tuple[int, ...]
+    regions: tuple[RegionPlan, RegionPlan]
+    known: Mapping[int, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instruction:
+    """One node as the reference tier runs it: `compute(*values[inputs])` gives `values[outputs]`.
+
+    Attributes:
+        dereferences: positions of inputs that are references to variables and are wanted as values.
+        is_overridden: `compute` was registered for the device's type: nothing else of the row may compute the node there.
+        structure: of a loop or conditional, what is in it; it is run instead of `compute`.
+    """
+
+    node: Node
+    compute: Compute
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    dereferences: tuple[int, ...]
+    is_overridden: bool = False
+    structure: StructurePlan | None = None
+
+    def parameters(self) -> Iterator[tuple[int, int]]:
+        """Each parameter of a structure with the value it stands for."""
+        if self.structure is not None:
+            yield from zip(self.structure.parameters, self.inputs[not self.structure.is_loop :], strict=True)
+
+
+def with_inner(instructions: Sequence[Instruction]) -> Iterator[Instruction]:
+    """Instructions, each followed by those inside of it."""
+    for instruction in instructions:
+        yield instruction
+        if instruction.structure is not None:
+            for part in instruction.structure.regions:
+                yield from with_inner(part.instructions)
+
+
+def locate(error: Exception, instruction: Instruction, device: str) -> OpError:
+    """The error of a kernel as an OpError that names the node."""
+    op = instruction.node.op
+    found = error if isinstance(error, OpError) else from_exception(error)
+    return with_context(found, node=op.name, op_type=op.type, device=device, created_at=op.created_at, op=op)

@@ -1,0 +1,92 @@
+"""What a layout is made of while it is made: values as they are known so far, and rows whose buffers have no place yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aioexec.graph.kernel import Launch, Operand, Spec
+from aioexec.graph.launches import copy_launch
+from aioexec.planning.buffers import Buffer, Local
+from aioexec.planning.instruction import Instruction
+from aioexec.resources.variable import Variable
+
+Array = np.ndarray[Any, Any]
+
+
+class RefusedError(Exception):
+    """A loop or conditional cannot be laid out."""
+
+
+class Object:
+    """A value memory cannot hold; its number is where runs keep it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
+Held = Local | Object | Variable | Array
+PendingOperand = tuple[Buffer, int]
+
+
+@dataclass(slots=True, eq=False)
+class Label:
+    """A row to jump to."""
+
+    row: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRow:
+    """A launch whose buffers have no place yet."""
+
+    launch: Launch
+    operands: tuple[PendingOperand, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingBreak:
+    """A break whose buffers have no place yet; see `Break`."""
+
+    instruction: Instruction
+    position: int
+    reason: str
+    inputs: tuple[Held, ...]
+    outputs: tuple[tuple[Buffer, Spec] | int, ...]
+    publishes: tuple[Variable, ...]
+    rebinds: tuple[tuple[Buffer, Variable, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingJump:
+    """A jump, unless the predicate holds; without one, always."""
+
+    target: Label
+    predicate: PendingOperand | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMove:
+    """Values that become objects of the run, under these numbers."""
+
+    moves: tuple[tuple[Held, int], ...]
+    position: int
+
+
+Pending = PendingRow | PendingBreak | PendingJump | PendingMove
+
+
+def copy_row(spec: Spec, source: PendingOperand, target: PendingOperand, position: int) -> PendingRow | None:
+    """Copy a contiguous value; elements wider than a word go in words. None: there is nothing to copy."""
+    itemsize = spec.dtype.itemsize
+    width = itemsize if itemsize in (1, 2, 4, 8) else 8 if itemsize % 8 == 0 else 1
+    launch = copy_launch(
+        Operand("input", 0), (width,), Operand("output", 0), (width,), (spec.nbytes // width,), width
+    )
+    return None if launch is None else PendingRow(launch, (source, target), position)
