@@ -196,7 +196,7 @@ def differentiate_loop(walk: Walk, frame: Frame) -> None:
     forward = ForwardLoop(contexts.structure, frame)
     active = [variable for variable in forward.variables if variable.merge in walk.between]
     scope = frame.name.rpartition("/")[0] or frame.name
-    with contexts.at(place), graph.name_scope(f"{scope}_grad"):
+    with contexts.at(place), walk.named(graph, scope):
         arrived = {variable: _arrived(walk, variable) for variable in active}
         if all(gradient is None for gradient in arrived.values()):
             return

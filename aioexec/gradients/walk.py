@@ -22,6 +22,7 @@ from aioexec.gradients.structure import Frame
 from aioexec.graph.apply import apply_op
 from aioexec.graph.control_flow import while_context
 from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernel import Role
 from aioexec.graph.node import Operation, Tensor
@@ -62,6 +63,8 @@ class Walk:
         self.gate = gate
         self.method = method
         self.collected: dict[Tensor, list[Gradient]] = {}
+        scope = targets[0].graph.get_name_scope() if targets else ""
+        self._scope = f"{scope}/" if scope else ""
         ancestors = _ancestors(targets)
         self.live = _dependent(sources, ancestors, stops)
         self.between = self._on_the_way(targets, stops)
@@ -159,7 +162,13 @@ class Walk:
     def scope(self, op: Operation) -> Iterator[None]:
         """Name nodes after an operation, and place them beside it if that is asked for."""
         placed = op.graph.colocate_with(op) if self.colocate else contextlib.nullcontext()
-        with op.graph.name_scope(f"{op.name}_grad"), placed:
+        with self.named(op.graph, op.name), placed:
+            yield
+
+    @contextlib.contextmanager
+    def named(self, graph: Graph, name: str) -> Iterator[None]:
+        """Name nodes after something, whatever they are inside of."""
+        with graph.name_scope(self._scope), graph.name_scope(f"{name}_grad"):
             yield
 
 
