@@ -49,7 +49,8 @@ from aioexec.gradients.aggregation import (
 from aioexec.gradients.backprop import (
     gradients as gradients,
 )
-from aioexec.graph import node
+from aioexec.gradients.calls import gradient_of_call, symbolic_gradient_bodies
+from aioexec.graph import node, registry
 from aioexec.graph.convert import (
     constant as constant,
     convert_to_tensor as convert_to_tensor,
@@ -231,6 +232,9 @@ from aioexec.ops.decompositions import (
     self_adjoint_eigvals as self_adjoint_eigvals,
     svd as svd,
 )
+from aioexec.ops.einsum import (
+    einsum as einsum,
+)
 from aioexec.ops.extremes import (
     clip_by_value as clip_by_value,
     maximum as maximum,
@@ -245,6 +249,14 @@ from aioexec.ops.filling import (
     ones_like as ones_like,
     zeros as zeros,
     zeros_like as zeros_like,
+)
+from aioexec.ops.fourier import (
+    fft as fft,
+    fft2d as fft2d,
+    fft3d as fft3d,
+    ifft as ifft,
+    ifft2d as ifft2d,
+    ifft3d as ifft3d,
 )
 from aioexec.ops.functional import (
     foldl as foldl,
@@ -307,6 +319,7 @@ from aioexec.ops.joining import (
     unstack as unstack,
 )
 from aioexec.ops.linalg import (
+    cross as cross,
     matmul as matmul,
 )
 from aioexec.ops.linear_equations import (
@@ -594,7 +607,11 @@ node.EVALUATORS.update(
     node_def=_node_def,
     graph_def=_graph_def,
     equal_functions=_equal_functions,
+    gradient_of_call=gradient_of_call,
 )
+registry.complete("SymbolicGradient", bodies=symbolic_gradient_bodies)
+for _call in ("PartitionedCall", "StatefulPartitionedCall"):
+    registry.complete(_call, gradient=gradient_of_call)
 
 _PROTOS = frozenset(
     {

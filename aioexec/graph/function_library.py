@@ -20,7 +20,7 @@ from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.kernel import Role
 from aioexec.graph.node import EVALUATORS
 from aioexec.graph.opdef import OpDef
-from aioexec.graph.registry import GradientRule, Row, ShapeContext, undefined_gradient
+from aioexec.graph.registry import GradientRule, Row, ShapeContext
 from aioexec.shapes import Dims
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Function:
         make: Callable[[Mapping[str, Any]], FuncGraph],
         attrs: Mapping[str, Any] | None = None,
         source: Any = None,
-        gradient_rule: GradientRule = undefined_gradient,
+        gradient_rule: GradientRule | None = None,
     ) -> None:
         self.definition = definition
         self.attrs = dict(attrs or {})
@@ -60,7 +60,7 @@ class Function:
             definition,
             shape=self._output_shapes,
             kernel=None,
-            gradient=gradient_rule,
+            gradient=gradient_rule or EVALUATORS["gradient_of_call"],
             role=Role.CALL,
             bodies=self._body_of_call,
         )

@@ -19,7 +19,7 @@ from aioexec.graph.function_library import Function as Function, FunctionLibrary
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.opdef import ArgDef, OpDef
-from aioexec.graph.registry import GradientRule, undefined_gradient
+from aioexec.graph.registry import GradientRule
 from aioexec.graph.static_values import HANDLE_SHAPE, variable_dims
 from aioexec.shapes import Dims
 
@@ -158,7 +158,7 @@ class FuncGraph(Graph):
         self,
         attrs: Mapping[str, Any] | None = None,
         output_names: Sequence[str] | None = None,
-        gradient_rule: GradientRule = undefined_gradient,
+        gradient_rule: GradientRule | None = None,
     ) -> Function:
         """A function with this body, which must be finished.
 

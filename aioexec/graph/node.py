@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from aioexec.graph.graph import Graph
 
 EVALUATORS: dict[str, Callable[..., Any]] = {}
-"""How `tensor.eval()` ("eval") and `op.run()` ("run") reach the default session; filled by the wiring."""
+"""How nodes reach what is built on them, filled by the wiring: `tensor.eval()` and `op.run()` the default session ("eval",
+"run"), a graph its proto ("graph_def", "node_def"), functions each other ("equal_functions") and their gradient
+("gradient_of_call")."""
 
 
 def caller_location() -> str:

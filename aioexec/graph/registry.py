@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
@@ -46,6 +46,7 @@ class ShapeContext:
         variable: `variable(i)` is the shape of the variable behind input i, a resource handle; None if it is not known.
         elements: `elements(i)` is the shape of each element of the list or array behind input i; None if it is not known.
         call: `call(f)` are the shapes of the outputs of a function that is given all the inputs.
+        maker: `maker(i)` are the attributes of the node that makes the resource behind input i; none if it is not known.
     """
 
     attrs: Attrs
@@ -55,6 +56,7 @@ class ShapeContext:
     variable: Callable[[int], Dims] = lambda i: None
     elements: Callable[[int], Dims] = lambda i: None
     call: Callable[[NameAttrList], Sequence[Dims]] = lambda function: ()
+    maker: Callable[[int], Attrs] = lambda i: {}
 
 
 ShapeRule = Callable[[ShapeContext], Sequence[Dims]]
@@ -170,6 +172,11 @@ def register(
     )
     _registry.rows[definition.name] = row
     return row
+
+
+def complete(op_type: str, **fields: Any) -> None:
+    """Give a row what the module that registers it must not know: for the wiring, before any graph is built."""
+    _registry.rows[op_type] = replace(_registry.rows[op_type], **fields)
 
 
 def lookup(op_type: str) -> Row:

@@ -19,7 +19,7 @@ from aioexec.graph.function_library import Function, content
 from aioexec.graph.functions import FuncGraph
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import GradientRule, undefined_gradient
+from aioexec.graph.registry import GradientRule
 from aioexec.ops.variable_scope import Getter, variable_scope
 
 _ANY_NUMBER: Final = 1_000_000
@@ -208,8 +208,7 @@ class DefinedFunction:
             body.outputs = [body.capture(tensor) for tensor in _tensors(self._func(*inputs))]
         if self._options.name is None:
             body.name = f"{self._func.__name__.strip('<>_')}_{_digest(body)}"
-        rule = self._options.python_grad_func or undefined_gradient
-        return body.as_function(self._options.attrs, self._options.out_names, rule)
+        return body.as_function(self._options.attrs, self._options.out_names, self._options.python_grad_func)
 
 
 def _getter(outer: Graph, body: FuncGraph) -> Getter:
