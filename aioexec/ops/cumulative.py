@@ -10,6 +10,7 @@ import numpy as np
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.apply import apply_op
+from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import (
     Attrs,
     Compute,
@@ -34,7 +35,7 @@ def same_shape(context: ShapeContext) -> Sequence[Dims]:
     return [context.inputs[0]]
 
 
-def reference(accumulate: Callable[..., Any], neutral: int) -> Reference:
+def reference(accumulate: Callable[..., Any], neutral: float) -> Reference:
     """`accumulate(x, axis=, dtype=)` from the front; 16-bit floats in float32."""
 
     def bind(context: KernelContext) -> Compute:
@@ -144,6 +145,37 @@ register(
     gradient=product_gradient,
     shape_operands=(1,),
 )
+
+
+def logsumexp_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
+    """The sum over later k of dy[k] exp(x - y[k]), also by logarithms: of the positive and the negative dy apart."""
+    (x, axis), (y,) = op.inputs, op.outputs
+    attrs = {"exclusive": op.attrs["exclusive"], "reverse": not op.attrs["reverse"]}
+    zero = convert_to_tensor(0, dy.dtype.base_dtype)
+    nothing = convert_to_tensor(dy.dtype.base_dtype.min, dy.dtype.base_dtype)
+
+    def part(values: Tensor) -> Tensor:
+        logs = apply_op("SelectV2", apply_op("Greater", values, zero), apply_op("Log", values), nothing)
+        summed = apply_op("CumulativeLogsumexp", logs - y, axis, **attrs)
+        return apply_op("Exp", summed + x)  # type: ignore[no-any-return]
+
+    return part(dy) - part(-dy), None
+
+
+register(
+    "CumulativeLogsumexp(x:T, axis:Tidx) -> (out:T) "
+    "[exclusive:bool=false; reverse:bool=false; T:type{bfloat16|half|float|double}; Tidx:type{int32|int64}=int32]",
+    shape=same_shape,
+    kernel=reference(np.logaddexp.accumulate, -np.inf),
+    gradient=logsumexp_gradient,
+)
+
+
+def cumulative_logsumexp(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """Running log(sum(exp(x))) along `axis`, as `cumsum`."""
+    return apply_op("CumulativeLogsumexp", x, axis, name=name, exclusive=exclusive, reverse=reverse)  # type: ignore[no-any-return]
 
 
 def cumsum(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from aioexec import shapes
-from aioexec.errors import GraphValueError, InvalidArgumentError
+from aioexec.errors import FailedPreconditionError, GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor, stands_for_tensor, symbolic_dtype
 from aioexec.graph.kernel import (
@@ -24,6 +24,7 @@ from aioexec.graph.kernel import (
     Operand,
     Spec,
     Units,
+    plain,
 )
 from aioexec.graph.launches import collapse
 from aioexec.graph.node import Operation, Tensor
@@ -139,9 +140,16 @@ MOST_LAUNCHES = 64
 
 
 def bind_product(
-    flip_x: bool, flip_y: bool, inputs: Sequence[Spec], outputs: Sequence[Spec]
+    flip_x: bool,
+    flip_y: bool,
+    inputs: Sequence[Spec],
+    outputs: Sequence[Spec],
+    operands: tuple[Operand, ...] = _OPERANDS,
 ) -> Launches | None:
-    """A loop over a batch has two levels; what broadcasts in a more involved way takes several launches."""
+    """A loop over a batch has two levels; what broadcasts in a more involved way takes several launches.
+
+    `operands` are where the factors and the product lie.
+    """
     x, y = inputs
     out = outputs[0]
     if x.dtype.name not in BODIES:
@@ -151,7 +159,7 @@ def bind_product(
     m, n = out.shape[-2:]
     k = x.shape[-2] if flip_x else x.shape[-1]
     if k == 0:
-        row = fill("0", _OPERANDS[2], out.size, out.dtype.name)
+        row = fill("0", operands[2], out.size, out.dtype.name)
         return Launches(() if row is None else (row,))
     batch = out.shape[:-2]
     steps = [batch_steps(spec.shape, batch) for spec in inputs]
@@ -176,7 +184,9 @@ def bind_product(
         units = Units(2, (size if flip_x else lda * size, 0, n * size), 16)
     rows = [
         Launch(kernel, places, words, cost=cost, units=units)
-        for places in places_of(outer[:-2], step_x, step_y, m * n * outer[-1] * outer[-2], x.dtype.itemsize)
+        for places in places_of(
+            operands, outer[:-2], step_x, step_y, m * n * outer[-1] * outer[-2], x.dtype.itemsize
+        )
     ]
     return Launches(tuple(rows))
 
@@ -192,6 +202,7 @@ def batch_steps(shape: tuple[int, ...], batch: tuple[int, ...]) -> tuple[int, ..
 
 
 def places_of(
+    operands: tuple[Operand, ...],
     outer: tuple[int, ...], step_x: Sequence[int], step_y: Sequence[int], size: int, itemsize: int
 ) -> Iterator[tuple[Operand, ...]]:
     """The operands of each launch."""
@@ -202,8 +213,8 @@ def places_of(
             number * size,
         )
         yield tuple(
-            Operand(each.kind, each.index, begin * itemsize)
-            for each, begin in zip(_OPERANDS, begins, strict=True)
+            Operand(each.kind, each.index, each.offset + begin * itemsize)
+            for each, begin in zip(operands, begins, strict=True)
         )
 
 
@@ -284,7 +295,74 @@ register(
 )
 
 
+def mixed_kernel(context: KernelContext) -> Compute:
+    multiply_batch, dtype = batch_kernel(context), context.attrs["Tout"].numpy
+    return lambda x, y: multiply_batch(x.astype(dtype, copy=False), y.astype(dtype, copy=False))
+
+
+def bind_mixed(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
+    alike = all(spec.dtype == outputs[0].dtype for spec in inputs)
+    return bind_batch(attrs, inputs, outputs) if alike else None
+
+
+def mixed_gradient(op: Operation, dy: Tensor) -> list[Tensor]:
+    """As of operands that were cast to the dtype of the product first."""
+    wanted = dy.dtype.base_dtype
+    x, y = (apply_op("Cast", each, DstT=wanted) for each in op.inputs)
+    flips = {name: op.attrs[name] for name in ("adj_x", "adj_y")}
+    found = batch_gradient(apply_op("BatchMatMulV2", x, y, **flips).op, dy)
+    return [
+        apply_op("Cast", each, DstT=into.dtype.base_dtype)
+        for each, into in zip(found, op.inputs, strict=True)
+    ]
+
+
+_MIXED = "bfloat16|half|float|double|uint8|int8|int16|int32|int64|complex64|complex128"
+
+register(
+    "BatchMatMulV3(x:Ta, y:Tb) -> (output:Tout) "
+    f"[Ta:type{{{_MIXED}}}; Tb:type{{{_MIXED}}}; Tout:type{{{_MIXED.replace('|uint8|int8', '')}}}; "
+    "adj_x:bool=false; adj_y:bool=false; grad_x:bool=false; grad_y:bool=false]",
+    shape=batch_dims,
+    kernel=mixed_kernel,
+    native=Native(bind_mixed, frozenset(BODIES)),
+    gradient=mixed_gradient,
+)
+
+
+def _cross_dims(context: ShapeContext) -> Sequence[Dims]:
+    dims = shapes.merge(*(shapes.with_rank_at_least(each, 1) for each in context.inputs))
+    return [None if dims is None else (*dims[:-1], *(shapes.merge(dims[-1:], (3,)) or ()))]
+
+
+def _cross(a: Array, b: Array) -> Array:
+    if a.shape != b.shape:
+        raise InvalidArgumentError(f"Both inputs must be of same shape: {list(a.shape)} vs. {list(b.shape)}")
+    if a.shape[-1:] != (3,):
+        raise FailedPreconditionError(f"Cross-products are only defined for 3-element vectors, got {list(a.shape)}")
+    forth, back = [1, 2, 0], [2, 0, 1]
+    return np.asarray(a[..., forth] * b[..., back] - a[..., back] * b[..., forth])
+
+
+def _cross_gradient(op: Operation, dy: Tensor) -> list[Tensor]:
+    a, b = op.inputs
+    return [apply_op("Cross", b, dy), apply_op("Cross", dy, a)]
+
+
+register(
+    "Cross(a:T, b:T) -> (product:T) [T:type@12]",
+    shape=_cross_dims,
+    kernel=plain(_cross),
+    gradient=_cross_gradient,
+)
+
+
 # Wrappers
+
+
+def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
+    """The cross products of vectors of three numbers along the last dimension."""
+    return apply_op("Cross", a, b, name=name)  # type: ignore[no-any-return]
 
 
 def matmul(

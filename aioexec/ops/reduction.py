@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from aioexec import shapes
-from aioexec.errors import GraphValueError, InvalidArgumentError, UnimplementedError
+from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.kernel import (
@@ -36,6 +36,7 @@ from aioexec.ops.reduction_launches import (
     reduce_launches,
     sum_of,
 )
+from aioexec.ops.elementwise import conjugate
 from aioexec.shapes import Dims
 
 Array = np.ndarray[Any, Any]
@@ -141,6 +142,12 @@ def any_values(x: Array, axes: tuple[int, ...], keep: bool) -> Any:
     return np.any(x, axis=axes, keepdims=keep)
 
 
+def norm_values(x: Array, axes: tuple[int, ...], keep: bool) -> Any:
+    """The square root of the sum of squares; integers are squared and summed as they are, the root is cut off."""
+    squares = (x * np.conj(x)).real if x.dtype.kind == "c" else x * x
+    return np.sqrt(np.sum(squares, axis=axes, dtype=squares.dtype, keepdims=keep))
+
+
 # Native forms
 
 NUMBERS = frozenset({"float32", "float64", "int32", "int64"})
@@ -216,6 +223,11 @@ def sum_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
     return spread(op, expanded(op, dy)), None
 
 
+def norm_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
+    scale = apply_op("RealDiv", expanded(op, op.outputs[0]), expanded(op, dy))
+    return apply_op("RealDiv", op.inputs[0], scale), None
+
+
 def mean_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
     return spread(op, apply_op("RealDiv", expanded(op, dy), reduced_count(op, dy))), None
 
@@ -241,27 +253,31 @@ def extremum_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
 
 def product_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
     """The product of all other elements, right also where some are zero: those before it times those after it."""
-    x, axes, dims = op.inputs[0], static_axes(op), op.inputs[0].dims
-    if axes is None or dims is None:
-        raise UnimplementedError(
-            f"gradient of Prod {op.name!r}: expected axes and rank known while building the graph"
-        )
-    order = [*axes, *(axis for axis in range(len(dims)) if axis not in axes)]
-    inverse = [order.index(axis) for axis in range(len(dims))]
-    moved = apply_op("Transpose", x, constant(np.array(order, np.int32)))
+    x = op.inputs[0]
+    chosen, others = product_order(op)
+    order = apply_op("ConcatV2", [chosen, others], 0)
+    moved = apply_op("Transpose", x, order)
     shape = apply_op("Shape", moved)
-    first, rest = apply_op("SplitV", shape, [len(axes), len(dims) - len(axes)], 0, num_split=2)
-    zero = constant([0], "int32")
-    sizes = [apply_op("Prod", part, zero) for part in (first, rest)]
+    sizes = [apply_op("Prod", apply_op("GatherV2", apply_op("Shape", x), part, 0), [0]) for part in (chosen, others)]
     table = apply_op("Reshape", moved, apply_op("Pack", sizes))
     before = apply_op("Cumprod", table, 0, exclusive=True)
     after = apply_op("Cumprod", table, 0, exclusive=True, reverse=True)
-    others = apply_op(
-        "Transpose",
-        apply_op("Reshape", apply_op("Mul", before, after), shape),
-        constant(np.array(inverse, np.int32)),
-    )
-    return apply_op("Mul", others, expanded(op, dy)), None
+    product = apply_op("Reshape", apply_op("Mul", conjugate(before), conjugate(after)), shape)
+    back = apply_op("Transpose", product, apply_op("InvertPermutation", order))
+    return apply_op("Mul", back, expanded(op, dy)), None
+
+
+def product_order(op: Operation) -> tuple[Tensor, Tensor]:
+    """The reduced axes, counted from the front, and the others."""
+    axes, dims = static_axes(op), op.inputs[0].dims
+    if axes is not None and dims is not None:
+        others = [axis for axis in range(len(dims)) if axis not in axes]
+        return constant(np.array(axes, np.int32)), constant(np.array(others, np.int32))
+    rank = apply_op("Rank", op.inputs[0])
+    given = apply_op("Reshape", apply_op("Cast", op.inputs[1], DstT="int32"), [-1])
+    chosen = apply_op("FloorMod", apply_op("AddV2", given, rank), rank)
+    others, _ = apply_op("ListDiff", apply_op("Range", 0, rank, 1), chosen)
+    return chosen, others
 
 
 # Rows
@@ -269,7 +285,7 @@ def product_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
 _ATTRS = "keep_dims:bool=false; T:type@{}; Tidx:type{{int32|int64}}=int32"
 
 
-def row(name: str, types: int, compute: Reduce, form: Native, gradient: Any) -> None:
+def row(name: str, types: int, compute: Reduce, form: Native | None, gradient: Any) -> None:
     register(
         f"{name}(input:T, reduction_indices:Tidx) -> (output:T) [{_ATTRS.format(types)}]",
         shape=reduced_dims,
@@ -284,6 +300,7 @@ row("Sum", 6, sum_values, native(sum_of), sum_gradient)
 row("Mean", 6, mean_values, native(mean_of, is_mean=True), mean_gradient)
 row("Prod", 6, product_values, native(lambda dtype: PRODUCT), product_gradient)
 row("Max", 20, max_values, native(lambda dtype: MAXIMUM), extremum_gradient)
+row("EuclideanNorm", 6, norm_values, None, norm_gradient)
 row("Min", 20, min_values, native(lambda dtype: MINIMUM), extremum_gradient)
 
 for _name, _compute, _kind in (("All", all_values, MINIMUM), ("Any", any_values, MAXIMUM)):

@@ -1,0 +1,94 @@
+"""Functions of square matrices: exponential, logarithm and square root. SciPy computes them, one matrix at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aioexec.errors import InvalidArgumentError, UnimplementedError
+from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.kernel import Compute, plain
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.registry import register, undefined_gradient
+from aioexec.ops.elementwise import Array
+from aioexec.ops.matrices import check_matrices, each_matrix, op as node, square_dims, turned, wide
+
+
+def _by_scipy(name: str) -> Compute:
+    """A function of `scipy.linalg`; a matrix whose value is not of its dtype (a complex root of a real one) gives NaN."""
+
+    def compute(x: Array) -> Array:
+        check_matrices(x, square=True)
+        from scipy import linalg
+
+        def one(matrix: Array) -> Array:
+            if not matrix.size:
+                return matrix
+            try:
+                value = np.asarray(getattr(linalg, name)(matrix.astype(np.result_type(matrix, np.float64))))
+            except ValueError as error:
+                raise InvalidArgumentError(f"Input matrix: {error}") from None
+            if value.dtype.kind == "c" and matrix.dtype.kind != "c":
+                return np.where(np.any(value.imag), np.nan, value.real)
+            return value
+
+        return each_matrix(one, x)
+
+    return wide(compute)
+
+
+def _root_gradient(op: Operation, dy: Tensor) -> list[Tensor]:
+    """dx solves Y' dx + dx Y' = dy, with Y' the transposed root: as one system of equations for all its elements.
+
+    Of a complex matrix that is not the conjugate it should be, but it is TensorFlow's.
+    """
+    dims = op.inputs[0].dims
+    if dims is None or dims[-1] is None:
+        raise UnimplementedError(f"gradient of {op.type} {op.name!r}: expected a known number of rows")
+    size = dims[-1]
+    root = _transposed(op.outputs[0])
+    unit = convert_to_tensor(np.eye(size), root.dtype.base_dtype)
+    batch = node("StridedSlice", node("Shape", root), [0], [-2], [1], begin_mask=1)
+
+    def shaped(x: Tensor, *last: int) -> Tensor:
+        return node("Reshape", x, node("ConcatV2", [batch, convert_to_tensor(list(last), "int32")], 0))
+
+    fixed = node("Reshape", unit, [size, 1, size, 1]) * shaped(root, 1, size, 1, size)
+    moved = node("Reshape", unit, [1, size, 1, size]) * shaped(_transposed(root), size, 1, size, 1)
+    system = shaped(moved + fixed, size * size, size * size)
+    columns = shaped(_transposed(dy), size * size, 1)
+    return [_transposed(shaped(node("MatrixSolve", system, columns), size, size))]
+
+
+def _transposed(x: Tensor) -> Tensor:
+    turned_over = turned(x)
+    return node("Conj", turned_over) if x.dtype.is_complex else turned_over
+
+
+for _name, _types, _function, _gradient in (
+    ("MatrixExponential", "@19", "expm", undefined_gradient),
+    ("MatrixLogarithm", "{complex64|complex128}", "logm", undefined_gradient),
+    ("MatrixSquareRoot", "@19", "sqrtm", _root_gradient),
+):
+    register(
+        f"{_name}(input:T) -> (output:T) [T:type{_types}]",
+        shape=lambda context: [square_dims(context.inputs[0])],
+        kernel=plain(_by_scipy(_function)),
+        gradient=_gradient,
+    )
+
+
+def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
+    """The exponentials of square matrices."""
+    return node("MatrixExponential", input, name=name)
+
+
+def matrix_logarithm(input: Any, name: str | None = None) -> Tensor:
+    """The principal logarithms of complex square matrices."""
+    return node("MatrixLogarithm", input, name=name)
+
+
+def matrix_square_root(input: Any, name: str | None = None) -> Tensor:
+    """The principal square roots of square matrices."""
+    return node("MatrixSquareRoot", input, name=name)
