@@ -12,7 +12,7 @@ from aioexec import dtypes
 from aioexec.errors import GraphValueError, OpError
 from aioexec.graph.kernel import Role
 from aioexec.graph.registry import ShapeContext
-from aioexec.shapes import Dims, TensorShape
+from aioexec.shapes import Dims, TensorShape, is_fully_defined
 
 if TYPE_CHECKING:
     from aioexec.graph.node import Operation, Tensor
@@ -60,16 +60,14 @@ def variable_dims(handle: Tensor) -> Dims:
     return op.attrs["shape"] if op.row.role is Role.VARIABLE else None
 
 
-# Where an op that makes a list or an array of tensors says what shape each has: in an input or in an attribute.
-_ELEMENT_SHAPE: dict[str, int | str] = {
+# Which input of an op that makes a list of tensors says what shape each has.
+_ELEMENT_SHAPE = {
     "EmptyTensorList": 0,
     "TensorListReserve": 0,
     "TensorListFromTensor": 1,
     "TensorListSplit": 1,
     "TensorListScatter": 2,
     "TensorListScatterV2": 2,
-    "TensorArrayV2": "element_shape",
-    "TensorArrayV3": "element_shape",
 }
 _LIST_IN_LIST = (("TensorListPopBack", 1), ("TensorListGetItem", 0))  # outputs that may be a list which was in a list
 _LONGEST_CHAIN = 1000
@@ -94,10 +92,14 @@ def elements_dims(handle: Tensor) -> Dims:
             outer = (*((None,) * len(prepended)), *outer)
         handle = op.inputs[0]
         op = handle.op
-    place = _ELEMENT_SHAPE.get(op.type)
-    if place is None:
+    if op.type in _ELEMENT_SHAPE:
+        inner = _said(op.inputs[_ELEMENT_SHAPE[op.type]])
+    elif op.type == "TensorArrayV3":
+        inner = op.attrs["element_shape"]
+        if not (op.attrs["identical_element_shapes"] or is_fully_defined(inner)):
+            return None  # as TensorFlow has it
+    else:
         return None
-    inner: Dims = op.attrs[place] if isinstance(place, str) else _said(op.inputs[place])
     return None if inner is None else (*outer, *inner)
 
 

@@ -140,6 +140,11 @@ def _gather(array: TensorArray, attrs: Attrs, indices: Array) -> Array:
     return array.gather(_numbers(indices, "indices"), attrs["element_shape"])
 
 
+def _size(array: TensorArray, attrs: Attrs) -> Any:
+    array.check_open()
+    return np.int32(array.size)
+
+
 def _pack(array: TensorArray, attrs: Attrs) -> Array:
     return array.gather(range(array.size), attrs["element_shape"])
 
@@ -316,7 +321,7 @@ def _register_version(suffix: str, kind: str) -> None:
         (
             f"TensorArraySize{on}, flow_in:float) -> (size:int32)",
             _size_shape,
-            _reading(lambda array, attrs: np.int32(array.size)),
+            _reading(_size),
             NOT_DIFFERENTIABLE,
         ),
         (

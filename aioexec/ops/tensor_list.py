@@ -229,12 +229,14 @@ register(
 
 
 def _pop_back(dtype: DType, variant: Any, element_shape: Array) -> tuple[Array, Array]:
-    shorter, element = list_of_dtype(dtype, variant).popped(element_dims(element_shape))
+    shorter, element = list_of_dtype(dtype, variant).popped(lambda: element_dims(element_shape))
     return boxed(shorter), element
 
 
 def _popped_shape(context: ShapeContext) -> Sequence[Dims]:
-    return [(), element_of(context, 1)]
+    """What the reader knows of the shape is looked at for elements that are not set only, so it says nothing here."""
+    _check_scalar_list(context)
+    return [(), context.elements(0)]
 
 
 def _pop_back_gradient(op: Operation, dlist: Tensor | None, delement: Tensor | None) -> Sequence[Any]:

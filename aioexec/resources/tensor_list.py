@@ -12,7 +12,7 @@ leave no choice about.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,13 +87,13 @@ class TensorList:
             )
         return self._with(self.items.appended(kept(element)))
 
-    def popped(self, dims: Dims) -> tuple[TensorList, Array]:
-        """The list without its last element, and that; `dims` is what the reader knows of its shape."""
+    def popped(self, dims: Callable[[], Dims]) -> tuple[TensorList, Array]:
+        """The list without its last element, and that; `dims()` is what the reader knows of its shape."""
         if self.length == 0:
             raise InvalidArgumentError("Trying to pop from an empty list")
         element = self.items.get(self.length - 1)
         if element is None:
-            known = self.dims_with(dims)
+            known = self.dims_with(dims())
             if not shapes.is_fully_defined(known):
                 raise InvalidArgumentError(
                     f"Trying to read an uninitialized tensor but element_shape is not fully defined: {shown(known)}"

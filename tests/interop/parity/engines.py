@@ -45,6 +45,7 @@ class There:
         import tensorflow
 
         self.tf = tensorflow.compat.v1
+        self.tf.disable_control_flow_v2()  # or there are no gradients of TensorArrays
         config = self.tf.ConfigProto(
             intra_op_parallelism_threads=1, inter_op_parallelism_threads=1, operation_timeout_in_ms=TIMEOUT_MS
         )
