@@ -24,8 +24,8 @@ from aioexec.errors import OpError, ResourceExhaustedError
 from aioexec.execution.arenas import NoRoomError
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine, spec_of
-from aioexec.execution.leases import lease, release
-from aioexec.execution.program import Array, Frame, MisfitError, Program, Run
+from aioexec.execution.leases import lease, release, take
+from aioexec.execution.program import INLINE_FUEL, Array, Frame, MisfitError, Program, Run
 from aioexec.execution.propagator import Values
 from aioexec.execution.reference import ReferenceTier
 from aioexec.execution.step import Step
@@ -186,6 +186,8 @@ class ItemRunner:
         """
         program.last_used = next(_uses)
         try:
+            if program.jumps:
+                return self._walk_or_move(self._start(program, values, False, step), values, fresh, step)
             if program.unbroken and not program.variant.uses and step.collector is None:
                 outputs = self._walk_stateless(program, inputs)
                 if outputs is not None:
@@ -239,7 +241,7 @@ class ItemRunner:
         """
         writes = self.item.writes
         try:
-            if program.inline and not any(variable.leased for variable in writes):
+            if program.inline and not program.jumps and not any(variable.leased for variable in writes):
                 with contextlib.suppress(NoRoomError):
                     return self._walk_inline(self._start(program, values, True, step), step.collector)
             await lease(writes)
@@ -263,7 +265,7 @@ class ItemRunner:
         """The outputs, by a program that exists, runs inline and has no breaks; None: there is none, nothing was run."""
         key = self.key_of(inputs)
         program = self.programs.get(key) if key is not None else None
-        if program is None or not program.inline or not program.unbroken:
+        if program is None or not program.inline or not program.unbroken or program.jumps:
             return None
         for variable in self.item.writes:
             if variable.leased:
@@ -309,6 +311,54 @@ class ItemRunner:
             self.engine.budget.charge(began, ended)
         run.program.measured(ended - began)
         return run
+
+    def _walk_or_move(self, run: Run, values: Values, fresh: set[int], step: Step) -> Awaitable[None] | None:
+        """Walk on the loop for a while; what is not over by then goes on in a worker, and is to be awaited."""
+        began = perf_counter_ns()
+        walker, program = run.walker, run.program
+        outcome: int | None = None
+        try:
+            until = began + INLINE_FUEL
+            outcome = run.walk(run.start(walker.start_inline), walker.resume_inline, until)
+        finally:
+            ended = perf_counter_ns()
+            self.engine.budget.charge(began, ended)
+            if outcome != Outcome.PAUSED:
+                run.finish(outcome == Outcome.DONE, step.collector)
+        if outcome == Outcome.PAUSED:
+            return self._moved(run, values, fresh, step, ended - began)
+        program.measured(ended - began)
+        self._take(run, values, fresh)
+        return None
+
+    def _moved(self, run: Run, values: Values, fresh: set[int], step: Step, spent: int) -> Awaitable[None]:
+        """Let a run that was paused end in a worker.
+
+        What it holds is taken now, and given back when the task is done: one that is cancelled before it begins runs nothing.
+        """
+        writes = self.item.writes
+        take(writes)
+        run.pin(1)
+        outcome: int | None = None
+
+        def walk() -> tuple[int, int]:
+            began = perf_counter_ns()
+            return run.released(Outcome.PAUSED), perf_counter_ns() - began
+
+        async def rest() -> None:
+            nonlocal outcome
+            outcome, more = await step.workers.submit(walk).result(run.cancel)
+            run.program.measured(spent + more)
+            self._take(run, values, fresh)
+
+        def give_back(done: asyncio.Future[None]) -> None:
+            run.pin(-1)
+            run.finish(outcome == Outcome.DONE, step.collector)
+            release(writes)
+
+        task = asyncio.ensure_future(rest())
+        task.add_done_callback(give_back)
+        return task
 
     async def _run_on_worker(self, program: Program, values: Values, step: Step) -> Run:
         """Run a program whose leases are held."""

@@ -8,7 +8,6 @@ on the loop and go on in a worker.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -25,14 +24,15 @@ from aioexec.errors import (
     InvalidArgumentError,
     OpError,
 )
+from aioexec.execution.linking import Share, address_of, link
 from aioexec.execution.structures import StructureRun
 from aioexec.execution.trace import Trace, note_program
 from aioexec.graph.kernel import Kernel
 from aioexec.observability.allocator_stats import allocator_stats
 from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.planning.buffers import ALIGNMENT
-from aioexec.planning.instruction import Instruction, locate
-from aioexec.planning.variant import Break, Jump, Move, Place, ProgramRow, Row, Variant
+from aioexec.planning.instruction import Instruction, locate, with_inner
+from aioexec.planning.variant import Break, Move, Place, ProgramRow, Variant
 from aioexec.resources.variable import Variable
 
 if TYPE_CHECKING:
@@ -43,12 +43,6 @@ INLINE_FUEL = 50_000
 """Estimated nanoseconds an inline walk may take before it moves to a worker."""
 IDLE_FRAMES = 4
 """Frames a program keeps between its runs."""
-_JUMP_NS = 5
-_LEAST_SHARE_NS = 100_000  # estimated work below which waking another worker does not pay
-
-
-def address_of(array: Array) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 class MisfitError(Exception):
@@ -72,9 +66,10 @@ class Frame:
         finalize(self, stats.freed, memory.nbytes).atexit = False
         self.words[walking.ROWS] = address_of(program.rows)
         self.words[walking.ROW_COUNT] = len(variant.rows)
-        self.words[walking.INLINE_FUEL] = max(
-            INLINE_FUEL, variant.cost
+        once = (
+            INLINE_FUEL if program.jumps else max(INLINE_FUEL, variant.cost)
         )  # once through, if it ever runs inline
+        self.words[walking.INLINE_FUEL] = once
         self.words[HEADER + variant.arena_slot] = address_of(self.arena)
         self.words[HEADER + variant.constants_slot] = address_of(variant.constants)
 
@@ -82,9 +77,9 @@ class Frame:
 class Program:
     """A variant whose kernels have addresses.
 
-    Constant: variant, rows, blocks (the memory the walker reads), shares (rows for several workers), device, workers.
-    Changing: `frames`, idle ones; `cost`, nanoseconds of a run: estimated, then the least of recent runs; `inline`, where
-    runs begin; `last_used`, a count that grows.
+    Constant: variant, rows, blocks (the memory the walker reads), shares (rows for several workers), device, workers; `jumps`,
+    how long a run takes depends on data: one that begins inline may have to move. Changing: `frames`, idle ones; `cost`,
+    nanoseconds of a run: estimated, then the least of recent runs; `inline`, where runs begin; `last_used`, a count that grows.
     """
 
     def __init__(
@@ -99,10 +94,14 @@ class Program:
         self.walker = walker
         self.device = device
         self.workers = workers
-        self.rows, self.blocks, self.shares = _link(variant, walker, address, workers.count)
+        self.rows, self.blocks, self.shares = link(variant, walker, address, workers.count)
         self.frames: list[Frame] = []
         self.cost = variant.cost
-        self.inline = not self.shares and variant.cost <= INLINE_FUEL
+        self.jumps = variant.jumps
+        self._is_for_workers = bool(self.shares) or any(
+            _goes_round(row.instruction) for row in variant.breaks
+        )
+        self.inline = not self._is_for_workers and variant.cost <= INLINE_FUEL
         self.last_used = 0
         self.unbroken = not (variant.breaks or variant.objects or variant.given or variant.object_inputs)
         self.specs = [(spec.shape, spec.dtype) for _, spec in variant.outputs]
@@ -124,90 +123,19 @@ class Program:
         measured = sum(costs.least(row.instruction.node.name) or 0 for row in self.variant.breaks)
         if measured > self.cost:
             self.cost = measured
-            self.inline = not self.shares and measured <= INLINE_FUEL
+            self.inline = not self._is_for_workers and measured <= INLINE_FUEL
 
     def measured(self, nanoseconds: int) -> None:
         """Learn from a run; the least counts, fading, so that one slow run does not move the program."""
         self.cost = nanoseconds if nanoseconds < self.cost else self.cost + (nanoseconds - self.cost) // 16
-        self.inline = not self.shares and self.cost <= (
+        self.inline = not self._is_for_workers and self.cost <= (
             INLINE_FUEL if not self.inline else INLINE_FUEL * 5 // 4
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A row that several workers do: the kernel, a block for each share of its units, and whether it writes a variable."""
-
-    kernel: int
-    blocks: tuple[int, ...]
-    writes: bool
-
-
-def _link(
-    variant: Variant, walker: Walker, address: Callable[[Kernel], int], lanes: int
-) -> tuple[Array, Array, dict[int, Share]]:
-    """Rows and blocks as the walker reads them, and the rows that are shared: the walker stops at those."""
-    rows = np.zeros((max(len(variant.rows), 1), walking.ROW_WORDS), np.int64)
-    blocks: list[Array] = []
-    starts: list[list[int]] = []
-    size = 0
-    for row in variant.rows:
-        starts.append([])
-        for block in _blocks(row, lanes):
-            starts[-1].append(size)
-            blocks.append(block)
-            size += len(block)
-    memory = np.concatenate(blocks) if blocks else np.zeros(1, np.int64)
-    base = address_of(memory)
-    shares: dict[int, Share] = {}
-    for index, row in enumerate(variant.rows):
-        places = tuple(base + 8 * start for start in starts[index])
-        if isinstance(row, Jump):
-            kernel = walker.jump if row.predicate is None else walker.jump_unless
-            rows[index] = kernel, places[0], _JUMP_NS, 0
-        if not isinstance(row, ProgramRow):
-            continue
-        kernel = address(row.kernel)
-        if len(places) > 1:
-            writes = any(first <= index <= last for use in variant.uses for first, last in use.writes)
-            shares[index] = Share(kernel, places, writes)
-        else:
-            rows[index] = kernel, places[0], row.cost, 0
-    return rows, memory, shares
-
-
-def _blocks(row: Row, lanes: int) -> list[Array]:
-    """The blocks of a row: several for one that is shared, none for one that Python does."""
-    if isinstance(row, Jump):
-        slot, offset = row.predicate or (0, 0)
-        return [np.array([HEADER + slot, offset, row.target], np.int64)]
-    return [_block(part) for part in _parts(row, lanes)] if isinstance(row, ProgramRow) else []
-
-
-def _block(row: ProgramRow) -> Array:
-    head = [word for slot, offset in row.operands for word in (HEADER + slot, offset)]
-    reals = np.array(row.reals, np.float64).view(np.int64)
-    return np.concatenate([np.array([*head, *row.words], np.int64), reals])
-
-
-def _parts(row: ProgramRow, lanes: int) -> list[ProgramRow]:
-    """A dear row in shares for several workers, any other as it is. Follows from shapes and static costs alone."""
-    units = row.units
-    if units is None or lanes == 1 or row.cost < 2 * _LEAST_SHARE_NS:
-        return [row]
-    total = row.words[units.word]
-    wanted = min(lanes, row.cost // _LEAST_SHARE_NS)
-    step = -(-total // (wanted * units.grain)) * units.grain
-    parts = []
-    for first in range(0, total, step):
-        operands = tuple(
-            (slot, offset + first * stride)
-            for (slot, offset), stride in zip(row.operands, units.strides, strict=True)
-        )
-        count = min(step, total - first)
-        words = (*row.words[: units.word], count, *row.words[units.word + 1 :])
-        parts.append(replace(row, operands=operands, words=words))
-    return parts
+def _goes_round(instruction: Instruction) -> bool:
+    """Whether a reference kernel may run for as long as it likes."""
+    return any(inner.structure is not None and inner.structure.is_loop for inner in with_inner([instruction]))
 
 
 class Run:
@@ -215,7 +143,7 @@ class Run:
 
     `arrays` are bound to the first slots; `news` the new contents of variables, parallel to `variant.uses`; `kept` are arrays
     that breaks bound to slots; `objects` are values that memory cannot hold. `walker` has the entries to walk by; `trace` is
-    None in a run that nobody watches.
+    None in a run that nobody watches; `inner` is the loop or conditional that Python is doing.
 
     Args:
         inputs: values of `variant.inputs`.
@@ -230,6 +158,7 @@ class Run:
     __slots__ = (
         "arrays",
         "frame",
+        "inner",
         "kept",
         "news",
         "objects",
@@ -253,6 +182,7 @@ class Run:
         self.kept: dict[int, Array] = {}
         self.objects: dict[int, Any] = {}
         self.published: set[Variable] = set()
+        self.inner: StructureRun | None = None
         self.news: list[Array | None] = []
         if program.variant.uses:
             self.arrays = [*inputs, *self._variables(in_place), *self.outputs]
@@ -313,8 +243,8 @@ class Run:
             outcome = entry(self.frame.words, *self.arrays)
         return outcome
 
-    def walk(self, outcome: int, resume: Entry) -> int:
-        """Go on from an outcome until it is DONE or PAUSED.
+    def walk(self, outcome: int, resume: Entry, until: int | None = None) -> int:
+        """Go on from an outcome until it is DONE or PAUSED; a break that ends after `until`, by the clock, is a pause too.
 
         Raises:
             OpError: a node failed; CANCELLED is left to the caller.
@@ -330,6 +260,8 @@ class Run:
             if outcome != Outcome.DONE:
                 break
             self.frame.words[walking.PC] += 1
+            if until is not None and perf_counter_ns() > until:
+                return Outcome.PAUSED
             outcome = resume(self.frame.words)
         if outcome == Outcome.FAILED:
             raise self._failure()
@@ -340,7 +272,7 @@ class Run:
         row = self.program.variant.rows[position]
         if isinstance(row, Break):
             self._break(row)
-            return Outcome.DONE
+            return Outcome.DONE if not self.frame.words[walking.CANCEL] else Outcome.CANCELLED
         if isinstance(row, Move):
             self._move(row)
             return Outcome.DONE
@@ -376,6 +308,8 @@ class Run:
         """Make the walk stop before its next row, or before its first."""
         self.frame.spoilt = True
         self.frame.words[walking.CANCEL] = 1
+        if self.inner is not None:
+            self.inner.cancel()
 
     def finish(self, done: bool, collector: StepStatsCollector | None = None) -> None:
         """Publish what was written, also by a run that failed or was cancelled on its way, and give the frame back.
@@ -441,8 +375,11 @@ class Run:
     def _computed(self, instruction: Instruction, inputs: list[Any]) -> Any:
         if instruction.structure is None:
             return instruction.compute(*inputs)
-        run = StructureRun(instruction, inputs, self.program.device)
+        self.inner = run = StructureRun(instruction, inputs, self.program.device)
+        if self.frame.words[walking.CANCEL]:
+            run.cancel()
         run.advance()
+        self.inner = None
         outputs = run.outputs()
         return outputs if len(outputs) != 1 else outputs[0]
 

@@ -10,7 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec.devices.jit import walker as walking
 from aioexec.devices.workers import Workers
-from aioexec.execution import program as program_module
+from aioexec.execution import linking
 from aioexec.graph.kernel import ElementwiseKernel, Units
 from aioexec.planning.variant import ProgramRow
 from tests.tiers import Tier, session_on
@@ -19,7 +19,7 @@ from tests.tiers import Tier, session_on
 @pytest.fixture
 def shared(monkeypatch):
     """Every row that has units is shared, however cheap."""
-    monkeypatch.setattr(program_module, "_LEAST_SHARE_NS", 1)
+    monkeypatch.setattr(linking, "_LEAST_SHARE_NS", 1)
 
 
 def programs_of(session):
@@ -134,11 +134,11 @@ def row_of(cost: int, total: int, grain: int) -> ProgramRow:
 def test_a_cheap_row_stays_whole():
     row = row_of(cost=50, total=64, grain=16)
 
-    assert program_module._parts(row, lanes=2) == [row]
+    assert linking._parts(row, lanes=2) == [row]
 
 
 def test_shares_begin_at_multiples_of_the_grain_and_cover_every_unit():
-    parts = program_module._parts(row_of(cost=10**6, total=1000, grain=64), lanes=3)
+    parts = linking._parts(row_of(cost=10**6, total=1000, grain=64), lanes=3)
 
     assert [part.words[1] for part in parts] == [384, 384, 232]
     assert [part.operands for part in parts] == [
@@ -160,7 +160,7 @@ async def test_a_row_cancelled_between_its_shares_leaves_variables_whole(shared,
         value = v.read_value()
     frames, share, cancels = [], Workers.share, []
 
-    class RememberedFrame(program_module.Frame):
+    class RememberedFrame(linking.Frame):
         def __init__(self, program):
             super().__init__(program)
             frames.append(self)
@@ -182,7 +182,7 @@ async def test_a_row_cancelled_between_its_shares_leaves_variables_whole(shared,
     with Tier("worker").chosen():
         async with session_on(graph, "eager") as session:
             await session.run(v.initializer)
-            monkeypatch.setattr(program_module, "Frame", RememberedFrame)
+            monkeypatch.setattr(linking, "Frame", RememberedFrame)
             monkeypatch.setattr(Workers, "share", share_while_cancelled)
             running = asyncio.create_task(session.run(step.op, {x: np.zeros(8192, np.float32) + 5}))
             with pytest.raises(asyncio.CancelledError):
