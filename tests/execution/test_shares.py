@@ -10,7 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec.devices.jit import walker as walking
 from aioexec.devices.workers import Workers
-from aioexec.execution import linking
+from aioexec.execution import linking, program as program_module
 from aioexec.graph.kernel import ElementwiseKernel, Units
 from aioexec.planning.variant import ProgramRow
 from tests.tiers import Tier, session_on
@@ -160,7 +160,7 @@ async def test_a_row_cancelled_between_its_shares_leaves_variables_whole(shared,
         value = v.read_value()
     frames, share, cancels = [], Workers.share, []
 
-    class RememberedFrame(linking.Frame):
+    class RememberedFrame(program_module.Frame):
         def __init__(self, program):
             super().__init__(program)
             frames.append(self)
@@ -182,7 +182,7 @@ async def test_a_row_cancelled_between_its_shares_leaves_variables_whole(shared,
     with Tier("worker").chosen():
         async with session_on(graph, "eager") as session:
             await session.run(v.initializer)
-            monkeypatch.setattr(linking, "Frame", RememberedFrame)
+            monkeypatch.setattr(program_module, "Frame", RememberedFrame)
             monkeypatch.setattr(Workers, "share", share_while_cancelled)
             running = asyncio.create_task(session.run(step.op, {x: np.zeros(8192, np.float32) + 5}))
             with pytest.raises(asyncio.CancelledError):
