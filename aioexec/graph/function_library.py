@@ -38,7 +38,7 @@ class Function:
 
     Constant: name, definition (its signature as an op), attrs (its own, none of which is left open), source (the FunctionDef
     it was imported from, or None). Changing: `gradient`, the name of the function that computes its gradient, set once, by the
-    library; the bodies made so far. A call of it by its name has `gradient_rule` for its gradient.
+    library; the bodies made so far. Constant as well: `gradient_rule`, the gradient of its calls, if it is one of Python's.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class Function:
         self.definition = definition
         self.attrs = dict(attrs or {})
         self.source = source
+        self.gradient_rule = gradient_rule
         self.gradient: str | None = None
         self._make = make
         self._bodies: dict[Hashable, FuncGraph] = {}

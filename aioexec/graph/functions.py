@@ -30,7 +30,8 @@ class FuncGraph(Graph):
     Constant: name, outer_graph (None for an imported body, which captures nothing). Growing: `inputs`, outputs of `_Arg`
     nodes, explicit ones first, then one for each of `captures`, which maps outer tensors to inputs; `control_captures`, outer
     operations that the body is to wait for. Set by who builds it: `outputs`; `control_outputs`, what is to run besides;
-    `captures_by_value`: what depends on constants alone is copied instead of captured.
+    `captures_by_value`: what depends on constants alone is copied instead of captured. `derived`: what others have made of a
+    finished body and want to find again, its gradient for one.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class FuncGraph(Graph):
         self.captures: dict[Tensor, Tensor] = {}
         self.control_captures: dict[Operation, None] = {}
         self.captures_by_value = False
+        self.derived: dict[str, Any] = {}
         if outer_graph is not None:
             self.functions = outer_graph.functions
             self.seed = outer_graph.seed
