@@ -10,7 +10,14 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aioexec import bitwise as bitwise, dtypes as dtypes, errors as errors, nn as nn, train as train
+from aioexec import (
+    bitwise as bitwise,
+    dtypes as dtypes,
+    errors as errors,
+    nn as nn,
+    random as random,
+    train as train,
+)
 from aioexec.devices.builtin import register_builtin_factories
 from aioexec.dtypes import (
     DType as DType,
@@ -49,7 +56,8 @@ from aioexec.gradients.aggregation import (
 from aioexec.gradients.backprop import (
     gradients as gradients,
 )
-from aioexec.gradients.calls import gradient_of_call, symbolic_gradient_bodies
+from aioexec.gradients.calls import symbolic_gradient_bodies
+from aioexec.gradients.functional import gradient_of_bodies
 from aioexec.graph import node, registry
 from aioexec.graph.convert import (
     constant as constant,
@@ -99,6 +107,7 @@ from aioexec.ops import (  # noqa: F401  (some for their rows only)
     functions as _functions,
     queue_verbs as _queue_verbs,
     slicing,
+    staging_class as _staging_class,
     stacks as _stacks,
     strided_updates as _strided_updates,
     structured as _structured,
@@ -232,6 +241,9 @@ from aioexec.ops.decompositions import (
     self_adjoint_eigvals as self_adjoint_eigvals,
     svd as svd,
 )
+from aioexec.ops.edit_distance import (
+    edit_distance as edit_distance,
+)
 from aioexec.ops.einsum import (
     einsum as einsum,
 )
@@ -269,6 +281,10 @@ from aioexec.ops.gathering import (
     gather as gather,
     gather_nd as gather_nd,
     scatter_nd as scatter_nd,
+)
+from aioexec.ops.histograms import (
+    bincount as bincount,
+    histogram_fixed_width as histogram_fixed_width,
 )
 from aioexec.ops.identity import (
     ensure_shape as ensure_shape,
@@ -422,6 +438,10 @@ from aioexec.ops.random import (
     set_random_seed as set_random_seed,
     truncated_normal as truncated_normal,
 )
+from aioexec.ops.random_distributions import (
+    random_gamma as random_gamma,
+    random_poisson as random_poisson,
+)
 from aioexec.ops.reduction import (
     reduce_all as reduce_all,
     reduce_any as reduce_any,
@@ -449,6 +469,10 @@ from aioexec.ops.scatter_updates import (
     scatter_mul as scatter_mul,
     scatter_sub as scatter_sub,
     scatter_update as scatter_update,
+)
+from aioexec.ops.searching import (
+    searchsorted as searchsorted,
+    unravel_index as unravel_index,
 )
 from aioexec.ops.segments import (
     segment_max as segment_max,
@@ -607,11 +631,20 @@ node.EVALUATORS.update(
     node_def=_node_def,
     graph_def=_graph_def,
     equal_functions=_equal_functions,
-    gradient_of_call=gradient_of_call,
+    gradient_of_call=gradient_of_bodies,
 )
 registry.complete("SymbolicGradient", bodies=symbolic_gradient_bodies)
-for _call in ("PartitionedCall", "StatefulPartitionedCall"):
-    registry.complete(_call, gradient=gradient_of_call)
+for _call in (
+    "PartitionedCall",
+    "StatefulPartitionedCall",
+    "If",
+    "StatelessIf",
+    "Case",
+    "StatelessCase",
+    "While",
+    "StatelessWhile",
+):
+    registry.complete(_call, gradient=gradient_of_bodies)
 
 _PROTOS = frozenset(
     {

@@ -16,10 +16,10 @@ from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.kernel import NOT_NOW, Compute, KernelContext, PromptKernel, StepContext
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
-from aioexec.ops.copies import LARGE, are_large, copied
+from aioexec.ops.copies import LARGE, are_large, copied, stacked
 from aioexec.ops.elementwise import Array, shown
+from aioexec.ops.handles import finder
 from aioexec.ops.queues import names_of
-from aioexec.resources.manager import resource_behind
 from aioexec.resources.queues import Element, Queue
 from aioexec.resources.waiting import Attempt, waiting
 from aioexec.shapes import Dims
@@ -33,16 +33,9 @@ _MANY = 256
 def _queue_behind(
     context: KernelContext, components: Sequence[DType] | None, needs_shapes: bool = False
 ) -> Callable[[Any], Queue]:
-    """A function from a handle to its queue, checked to hold such components; once for each queue it meets."""
-    device = context.device
-    known: Any = None
-    checked: Queue | None = None
+    """A function from a handle to its queue, checked to hold such components."""
 
-    def queue_behind(handle: Any) -> Queue:
-        nonlocal known, checked
-        if handle is known and checked is not None:
-            return checked
-        queue = resource_behind(Queue, handle, device)
+    def check(queue: Queue) -> None:
         if components is not None and tuple(components) != queue.dtypes:
             raise InvalidArgumentError(
                 f"Signature mismatch: {queue.kind} {queue.name!r} has components {names_of(queue.dtypes)}, "
@@ -52,10 +45,8 @@ def _queue_behind(
             raise InvalidArgumentError(
                 f"{queue.kind}'s DequeueMany and DequeueUpTo require the components to have specified shapes"
             )
-        known, checked = handle, queue
-        return queue
 
-    return queue_behind
+    return finder(context, Queue, check)
 
 
 def _check_timeout(context: KernelContext) -> None:
@@ -234,27 +225,10 @@ def _batch(queue: Queue, elements: Sequence[Element]) -> Element:
     """Elements side by side: for each component an array with one dimension more."""
     return tuple(
         [
-            _stacked([element[k] for element in elements], dims or (), dtype)
+            stacked([element[k] for element in elements], dims or (), dtype)
             for k, (dtype, dims) in enumerate(zip(queue.dtypes, queue.dims, strict=True))
         ]
     )
-
-
-def _stacked(rows: Sequence[Array], dims: Sequence[int | None], dtype: DType) -> Array:
-    """Rows in one array, as large as the largest of them; behind the others are zeros, or empty strings."""
-    sizes = [
-        max((row.shape[axis] for row in rows), default=0) if dim is None else dim
-        for axis, dim in enumerate(dims)
-    ]
-    if None not in dims:
-        array = np.empty((len(rows), *sizes), dtype.numpy)
-        for k, row in enumerate(rows):
-            array[k, ...] = row
-        return array
-    array = np.full((len(rows), *sizes), b"" if dtype.numpy == np.object_ else 0, dtype.numpy)
-    for k, row in enumerate(rows):
-        array[(k, *[slice(size) for size in row.shape])] = row
-    return array
 
 
 # Close, size

@@ -13,11 +13,11 @@ import numpy as np
 
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.kernel import Compute, KernelContext, Reference, Role
+from aioexec.graph.kernel import KernelContext, Reference, Role
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeRule, register
-from aioexec.ops.elementwise import Array, shown
+from aioexec.ops.elementwise import shown
+from aioexec.ops.handles import maker
 from aioexec.ops.philox import Stream, words
-from aioexec.resources.manager import place_of
 from aioexec.resources.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, Queue, RandomShuffleQueue
 from aioexec.shapes import Dims
 
@@ -26,42 +26,11 @@ Make = Callable[..., Queue]
 
 
 def _kernel_of(make: Make) -> Reference:
-    """The handle of a node's queue: its own, or the one of its shared name; made where it is first asked for."""
-
-    def kernel(context: KernelContext) -> Compute:
+    def made(context: KernelContext, name: str) -> Queue:
         attrs = context.attrs
-        place = place_of(attrs, context.node_name)
+        return make(attrs, name, attrs["component_types"], attrs["shapes"], attrs["capacity"], context.device)
 
-        def made() -> Queue:
-            return make(
-                attrs,
-                place.name,
-                attrs["component_types"],
-                attrs["shapes"],
-                attrs["capacity"],
-                context.device,
-            )
-
-        handle = handle_of(None)  # one array for one queue, so that verbs know it again
-
-        def find() -> Array:
-            nonlocal handle
-            queue = context.resources.lookup_or_create(Queue, place.container, place.name, made)
-            if handle.item() is not queue:
-                _check_shared(queue, made())
-                handle = handle_of(queue)
-            return handle
-
-        return find
-
-    return kernel
-
-
-def handle_of(resource: Any) -> Array:
-    """What a graph passes along its edges for a resource."""
-    handle = np.empty((), np.object_)
-    handle[()] = resource
-    return handle
+    return maker(Queue, made, _check_shared)
 
 
 def _check_shared(queue: Queue, wanted: Queue) -> None:

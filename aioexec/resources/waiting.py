@@ -62,7 +62,7 @@ def _nobody() -> None:
 class When(Attempt):
     """Waits until `is_ready`, then is what `act` gives or raises; `undo` makes good what that took."""
 
-    __slots__ = ("_act", "_is_ready", "_undo")
+    __slots__ = ("_act", "_undo", "is_ready")
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class When(Attempt):
         undo: Callable[[Any], None] | None = None,
     ) -> None:
         super().__init__()
-        self._is_ready = is_ready
+        self.is_ready = is_ready
         self._act = act
         self._undo = undo
 
     def advance(self) -> bool:
-        if not self._is_ready():
+        if not self.is_ready():
             return False
         try:
             self.succeed(self._act())
@@ -169,6 +169,8 @@ class WaitingRoom:
     def check_invariants(self) -> None:
         for line in self._lines:
             assert not any(attempt.is_done for attempt in line)
+            for attempt in list(line)[: 1 if line.is_strict else None]:
+                assert not (isinstance(attempt, When) and attempt.is_ready()), "waits for nothing"
 
 
 class _Waiting(asyncio.Future[Any]):

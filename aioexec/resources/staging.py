@@ -1,0 +1,312 @@
+"""Staging areas: tuples of values that one step leaves for another.
+
+A `StagingArea` gives tuples in the order they were put. A `StagingMap` gives them by key, or, where none is named, the first:
+the one put first, or with `is_ordered` the one of the lowest key. A tuple may be put into a map in parts; it can be had once it
+is complete. Parts of it may be taken one after the other; it is gone when all are.
+
+Both are waiting rooms: who puts waits in line while the area is full; who takes or looks waits for what he asks for, and is
+served when it is there, whoever else waits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
+from aioexec.resources.waiting import Attempt, Line, WaitingRoom, When
+
+Values = tuple[Any, ...]
+ABSENT = object()
+"""Stands for a component that is not there: not put yet, or taken."""
+STRING_BYTES = 24
+"""What a string takes besides its characters, in TensorFlow's count."""
+
+
+def bytes_of(values: Sequence[Any]) -> int:
+    """The memory that values take, as TensorFlow counts it."""
+    total = 0
+    for value in values:
+        if value.dtype.hasobject:
+            total += sum(STRING_BYTES + len(item) for item in value.reshape(-1).tolist())
+        else:
+            total += value.nbytes
+    return total
+
+
+class _Area(WaitingRoom):
+    """Room for `capacity` tuples of `memory_limit` bytes in all; for any number where that is 0.
+
+    `_bytes` is the size of what is kept.
+    """
+
+    def __init__(self, capacity: int = 0, memory_limit: int = 0) -> None:
+        self.capacity = capacity
+        self.memory_limit = memory_limit
+        self._bytes = 0
+        self._putting = Line()
+        self._getting = Line(is_strict=False)
+        super().__init__(self._putting, self._getting)
+
+    @property
+    def size(self) -> int:
+        """How many tuples can be had."""
+        raise NotImplementedError
+
+    def _values(self) -> Iterator[Any]:
+        """Everything that is kept."""
+        raise NotImplementedError
+
+    def _put(self, values: Sequence[Any], keep: Callable[[], bool], is_whole: bool = True) -> Attempt | None:
+        """Keep values when there is room for them; None if that is done. `keep` says whether it did."""
+        nbytes = bytes_of(values)
+        if self.memory_limit and nbytes > self.memory_limit:
+            raise ResourceExhaustedError(
+                f"Attempted to insert tensors with combined size of '{nbytes}' bytes into Staging Area "
+                f"with a memory limit of '{self.memory_limit}'."
+            )
+
+        def has_room() -> bool:
+            if is_whole and self.capacity and self.size >= self.capacity:
+                return False
+            return not self.memory_limit or self._bytes + nbytes <= self.memory_limit
+
+        def put() -> None:
+            if keep():
+                self._bytes += nbytes
+
+        return self._submit(self._putting, When(has_room, put))  # type: ignore[no-any-return]
+
+    def _cleared(self) -> None:
+        """Everything has been forgotten."""
+        self._bytes = 0
+        self._flush()
+
+    def check_invariants(self) -> None:
+        super().check_invariants()
+        assert self._bytes == bytes_of(list(self._values()))
+
+
+class StagingArea(_Area):
+    """Tuples in the order they were put."""
+
+    def __init__(self, capacity: int = 0, memory_limit: int = 0) -> None:
+        super().__init__(capacity, memory_limit)
+        self._tuples: deque[Values] = deque()
+
+    @property
+    def size(self) -> int:
+        return len(self._tuples)
+
+    def _values(self) -> Iterator[Any]:
+        return (value for values in self._tuples for value in values)
+
+    def put(self, values: Values) -> Attempt | None:
+        """Leave a tuple; None if that is done.
+
+        Raises:
+            ResourceExhaustedError: it is larger than the area.
+        """
+
+        def keep() -> bool:
+            self._tuples.append(values)
+            return True
+
+        return self._put(values, keep)
+
+    def get(self) -> Values | Attempt:
+        """Take the first tuple."""
+        return self._submit(self._getting, When(lambda: self.size > 0, self._take, self._give_back))  # type: ignore[no-any-return]
+
+    def peek(self, index: int) -> Values | Attempt:
+        """Look at a tuple that stays.
+
+        Raises:
+            InvalidArgumentError: there cannot be such a place.
+        """
+        if index < 0:
+            raise InvalidArgumentError(f"Staging Area: index must not be negative, it is {index}")
+        return self._submit(  # type: ignore[no-any-return]
+            self._getting, When(lambda: self.size > index, lambda: self._tuples[index])
+        )
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._tuples.clear()
+        self._cleared()
+
+    def _take(self) -> Values:
+        values = self._tuples.popleft()
+        self._bytes -= bytes_of(values)
+        return values
+
+    def _give_back(self, values: Values) -> None:
+        self._tuples.appendleft(values)
+        self._bytes += bytes_of(values)
+
+
+def _present(held: Sequence[Any]) -> list[Any]:
+    return [value for value in held if value is not ABSENT]
+
+
+Part = tuple[int, Values]
+"""A key, and values of its tuple."""
+
+
+class StagingMap(_Area):
+    """Tuples by key, of as many components as the first that is put says: `width`, None until then.
+
+    `_whole` are those that can be had, in the order they became so, `_parts` those that are not complete; with ABSENT where a
+    component was taken, or is missing yet.
+    """
+
+    def __init__(self, is_ordered: bool = False, capacity: int = 0, memory_limit: int = 0) -> None:
+        super().__init__(capacity, memory_limit)
+        self.width: int | None = None
+        self.is_ordered = is_ordered
+        self._whole: dict[int, list[Any]] = {}
+        self._parts: dict[int, list[Any]] = {}
+
+    @property
+    def size(self) -> int:
+        return len(self._whole)
+
+    @property
+    def incomplete_size(self) -> int:
+        """How many tuples lack something."""
+        return len(self._parts)
+
+    def _values(self) -> Iterator[Any]:
+        held = [*self._whole.values(), *self._parts.values()]
+        return (value for values in held for value in _present(values))
+
+    def put(self, key: int, indices: Sequence[int], values: Values, width: int) -> Attempt | None:
+        """Leave a tuple of `width` components, or some of them; None if that is done. A complete one is kept if its key is new.
+
+        Raises:
+            InvalidArgumentError: there are no such components, or one was put before.
+            ResourceExhaustedError: it is larger than the area.
+        """
+        if self.width is None:
+            self.width = width
+        self._check(key, indices)
+        if len(values) != len(indices):
+            raise InvalidArgumentError(f"Expected {len(indices)} values, one an index, got {len(values)}")
+        if len(indices) == self.width:
+            return self._put(values, lambda: self._keep(key, list(values)))
+        return self._put(values, lambda: self._complete(key, indices, values), is_whole=False)
+
+    def get(self, key: int, indices: Sequence[int]) -> Values | Attempt:
+        """Take components of a tuple.
+
+        Raises:
+            InvalidArgumentError: there are no such components, or one was taken before.
+        """
+        self._check(key, indices)
+        held: list[Any] = []
+
+        def take() -> Values:
+            nonlocal held
+            values, held = self._look(key, indices), self._whole[key]
+            for index in indices:
+                held[index] = ABSENT
+            if all(value is ABSENT for value in held):
+                del self._whole[key]
+            self._bytes -= bytes_of(values)
+            return values
+
+        def give_back(values: Values) -> None:
+            """Where another tuple has come by that key meanwhile, they are lost with what they belonged to."""
+            if key not in self._whole:
+                self._whole = {key: held, **self._whole}
+            if self._whole[key] is held:
+                for index, value in zip(indices, values, strict=True):
+                    held[index] = value
+                self._bytes += bytes_of(values)
+
+        return self._submit(self._getting, When(lambda: key in self._whole, take, give_back))  # type: ignore[no-any-return]
+
+    def get_first(self, indices: Sequence[int]) -> Part | Attempt:
+        """Take components of the first tuple, and its key; the others are forgotten.
+
+        Raises:
+            InvalidArgumentError: there are no such components, or one was taken before.
+        """
+        self._check(None, indices)
+        held: list[Any] = []
+
+        def take() -> Part:
+            nonlocal held
+            key = min(self._whole) if self.is_ordered else next(iter(self._whole))
+            values = self._look(key, indices)
+            held = self._whole.pop(key)
+            self._bytes -= bytes_of(_present(held))
+            return key, values
+
+        def give_back(part: Part) -> None:
+            if part[0] not in self._whole:  # else it is lost: its key belongs to another tuple now
+                self._whole = {part[0]: held, **self._whole}
+                self._bytes += bytes_of(_present(held))
+
+        return self._submit(self._getting, When(lambda: self.size > 0, take, give_back))  # type: ignore[no-any-return]
+
+    def peek(self, key: int, indices: Sequence[int]) -> Values | Attempt:
+        """Look at components that stay.
+
+        Raises:
+            InvalidArgumentError: there are no such components, or one was taken before.
+        """
+        self._check(key, indices)
+        return self._submit(  # type: ignore[no-any-return]
+            self._getting, When(lambda: key in self._whole, lambda: self._look(key, indices))
+        )
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._whole.clear()
+        self._parts.clear()
+        self._cleared()
+
+    # Service
+
+    def _check(self, key: int | None, indices: Sequence[int]) -> None:
+        if any(later <= earlier for earlier, later in pairwise(indices)):
+            raise InvalidArgumentError("Indices are not strictly ordered")
+        for index in indices:
+            if index < 0 or (self.width is not None and index >= self.width):
+                raise InvalidArgumentError(
+                    f"Index '{index}' for key '{key}' was out of bounds '{self.width}'."
+                )
+
+    def _keep(self, key: int, values: list[Any]) -> bool:
+        return self._whole.setdefault(key, values) is values
+
+    def _complete(self, key: int, indices: Sequence[int], values: Values) -> bool:
+        """Add components to a tuple, which moves to the others when it has all."""
+        assert self.width is not None
+        held = self._parts.setdefault(key, [ABSENT] * self.width)
+        for index in indices:
+            if held[index] is not ABSENT:
+                raise InvalidArgumentError(
+                    f"The tensor for index '{index}' for key '{key}' was already initialized '{self.width}'."
+                )
+        for index, value in zip(indices, values, strict=True):
+            held[index] = value
+        if len(_present(held)) == self.width:
+            del self._parts[key]
+            if not self._keep(key, held):
+                self._bytes -= bytes_of(held) - bytes_of(values)
+                return False
+        return True
+
+    def _look(self, key: int, indices: Sequence[int]) -> Values:
+        held = self._whole[key]
+        self._check(key, indices)  # who came before anything was put could not be checked then
+        for index in indices:
+            if held[index] is ABSENT:
+                raise InvalidArgumentError(
+                    f"Tensor at index '{index}' for key '{key}' has already been removed."
+                )
+        return tuple([held[index] for index in indices])
