@@ -192,7 +192,9 @@ class ForwardLoop:
         device: str,
     ) -> Operation:
         name = self._graph.unique_name(op_type)
-        return self._graph.add_node(registry.lookup(op_type), name, inputs, controls, attrs, device)
+        op = self._graph.add_node(registry.lookup(op_type), name, inputs, controls, attrs, device)
+        self._structure.added.add(op)
+        return op
 
 
 def _switches(variable: LoopVariable) -> list[Operation]:

@@ -124,11 +124,13 @@ def is_constant_enter(op: Operation) -> bool:
 class Structure:
     """The frames and branches of a graph, found out as they are asked for; nodes may be added meanwhile.
 
-    `_places`: where each operation known so far runs. `_frames`: the loops, by name.
+    `added`: nodes that were made for the loops of the forward graph. `_places`: where each operation known so far runs.
+    `_frames`: the loops, by name.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.root = Frame("", None)
+        self.added: set[Operation] = set()
         self._places: dict[Operation, Place] = {}
         self._frames: dict[str, Frame] = {}
         self._graph = graph

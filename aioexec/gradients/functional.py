@@ -1,0 +1,322 @@
+"""Gradients of what stands for bodies: calls of functions, and conditionals and loops whose branches are functions.
+
+A conditional or loop is first seen as a call of one body, in which it is built of switches, merges and frames around calls of
+its functions. Then there is one case. A copy of the body is differentiated where it is, and what comes out is parted: the
+*forward* body, which returns besides its outputs the values the gradient needs, and the *backward* body, which computes the
+gradients from these. The operation becomes a call of the forward body; so nothing is computed twice, and what is random is
+drawn once.
+
+What passes from one body to the other must be there whatever branches were taken: for a value in a branch that was not, a
+stand-in is handed over, and nobody uses it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aioexec import dtypes, shapes
+from aioexec.gradients.aggregation import AggregationMethod
+from aioexec.gradients.structure import Guard
+from aioexec.gradients.walk import Walk, is_trainable
+from aioexec.graph import registry
+from aioexec.graph.apply import apply_op
+from aioexec.graph.attrs import NameAttrList, complete_attrs
+from aioexec.graph.convert import constant, convert_to_tensor
+from aioexec.graph.functions import FuncGraph, copy_operations
+from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.graph.kernel import Role
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.static_values import variable_dims
+from aioexec.ops.case import switch_case
+from aioexec.ops.cond import cond
+from aioexec.ops.structure import flatten
+from aioexec.ops.while_loop import while_loop
+from aioexec.shapes import Dims, TensorShape
+
+
+def gradient_of_bodies(op: Operation, *output_gradients: Any) -> list[Tensor | None]:
+    """The gradient rule of calls, and of functional conditionals and loops."""
+    body = _as_one_body(op)
+    arrived = [None if each is None else convert_to_tensor(each) for each in output_gradients]
+    parts = _Parting(body, [gradient is not None for gradient in arrived[: len(body.outputs)]]).parts()
+    first = len(op.outputs)
+    _become_call(op, parts)
+    found: list[Tensor | None] = [None] * len(op.inputs)
+    if not parts.places:
+        return found
+    handed = [
+        op.inputs[each.place] if each.is_input else op.outputs[first + each.place] for each in parts.handed
+    ]
+    given = [*(gradient for gradient in arrived if gradient is not None), *handed]
+    called = _add_function(get_default_graph(), parts.backward)
+    types = [tensor.dtype.base_dtype for tensor in parts.backward.outputs]
+    results = get_default_graph().create_op(_call_type(op), given, attrs={"f": called, "Tout": types}).outputs
+    for place, result in zip(parts.places, results, strict=True):
+        found[place] = result
+    return found
+
+
+# One body for all
+
+
+def _call_type(op: Operation) -> str:
+    return "StatefulPartitionedCall" if op.row.is_stateful else "PartitionedCall"
+
+
+def _as_one_body(op: Operation) -> FuncGraph:
+    """What an operation does, as a body of its inputs."""
+    assert op.row.bodies is not None
+    bodies = op.row.bodies(op)
+    if op.row.role is Role.CALL:
+        return bodies[0]
+    made = FuncGraph(op.name.replace("/", "_"), functions=op.graph.functions)
+    with made.as_default():
+        inputs = [
+            made.add_input(tensor.dtype, tensor.dims, handle_dims=variable_dims(tensor))
+            for tensor in op.inputs
+        ]
+        made.outputs = _BUILDERS[op.row.role](op, inputs, bodies)
+    for tensor, output in zip(made.outputs, op.outputs, strict=False):
+        if shapes.compatible(tensor.dims, output.dims):
+            tensor.set_shape(output.shape)
+    return made
+
+
+def _called(op: Operation, attr: NameAttrList, inputs: Sequence[Tensor], body: FuncGraph) -> list[Tensor]:
+    types = [tensor.dtype.base_dtype for tensor in body.outputs]
+    attrs = {"f": attr, "Tout": types}
+    return list(get_default_graph().create_op(_call_type(op), inputs, attrs=attrs).outputs)
+
+
+def _built_if(op: Operation, inputs: Sequence[Tensor], bodies: Sequence[FuncGraph]) -> list[Tensor]:
+    pred, *rest = inputs
+    then, otherwise = (
+        functools.partial(_called, op, op.attrs[attr], rest, body)
+        for attr, body in zip(("then_branch", "else_branch"), bodies, strict=True)
+    )
+    pred = pred if pred.dtype == dtypes.bool_ else apply_op("ToBool", pred)
+    chosen = cond(pred, then, otherwise, strict=True)
+    return flatten(chosen)
+
+
+def _built_case(op: Operation, inputs: Sequence[Tensor], bodies: Sequence[FuncGraph]) -> list[Tensor]:
+    index, *rest = inputs
+    called = [
+        functools.partial(_called, op, branch, rest, body)
+        for branch, body in zip(op.attrs["branches"], bodies, strict=True)
+    ]
+    return flatten(switch_case(index, dict(enumerate(called))))
+
+
+def _built_while(op: Operation, inputs: Sequence[Tensor], bodies: Sequence[FuncGraph]) -> list[Tensor]:
+    condition, body = bodies
+    invariants = [tensor.shape for tensor in op.outputs]
+
+    def holds(*variables: Tensor) -> Tensor:
+        (result,) = _called(op, op.attrs["cond"], variables, condition)
+        return result if result.dtype == dtypes.bool_ else apply_op("ToBool", result)
+
+    def following(*variables: Tensor) -> list[Tensor]:
+        results = _called(op, op.attrs["body"], variables, body)
+        for tensor, shape in zip(results, invariants, strict=True):
+            tensor.set_shape(shape)
+        return results
+
+    parallel = op.attrs["parallel_iterations"]
+    after = while_loop(holds, following, list(inputs), invariants, parallel, return_same_structure=True)
+    return flatten(after)
+
+
+_BUILDERS = {Role.IF: _built_if, Role.CASE: _built_case, Role.WHILE: _built_while}
+
+
+# Parting
+
+
+@dataclass(frozen=True, slots=True)
+class _Handed:
+    """A value that the backward body is given: an input of the forward body, or one of the outputs added to it."""
+
+    is_input: bool
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a body becomes.
+
+    Attributes:
+        forward: the body, with more outputs.
+        added: their shapes, as far as those are known whatever branches are taken.
+        backward: from the gradients that have arrived and what is handed over to gradients of inputs.
+        handed: what is handed over.
+        places: the inputs there are gradients of.
+    """
+
+    forward: FuncGraph
+    added: list[Dims]
+    backward: FuncGraph
+    handed: list[_Handed]
+    places: list[int]
+
+
+class _Parting:
+    """Differentiates a copy of a body and parts it.
+
+    Constant: the copy with its inputs and outputs; which of its operations compute gradients. Growing: what is handed over.
+    """
+
+    def __init__(self, body: FuncGraph, arrived: Sequence[bool]) -> None:
+        self._name = body.name
+        self._whole = FuncGraph(body.name, functions=body.functions)
+        self._inputs, self._outputs, copies = copied(body, self._whole)
+        self._controls = [copies[op] for op in body.control_outputs]
+        self._arrived: list[Tensor] = []
+        self._handed: dict[Tensor, _Handed] = {}
+        self._added: list[Tensor] = []
+        count = self._whole.version
+        self._results = self._differentiate(arrived)
+        made = self._whole.get_operations()[count:]
+        structure = self._structure
+        self._backward = [op for op in made if structure is None or op not in structure.added]
+
+    def _differentiate(self, arrived: Sequence[bool]) -> list[Any]:
+        whole = self._whole
+        targets = [tensor for tensor, there in zip(self._outputs, arrived, strict=True) if there]
+        sources = [tensor for tensor in self._inputs if is_trainable(tensor.dtype)]
+        with whole.as_default(), whole.name_scope("gradients"):
+            self._arrived = [whole.add_input(tensor.dtype, tensor.dims, "gradient") for tensor in targets]
+            walk = Walk(targets, sources, set(), False, False, AggregationMethod.DEFAULT)
+            for target, gradient in zip(targets, self._arrived, strict=True):
+                walk.add(target, gradient)
+            walk.run()
+            found = [walk.total(tensor) for tensor in self._inputs]
+            self._structure = None if walk.contexts is None else walk.contexts.structure
+            return [None if each is None else convert_to_tensor(each) for each in found]
+
+    def parts(self) -> _Parts:
+        backward = FuncGraph(f"{self._name}_backward", functions=self._whole.functions)
+        places = [place for place, result in enumerate(self._results) if result is not None]
+        with backward.as_default():
+            replacements = {
+                tensor: backward.add_input(tensor.dtype, tensor.dims, "gradient") for tensor in self._arrived
+            }
+            mine = set(self._backward)
+            used = [tensor for op in self._backward for tensor in op.inputs if tensor.op not in mine]
+            results = [self._results[place] for place in places]
+            for tensor in (*used, *(each for each in results if each.op not in mine)):
+                self._hand_over(tensor, backward, replacements)
+            copy_operations(
+                [op for op in self._backward if op.row.role is not Role.PLACEHOLDER], backward, replacements
+            )
+        backward.outputs = [replacements[result] for result in results]
+        forward = self._forward(mine)
+        return _Parts(
+            forward, [self._dims(t) for t in self._added], backward, list(self._handed.values()), places
+        )
+
+    def _guards(self, tensor: Tensor) -> tuple[Guard, ...]:
+        return () if self._structure is None else self._structure.behind(tensor).guards
+
+    def _dims(self, tensor: Tensor) -> Dims:
+        return tensor.dims if not self._guards(tensor) or shapes.is_fully_defined(tensor.dims) else None
+
+    def _hand_over(self, tensor: Tensor, backward: FuncGraph, replacements: dict[Tensor, Tensor]) -> None:
+        """Give the backward body a value of the forward body; dead there where it is dead here."""
+        if tensor in replacements:
+            return
+        guards = self._guards(tensor)
+        for pred, _ in guards:
+            self._hand_over(pred, backward, replacements)
+        if tensor in self._inputs:
+            self._handed[tensor] = _Handed(True, self._inputs.index(tensor))
+        else:
+            self._handed[tensor] = _Handed(False, len(self._added))
+            self._added.append(tensor)
+        given = backward.add_input(tensor.dtype, self._dims(tensor), "saved", variable_dims(tensor))
+        for pred, side in guards:
+            given = backward.create_op("Switch", [given, replacements[pred]]).outputs[side]
+        given.set_shape(TensorShape(tensor.dims))
+        replacements[tensor] = given
+
+    def _forward(self, without: set[Operation]) -> FuncGraph:
+        forward = FuncGraph(f"{self._name}_forward", functions=self._whole.functions)
+        replacements = _inputs_of(self._inputs, forward)
+        operations = [op for op in self._whole.get_operations() if op not in without]
+        copies = copy_operations(operations, forward, replacements)
+        with forward.as_default():
+            added = [
+                _always_there(replacements[tensor], [(replacements[p], s) for p, s in self._guards(tensor)])
+                for tensor in self._added
+            ]
+        forward.outputs = [*(replacements[tensor] for tensor in self._outputs), *added]
+        forward.control_outputs = [copies[op] for op in self._controls]
+        return forward
+
+
+def _inputs_of(inputs: Sequence[Tensor], graph: FuncGraph) -> dict[Tensor, Tensor]:
+    return {
+        tensor: graph.add_input(tensor.dtype, tensor.dims, tensor.op.name, variable_dims(tensor))
+        for tensor in inputs
+    }
+
+
+def copied(
+    body: FuncGraph, graph: FuncGraph
+) -> tuple[list[Tensor], list[Tensor], dict[Operation, Operation]]:
+    """Copy a body into an empty one: the inputs and outputs there, and the copy of each operation."""
+    replacements = _inputs_of(body.inputs, graph)
+    inputs = list(replacements.values())
+    copies = copy_operations(body.get_operations(), graph, replacements)
+    return inputs, [replacements[tensor] for tensor in body.outputs], copies
+
+
+def _always_there(tensor: Tensor, guards: Sequence[Guard]) -> Tensor:
+    """A tensor of a branch, or where that is not taken something else of its dtype, and of its shape if that is known."""
+    dims = tensor.dims
+    for pred, side in reversed(guards):
+        switched = apply_op("Switch", _stand_in(tensor), pred)[1 - side]
+        if shapes.is_fully_defined(dims) and tensor.dtype.base_dtype not in _WITHOUT_SHAPE:
+            switched = apply_op("Fill", np.array(dims, np.int32), switched)
+        tensor = apply_op("Merge", [tensor, switched][:: 1 - 2 * side])[0]
+    return tensor
+
+
+_WITHOUT_SHAPE = (dtypes.resource, dtypes.variant)
+
+
+def _stand_in(tensor: Tensor) -> Tensor:
+    dtype = tensor.dtype.base_dtype
+    if dtype == dtypes.variant:
+        return apply_op("EmptyTensorList", -1, -1, element_dtype=dtypes.float32)  # type: ignore[no-any-return]
+    if dtype == dtypes.resource:
+        return apply_op("TensorArrayV3", 0, dtype=dtypes.float32)[0]  # type: ignore[no-any-return]
+    return constant(np.zeros((), dtype.numpy) if dtype != dtypes.string else "", dtype)
+
+
+# Calls
+
+
+def _add_function(graph: Graph, body: FuncGraph) -> NameAttrList:
+    """Put a body into the library under a name of its own."""
+    base, count = body.name, 0
+    while body.name in graph.functions:
+        count += 1
+        body.name = f"{base}_{count}"
+    graph.add_function(body.as_function())
+    return NameAttrList(body.name)
+
+
+def _become_call(op: Operation, parts: _Parts) -> None:
+    """Let an operation return what its gradient needs besides what it returned."""
+    row = registry.lookup(_call_type(op))
+    types = [tensor.dtype.base_dtype for tensor in parts.forward.outputs]
+    attrs = {key: value for key, value in op.attrs.items() if key.startswith("_")}
+    attrs |= {"f": _add_function(op.graph, parts.forward), "Tout": types}
+    attrs = complete_attrs(row.definition, op.name, attrs, [tensor.dtype for tensor in op.inputs])
+    op.become(row, attrs, types[len(op.outputs) :], parts.added)
