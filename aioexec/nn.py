@@ -26,6 +26,11 @@ from aioexec.ops.conv import (
     conv2d_backprop_input as conv2d_backprop_input,
     conv2d_transpose as conv2d_transpose,
 )
+from aioexec.ops.conv3d import (
+    conv3d as conv3d,
+    conv3d_backprop_filter_v2 as conv3d_backprop_filter_v2,
+    conv3d_transpose as conv3d_transpose,
+)
 from aioexec.ops.depthwise_conv import (
     depthwise_conv2d as depthwise_conv2d,
     depthwise_conv2d_backprop_filter as depthwise_conv2d_backprop_filter,
@@ -68,6 +73,13 @@ from aioexec.ops.normalization import (
 from aioexec.ops.pool import (
     avg_pool as avg_pool,
     max_pool as max_pool,
+)
+from aioexec.ops.pool3d import (
+    avg_pool3d as avg_pool3d,
+    max_pool3d as max_pool3d,
+)
+from aioexec.ops.pool_selection import (
+    max_pool_with_argmax as max_pool_with_argmax,
 )
 from aioexec.ops.random import (
     dropout as dropout,

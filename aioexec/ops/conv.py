@@ -1,4 +1,4 @@
-"""Two-dimensional convolution and its two adjoints.
+"""Convolution of images, its two adjoints, and what convolution of volumes shares with it.
 
 The three ops are linear in both operands, and closed under differentiation: the gradient of each is made of the other two.
 The reference kernels add up one product for each tap of the filter; the native ones are in `conv_launches`.
@@ -22,54 +22,58 @@ from aioexec.ops.windows import (
     DEPTH,
     SPATIAL,
     Array,
-    Axis,
+    Axes,
     as_given,
     channels_last,
     check_attrs,
     check_spatial_only,
+    counts,
     crop,
     format_name,
-    four,
     infer_windows,
     make_axes,
     pad,
     padded_shape,
     padding_attrs,
+    per_axis,
     renamed,
+    seen_by,
+    taps,
 )
 from aioexec.shapes import Dims, merge, with_rank
-
-Axes = tuple[Axis, Axis]
 
 # Shapes
 
 
-def _conv_shape(context: ShapeContext) -> Sequence[Dims]:
+def conv_shape(context: ShapeContext) -> Sequence[Dims]:
     check_attrs(context.attrs)
-    image, filters = with_rank(context.inputs[0], 4), with_rank(context.inputs[1], 4)
+    rank = len(context.attrs["data_format"])
+    image, filters = with_rank(context.inputs[0], rank), with_rank(context.inputs[1], rank)
     assert image is not None
     assert filters is not None
-    channels, taken = image[DEPTH[context.attrs["data_format"]]], filters[2]
-    if channels is not None and taken is not None and (taken == 0) != (channels == 0):
+    channels, taken = image[DEPTH[context.attrs["data_format"]]], filters[-2]
+    is_empty = channels is not None and taken is not None and (taken == 0) != (channels == 0)
+    if is_empty or (channels and taken and channels % taken):
         raise GraphValueError(
             f"Depth of input ({channels}) is not a multiple of input depth of filter ({taken})"
         )
-    if channels and taken and channels % taken:
-        raise GraphValueError(
-            f"Depth of input ({channels}) is not a multiple of input depth of filter ({taken})"
-        )
-    return [infer_windows(context.attrs, image, filters[:2], filters[3])]
+    return [infer_windows(context.attrs, image, filters[:-2], filters[-1])]
 
 
-def _given_shape(operand: int, other: int) -> Callable[[ShapeContext], Sequence[Dims]]:
+def given_shape(operand: int, other: int) -> Callable[[ShapeContext], Sequence[Dims]]:
     def rule(context: ShapeContext) -> Sequence[Dims]:
-        """The shape that the vector input `operand` holds; the image-like inputs `other` and 2 have rank 4."""
+        """The shape that the vector input `operand` holds; inputs `other` and 2 have as many dimensions."""
         check_attrs(context.attrs)
-        with_rank(context.inputs[other], 4)
-        with_rank(context.inputs[2], 4)
-        lengths = merge(context.inputs[operand], (4,))
-        assert lengths is not None
-        return [merge(context.partial(operand), (None,) * 4)]
+        rank = len(context.attrs["data_format"])
+        with_rank(context.inputs[other], rank)
+        above = with_rank(context.inputs[2], rank)
+        merge(context.inputs[operand], (rank,))
+        given = merge(context.partial(operand), (None,) * rank)
+        assert above is not None
+        assert given is not None
+        if operand == 0 and rank == 4 and given[0] is None:
+            given = (above[0], *given[1:])
+        return [given]
 
     return rule
 
@@ -84,40 +88,34 @@ def _wide(value: Array) -> Array:
 
 def correlate(image: Array, filters: Array, axes: Axes) -> Array:
     """Slide the filters over the image."""
-    vertical, horizontal = axes
     padded = pad(image, axes)
-    result = np.zeros((len(image), vertical.count, horizontal.count, filters.shape[3]), image.dtype)
-    for i in range(vertical.window):
-        for j in range(horizontal.window):
-            result += padded[:, vertical.tap(i), horizontal.tap(j)] @ filters[i, j]
+    result = np.zeros((len(image), *counts(axes), filters.shape[-1]), image.dtype)
+    for tap in taps(axes):
+        result += padded[seen_by(axes, tap)] @ filters[tap]
     return result
 
 
 def spread(filters: Array, dy: Array, axes: Axes) -> Array:
     """Adjoint of `correlate` in the image."""
-    vertical, horizontal = axes
-    padded = np.zeros(padded_shape(len(dy), axes, filters.shape[2]), dy.dtype)
-    for i in range(vertical.window):
-        for j in range(horizontal.window):
-            padded[:, vertical.tap(i), horizontal.tap(j)] += dy @ filters[i, j].T
+    padded = np.zeros(padded_shape(len(dy), axes, filters.shape[-2]), dy.dtype)
+    for tap in taps(axes):
+        padded[seen_by(axes, tap)] += dy @ filters[tap].T
     return crop(padded, axes)
 
 
 def compare(image: Array, dy: Array, axes: Axes) -> Array:
     """Adjoint of `correlate` in the filters."""
-    vertical, horizontal = axes
     padded = pad(image, axes)
-    result = np.zeros((vertical.window, horizontal.window, image.shape[3], dy.shape[3]), image.dtype)
-    for i in range(vertical.window):
-        for j in range(horizontal.window):
-            seen = padded[:, vertical.tap(i), horizontal.tap(j)]
-            result[i, j] = np.tensordot(seen, dy, axes=([0, 1, 2], [0, 1, 2]))
+    result = np.zeros((*(axis.window for axis in axes), image.shape[-1], dy.shape[-1]), image.dtype)
+    places = list(range(image.ndim - 1))
+    for tap in taps(axes):
+        result[tap] = np.tensordot(padded[seen_by(axes, tap)], dy, axes=(places, places))
     return result
 
 
 def _groups(channels: int, filters: Sequence[int]) -> int:
     """Into how many parts the channels fall; each has its share of the filters."""
-    taken, made = filters[2], filters[3]
+    taken, made = filters[-2], filters[-1]
     if taken == 0 or channels % taken:
         if channels == taken:
             return 1
@@ -146,44 +144,47 @@ def _finish(attrs: Attrs, result: Array, dtype: np.dtype[Any]) -> Array:
     return np.ascontiguousarray(as_given(attrs, result)).astype(dtype, copy=False)
 
 
-def _conv_kernel(context: KernelContext) -> Compute:
+def conv_kernel(context: KernelContext) -> Compute:
     attrs = context.attrs
     check_spatial_only(attrs, ("strides", "dilations"))
 
     def compute(image: Array, filters: Array) -> Array:
         axes = make_axes(attrs, image.shape, filters.shape)
         seen = _wide(channels_last(attrs, image))
-        groups = _groups(seen.shape[3], filters.shape)
+        groups = _groups(seen.shape[-1], filters.shape)
         return _finish(attrs, _by_group(correlate, seen, _wide(filters), axes, groups, -1), image.dtype)
 
     return compute
 
 
-def _sizes(name: str, value: Array) -> tuple[int, int, int, int]:
-    if value.shape != (4,):
-        raise InvalidArgumentError(f"{name} must be a vector of 4 elements, got shape {value.shape}")
+def _sizes(name: str, value: Array, rank: int) -> tuple[int, ...]:
+    if value.shape != (rank,):
+        raise InvalidArgumentError(
+            f"{name} must be a vector of {rank} elements, got shape {list(value.shape)}"
+        )
     if value.min() < 0:
         raise InvalidArgumentError(f"{name} must not be negative, got {value.tolist()}")
-    batch, second, third, fourth = (int(size) for size in value)
-    return batch, second, third, fourth
+    return tuple(int(size) for size in value)
 
 
 def _check_dy(attrs: Attrs, dy: Array, image: Sequence[int], filters: Sequence[int], axes: Axes) -> None:
-    expected: list[int] = [image[0], axes[0].count, axes[1].count, filters[3]]
-    got = [int(dy.shape[axis]) for axis in (0, *SPATIAL[attrs["data_format"]], DEPTH[attrs["data_format"]])]
+    data_format = attrs["data_format"]
+    expected = [image[0], *counts(axes), filters[-1]]
+    order = (0, *SPATIAL[data_format], DEPTH[data_format])
+    got = [int(dy.shape[axis]) for axis in order] if dy.ndim == len(order) else list(dy.shape)
     if got != expected:
         raise InvalidArgumentError(
-            f"out_backprop has batch, height, width, depth {got}, expected {expected} for input {list(image)} "
+            f"out_backprop has batch, places, depth {got}, expected {expected} for input {list(image)} "
             f"and filter {list(filters)}"
         )
 
 
-def _input_kernel(context: KernelContext) -> Compute:
+def input_kernel(context: KernelContext) -> Compute:
     attrs = context.attrs
     check_spatial_only(attrs, ("strides", "dilations"))
 
     def compute(sizes: Array, filters: Array, dy: Array) -> Array:
-        shape = _sizes("input_sizes", sizes)
+        shape = _sizes("input_sizes", sizes, filters.ndim)
         axes = make_axes(attrs, shape, filters.shape)
         _check_dy(attrs, dy, shape, filters.shape, axes)
         groups = _groups(shape[DEPTH[attrs["data_format"]]], filters.shape)
@@ -193,16 +194,16 @@ def _input_kernel(context: KernelContext) -> Compute:
     return compute
 
 
-def _filter_kernel(context: KernelContext) -> Compute:
+def filter_kernel(context: KernelContext) -> Compute:
     attrs = context.attrs
     check_spatial_only(attrs, ("strides", "dilations"))
 
     def compute(image: Array, sizes: Array, dy: Array) -> Array:
-        shape = _sizes("filter_sizes", sizes)
+        shape = _sizes("filter_sizes", sizes, image.ndim)
         axes = make_axes(attrs, image.shape, shape)
         _check_dy(attrs, dy, image.shape, shape, axes)
         seen, above = _wide(channels_last(attrs, image)), _wide(channels_last(attrs, dy))
-        groups = _groups(seen.shape[3], shape)
+        groups = _groups(seen.shape[-1], shape)
         return _by_group(compare, seen, above, axes, groups, -1).astype(image.dtype, copy=False)
 
     return compute
@@ -211,35 +212,50 @@ def _filter_kernel(context: KernelContext) -> Compute:
 # Gradients
 
 
+_ADJOINTS = {
+    "Conv2D": ("Conv2DBackpropInput", "Conv2DBackpropFilter"),
+    "Conv3D": ("Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"),
+}
+
+
+def _family(op: Operation) -> tuple[str, str, str]:
+    """The convolution an op belongs to, and its adjoints in the input and in the filters."""
+    forward = op.type.partition("Backprop")[0]
+    return forward, *_ADJOINTS[forward]
+
+
 def _same(op: Operation) -> dict[str, Any]:
     names = ("strides", "padding", "explicit_paddings", "use_cudnn_on_gpu", "data_format", "dilations")
-    return {name: op.attrs[name] for name in names}
+    return {name: op.attrs[name] for name in names if name in op.attrs}
 
 
-def _conv_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
+def conv_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
     image, filters = op.inputs
+    _, by_input, by_filter = _family(op)
     image_shape, filters_shape = apply_op("ShapeN", [image, filters])
     return (
-        apply_op("Conv2DBackpropInput", image_shape, filters, dy, **_same(op)),
-        apply_op("Conv2DBackpropFilter", image, filters_shape, dy, **_same(op)),
+        apply_op(by_input, image_shape, filters, dy, **_same(op)),
+        apply_op(by_filter, image, filters_shape, dy, **_same(op)),
     )
 
 
-def _input_gradient(op: Operation, ddx: Tensor) -> Sequence[Tensor | None]:
+def input_gradient(op: Operation, ddx: Tensor) -> Sequence[Tensor | None]:
     _, filters, dy = op.inputs
+    forward, _, by_filter = _family(op)
     return (
         None,
-        apply_op("Conv2DBackpropFilter", ddx, apply_op("Shape", filters), dy, **_same(op)),
-        apply_op("Conv2D", ddx, filters, **_same(op)),
+        apply_op(by_filter, ddx, apply_op("Shape", filters), dy, **_same(op)),
+        apply_op(forward, ddx, filters, **_same(op)),
     )
 
 
-def _filter_gradient(op: Operation, ddw: Tensor) -> Sequence[Tensor | None]:
+def filter_gradient(op: Operation, ddw: Tensor) -> Sequence[Tensor | None]:
     image, _, dy = op.inputs
+    forward, by_input, _ = _family(op)
     return (
-        apply_op("Conv2DBackpropInput", apply_op("Shape", image), ddw, dy, **_same(op)),
+        apply_op(by_input, apply_op("Shape", image), ddw, dy, **_same(op)),
         None,
-        apply_op("Conv2D", image, ddw, **_same(op)),
+        apply_op(forward, image, ddw, **_same(op)),
     )
 
 
@@ -253,25 +269,25 @@ _REAL = frozenset({"float32", "float64"})
 
 register(
     f"Conv2D(input:T, filter:T) -> (output:T) [T:type@11; {_ATTRS}]",
-    shape=_conv_shape,
-    kernel=_conv_kernel,
-    gradient=_conv_gradient,
+    shape=conv_shape,
+    kernel=conv_kernel,
+    gradient=conv_gradient,
     native=Native(either_layout(conv_launches.bind_forward, images=(0,)), _REAL),
 )
 register(
     f"Conv2DBackpropInput(input_sizes:int32, filter:T, out_backprop:T) -> (output:T) [T:type@11; {_ATTRS}]",
-    shape=_given_shape(0, 1),
-    kernel=_input_kernel,
-    gradient=_input_gradient,
+    shape=given_shape(0, 1),
+    kernel=input_kernel,
+    gradient=input_gradient,
     native=Native(either_layout(conv_launches.bind_input, images=(2,)), _REAL),
     shape_operands=(0,),
 )
 register(
     f"Conv2DBackpropFilter(input:T, filter_sizes:int32, out_backprop:T) -> (output:T) "
     f"[T:type{{half|bfloat16|float|double}}; {_ATTRS}]",
-    shape=_given_shape(1, 0),
-    kernel=_filter_kernel,
-    gradient=_filter_gradient,
+    shape=given_shape(1, 0),
+    kernel=filter_kernel,
+    gradient=filter_gradient,
     native=Native(either_layout(conv_launches.bind_filter, images=(0, 2), makes_image=False), _REAL),
     shape_operands=(1,),
 )
@@ -284,8 +300,8 @@ def _attrs(
 ) -> dict[str, Any]:
     order = format_name(data_format)
     return {
-        "strides": four(1 if strides is None else strides, "strides", order),
-        "dilations": four(1 if dilations is None else dilations, "dilations", order),
+        "strides": per_axis(1 if strides is None else strides, "strides", order),
+        "dilations": per_axis(1 if dilations is None else dilations, "dilations", order),
         "data_format": order,
         "use_cudnn_on_gpu": use_cudnn_on_gpu,
         **padding_attrs(padding),

@@ -22,23 +22,24 @@ from aioexec.ops.windows import (
     DEPTH,
     SPATIAL,
     Array,
-    Axis,
+    Axes,
     as_given,
     channels_last,
     check_attrs,
     check_spatial_only,
+    counts,
     crop,
     format_name,
-    four,
     infer_windows,
     make_axes,
     pad,
     padded_shape,
     padding_attrs,
+    per_axis,
+    seen_by,
+    taps,
 )
 from aioexec.shapes import Dims, merge, with_rank
-
-Axes = tuple[Axis, Axis]
 
 # Shapes
 
@@ -71,37 +72,30 @@ def _given_shape(operand: int, other: int) -> Callable[[ShapeContext], Sequence[
 
 def correlate(image: Array, filters: Array, axes: Axes) -> Array:
     """Slide the filters of each channel over it."""
-    vertical, horizontal = axes
     padded = pad(image, axes)[..., None]
-    shape = (len(image), vertical.count, horizontal.count, *filters.shape[2:])
-    result = np.zeros(shape, image.dtype)
-    for i in range(vertical.window):
-        for j in range(horizontal.window):
-            result += padded[:, vertical.tap(i), horizontal.tap(j)] * filters[i, j]
-    return result.reshape(*shape[:3], shape[3] * shape[4])
+    channels, each = filters.shape[2:]
+    result = np.zeros((len(image), *counts(axes), channels, each), image.dtype)
+    for tap in taps(axes):
+        result += padded[seen_by(axes, tap)] * filters[tap]
+    return result.reshape(*result.shape[:3], channels * each)
 
 
 def spread(filters: Array, dy: Array, axes: Axes) -> Array:
     """Adjoint of `correlate` in the image."""
-    vertical, horizontal = axes
     above = dy.reshape(*dy.shape[:3], *filters.shape[2:])
     padded = np.zeros(padded_shape(len(dy), axes, filters.shape[2]), dy.dtype)
-    for i in range(vertical.window):
-        for j in range(horizontal.window):
-            padded[:, vertical.tap(i), horizontal.tap(j)] += np.sum(above * filters[i, j], axis=-1)
+    for tap in taps(axes):
+        padded[seen_by(axes, tap)] += np.sum(above * filters[tap], axis=-1)
     return crop(padded, axes)
 
 
 def compare(image: Array, dy: Array, shape: Sequence[int], axes: Axes) -> Array:
     """Adjoint of `correlate` in the filters, which have this shape."""
-    vertical, horizontal = axes
     padded = pad(image, axes)[..., None]
     above = dy.reshape(*dy.shape[:3], *shape[2:])
     result = np.zeros(shape, image.dtype)
-    for i in range(vertical.window):
-        for j in range(horizontal.window):
-            seen = padded[:, vertical.tap(i), horizontal.tap(j)]
-            result[i, j] = np.sum(seen * above, axis=(0, 1, 2))
+    for tap in taps(axes):
+        result[tap] = np.sum(padded[seen_by(axes, tap)] * above, axis=(0, 1, 2))
     return result
 
 
@@ -270,8 +264,8 @@ register(
 def _arguments(strides: Any, padding: Any, data_format: str | None, dilations: Any) -> dict[str, Any]:
     order = format_name(data_format)
     return {
-        "strides": four(strides, "strides", order),
-        "dilations": four(1 if dilations is None else dilations, "dilations", order),
+        "strides": per_axis(strides, "strides", order),
+        "dilations": per_axis(1 if dilations is None else dilations, "dilations", order),
         "data_format": order,
         **padding_attrs(padding),
     }

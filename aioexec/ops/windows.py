@@ -1,13 +1,14 @@
 """Where sliding windows lie: the geometry convolutions and pools share.
 
-An image has two spatial axes. Along each, windows of some size and dilation stand a stride apart, over the image and its
-padding. `padding` is SAME (as many windows as strides fit, the padding split evenly, the odd one after), VALID (none), or
-EXPLICIT (given).
+An image has two spatial axes, a volume three; what is said of images holds for both. Along each, windows of some size and
+dilation stand a stride apart, over the image and its padding. `padding` is SAME (as many windows as strides fit, the padding
+split evenly, the odd one after), VALID (none), or EXPLICIT (given).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,8 +19,8 @@ from aioexec.graph.kernel import Attrs
 from aioexec.shapes import Dims, as_size
 
 Array: TypeAlias = np.ndarray[Any, Any]
-SPATIAL = {"NHWC": (1, 2), "NCHW": (2, 3)}
-DEPTH = {"NHWC": 3, "NCHW": 1}
+SPATIAL = {"NHWC": (1, 2), "NCHW": (2, 3), "NDHWC": (1, 2, 3), "NCDHW": (2, 3, 4)}
+DEPTH = {"NHWC": 3, "NCHW": 1, "NDHWC": 4, "NCDHW": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,9 @@ class Axis:
         return (places >= 0) & (places < self.size)
 
 
+Axes: TypeAlias = tuple[Axis, ...]
+
+
 def output_size(
     size: int, window: int, stride: int, dilation: int, padding: str, explicit: tuple[int, int]
 ) -> int:
@@ -102,12 +106,33 @@ def make_axis(attrs: Attrs, axis: int, size: int, window: int) -> Axis:
     return Axis(size, window, stride, dilation, before, count)
 
 
-def make_axes(attrs: Attrs, image: Sequence[int], window: Sequence[int]) -> tuple[Axis, Axis]:
-    """The windows along both spatial axes of an image of this shape (four dimensions, in the order of `data_format`)."""
-    height, width = SPATIAL[attrs["data_format"]]
-    return make_axis(attrs, height, image[height], window[0]), make_axis(
-        attrs, width, image[width], window[1]
+def make_axes(attrs: Attrs, image: Sequence[int], window: Sequence[int]) -> Axes:
+    """The windows along the spatial axes of an image of this shape, in the order of `data_format`."""
+    spatial = SPATIAL[attrs["data_format"]]
+    return tuple(
+        make_axis(attrs, axis, image[axis], taps) for axis, taps in zip(spatial, window, strict=False)
     )
+
+
+def taps(axes: Axes) -> Iterator[tuple[int, ...]]:
+    """The taps of a window, numbered along each axis, in order."""
+    return np.ndindex(*(axis.window for axis in axes))
+
+
+def seen_by(axes: Axes, tap: tuple[int, ...]) -> tuple[slice, ...]:
+    """The elements of padded images that a tap of all windows sees: an index."""
+    return (slice(None), *(axis.tap(index) for axis, index in zip(axes, tap, strict=True)))
+
+
+def counts(axes: Axes) -> tuple[int, ...]:
+    """Windows along each axis."""
+    return tuple(axis.count for axis in axes)
+
+
+def inside(axes: Axes, tap: tuple[int, ...]) -> Array:
+    """For each window whether a tap lies in the image: batch and channels are dimensions of 1."""
+    along = [axis.inside(index) for axis, index in zip(axes, tap, strict=True)]
+    return functools.reduce(np.logical_and.outer, along)[None, ..., None]
 
 
 def infer_windows(attrs: Attrs, image: Dims, window: Dims, depth: int | None) -> Dims:
@@ -118,14 +143,14 @@ def infer_windows(attrs: Attrs, image: Dims, window: Dims, depth: int | None) ->
     """
     assert image is not None
     assert window is not None
-    result: list[int | None] = [image[0], None, None, None]
+    result: list[int | None] = [image[0]] + [None] * (len(image) - 1)
     result[DEPTH[attrs["data_format"]]] = depth
     for axis, taps in zip(SPATIAL[attrs["data_format"]], window, strict=True):
         size, stride, dilation = image[axis], _along(attrs, "strides", axis), _along(attrs, "dilations", axis)
-        if size is not None and taps is not None:
+        if size is not None and (taps is not None or attrs["padding"] == "SAME"):
             try:
                 result[axis] = output_size(
-                    size, taps, stride, dilation, attrs["padding"], _explicit(attrs, axis)
+                    size, taps or 1, stride, dilation, attrs["padding"], _explicit(attrs, axis)
                 )
             except ValueError as error:
                 raise GraphValueError(str(error)) from None
@@ -134,10 +159,13 @@ def infer_windows(attrs: Attrs, image: Dims, window: Dims, depth: int | None) ->
 
 def check_attrs(attrs: Attrs) -> None:
     """Refuse attributes that make no sense; raises GraphValueError."""
+    if attrs["data_format"] not in SPATIAL:
+        raise GraphValueError(f"data_format {attrs['data_format']!r} is not supported here")
+    rank = len(attrs["data_format"])
     for name in ("strides", "dilations", "ksize"):
         values = attrs.get(name)
-        if values is not None and len(values) != 4:
-            raise GraphValueError(f"attr {name!r} must specify 4 dimensions, got {values!r}")
+        if values is not None and len(values) != rank:
+            raise GraphValueError(f"attr {name!r} must specify {rank} dimensions, got {values!r}")
         if values is not None and min(values) <= 0:
             raise GraphValueError(f"attr {name!r} must be positive, got {values!r}")
     explicit = attrs.get("explicit_paddings") or ()
@@ -158,57 +186,51 @@ def check_spatial_only(attrs: Attrs, names: Sequence[str]) -> None:
 
 
 def channels_last(attrs: Attrs, value: Array) -> Array:
-    """View an image in the order batch, height, width, channels."""
-    return value.transpose(0, 2, 3, 1) if attrs["data_format"] == "NCHW" else value
+    """View an image with the channels behind its spatial axes."""
+    return np.moveaxis(value, 1, -1) if attrs["data_format"].startswith("NC") else value
 
 
 def as_given(attrs: Attrs, value: Array) -> Array:
-    """View an image (batch, height, width, channels) in the order of `data_format`."""
-    return value.transpose(0, 3, 1, 2) if attrs["data_format"] == "NCHW" else value
+    """View an image that has its channels last in the order of `data_format`."""
+    return np.moveaxis(value, -1, 1) if attrs["data_format"].startswith("NC") else value
 
 
-def pad(value: Array, axes: tuple[Axis, Axis], fill: Any = 0) -> Array:
-    """An image (batch, height, width, channels) with the padding its windows reach."""
+def pad(value: Array, axes: Axes, fill: Any = 0) -> Array:
+    """An image (channels last) with the padding its windows reach."""
     edges = [(axis.before, max(axis.reach - axis.before - axis.size, 0)) for axis in axes]
-    if edges == [(0, 0), (0, 0)]:
+    if not np.any(edges):
         return value
     return np.pad(value, ((0, 0), *edges, (0, 0)), constant_values=fill)
 
 
-def crop(padded: Array, axes: tuple[Axis, Axis]) -> Array:
+def crop(padded: Array, axes: Axes) -> Array:
     """The image inside a padded one."""
-    vertical, horizontal = axes
-    return padded[
-        :,
-        vertical.before : vertical.before + vertical.size,
-        horizontal.before : horizontal.before + horizontal.size,
-        :,
-    ]
+    return padded[(slice(None), *(slice(axis.before, axis.before + axis.size) for axis in axes))]
 
 
-def padded_shape(batch: int, axes: tuple[Axis, Axis], depth: int) -> tuple[int, int, int, int]:
+def padded_shape(batch: int, axes: Axes, depth: int) -> tuple[int, ...]:
     """Shape of a padded image."""
-    height, width = (max(axis.reach, axis.before + axis.size) for axis in axes)
-    return batch, height, width, depth
+    return batch, *(max(axis.reach, axis.before + axis.size) for axis in axes), depth
 
 
 # Arguments of the public functions
 
 
-def four(value: Any, name: str, data_format: str) -> list[int]:
-    """Complete strides, dilations or a window size (an int, or 1, 2 or 4 of them) to four dimensions.
+def per_axis(value: Any, name: str, data_format: str) -> list[int]:
+    """Complete strides, dilations or a window size (an int, one value, one a spatial axis, or all) to all axes.
 
     Raises:
         GraphValueError: another number of values.
     """
     values = [value] if isinstance(value, int) or not hasattr(value, "__iter__") else list(value)
     sizes = [as_size(each) for each in values]
-    if len(sizes) == 4:
+    spatial, rank = SPATIAL[data_format], len(data_format)
+    if len(sizes) == rank:
         return [int(each or 0) for each in sizes]
-    if len(sizes) not in (1, 2):
-        raise GraphValueError(f"{name} should be of length 1, 2 or 4, got {value!r}")
-    result = [1, 1, 1, 1]
-    for axis, size in zip(SPATIAL[data_format], sizes * (3 - len(sizes)), strict=False):
+    if len(sizes) not in (1, len(spatial)):
+        raise GraphValueError(f"{name} should be of length 1, {len(spatial)} or {rank}, got {value!r}")
+    result = [1] * rank
+    for axis, size in zip(spatial, sizes if len(sizes) > 1 else sizes * len(spatial), strict=True):
         result[axis] = int(size or 0)
     return result
 
@@ -230,12 +252,13 @@ def padding_attrs(padding: Any) -> dict[str, Any]:
     return {"padding": "EXPLICIT", "explicit_paddings": [int(size) for pair in pairs for size in pair]}
 
 
-def format_name(data_format: str | None) -> str:
-    """Check the name of a data format; None means NHWC."""
+def format_name(data_format: str | None, default: str = "NHWC") -> str:
+    """Check the name of a data format of as many axes as the default, which None means."""
     if data_format is None:
-        return "NHWC"
-    if data_format not in SPATIAL:
-        raise GraphValueError(f"data_format must be 'NHWC' or 'NCHW', got {data_format!r}")
+        return default
+    if data_format not in SPATIAL or len(data_format) != len(default):
+        names = [repr(name) for name in SPATIAL if len(name) == len(default)]
+        raise GraphValueError(f"data_format must be {' or '.join(names)}, got {data_format!r}")
     return data_format
 
 
