@@ -93,7 +93,12 @@ def ifs(op_type: str) -> list[Case]:
         ),
     ]
     return [
-        *(branches(op_type, condition, twice, less, [X]) for condition in conditions),
+        *(
+            branches(
+                op_type, condition, twice, less, [X], grad=condition.dtype == bool
+            )  # as TensorFlow's wants it
+            for condition in conditions
+        ),
         branches(op_type, np.bool_(True), twice, less, [np.zeros((0, 3), np.float32)]),
         branches(op_type, np.bool_(True), twice, less, [X], shapes=[(2, 3)]),
         branches(op_type, np.bool_(False), twice, less, [X], shapes=[(None, 3)]),
