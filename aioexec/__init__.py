@@ -56,7 +56,7 @@ from aioexec.gradients.aggregation import (
 from aioexec.gradients.backprop import (
     gradients as gradients,
 )
-from aioexec.gradients.calls import symbolic_gradient_bodies
+from aioexec.gradients.calls import gradient_of_call, symbolic_gradient_bodies
 from aioexec.gradients.functional import gradient_of_bodies
 from aioexec.graph import node, registry
 from aioexec.graph.convert import (
@@ -99,6 +99,7 @@ from aioexec.graph.sparse_tensor import (
     sparse_placeholder as sparse_placeholder,
 )
 from aioexec.ops import (  # noqa: F401  (some for their rows only)
+    barrier as _barrier,
     control,
     defun as _defun,
     filling,
@@ -631,20 +632,13 @@ node.EVALUATORS.update(
     node_def=_node_def,
     graph_def=_graph_def,
     equal_functions=_equal_functions,
-    gradient_of_call=gradient_of_bodies,
+    gradient_of_call=gradient_of_call,
 )
 registry.complete("SymbolicGradient", bodies=symbolic_gradient_bodies)
-for _call in (
-    "PartitionedCall",
-    "StatefulPartitionedCall",
-    "If",
-    "StatelessIf",
-    "Case",
-    "StatelessCase",
-    "While",
-    "StatelessWhile",
-):
-    registry.complete(_call, gradient=gradient_of_bodies)
+for _call in ("PartitionedCall", "StatefulPartitionedCall"):
+    registry.complete(_call, gradient=gradient_of_call)
+for _chosen in ("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"):
+    registry.complete(_chosen, gradient=gradient_of_bodies)
 
 _PROTOS = frozenset(
     {
