@@ -28,6 +28,11 @@ def sizes(value: int, rank: int = 5) -> list[int]:
     return [1, *[value] * (rank - 2), 1]
 
 
+def every(place: tuple[int, ...]) -> Any:
+    """A place in every volume of a batch: an index."""
+    return (slice(None), *place)
+
+
 class Volume:
     """Where the windows over a volume (channels last) lie."""
 
@@ -48,39 +53,39 @@ class Volume:
     def forward(self, x: Array, filters: Array) -> Array:
         result = np.zeros((x.shape[0], *self.counts, filters.shape[-1]), x.dtype)
         for window, tap, place in self.places():
-            result[(slice(None), *window)] += x[(slice(None), *place)] @ filters[tap]
+            result[every(window)] += x[every(place)] @ filters[tap]
         return result
 
     def by_input(self, _: Array, filters: Array, dy: Array) -> Array:
         dx = np.zeros(self.shape, dy.dtype)
         for window, tap, place in self.places():
-            dx[(slice(None), *place)] += dy[(slice(None), *window)] @ filters[tap].T
+            dx[every(place)] += dy[every(window)] @ filters[tap].T
         return dx
 
-    def by_filter(self, x: Array, filter_shape: Array, dy: Array) -> Array:
+    def by_filter(self, x: Array, filter_shape: Any, dy: Array) -> Array:
         result = np.zeros(filter_shape, dy.dtype)
         for window, tap, place in self.places():
-            result[tap] += x[(slice(None), *place)].T @ dy[(slice(None), *window)]
+            result[tap] += x[every(place)].T @ dy[every(window)]
         return result
 
     def maximum(self, x: Array) -> Array:
         result = np.full((x.shape[0], *self.counts, x.shape[-1]), -np.inf)
         for window, _, place in self.places():
-            at = (slice(None), *window)
-            result[at] = np.maximum(result[at], x[(slice(None), *place)])
+            at = every(window)
+            result[at] = np.maximum(result[at], x[every(place)])
         return result.astype(x.dtype)
 
     def to_maximum(self, x: Array, pooled: Array, dy: Array) -> Array:
         dx = np.zeros(self.shape, dy.dtype)
         for window, _, place in self.places():
-            at, there = (slice(None), *window), (slice(None), *place)
+            at, there = every(window), every(place)
             dx[there] += np.where(x[there] == pooled[at], dy[at], 0)
         return dx
 
     def from_maximum(self, x: Array, pooled: Array, ddx: Array) -> Array:
         result = np.zeros(pooled.shape, ddx.dtype)
         for window, _, place in self.places():
-            at, there = (slice(None), *window), (slice(None), *place)
+            at, there = every(window), every(place)
             result[at] += np.where(x[there] == pooled[at], ddx[there], 0)
         return result
 
@@ -93,13 +98,13 @@ class Volume:
     def average(self, x: Array) -> Array:
         total = np.zeros((x.shape[0], *self.counts, x.shape[-1]), x.dtype)
         for window, _, place in self.places():
-            total[(slice(None), *window)] += x[(slice(None), *place)]
+            total[every(window)] += x[every(place)]
         return np.asarray(total / self.shares())
 
     def to_average(self, _: Array, dy: Array) -> Array:
         dx, share = np.zeros(self.shape), dy / self.shares()
         for window, _, place in self.places():
-            dx[(slice(None), *place)] += share[(slice(None), *window)]
+            dx[every(place)] += share[every(window)]
         return dx
 
     def numbers_of_maxima(self, x: Array) -> Array:
@@ -108,7 +113,7 @@ class Volume:
         result = np.zeros((x.shape[0], *self.counts, x.shape[-1]), np.int64)
         pooled = self.maximum(x)
         for window, _, place in self.places():
-            at, there = (slice(None), *window), (slice(None), *place)
+            at, there = every(window), every(place)
             result[at] = np.where(x[there] == pooled[at], flat[place], result[at])
         return result
 
@@ -149,16 +154,16 @@ def convolutions() -> Iterator[Case]:
             filters,
             dy,
             attrs=attrs,
-            expected=lambda x, f, dy, volume=volume: volume.by_filter(x, f.shape, dy),  # type: ignore[misc]
+            expected=lambda x, f, dy, volume=volume: volume.by_filter(x, f.shape, dy),
         )
 
 
 def pools() -> Iterator[Case]:
-    shape = (2, 3, 4, 3, 2)
+    shape = (1, 2, 3, 2, 2)
     for size, stride, padding in ((2, 1, "SAME"), (2, 2, "VALID")):
         volume = Volume(shape, (size,) * 3, stride, padding)
         attrs = {"ksize": sizes(size), "strides": sizes(stride), "padding": padding}
-        x = distinct(*shape)
+        x = distinct(*shape) * 4
         pooled = volume.maximum(x)
         dy, ddx = numbers(*pooled.shape), numbers(*shape)
         short = ["float32"]
@@ -174,7 +179,16 @@ def pools() -> Iterator[Case]:
             dtypes=short,
             vary="T",
         )
-        yield case("MaxPool3DGradGrad", x, pooled, ddx, attrs=attrs, expected=volume.from_maximum, gradients=(2,), dtypes=["float64", "float32"])  # fmt: skip
+        yield case(
+            "MaxPool3DGradGrad",
+            x,
+            pooled,
+            ddx,
+            attrs=attrs,
+            expected=volume.from_maximum,
+            gradients=(2,),
+            dtypes=short,
+        )
         yield case("AvgPool3D", numbers(*shape), attrs=attrs, expected=volume.average, gradients=(0,))
         yield case("AvgPool3DGrad", list(shape), dy, attrs=attrs, expected=volume.to_average, gradients=(1,))
 
@@ -191,19 +205,29 @@ def places() -> Iterator[Case]:
             "MaxPoolWithArgmax",
             x,
             attrs=attrs,
-            expected=lambda x, image=image: (image.maximum(x), image.numbers_of_maxima(x)),  # type: ignore[misc]
+            expected=lambda x, image=image: (image.maximum(x), image.numbers_of_maxima(x)),
             gradients=(0,),
             dtypes=["float64", "float32"],
             differentiated=(0,),
         )
         yield case(
-            "MaxPoolGradWithArgmax", x, dy, found, attrs=attrs, dtypes=["float64", "float32"],
-            expected=lambda x, dy, _, image=image: image.to_maximum(x, image.maximum(x), dy),  # type: ignore[misc]
-        )  # fmt: skip
+            "MaxPoolGradWithArgmax",
+            x,
+            dy,
+            found,
+            attrs=attrs,
+            dtypes=["float64", "float32"],
+            expected=lambda x, dy, _, image=image: image.to_maximum(x, image.maximum(x), dy),
+        )
         yield case(
-            "MaxPoolGradGradWithArgmax", x, ddx, found, attrs=attrs, dtypes=["float64", "float32"],
-            expected=lambda x, ddx, _, image=image: image.from_maximum(x, image.maximum(x), ddx),  # type: ignore[misc]
-        )  # fmt: skip
+            "MaxPoolGradGradWithArgmax",
+            x,
+            ddx,
+            found,
+            attrs=attrs,
+            dtypes=["float64", "float32"],
+            expected=lambda x, ddx, _, image=image: image.from_maximum(x, image.maximum(x), ddx),
+        )
         yield case("MaxPoolGradWithArgmax", x, dy, found + 999, attrs=attrs, raises=InvalidArgumentError)
         windows = attrs.pop("ksize"), attrs.pop("strides")
         for dtypes in (["float64", "float32"], ["int64", "int32"]):
@@ -212,9 +236,33 @@ def places() -> Iterator[Case]:
                 np.asarray(each * scale, np.int64 if scale > 1 else float) for each in (x, pooled, dy, ddx)
             ]
             checked = (0,) if scale == 1 else ()
-            yield case("MaxPoolV2", given[0], *windows, attrs=attrs, dtypes=dtypes, gradients=checked, expected=lambda x, *_, image=image: image.maximum(x))  # type: ignore[misc]  # fmt: skip
-            yield case("MaxPoolGradV2", *given[:3], *windows, attrs=attrs, dtypes=dtypes, gradients=(2,) if scale == 1 else (), expected=lambda *a, image=image: image.to_maximum(*a[:3]))  # type: ignore[misc]  # fmt: skip
-            yield case("MaxPoolGradGradV2", *given[:2], given[3], *windows, attrs=attrs, dtypes=dtypes, expected=lambda *a, image=image: image.from_maximum(*a[:3]))  # type: ignore[misc]  # fmt: skip
+            yield case(
+                "MaxPoolV2",
+                given[0],
+                *windows,
+                attrs=attrs,
+                dtypes=dtypes,
+                gradients=checked,
+                expected=lambda x, *_, image=image: image.maximum(x),
+            )
+            yield case(
+                "MaxPoolGradV2",
+                *given[:3],
+                *windows,
+                attrs=attrs,
+                dtypes=dtypes,
+                gradients=(2,) if scale == 1 else (),
+                expected=lambda *a, image=image: image.to_maximum(*a[:3]),
+            )
+            yield case(
+                "MaxPoolGradGradV2",
+                *given[:2],
+                given[3],
+                *windows,
+                attrs=attrs,
+                dtypes=dtypes,
+                expected=lambda *a, image=image: image.from_maximum(*a[:3]),
+            )
 
 
 CASES = [*convolutions(), *pools(), *places()]

@@ -379,7 +379,8 @@ def gradient_dtype(case: Case) -> str:
     varied = varied_attribute(case)
     attr = None if varied is None else registry.lookup(case.op_type).definition.attr(varied)
     takes_any = attr is None or attr.allowed is None
-    is_single = varied is None and any(arg.dtype is dt.float32 for arg, _ in flat_inputs(case))
+    is_single = case.dtypes is not None and "float32" in case.dtypes and "float64" not in case.dtypes
+    is_single |= varied is None and any(arg.dtype is dt.float32 for arg, _ in flat_inputs(case))
     if is_single or not (takes_any or dt.float64 in (attr.allowed or ())):  # type: ignore[union-attr]
         return "float32"
     return "float64"
