@@ -42,6 +42,10 @@ class Stream:
         self._position = (seed2 & _MASK64) << 64
         self._lock = threading.Lock()
 
+    def reserve_for(self, size: int) -> int:
+        """Take what that many outputs of a distribution may need; return the first counter."""
+        return self.reserve(size * RESERVED_PER_OUTPUT)
+
     def reserve(self, count: int) -> int:
         """Take `count` counters off the stream; return the first."""
         with self._lock:
@@ -108,12 +112,24 @@ def _uniform64(bits: Array) -> Array:
 def uniform_int(dtype: np.dtype[Any], low: int, high: int) -> Convert:
     """Integers in [low, high), with the slight bias of a remainder."""
     span = high - low
-    if dtype == np.int32:
-        return lambda bits: (bits % np.uint32(span)).astype(np.int64).__add__(low).astype(np.int32)
+    if dtype.itemsize == 4:
+        return lambda bits: ((bits % np.uint32(span)).astype(np.int64) + low).astype(dtype)
+
+    def convert(bits: Array) -> Array:
+        wide = whole_words(np.dtype(np.uint64))(bits)
+        return (wide % np.uint64(span) + np.uint64(low & _MASK64)).view(dtype)
+
+    return convert
+
+
+def whole_words(dtype: np.dtype[Any]) -> Convert:
+    """Integers of the whole range of a dtype of 4 or 8 bytes."""
+    if dtype.itemsize == 4:
+        return lambda bits: bits.view(dtype)
 
     def convert(bits: Array) -> Array:
         wide = bits[:, 0::2].astype(np.uint64) | bits[:, 1::2].astype(np.uint64) << _WORD
-        return (wide % np.uint64(span) + np.uint64(low & _MASK64)).view(np.int64)
+        return wide.view(dtype)
 
     return convert
 
@@ -190,3 +206,40 @@ def permutation(key: int, start: int, size: int) -> Array:
         j = i + draw % (size - i)
         order[i], order[j] = order[j], order[i]
     return np.array(order, np.int64)
+
+
+Draw = Callable[[int, int, int], Array]
+"""(key, first counter, size) to that many numbers."""
+
+DISTRIBUTIONS: dict[str, Callable[[np.dtype[Any]], Draw]] = {
+    "Uniform": lambda dtype: lambda key, start, size: fill(key, start, size, uniform(dtype)),
+    "Normal": lambda dtype: lambda key, start, size: fill(key, start, size, normal(dtype)),
+    "TruncatedNormal": lambda dtype: lambda key, start, size: truncated_normal(key, start, size, dtype),
+    "FullInt": lambda dtype: lambda key, start, size: fill(key, start, size, whole_words(dtype)),
+}
+"""The distributions without parameters, by the names the ops have for them."""
+
+
+def scrambled(seed: int, seed2: int) -> tuple[int, int]:
+    """The key and the first counter that a pair of seeds stands for where they are values, not attributes."""
+    counter = (seed & _MASK64) | (seed2 & _MASK64) << 64
+    one, other, third, fourth = map(int, words(0x02461E293EC8F720, counter, np.zeros(1, np.uint64))[0])
+    return one | other << 32, (third | fourth << 32) << 64
+
+
+def classes(key: int, start: int, logits: Array, count: int) -> Array:
+    """Draw `count` classes for each row of unnormalised log-probabilities."""
+    size = len(logits) * count
+    chosen = fill(key, start, size, _uniform64).reshape(len(logits), count)
+    result = np.zeros(chosen.shape, np.int64)
+    for row, (scores, places) in enumerate(zip(logits.astype(np.float64), chosen, strict=True)):
+        finite = np.isfinite(scores)
+        weights = np.where(finite, np.exp(scores - scores[finite].max(initial=-np.inf)), 0.0)
+        limits = np.cumsum(weights)
+        result[row] = np.searchsorted(limits, places * limits[-1], side="right")
+    return result
+
+
+def reserved_for_classes(rows: int, count: int) -> int:
+    """Counters that drawing classes takes from a stream."""
+    return rows * -(-count // 4) * 4 * 2 * RESERVED_PER_OUTPUT

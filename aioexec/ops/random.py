@@ -7,6 +7,7 @@ have no native form: a program breaks there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,28 +18,31 @@ from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.graph import get_default_graph
-from aioexec.graph.kernel import Compute, KernelContext
+from aioexec.graph.kernel import Compute, KernelContext, Reference
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.ops import philox
-from aioexec.ops.philox import RESERVED_PER_OUTPUT, Array, Stream
+from aioexec.ops.elementwise import shown
+from aioexec.ops.philox import Array, Stream
 from aioexec.shapes import Dims, TensorShape, as_dims, as_size, with_rank
+
+_LARGEST_SIZE: Final = 2**40
 
 # Shapes
 
 
-def _given_shape(context: ShapeContext) -> Sequence[Dims]:
+def given_shape(context: ShapeContext) -> Sequence[Dims]:
     with_rank(context.inputs[0], 1)
     return [context.partial(0)]
 
 
-def _given_shape_and_limits(context: ShapeContext) -> Sequence[Dims]:
+def given_shape_and_limits(context: ShapeContext) -> Sequence[Dims]:
     with_rank(context.inputs[1], 0)
     with_rank(context.inputs[2], 0)
-    return _given_shape(context)
+    return given_shape(context)
 
 
-def _draws_shape(context: ShapeContext) -> Sequence[Dims]:
+def draws_shape(context: ShapeContext) -> Sequence[Dims]:
     logits = with_rank(context.inputs[0], 2)
     with_rank(context.inputs[1], 0)
     count = context.value(1)
@@ -49,11 +53,16 @@ def _draws_shape(context: ShapeContext) -> Sequence[Dims]:
 # Kernels
 
 
-def _stream(context: KernelContext) -> Stream:
+def stream_of(context: KernelContext) -> Stream:
     return Stream(context.attrs["seed"], context.attrs["seed2"])
 
 
-def _sizes(shape: Array) -> tuple[int, ...]:
+def sizes_of(shape: Array) -> tuple[int, ...]:
+    """A shape operand as a tuple.
+
+    Raises:
+        InvalidArgumentError: it is no shape.
+    """
     if shape.ndim != 1:
         raise InvalidArgumentError(f"shape must be a vector of integers, got shape {shape.shape}")
     sizes = tuple(int(size) for size in shape)
@@ -62,71 +71,67 @@ def _sizes(shape: Array) -> tuple[int, ...]:
     return sizes
 
 
-def _size(sizes: tuple[int, ...]) -> int:
-    return int(np.prod(sizes, dtype=np.int64))
+def size_of(sizes: tuple[int, ...]) -> int:
+    """The number of elements of a shape.
+
+    Raises:
+        InvalidArgumentError: more than an array can have.
+    """
+    size = math.prod(sizes)
+    if size > _LARGEST_SIZE:
+        raise InvalidArgumentError(f"shape {sizes} has {size} elements, more than can be drawn")
+    return size
 
 
-def _uniform_kernel(context: KernelContext) -> Compute:
-    stream, dtype = _stream(context), context.attrs["dtype"].numpy
-    convert = philox.uniform(dtype)
+def limits_of(minval: Array, maxval: Array, size: int) -> tuple[int, int] | None:
+    """The limits of integers to be drawn; None if there is nothing to draw.
 
-    def compute(shape: Array) -> Array:
-        sizes = _sizes(shape)
-        size = _size(sizes)
-        start = stream.reserve(size * RESERVED_PER_OUTPUT)
-        return philox.fill(stream.key, start, size, convert).reshape(sizes)
-
-    return compute
-
-
-def _normal_kernel(context: KernelContext) -> Compute:
-    stream, dtype = _stream(context), context.attrs["dtype"].numpy
-    convert = philox.normal(dtype)
-
-    def compute(shape: Array) -> Array:
-        sizes = _sizes(shape)
-        size = _size(sizes)
-        start = stream.reserve(size * RESERVED_PER_OUTPUT)
-        return philox.fill(stream.key, start, size, convert).reshape(sizes)
-
-    return compute
+    Raises:
+        InvalidArgumentError: they are no scalars, or leave nothing to choose from.
+    """
+    for name, limit in (("minval", minval), ("maxval", maxval)):
+        if limit.ndim:
+            raise InvalidArgumentError(f"{name} must be 0-D, got shape {shown(limit.shape)}")
+    if size == 0:
+        return None
+    low, high = int(minval), int(maxval)
+    if low >= high:
+        raise InvalidArgumentError(f"Need minval < maxval, got {low} >= {high}")
+    return low, high
 
 
-def _truncated_kernel(context: KernelContext) -> Compute:
-    stream, dtype = _stream(context), context.attrs["dtype"].numpy
+def _kernel_of(distribution: str) -> Reference:
+    def kernel(context: KernelContext) -> Compute:
+        stream = stream_of(context)
+        draw = philox.DISTRIBUTIONS[distribution](context.attrs["dtype"].numpy)
 
-    def compute(shape: Array) -> Array:
-        sizes = _sizes(shape)
-        size = _size(sizes)
-        start = stream.reserve(size * RESERVED_PER_OUTPUT)
-        return philox.truncated_normal(stream.key, start, size, dtype).reshape(sizes)
+        def compute(shape: Array) -> Array:
+            sizes = sizes_of(shape)
+            size = size_of(sizes)
+            return draw(stream.key, stream.reserve_for(size), size).reshape(sizes)
 
-    return compute
+        return compute
+
+    return kernel
 
 
 def _uniform_int_kernel(context: KernelContext) -> Compute:
-    stream, dtype = _stream(context), context.attrs["Tout"].numpy
+    stream, dtype = stream_of(context), context.attrs["Tout"].numpy
 
     def compute(shape: Array, minval: Array, maxval: Array) -> Array:
-        sizes = _sizes(shape)
-        size = _size(sizes)
-        if minval.shape or maxval.shape:
-            raise InvalidArgumentError(
-                f"minval and maxval must be scalars, got shapes {minval.shape} and {maxval.shape}"
-            )
-        if size == 0:
+        sizes = sizes_of(shape)
+        size = size_of(sizes)
+        limits = limits_of(minval, maxval, size)
+        if limits is None:
             return np.zeros(sizes, dtype)
-        low, high = int(minval), int(maxval)
-        if low >= high:
-            raise InvalidArgumentError(f"Need minval < maxval, got {low} >= {high}")
-        start = stream.reserve(size * RESERVED_PER_OUTPUT)
-        return philox.fill(stream.key, start, size, philox.uniform_int(dtype, low, high)).reshape(sizes)
+        start = stream.reserve_for(size)
+        return philox.fill(stream.key, start, size, philox.uniform_int(dtype, *limits)).reshape(sizes)
 
     return compute
 
 
 def _shuffle_kernel(context: KernelContext) -> Compute:
-    stream = _stream(context)
+    stream = stream_of(context)
 
     def compute(value: Array) -> Array:
         if value.ndim == 0 or value.size <= 1 or len(value) <= 1:
@@ -139,28 +144,28 @@ def _shuffle_kernel(context: KernelContext) -> Compute:
 
 
 def _multinomial_kernel(context: KernelContext) -> Compute:
-    stream, dtype = _stream(context), context.attrs["output_dtype"].numpy
+    stream, dtype = stream_of(context), context.attrs["output_dtype"].numpy
 
     def compute(logits: Array, num_samples: Array) -> Array:
-        count = int(num_samples)
-        if logits.ndim != 2 or count < 0 or (logits.shape[1] == 0 and len(logits)):
-            raise InvalidArgumentError(
-                f"expected logits of shape [batch, classes >= 1] and num_samples >= 0, got {logits.shape} and {count}"
-            )
-        size = len(logits) * count
-        start = stream.reserve(len(logits) * -(-count // 4) * 4 * 2 * RESERVED_PER_OUTPUT)
-        chosen = philox.fill(stream.key, start, size, philox.uniform(np.dtype(np.float64))).reshape(
-            len(logits), count
-        )
-        result = np.zeros(chosen.shape, dtype)
-        for row, (scores, places) in enumerate(zip(logits.astype(np.float64), chosen, strict=True)):
-            finite = np.isfinite(scores)
-            weights = np.where(finite, np.exp(scores - scores[finite].max(initial=-np.inf)), 0.0)
-            limits = np.cumsum(weights)
-            result[row] = np.searchsorted(limits, places * limits[-1], side="right")
-        return result
+        count = count_of(logits, num_samples)
+        start = stream.reserve(philox.reserved_for_classes(len(logits), count))
+        return philox.classes(stream.key, start, logits, count).astype(dtype)
 
     return compute
+
+
+def count_of(logits: Array, num_samples: Array) -> int:
+    """How many classes are to be drawn for each row.
+
+    Raises:
+        InvalidArgumentError: logits or number are of no use.
+    """
+    if logits.ndim != 2 or num_samples.ndim or num_samples < 0 or (logits.shape[1] == 0 and len(logits)):
+        raise InvalidArgumentError(
+            "expected logits of shape [batch, classes >= 1] and num_samples >= 0, "
+            f"got {logits.shape} and {num_samples}"
+        )
+    return int(num_samples)
 
 
 # Rows
@@ -168,15 +173,15 @@ def _multinomial_kernel(context: KernelContext) -> Compute:
 _SEEDS = "seed:int=0; seed2:int=0"
 _REAL = "dtype:type{half|bfloat16|float|double}; T:type{int32|int64}"
 
-for _name, _kernel in (
-    ("RandomUniform", _uniform_kernel),
-    ("RandomStandardNormal", _normal_kernel),
-    ("TruncatedNormal", _truncated_kernel),
+for _name, _distribution in (
+    ("RandomUniform", "Uniform"),
+    ("RandomStandardNormal", "Normal"),
+    ("TruncatedNormal", "TruncatedNormal"),
 ):
     register(
         f"{_name}(shape:T) -> (output:dtype) [{_SEEDS}; {_REAL}] {{stateful}}",
-        shape=_given_shape,
-        kernel=_kernel,
+        shape=given_shape,
+        kernel=_kernel_of(_distribution),
         gradient=NOT_DIFFERENTIABLE,
         shape_operands=(0,),
     )
@@ -184,7 +189,7 @@ for _name, _kernel in (
 register(
     "RandomUniformInt(shape:T, minval:Tout, maxval:Tout) -> (output:Tout) "
     f"[{_SEEDS}; Tout:type{{int32|int64}}; T:type{{int32|int64}}] {{stateful}}",
-    shape=_given_shape_and_limits,
+    shape=given_shape_and_limits,
     kernel=_uniform_int_kernel,
     gradient=NOT_DIFFERENTIABLE,
     shape_operands=(0,),
@@ -198,7 +203,7 @@ register(
 register(
     "Multinomial(logits:T, num_samples:int32) -> (output:output_dtype) "
     f"[{_SEEDS}; T:type@12; output_dtype:type{{int32|int64}}=int64] {{stateful}}",
-    shape=_draws_shape,
+    shape=draws_shape,
     kernel=_multinomial_kernel,
     gradient=NOT_DIFFERENTIABLE,
     shape_operands=(1,),
@@ -236,7 +241,7 @@ def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
 # Public functions
 
 
-def _shape_tensor(shape: Any) -> Tensor:
+def shape_tensor(shape: Any) -> Tensor:
     if isinstance(shape, TensorShape):
         shape = shape.as_list()
     if isinstance(shape, list | tuple) and not any(isinstance(size, Tensor) for size in shape):
@@ -247,7 +252,7 @@ def _shape_tensor(shape: Any) -> Tensor:
     return convert_to_tensor(shape, None, "shape", preferred_dtype=dtypes.int32)
 
 
-def _real(dtype: Any, op: str) -> dtypes.DType:
+def real(dtype: Any, op: str) -> dtypes.DType:
     wanted: dtypes.DType = dtypes.as_dtype(dtype)
     if not wanted.is_floating:
         raise GraphValueError(f"{op}: expected a floating dtype, got {wanted.name}")
@@ -284,7 +289,7 @@ def random_uniform(
     starts_at_0 = isinstance(minval, int) and minval == 0
     ends_at_1 = isinstance(maxval, int) and maxval == 1
     with get_default_graph().name_scope(name or "random_uniform") as scope:
-        shape = _shape_tensor(shape)
+        shape = shape_tensor(shape)
         if dtype.is_integer or not (starts_at_0 and ends_at_1):
             minval, maxval = convert_to_tensor(minval, dtype, "min"), convert_to_tensor(maxval, dtype, "max")
         one, other = get_seed(seed)
@@ -303,9 +308,9 @@ def _scaled(
     op: str, default: str, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Any, name: str | None
 ) -> Tensor:
     """Draw from a distribution around 0, stretch and shift it."""
-    dtype = _real(dtype, default)
+    dtype = real(dtype, default)
     with get_default_graph().name_scope(name or default) as scope:
-        shape = _shape_tensor(shape)
+        shape = shape_tensor(shape)
         mean, stddev = convert_to_tensor(mean, dtype, "mean"), convert_to_tensor(stddev, dtype, "stddev")
         one, other = get_seed(seed)
         drawn = apply_op(op, shape, dtype=dtype, seed=one, seed2=other)
@@ -353,6 +358,14 @@ def multinomial(
         return apply_op("Multinomial", logits, num_samples, seed=one, seed2=other, output_dtype=wanted)  # type: ignore[no-any-return]
 
 
+def categorical(
+    logits: Any, num_samples: Any, dtype: Any = None, seed: int | None = None, name: str | None = None
+) -> Tensor:
+    """The same as `multinomial`, under its later name."""
+    with get_default_graph().name_scope(name or "categorical"):
+        return multinomial(logits, num_samples, seed, output_dtype=dtype)
+
+
 def dropout(
     x: Any,
     keep_prob: Any = None,
@@ -376,7 +389,7 @@ def dropout(
         raise GraphValueError(f"dropout: rate must be in [0, 1), got {rate!r}")
     with get_default_graph().name_scope(name or "dropout"):
         x = convert_to_tensor(x, name="x")
-        dtype = _real(x.dtype.base_dtype, "dropout")
+        dtype = real(x.dtype.base_dtype, "dropout")
         if isinstance(rate, int | float) and rate == 0:
             return x  # type: ignore[no-any-return]
         rate = convert_to_tensor(rate, dtype, "rate")

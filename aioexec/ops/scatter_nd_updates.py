@@ -26,7 +26,7 @@ from aioexec.graph.kernel import (
 )
 from aioexec.graph.launches import c_strides, copy_launch
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register, undefined_gradient
 from aioexec.ops.elementwise import Array, shown
 from aioexec.ops.row_loops import rows_of_coordinates
 from aioexec.ops.scatter_updates import VERBS, Method, Verb, scatter
@@ -227,7 +227,7 @@ for _name in ("Update", "Add", "Sub", "Min", "Max"):
             _signature,
             shape=_variable_shape(is_ref=_is_ref),
             kernel=_variable_kernel(_verb.method, is_ref=_is_ref),
-            gradient=NOT_DIFFERENTIABLE,
+            gradient=undefined_gradient if _name in ("Min", "Max") else NOT_DIFFERENTIABLE,
             native=Native(_bind(_verb, is_state=True), _verb.dtypes, OUTSIDE),
             role=Role.UPDATE,
             writes=(0,),

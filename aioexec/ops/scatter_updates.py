@@ -27,7 +27,7 @@ from aioexec.graph.kernel import (
     Spec,
 )
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register, undefined_gradient
 from aioexec.ops import row_loops
 from aioexec.ops.elementwise import Array, shown
 from aioexec.ops.sparse_updates import OUTSIDE, keep_whole
@@ -173,7 +173,7 @@ for _name, _verb in VERBS.items():
             _signature,
             shape=_scatter_shape(is_ref=_is_ref),
             kernel=_scattered(_verb.method),
-            gradient=NOT_DIFFERENTIABLE,
+            gradient=undefined_gradient if _name in ("Update", "Min", "Max") else NOT_DIFFERENTIABLE,
             native=_native(_verb),
             role=Role.UPDATE,
             writes=(0,),

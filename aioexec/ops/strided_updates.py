@@ -12,7 +12,7 @@ from aioexec.errors import InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import Compute, KernelContext, Role
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
+from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.array import run_time
 from aioexec.ops.elementwise import Array, shown
 from aioexec.ops.slicing import MASKS, resolve
@@ -113,7 +113,7 @@ for _signature, _rule in (
         _signature,
         shape=_rule,
         kernel=_variable_kernel,
-        gradient=NOT_DIFFERENTIABLE,
+        gradient=undefined_gradient,
         role=Role.UPDATE,
         writes=(0,),
         reads=(0,),

@@ -30,7 +30,7 @@ from aioexec.graph.kernel import (
     Spec,
 )
 from aioexec.graph.launches import expression
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register
+from aioexec.graph.registry import ShapeContext, ShapeRule, register, undefined_gradient
 from aioexec.ops.elementwise import Array, shown
 from aioexec.ops.row_loops import beyond_limit
 from aioexec.resources.variable import Variable
@@ -171,7 +171,7 @@ def register_twins(
             signature if is_ref else for_resources(signature),
             shape=shape(is_ref=is_ref),
             kernel=kernel(is_ref=is_ref),
-            gradient=NOT_DIFFERENTIABLE,
+            gradient=undefined_gradient,
             native=native,
             role=Role.UPDATE,
             writes=states,
