@@ -121,7 +121,8 @@ class Operation:
 
     Constant after creation: graph, name, row, outputs, index (its place in the graph), created_at, and the conditional or
     loop it was made in (set by who makes it).
-    Changed only by setters that count `Graph.mutations`: attrs, device, control_inputs; of a Merge also an input, once.
+    Changed only by setters that count `Graph.mutations`: attrs, device, control_inputs; of a Merge also an input, once; of
+    what stands for bodies also what it stands for, and how much of that it puts out.
     """
 
     __slots__ = (
@@ -230,6 +231,15 @@ class Operation:
             old._consumers.remove(self)
         if self not in tensor._consumers:
             tensor._consumers.append(self)
+        self.graph.mutations += 1
+
+    def become(self, row: Row, attrs: dict[str, Any], dtypes: Sequence[DType], dims: Sequence[Dims]) -> None:
+        """Be a node of another op on the same inputs, with outputs behind those there are: a call that returns more."""
+        self.row = row
+        self.attrs = attrs
+        known = len(self._outputs)
+        more = (Tensor(self, known + k, *each) for k, each in enumerate(zip(dtypes, dims, strict=True)))
+        self._outputs = (*self._outputs, *more)
         self.graph.mutations += 1
 
     def _get_control_flow_context(self) -> ControlFlowContext | None:
