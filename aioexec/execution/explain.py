@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from aioexec.execution.executor import Executor
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.program import Program
+from aioexec.planning.instruction import Instruction, with_inner
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Item, Partition
 
@@ -23,7 +24,7 @@ def native_share(executor: Executor) -> float:
     total = len(_decisions(executor))
     for runner in executor.runners:
         program = _latest(runner)
-        total += len(runner.item.instructions)
+        total += sum(1 for _ in _nodes(runner.item))
         native += program.variant.native if program is not None else 0
     return native / total if total else 1.0
 
@@ -34,10 +35,16 @@ def breaks_by_op(executor: Executor) -> Counter[str]:
     for runner in executor.runners:
         program = _latest(runner)
         if program is None:
-            found.update(instruction.node.row.name for instruction in runner.item.instructions)
+            found.update(instruction.node.row.name for instruction in _nodes(runner.item))
         else:
-            found.update(row.instruction.node.row.name for row in program.variant.breaks)
+            for row in program.variant.breaks:
+                found.update(inner.node.row.name for inner in with_inner([row.instruction]) if not inner.structure)
     return found
+
+
+def _nodes(item: Item) -> Iterator[Instruction]:
+    """The nodes of an item and of its loops and conditionals, which are no nodes themselves."""
+    return (instruction for instruction in with_inner(item.instructions) if instruction.structure is None)
 
 
 def _decisions(executor: Executor) -> list[Item]:

@@ -13,6 +13,9 @@ from aioexec.planning.regions import Inside, region
 from aioexec.planning.subgraph import Edge, Loop, Node
 
 
+_HARMLESS = (Role.NO_OP, Role.CONTROL_TRIGGER)
+
+
 @dataclass(slots=True, eq=False)
 class _Variable:
     """A loop variable: what leads into the loop, its Merge, what leads back, and its Switch behind the condition."""
@@ -63,7 +66,8 @@ def fold_loop(draft: Draft, frame: Frame) -> None:
     entering = {id(node) for node in found.enters}
     deciding = {id(node) for node in found.deciding()}
     inside = Inside(draft, own, deciding, lambda node: id(node) in entering or id(node) in switches)
-    for variable in found.variables:
+    unchanged = [variable for variable in found.variables if variable.is_unchanged]
+    for variable in (*varying, *unchanged):
         if variable.is_unchanged:
             value = inside.edge(variable.enter.inputs[0])
         else:
@@ -193,7 +197,7 @@ def _is_plain(draft: Draft, found: _LoopNodes) -> bool:
         if not draft.is_plain(node):
             return False
         runs_each_round = goes_on in draft.alive[id(node)] or id(node) in in_condition
-        if not runs_each_round and not node.is_pure and not node.is_constant:
+        if not runs_each_round and not node.is_pure and node.row.role not in _HARMLESS:
             return False
     roles = {id(node) for node in found.exits} & draft.targets
     leaves = {(variable.switch, 0) for variable in found.variables}
