@@ -37,7 +37,7 @@ def sample(
     draw = np.random.default_rng([seed, *(size + 1 for size in shape)])
     if wanted is dt.string:
         words = np.array([b"", b"a", b"Bc", b"d e", b"\xc3\xa9\xe2\x82\xac", b"12.5"], object)
-        return words[draw.integers(0, len(words), shape)].reshape(shape)
+        return np.asarray(words[draw.integers(0, len(words), shape)], object).reshape(shape)
     if wanted is dt.bool:
         return np.asarray(draw.integers(0, 2, shape), bool)
     if wanted.is_quantized:
