@@ -7,6 +7,7 @@ it becomes a GraphDef with an `_Arg` node for each input, which goes the way of 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -61,7 +62,19 @@ def function_from_def(proto: FunctionDef, functions: FunctionLibrary) -> Functio
         except InvalidArgumentError as error:
             raise GraphValueError(f"function {definition.name!r}: {error.message}") from error
 
-    return Function(definition, make, attrs, proto)
+    return Function(definition, functions, make, functools.partial(_named, proto), attrs, proto)
+
+
+def _named(proto: FunctionDef) -> list[str]:
+    """The names that may be those of functions a FunctionDef calls."""
+    names: dict[str, None] = {}
+    waiting = [held for node in proto.node_def for held in node.attr.values()]
+    while waiting:
+        held = waiting.pop()
+        for called in (*((held.func,) if held.HasField("func") else ()), *held.list.func):
+            names[called.name] = None
+            waiting.extend(called.attr.values())
+    return [*(node.op for node in proto.node_def), *names]
 
 
 def _read_signature(proto: OpDefProto) -> OpDef:

@@ -8,7 +8,7 @@ detour, is refused when its body is made: bodies are copied into their callers, 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,25 +36,30 @@ _in_making: ContextVar[tuple[str, ...]] = ContextVar("aioexec_functions_in_makin
 class Function:
     """A function of a library.
 
-    Constant: name, definition (its signature as an op), attrs (its own, none of which is left open), source (the FunctionDef
-    it was imported from, or None). Changing: `gradient`, the name of the function that computes its gradient, set once, by the
-    library; the bodies made so far. Constant as well: `gradient_rule`, the gradient of its calls, if it is one of Python's.
+    Constant: name, definition (its signature as an op), library (where it finds the functions it calls), attrs (its own, none
+    of which is left open), source (the FunctionDef it was imported from, or None), `gradient_rule` (the gradient of its calls,
+    if Python computes it). Changing: `gradient`, the name of the function that computes its gradient, set once, by the library;
+    the bodies made so far.
     """
 
     def __init__(
         self,
         definition: OpDef,
+        library: FunctionLibrary,
         make: Callable[[Mapping[str, Any]], FuncGraph],
+        names: Callable[[], Iterable[str]],
         attrs: Mapping[str, Any] | None = None,
         source: Any = None,
         gradient_rule: GradientRule | None = None,
     ) -> None:
         self.definition = definition
+        self.library = library
         self.attrs = dict(attrs or {})
         self.source = source
         self.gradient_rule = gradient_rule
         self.gradient: str | None = None
         self._make = make
+        self._names = names
         self._bodies: dict[Hashable, FuncGraph] = {}
         self._shapes: dict[Hashable, tuple[Dims, ...]] = {}
         self.row: Final = Row(
@@ -113,10 +118,8 @@ class Function:
             _in_making.reset(token)
 
     def called(self) -> Iterator[Function]:
-        """The functions its bodies name."""
-        for body in self._bodies.values():
-            for name in body.called_functions():
-                yield body.functions.function(name)
+        """The functions its body names, as far as they are defined."""
+        return (self.library[name] for name in self._names() if name in self.library)
 
     def output_dims(
         self, attrs: Mapping[str, Any], inputs: Sequence[Dims], variables: Sequence[Dims]

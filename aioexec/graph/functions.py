@@ -169,7 +169,14 @@ class FuncGraph(Graph):
         """
         self.finalize()
         definition = self._definition([f"ret{k}" for k in range(len(self.outputs))], output_names)
-        return Function(definition, lambda given: self, attrs, gradient_rule=gradient_rule)
+        return Function(
+            definition,
+            self.functions,
+            lambda given: self,
+            self.called_functions,
+            attrs,
+            gradient_rule=gradient_rule,
+        )
 
     def _definition(self, default_names: Sequence[str], output_names: Sequence[str] | None) -> OpDef:
         names = list(default_names if output_names is None else output_names)

@@ -356,10 +356,12 @@ class Graph:
         Raises:
             InvalidArgumentError: one of their names has another meaning in this graph.
         """
-        self.functions.add(function)
-        for called in function.called():
-            if called.name not in self.functions or self.functions[called.name] is not called:
-                self.add_function(called)
+        waiting = [function]
+        while waiting:
+            each = waiting.pop()
+            is_new = each.name not in self.functions
+            self.functions.add(each)
+            waiting.extend(each.called() if is_new else ())
 
     def as_default(self) -> contextlib.AbstractContextManager[Graph]:
         """Make this the default graph of the running context."""
