@@ -33,7 +33,7 @@ async def results_of(graph: ax.Graph, way: str, fetches: Any, feeds: list[Any], 
 
 
 def assert_same(actual: Any, expected: Any) -> None:
-    assert actual[1] == expected[1]
+    assert actual[1] == expected[1], f"{actual[1]} ticks instead of {expected[1]}, with {actual[0]}"
     for got, wanted in zip(actual[0], expected[0], strict=True):
         assert got.dtype == wanted.dtype
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)

@@ -204,7 +204,9 @@ def dtype_of(array: Any) -> DType:
 
 def described(value: Any) -> str:
     """A value of a table in a few words."""
-    if isinstance(value, list | tuple) and any(isinstance(each, Feed | Node | Output) for each in value):
+    if isinstance(value, list | tuple) and any(
+        isinstance(each, Feed | Node | Output | np.ndarray) for each in value
+    ):
         return f"[{', '.join(described(each) for each in value)}]"
     if isinstance(value, np.ndarray) and value.size > 6:
         return f"{dtype_of(value).name}{list(value.shape)}"
