@@ -74,7 +74,11 @@ def differentiate(walk: Walk, op: Operation) -> None:
         _differentiate_switch(walk, walk.contexts, op)
     elif op.row.role is Role.MERGE and not is_loop_merge(op):
         _differentiate_merge(walk, walk.contexts, op)
-    elif op.row.role is Role.ENTER and walk.contexts.structure.home(op) not in walk.contexts.loops:
+    elif walk.contexts.structure.home(op) in walk.contexts.loops:
+        return
+    elif op.row.role is Role.MERGE:
+        walk.add(op.inputs[0], walk.total(op.outputs[0]))
+    elif op.row.role is Role.ENTER:
         _leave_open_loop(walk, op)
 
 

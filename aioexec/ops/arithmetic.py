@@ -43,8 +43,8 @@ def _is_floating(attrs: Attrs) -> bool:
     return bool(attrs["T"].is_floating)
 
 
-def _nonzero(y: Array) -> None:
-    if is_integer(y) and not np.all(y):
+def _nonzero(x: Array, y: Array) -> None:
+    if x.size and is_integer(y) and not np.all(y):
         raise InvalidArgumentError("Integer division by zero")
 
 
@@ -138,7 +138,7 @@ register(
 
 def _truncated(x: Array, y: Array) -> Array:
     """x / y rounded towards zero, on integers."""
-    _nonzero(y)
+    _nonzero(x, y)
     quotient: Array = np.floor_divide(x, y)
     inexact = quotient * y != x
     return np.asarray(quotient + (inexact & ((x < 0) != (y < 0))), x.dtype)
@@ -181,7 +181,7 @@ binary(
 
 
 def _floor_div(x: Array, y: Array) -> Array:
-    _nonzero(y)
+    _nonzero(x, y)
     return np.floor_divide(x, y) if is_integer(x) else np.floor(np.divide(x, y))
 
 
@@ -198,12 +198,12 @@ binary(
 
 
 def _truncate_mod(x: Array, y: Array) -> Array:
-    _nonzero(y)
+    _nonzero(x, y)
     return np.fmod(x, y)
 
 
 def _floor_mod(x: Array, y: Array) -> Array:
-    _nonzero(y)
+    _nonzero(x, y)
     if is_integer(x):
         return np.mod(x, y)
     remainder = np.fmod(x, y)
