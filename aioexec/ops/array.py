@@ -136,7 +136,7 @@ register(
 def _expanded_shape(context: ShapeContext) -> Sequence[Dims]:
     dims, axis = context.inputs[0], context.value(1)
     if dims is None or axis is None:
-        return [None if dims is None else (None,) * (len(dims) + 1)]
+        return [None]
     k = axis_of(int(axis.reshape(-1)[0]), len(dims) + 1)
     return [(*dims[:k], 1, *dims[k:])]
 
@@ -313,7 +313,10 @@ def _broadcast_to_shape(context: ShapeContext) -> Sequence[Dims]:
     wanted, dims = dims_operand(context, 1), context.inputs[0]
     if shapes.is_fully_defined(wanted) and dims is not None:
         _check_broadcast(dims, wanted or ())
-    return [wanted]
+    if wanted is None or dims is None or len(dims) > len(wanted):
+        return [wanted]
+    padded = (1,) * (len(wanted) - len(dims)) + dims
+    return [tuple(b if a in (1, None) else a for a, b in zip(padded, wanted, strict=True))]
 
 
 def _check_broadcast(dims: Sequence[int | None], wanted: Sequence[int | None]) -> None:

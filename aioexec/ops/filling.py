@@ -73,6 +73,17 @@ def shape_from(value: Array) -> tuple[int, ...]:
     return dims
 
 
+def _filled_shape(context: ShapeContext) -> Sequence[Dims]:
+    shapes.with_rank(context.inputs[1], 0)
+    return [dims_operand(context, 0)]
+
+
+def _filled(dims: Array, value: Array) -> Array:
+    if value.ndim:
+        raise InvalidArgumentError(f"value must be a scalar, got shape {value.shape}")
+    return np.full(shape_from(dims), value, value.dtype)
+
+
 def _bind_fill(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
     (output,) = outputs
     if not movable(output):
@@ -86,8 +97,8 @@ def _bind_fill(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
 
 register(
     "Fill(dims:index_type, value:T) -> (output:T) [T:type; index_type:type{int32|int64}=int32]",
-    shape=lambda context: [dims_operand(context, 0)],
-    kernel=plain(lambda dims, value: np.full(shape_from(dims), value, value.dtype)),
+    shape=_filled_shape,
+    kernel=plain(_filled),
     gradient=lambda op, dy: [None, _sum_of_all(dy)],
     native=Native(_bind_fill),
     shape_operands=(0,),

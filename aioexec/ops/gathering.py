@@ -28,6 +28,7 @@ from aioexec.graph.kernel import (
 from aioexec.graph.launches import c_strides, fill_launch
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
+from aioexec.graph.static_values import constant_value
 from aioexec.ops.array import axis_of, run_time
 from aioexec.ops.elementwise import Array, op_scope, shown
 from aioexec.ops.filling import dims_operand, shape_from
@@ -135,31 +136,45 @@ def _rows_gradient(params: Tensor, indices: Tensor, dy: Tensor) -> IndexedSlices
 
 def _gather_v2_gradient(op: Operation, dy: Tensor) -> list[Any]:
     params, indices, axis = op.inputs
-    number = axis.op.attrs["value"].item() if axis.op.type == "Const" else None
-    if number == 0 and op.attrs["batch_dims"] == 0:
+    known, batch = constant_value(axis), op.attrs["batch_dims"]
+    if known is not None and known == 0 and batch == 0:
         return [_rows_gradient(params, indices, dy), None, None]
-    if op.attrs["batch_dims"] != 0 or number is None or params.dims is None or indices.dims is None:
-        raise GraphValueError(
-            f"gradient of {op.name!r}: needs a constant axis, known ranks, and no batch dimensions"
-        )
-    return [_gradient_along(params, indices, dy, number % len(params.dims)), None, None]
+    first = batch + (apply_op("Rank", indices) if indices.dims is None else len(indices.dims)) if batch < 0 else batch
+    return [_gradient_along(params, indices, dy, axis if known is None else int(known), first), None, None]
 
 
-def _gradient_along(params: Tensor, indices: Tensor, dy: Tensor, k: int) -> Tensor:
-    """Bring the gathered dimension to the front, sum up the rows, and bring it back."""
-    rank, extra = len(params.dims or ()), len(indices.dims or ())
-    forth = [*range(k, k + extra), *range(k), *range(k + extra, rank + extra - 1)]
-    moved = apply_op("Transpose", dy, _vector(forth))
-    flat = apply_op("Reshape", indices, _vector([-1]))
+def _gradient_along(params: Tensor, indices: Tensor, dy: Tensor, axis: Any, batch: Any) -> Tensor:
+    """Sum up the rows each index stands for, with the gathered dimension in front of all but the batch, and move it back.
+
+    `axis` and `batch` are numbers, or tensors where they are not known. Five sizes are all that matters of the shapes: those of
+    the batch, what is before the axis, the axis, the indices, and what is behind.
+    """
     shape = apply_op("Shape", params)
-    rest = apply_op("GatherV2", shape, _vector([j for j in range(rank) if j != k]), _scalar(0))
-    rows = apply_op(
-        "ConcatV2", [apply_op("Reshape", apply_op("Size", indices), _vector([1])), rest], _scalar(0)
-    )
-    size = apply_op("GatherV2", shape, _scalar(k), _scalar(0))
-    summed = apply_op("UnsortedSegmentSum", apply_op("Reshape", moved, rows), flat, size)
-    back = [*range(1, k + 1), 0, *range(k + 1, rank)]
-    return apply_op("Transpose", summed, _vector(back))  # type: ignore[no-any-return]
+    rank = apply_op("Size", shape) if params.dims is None else len(params.dims)
+    k = axis % rank if isinstance(axis, int) and isinstance(rank, int) else apply_op("FloorMod", _as_int32(axis), rank)
+    count, before, behind = (_product(shape, *bounds) for bounds in ((0, batch), (batch, k), (k + 1, rank)))
+    size = apply_op("GatherV2", shape, k, _scalar(0))
+    each = _product(apply_op("Shape", indices), batch, apply_op("Rank", indices))
+    kind = indices.dtype.base_dtype
+    begins = apply_op("Mul", apply_op("Range", _scalar(0), count, _scalar(1)), size)
+    rows = apply_op("Reshape", indices, apply_op("Pack", [count, each]))
+    rows = apply_op("AddV2", rows, apply_op("ExpandDims", apply_op("Cast", begins, DstT=kind), _scalar(1)))
+    parts = apply_op("Reshape", dy, apply_op("Pack", [count, before, each, behind]))
+    moved = apply_op("Transpose", parts, _vector([0, 2, 1, 3]))
+    flat = apply_op("Reshape", moved, apply_op("Pack", [count * each, before, behind]))
+    summed = apply_op("UnsortedSegmentSum", flat, apply_op("Reshape", rows, _vector([-1])), count * size)
+    split = apply_op("Reshape", summed, apply_op("Pack", [count, size, before, behind]))
+    return apply_op("Reshape", apply_op("Transpose", split, _vector([0, 2, 1, 3])), shape)  # type: ignore[no-any-return]
+
+
+def _as_int32(axis: Any) -> Any:
+    return apply_op("Cast", axis, DstT=dtypes.int32) if isinstance(axis, Tensor) else axis
+
+
+def _product(shape: Tensor, begin: Any, end: Any) -> Tensor:
+    """The number of elements of some of the dimensions."""
+    part = apply_op("StridedSlice", shape, [begin], [end], _vector([1]))
+    return apply_op("Prod", part, _vector([0]))  # type: ignore[no-any-return]
 
 
 def _scalar(value: int) -> Tensor:
@@ -272,6 +287,8 @@ def _bind_gather_nd(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec
 def _gather_nd_gradient(op: Operation, dy: Tensor) -> list[Any]:
     params, indices = op.inputs
     shape = apply_op("Shape", params, out_type=indices.dtype.base_dtype)
+    if indices.dims is not None and len(indices.dims) == 2 and indices.dims[-1] == 1:
+        return [IndexedSlices(dy, apply_op("Squeeze", indices, squeeze_dims=(-1,)), shape), None]
     return [apply_op("ScatterNd", indices, dy, shape), None]
 
 
@@ -285,10 +302,18 @@ register(
 )
 
 
+def _scatter_nd_shape(context: ShapeContext) -> Sequence[Dims]:
+    for dims in context.inputs[:2]:
+        shapes.with_rank_at_least(dims, 1)
+    return [dims_operand(context, 2)]
+
+
 def _scatter_nd(indices: Array, updates: Array, shape: Array) -> Array:
     dims = shape_from(shape)
     depth = indices.shape[-1] if indices.ndim else 1
     wanted = (*indices.shape[:-1], *dims[depth:])
+    if depth > len(dims):
+        raise InvalidArgumentError(f"indices of {depth} coordinates for the shape {shown(dims)}")
     if updates.shape != wanted:
         raise InvalidArgumentError(
             f"updates must have shape {shown(wanted)} for these indices, got {shown(updates.shape)}"
@@ -330,7 +355,7 @@ def adding_launch(indices: Operand, kind: str, updates: int, output: Spec, words
 register(
     "ScatterNd(indices:Tindices, updates:T, shape:Tindices) -> (output:T) "
     "[T:type; Tindices:type{int16|int32|int64}; bad_indices_policy:string='']",
-    shape=lambda context: [dims_operand(context, 2)],
+    shape=_scatter_nd_shape,
     kernel=plain(_scatter_nd),
     gradient=lambda op, dy: [None, apply_op("GatherNd", dy, op.inputs[0]), None],
     native=Native(_bind_scatter_nd, frozenset(NUMBERS), OUTSIDE),

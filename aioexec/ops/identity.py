@@ -14,7 +14,7 @@ from aioexec.graph.graph import get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernel import Alias, Attrs, Compute, KernelContext, Native, Role, Spec, plain
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import Array, same_shape
 from aioexec.shapes import Dims
 
@@ -31,12 +31,12 @@ def _first(*inputs: Array) -> Array:
     return inputs[0]
 
 
-for _name in ("Identity", "Snapshot"):
+for _name, _gradient in (("Identity", lambda op, dy: [dy]), ("Snapshot", undefined_gradient)):
     register(
         f"{_name}(input:T) -> (output:T) [T:type]",
         shape=same_shape,
         kernel=plain(_first),
-        gradient=lambda op, dy: [dy],
+        gradient=_gradient,
         native=ALIAS,
         role=Role.IDENTITY,
     )

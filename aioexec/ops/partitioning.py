@@ -17,10 +17,17 @@ from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.ops.elementwise import Array, shown
 from aioexec.shapes import Dims
 
+
+def _where(x: Array) -> Array:
+    if not x.ndim:
+        raise InvalidArgumentError("WhereOp : Unhandled input dimensions: 0")
+    return np.argwhere(x).astype(np.int64)
+
+
 register(
     "Where(input:T) -> (index:int64) [T:type@34=bool]",
     shape=lambda context: [(None, None if context.inputs[0] is None else len(context.inputs[0]))],
-    kernel=plain(lambda x: np.argwhere(x).astype(np.int64)),
+    kernel=plain(_where),
     gradient=NOT_DIFFERENTIABLE,
     dynamic_shape=True,
 )

@@ -21,8 +21,8 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import Attrs, Launches, Native, Operand, Spec, plain
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
-from aioexec.ops.elementwise import Array, conjugate, in_float32, shown
+from aioexec.graph.registry import ShapeContext, register, undefined_gradient
+from aioexec.ops.elementwise import Array, in_float32, shown
 from aioexec.ops.gathering import NUMBERS, OUTSIDE, adding_launch, zeros_launch
 from aioexec.shapes import Dims
 
@@ -230,7 +230,7 @@ def _product_gradient(op: Operation, dy: Tensor) -> list[Any]:
     others = _again(op, "Prod", _op("SelectV2", is_zero, _op("OnesLike", data), data))
     divided = _op("RealDiv", _taken(op, product), data)
     slope = _op("SelectV2", is_zero, _taken(op, others), divided)
-    return [_taken(op, dy) * conjugate(slope), *_rest(op)]
+    return [_taken(op, dy) * slope, *_rest(op)]
 
 
 GRADIENTS = {
@@ -281,7 +281,7 @@ for _kind, _reduction in REDUCTIONS.items():
         f"[T:type@{_types}; Tindices:type{{int32|int64}}; {_COUNT}]",
         shape=_counted_shape,
         kernel=_unsorted(_reduction),
-        gradient=NOT_DIFFERENTIABLE,
+        gradient=undefined_gradient,
         shape_operands=(2,),
     )
 

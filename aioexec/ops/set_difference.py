@@ -12,7 +12,7 @@ from aioexec.errors import InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.node import Tensor
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
+from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import Array
 from aioexec.shapes import Dims
 
@@ -48,7 +48,7 @@ register(
     "ListDiff(x:T, y:T) -> (out:T, idx:out_idx) [T:type; out_idx:type{int32|int64}=int32]",
     shape=_shape,
     kernel=_list_diff,
-    gradient=NOT_DIFFERENTIABLE,
+    gradient=undefined_gradient,
     dynamic_shape=True,
 )
 

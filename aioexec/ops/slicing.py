@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import EllipsisType
@@ -240,8 +241,8 @@ def _selection(shape: tuple[int, ...], begin: Array, end: Array, strides: Array,
 
 def _strided_slice_shape(context: ShapeContext) -> Sequence[Dims]:
     dims = context.inputs[0]
-    length = next((spec[0] for spec in context.inputs[1:] if spec is not None and spec[0] is not None), None)
-    if dims is None or length is None:
+    (length,) = functools.reduce(shapes.merge, context.inputs[1:], (None,)) or (None,)
+    if dims is None or length is None or context.value(3) is None:
         return [None]
     begin, end, strides = (None if (value := context.value(k)) is None else value.tolist() for k in (1, 2, 3))
     return [resolve(dims, begin, end, strides, length, context.attrs).dims]

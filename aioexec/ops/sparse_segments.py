@@ -16,7 +16,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import plain
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
+from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import Array, in_float32, shown
 from aioexec.ops.gathering import check_indices
 from aioexec.ops.segments import check_sorted, reduced_rows, scalar, segment_count
@@ -164,7 +164,7 @@ for _kind, (_types, _scale) in _SCALES.items():
         f"[T:type{_REAL}; {_INDICES}; Tsegmentids:type{{int32|int64}}=int32]",
         shape=_grad_shape,
         kernel=_backward(_scale),
-        gradient=NOT_DIFFERENTIABLE,
+        gradient=undefined_gradient,
         shape_operands=(3,),
     )
 
