@@ -24,7 +24,8 @@ def _zero_where(guard: int, compute: Compute) -> Compute:
 
     def guarded(x: Array, y: Array) -> Array:
         zero = (x, y)[guard] == 0
-        return np.where(zero, x.dtype.type(0), compute(x, np.where(zero, y.dtype.type(1), y)))
+        value = compute(x, np.where(zero, y.dtype.type(1), y))
+        return np.asarray(np.where(zero, x.dtype.type(0), value))
 
     return guarded
 

@@ -52,7 +52,8 @@ unary(
 
 
 def _population_count(x: Array) -> Array:
-    return np.bitwise_count(x.view(f"u{x.dtype.itemsize}"))  # of the bits: NumPy takes absolute values first
+    bits = x.view(f"u{x.dtype.itemsize}")  # NumPy counts those of the absolute value
+    return np.asarray(np.bitwise_count(bits))
 
 
 register(

@@ -130,13 +130,14 @@ for _name, _function, _text in _TESTS:
     )
 
 
-
 def _approximately_equal(context: KernelContext) -> Compute:
     tolerance = context.attrs["tolerance"]
 
     def compute(x: Array, y: Array) -> Array:
         if x.shape != y.shape:
-            raise InvalidArgumentError(f"x and y must be of one shape, got {shown(x.shape)} and {shown(y.shape)}")
+            raise InvalidArgumentError(
+                f"x and y must be of one shape, got {shown(x.shape)} and {shown(y.shape)}"
+            )
         return np.asarray(np.abs(x - y) < tolerance)
 
     return compute

@@ -98,7 +98,9 @@ def _complex_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
 
 
 def _joined(real: Array, imaginary: Array) -> Array:
-    result = np.empty(np.broadcast_shapes(real.shape, imaginary.shape), np.result_type(real.dtype, np.complex64))
+    result = np.empty(
+        np.broadcast_shapes(real.shape, imaginary.shape), np.result_type(real.dtype, np.complex64)
+    )
     result.real, result.imag = real, imaginary
     return result
 

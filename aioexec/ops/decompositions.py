@@ -187,7 +187,9 @@ def _qr_gradient(op: Operation, dq: Tensor, dr: Tensor) -> list[Tensor]:
         raise UnimplementedError(f"gradient of Qr {op.name!r}: expected a known number of rows and columns")
     rows, columns = int(x.dims[-2] or 0), int(x.dims[-1] or 0)
     if rows > columns and op.attrs["full_matrices"]:
-        raise UnimplementedError(f"gradient of Qr {op.name!r}: not defined for more rows than columns with full_matrices")
+        raise UnimplementedError(
+            f"gradient of Qr {op.name!r}: not defined for more rows than columns with full_matrices"
+        )
     if rows >= columns:
         return [_tall_qr_gradient(q, r, dq, dr)]
     (_, rest), (square, _), (d_square, d_rest) = (_split_columns(each, rows, columns) for each in (x, r, dr))
@@ -270,7 +272,11 @@ def _svd_shape(context: ShapeContext) -> Sequence[Dims]:
     if not wanted:
         return [(*batch, least), (0,), (0,)]
     full = context.attrs["full_matrices"]
-    return [(*batch, least), (*batch, rows, rows if full else least), (*batch, columns, columns if full else least)]
+    return [
+        (*batch, least),
+        (*batch, rows, rows if full else least),
+        (*batch, columns, columns if full else least),
+    ]
 
 
 def _svd(context: KernelContext) -> Compute:
@@ -294,7 +300,9 @@ def _svd_gradient(op: Operation, ds: Tensor, du: Tensor, dv: Tensor) -> list[Ten
         _, u, v = apply_op("Svd", x)
         return [product(column_scale(u, ds), v, adj_y=True)]
     if x.dtype.is_complex:
-        raise UnimplementedError(f"gradient of Svd {op.name!r}: not defined for complex matrices with compute_uv")
+        raise UnimplementedError(
+            f"gradient of Svd {op.name!r}: not defined for complex matrices with compute_uv"
+        )
     if op.attrs["full_matrices"] and (x.dims is None or x.dims[-1] is None or x.dims[-1] != x.dims[-2]):
         raise UnimplementedError(f"gradient of Svd {op.name!r}: not defined with full_matrices unless square")
     gaps, inverse = _reciprocal_gaps(s * s), node("DivNoNan", convert_to_tensor(1, s.dtype.base_dtype), s)

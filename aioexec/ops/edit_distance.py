@@ -1,4 +1,4 @@
-"""EditDistance: how many insertions, deletions and replacements lead from one sequence to another, of sparse batches of both."""
+"""EditDistance: how many insertions, deletions and replacements lead from one sequence to another, in sparse batches."""
 
 from __future__ import annotations
 
@@ -31,17 +31,24 @@ def _shape(context: ShapeContext) -> Sequence[Dims]:
     if known[0] is None or known[1] is None:
         return [None]
     if known[0].shape != known[1].shape:
-        raise GraphValueError(f"truth and hypothesis must have one rank, got {known[1].tolist()} and {known[0].tolist()}")
-    return [tuple(max(int(a), int(b)) for a, b in zip(*known, strict=True))[:-1]]  # type: ignore[arg-type]
+        raise GraphValueError(
+            f"truth and hypothesis must have one rank, got {known[1].tolist()} and {known[0].tolist()}"
+        )
+    return [tuple(max(int(a), int(b)) for a, b in zip(*known, strict=True))[:-1]]
 
 
-def _sequences(indices: Array, values: Array, shape: Array, what: str) -> dict[tuple[int, ...], list[Any]]:
+def _sequences(what: str, indices: Array, values: Array, shape: Array) -> dict[tuple[int, ...], list[Any]]:
     """The sequence at each place of the batch that has one.
 
     Raises:
         InvalidArgumentError: the parts do not fit each other.
     """
-    if indices.ndim != 2 or values.shape != indices.shape[:1] or shape.shape != indices.shape[1:] or shape.size < 2:
+    if (
+        indices.ndim != 2
+        or values.shape != indices.shape[:1]
+        or shape.shape != indices.shape[1:]
+        or shape.size < 2
+    ):
         raise InvalidArgumentError(
             f"{what} of indices {shown(indices.shape)}, values {shown(values.shape)} and shape {shape.tolist()}: "
             f"expected a row for each value, and a column for each of at least 2 dimensions"
@@ -74,9 +81,11 @@ def _kernel(context: KernelContext) -> Compute:
         return steps / len(truth)
 
     def compute(*parts: Array) -> Array:
-        hypotheses, truths = _sequences(*parts[:3], "hypothesis"), _sequences(*parts[3:], "truth")
+        hypotheses, truths = _sequences("hypothesis", *parts[:3]), _sequences("truth", *parts[3:])
         if parts[2].shape != parts[5].shape:
-            raise InvalidArgumentError(f"truth and hypothesis must have one rank, got {parts[5].tolist()} and {parts[2].tolist()}")
+            raise InvalidArgumentError(
+                f"truth and hypothesis must have one rank, got {parts[5].tolist()} and {parts[2].tolist()}"
+            )
         batch = np.maximum(parts[2], parts[5])[:-1].tolist()
         if min(batch) < 0 or prod(batch) > _LARGEST:
             raise InvalidArgumentError(f"a batch of shape {batch} is not one to make")

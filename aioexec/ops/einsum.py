@@ -38,7 +38,9 @@ class Equation:
     inputs: tuple[str, ...]
     output: str
 
-    def dims(self, given: Sequence[tuple[int | None, ...]]) -> tuple[dict[str, int | None], tuple[int | None, ...]]:
+    def dims(
+        self, given: Sequence[tuple[int | None, ...]]
+    ) -> tuple[dict[str, int | None], tuple[int | None, ...]]:
         """The size of each label, and the dimensions without labels.
 
         Raises:
@@ -66,7 +68,9 @@ def spread(term: str, rank: int) -> tuple[list[str], int]:
     before, dots, after = term.partition("...")
     extra = rank - len(before) - len(after)
     if extra < 0 or (extra and not dots):
-        raise GraphValueError(f"expected an operand of rank {len(before) + len(after)} for {term!r}, got rank {rank}")
+        raise GraphValueError(
+            f"expected an operand of rank {len(before) + len(after)} for {term!r}, got rank {rank}"
+        )
     return [*before, *(f"...{k}" for k in range(extra)), *after], extra
 
 
@@ -98,9 +102,13 @@ def _shape(context: ShapeContext) -> Sequence[Dims]:
             f"Expected {len(equation.inputs)} inputs for {context.attrs['equation']!r}, got {len(context.inputs)}"
         )
     before, dots, after = equation.output.partition("...")
-    if any(dims is None and "..." in term for dims, term in zip(context.inputs, equation.inputs, strict=True)):
+    if any(
+        dims is None and "..." in term for dims, term in zip(context.inputs, equation.inputs, strict=True)
+    ):
         return [None]  # of no known rank, since what has no label goes to the result
-    given = [(None,) * len(t) if d is None else d for d, t in zip(context.inputs, equation.inputs, strict=True)]
+    given = [
+        (None,) * len(t) if d is None else d for d, t in zip(context.inputs, equation.inputs, strict=True)
+    ]
     sizes, rest = equation.dims(given)
     return [(*(sizes[name] for name in before), *(rest if dots else ()), *(sizes[name] for name in after))]
 
@@ -112,7 +120,11 @@ def _kernel(context: KernelContext) -> Compute:
     equation = run_time(parsed)(context.attrs["equation"])
     once = "".join(dict.fromkeys(equation.output.replace("...", "")))
     dots = "..." if "..." in equation.output else ""
-    plain = ",".join(equation.inputs) + "->" + (equation.output if len(once) == len(equation.output) - len(dots) else dots + once)
+    plain = (
+        ",".join(equation.inputs)
+        + "->"
+        + (equation.output if len(once) == len(equation.output) - len(dots) else dots + once)
+    )
     repeated = not plain.endswith("->" + equation.output)
 
     @run_time
@@ -121,9 +133,11 @@ def _kernel(context: KernelContext) -> Compute:
             raise GraphValueError(f"Expected {len(equation.inputs)} operands, got {len(operands)}")
         sizes, rest = equation.dims([x.shape for x in operands])
         dtype = operands[0].dtype
-        if dtype == object or dtype.kind == "b":
+        if dtype.kind in "Ob":
             raise InvalidArgumentError(f"Einsum is not defined for {dtype}")
-        wide = [x.astype(np.float32) if dtype.itemsize == 2 and dtype.kind not in "iu" else x for x in operands]
+        wide = [
+            x.astype(np.float32) if dtype.itemsize == 2 and dtype.kind not in "iu" else x for x in operands
+        ]
         result = np.asarray(np.einsum(plain, *wide, optimize=len(wide) > 1)).astype(dtype, copy=False)
         return _inflated(result, once, equation.output, sizes, rest) if repeated else result
 
@@ -162,7 +176,9 @@ def _operand_gradient(op: Operation, dy: Tensor, position: int) -> Tensor:
     parts, begin = [total], "..." if "..." in term else ""
     if alone:
         names, _ = spread(term, len(x.dims or ()))
-        sizes = apply_op("GatherV2", apply_op("Shape", x), _vector([names.index(label) for label in alone]), 0)
+        sizes = apply_op(
+            "GatherV2", apply_op("Shape", x), _vector([names.index(label) for label in alone]), 0
+        )
         parts.append(apply_op("Fill", sizes, convert_to_tensor(1, x.dtype.base_dtype)))
     return _einsum(parts, f"{begin}{kept}{',' if alone else ''}{alone}->{term}")
 
@@ -192,7 +208,9 @@ def _summed_rest(total: Tensor, x: Tensor, term: str, kept: str, dots: bool) -> 
     if not dots:
         return total
     if x.dims is None:
-        raise UnimplementedError("gradient of Einsum: expected operands of known rank where dimensions have no label")
+        raise UnimplementedError(
+            "gradient of Einsum: expected operands of known rank where dimensions have no label"
+        )
     names, _ = spread(term, len(x.dims))
     order = [k for k, name in enumerate(names) if len(name) > 1] + [names.index(label) for label in kept]
     shape = apply_op("GatherV2", apply_op("Shape", x), _vector(order), 0)
@@ -255,7 +273,11 @@ def _bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Laun
     )
     if made is None:
         return None
-    after = layout.moved(result, b + m + n, equation.output, Operand("output", 0)) if result.kind == "scratch" else []
+    after = (
+        layout.moved(result, b + m + n, equation.output, Operand("output", 0))
+        if result.kind == "scratch"
+        else []
+    )
     return Launches((*layout.rows, *made.rows, *after), tuple(layout.scratch))
 
 
@@ -314,14 +336,18 @@ def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
     Raises:
         GraphValueError: the operands do not fit the equation.
     """
-    operands = convert_n_to_tensor(inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list | tuple) else inputs)
+    operands = convert_n_to_tensor(
+        inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list | tuple) else inputs
+    )
     left, arrow, output = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
         raise GraphValueError(f"einsum: {equation!r} is for {len(terms)} operands, got {len(operands)}")
     if not arrow:
         letters = left.replace(",", "").replace("...", "")
-        output = ("..." if "..." in left else "") + "".join(sorted(x for x in set(letters) if letters.count(x) == 1))
+        output = ("..." if "..." in left else "") + "".join(
+            sorted(x for x in set(letters) if letters.count(x) == 1)
+        )
     while len(operands) > 2:
         later = "".join([*terms[2:], output])
         kept = "".join(dict.fromkeys(x for x in "".join(terms[:2]) if x.isalpha() and x in later))

@@ -78,7 +78,7 @@ def _filled_shape(context: ShapeContext) -> Sequence[Dims]:
     return [dims_operand(context, 0)]
 
 
-def _filled(dims: Array, value: Array) -> Array:
+def _fill(dims: Array, value: Array) -> Array:
     if value.ndim:
         raise InvalidArgumentError(f"value must be a scalar, got shape {value.shape}")
     return np.full(shape_from(dims), value, value.dtype)
@@ -98,7 +98,7 @@ def _bind_fill(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
 register(
     "Fill(dims:index_type, value:T) -> (output:T) [T:type; index_type:type{int32|int64}=int32]",
     shape=_filled_shape,
-    kernel=plain(_filled),
+    kernel=plain(_fill),
     gradient=lambda op, dy: [None, _sum_of_all(dy)],
     native=Native(_bind_fill),
     shape_operands=(0,),

@@ -1,7 +1,7 @@
 """Discrete Fourier transforms over the last one, two or three dimensions, of complex numbers and of real ones.
 
-Of real numbers only the first half of the last dimension's frequencies is kept; the rest are their conjugates. `fft_length` says
-how long each dimension is in real space: the input is cut or filled with zeros to it.
+Of real numbers only the first half of the last dimension's frequencies is kept; the rest are their conjugates. `fft_length`
+says how long each dimension is in real space: the input is cut to it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def _plain_kernel(rank: int, function: Callable[..., Array]) -> Any:
     def bind(context: KernelContext) -> Compute:
         def compute(x: Array) -> Array:
             if x.ndim < rank:
-                raise InvalidArgumentError(f"Input must have rank of at least {rank} but got: {shown(x.shape)}")
+                raise InvalidArgumentError(
+                    f"Input must have rank of at least {rank} but got: {shown(x.shape)}"
+                )
             if not x.size:
                 return x
             return function(x, axes=range(-rank, 0)).astype(x.dtype, copy=False)
@@ -120,7 +122,9 @@ def _check_length(x: Array, length: Array, rank: int, to_real: bool) -> None:
     if x.ndim < rank:
         raise InvalidArgumentError(f"Input must have rank of at least {rank} but got: {shown(x.shape)}")
     if length.shape != (rank,) or (length < 0).any():
-        raise InvalidArgumentError(f"fft_length must be a vector of {rank} numbers >= 0, got {length.tolist()}")
+        raise InvalidArgumentError(
+            f"fft_length must be a vector of {rank} numbers >= 0, got {length.tolist()}"
+        )
     for k, (size, wanted) in enumerate(zip(x.shape[-rank:], length.tolist(), strict=True)):
         least = wanted // 2 + 1 if to_real and k == rank - 1 else wanted
         if size and size < least:
@@ -147,7 +151,9 @@ def _to_frequencies_gradient(rank: int) -> Any:
         last = _node("StridedSlice", length, [-1], [0], [1], end_mask=1)
         kept = _node("StridedSlice", _node("Shape", dy), [-1], [0], [1], end_mask=1)
         before = _node("StridedSlice", _node("Shape", dy), [0], [-1], [1], begin_mask=1)
-        fill = _node("Fill", _node("ConcatV2", [before, last - kept], 0), convert_to_tensor(0, dy.dtype.base_dtype))
+        fill = _node(
+            "Fill", _node("ConcatV2", [before, last - kept], 0), convert_to_tensor(0, dy.dtype.base_dtype)
+        )
         whole = _node("ConcatV2", [dy, fill], -1)
         back = _node(f"IFFT{_suffix(rank)}", whole) * _size(whole, rank)
         return [_resized(_node("Real", back, Tout=x.dtype.base_dtype), x, rank), None]
@@ -174,8 +180,16 @@ def _to_real_gradient(rank: int) -> Any:
 
 for _rank in (1, 2, 3):
     for _head, _to_real, _rule in (
-        (f"RFFT{_suffix(_rank)}(input:Treal, fft_length:int32) -> (output:Tcomplex)", False, _to_frequencies_gradient),
-        (f"IRFFT{_suffix(_rank)}(input:Tcomplex, fft_length:int32) -> (output:Treal)", True, _to_real_gradient),
+        (
+            f"RFFT{_suffix(_rank)}(input:Treal, fft_length:int32) -> (output:Tcomplex)",
+            False,
+            _to_frequencies_gradient,
+        ),
+        (
+            f"IRFFT{_suffix(_rank)}(input:Tcomplex, fft_length:int32) -> (output:Treal)",
+            True,
+            _to_real_gradient,
+        ),
     ):
         register(
             f"{_head} [{_REAL}]",
@@ -198,7 +212,9 @@ def _plain_function(op_type: str, summary: str) -> Callable[..., Tensor]:
 
 
 fft, fft2d, fft3d = (_plain_function(f"FFT{_suffix(rank)}", "The Fourier transform") for rank in (1, 2, 3))
-ifft, ifft2d, ifft3d = (_plain_function(f"IFFT{_suffix(rank)}", "The inverse Fourier transform") for rank in (1, 2, 3))
+ifft, ifft2d, ifft3d = (
+    _plain_function(f"IFFT{_suffix(rank)}", "The inverse Fourier transform") for rank in (1, 2, 3)
+)
 
 
 def _real_function(op_type: str, rank: int, to_real: bool, summary: str) -> Callable[..., Tensor]:
@@ -215,7 +231,9 @@ def _real_function(op_type: str, rank: int, to_real: bool, summary: str) -> Call
             return _node(op_type, tensor, length, name=scope, **attrs)
 
     function.__name__ = function.__qualname__ = op_type.lower()
-    function.__doc__ = f"{summary} over the last dimensions, each of length `fft_length`, by default as long as it is."
+    function.__doc__ = (
+        f"{summary} over the last dimensions, each of length `fft_length`, by default as long as it is."
+    )
     return function
 
 
@@ -240,7 +258,8 @@ def _long_enough(x: Tensor, length: Tensor, rank: int, to_real: bool) -> Tensor:
 
 
 rfft, rfft2d, rfft3d = (
-    _real_function(f"RFFT{_suffix(rank)}", rank, False, "The Fourier transform of real numbers") for rank in (1, 2, 3)
+    _real_function(f"RFFT{_suffix(rank)}", rank, False, "The Fourier transform of real numbers")
+    for rank in (1, 2, 3)
 )
 irfft, irfft2d, irfft3d = (
     _real_function(f"IRFFT{_suffix(rank)}", rank, True, "The inverse Fourier transform to real numbers")

@@ -139,7 +139,11 @@ def _gather_v2_gradient(op: Operation, dy: Tensor) -> list[Any]:
     known, batch = constant_value(axis), op.attrs["batch_dims"]
     if known is not None and known == 0 and batch == 0:
         return [_rows_gradient(params, indices, dy), None, None]
-    first = batch + (apply_op("Rank", indices) if indices.dims is None else len(indices.dims)) if batch < 0 else batch
+    first = (
+        batch + (apply_op("Rank", indices) if indices.dims is None else len(indices.dims))
+        if batch < 0
+        else batch
+    )
     return [_gradient_along(params, indices, dy, axis if known is None else int(known), first), None, None]
 
 
@@ -151,7 +155,11 @@ def _gradient_along(params: Tensor, indices: Tensor, dy: Tensor, axis: Any, batc
     """
     shape = apply_op("Shape", params)
     rank = apply_op("Size", shape) if params.dims is None else len(params.dims)
-    k = axis % rank if isinstance(axis, int) and isinstance(rank, int) else apply_op("FloorMod", _as_int32(axis), rank)
+    k = (
+        axis % rank
+        if isinstance(axis, int) and isinstance(rank, int)
+        else apply_op("FloorMod", _as_int32(axis), rank)
+    )
     count, before, behind = (_product(shape, *bounds) for bounds in ((0, batch), (batch, k), (k + 1, rank)))
     size = apply_op("GatherV2", shape, k, _scalar(0))
     each = _product(apply_op("Shape", indices), batch, apply_op("Rank", indices))

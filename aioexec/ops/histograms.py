@@ -114,7 +114,9 @@ def _histogram(context: KernelContext) -> Compute:
 
     def compute(values: Array, value_range: Array, bins: Array) -> Array:
         if value_range.shape != (2,) or not value_range[0] < value_range[1]:
-            raise InvalidArgumentError(f"value_range should be two increasing numbers, got {value_range.tolist()}")
+            raise InvalidArgumentError(
+                f"value_range should be two increasing numbers, got {value_range.tolist()}"
+            )
         if bins.ndim or bins <= 0:
             raise InvalidArgumentError(f"nbins should be a positive number, got {bins.tolist()}")
         low, high = (float(bound) for bound in value_range)

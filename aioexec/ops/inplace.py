@@ -24,7 +24,11 @@ from aioexec.shapes import Dims
 
 def _empty(context: KernelContext) -> Compute:
     dtype = context.attrs["dtype"].base_dtype
-    return lambda shape: np.full(shape_from(shape), b"") if dtype is dtypes.string else np.zeros(shape_from(shape), dtype.numpy)
+    return lambda shape: (
+        np.full(shape_from(shape), b"")
+        if dtype is dtypes.string
+        else np.zeros(shape_from(shape), dtype.numpy)
+    )
 
 
 register(
@@ -47,7 +51,9 @@ register(
 def _updated(change: Callable[[Array, Array, Array], None]) -> Any:
     def compute(x: Array, rows: Array, values: Array) -> Array:
         if not x.ndim or rows.ndim != 1:
-            raise InvalidArgumentError(f"i must be a vector and x have rows, got {shown(rows.shape)} and {shown(x.shape)}")
+            raise InvalidArgumentError(
+                f"i must be a vector and x have rows, got {shown(rows.shape)} and {shown(x.shape)}"
+            )
         if values.shape != (rows.size, *x.shape[1:]):
             raise InvalidArgumentError(
                 f"expected v of shape {shown((rows.size, *x.shape[1:]))}, got {shown(values.shape)}"

@@ -203,7 +203,11 @@ def batch_steps(shape: tuple[int, ...], batch: tuple[int, ...]) -> tuple[int, ..
 
 def places_of(
     operands: tuple[Operand, ...],
-    outer: tuple[int, ...], step_x: Sequence[int], step_y: Sequence[int], size: int, itemsize: int
+    outer: tuple[int, ...],
+    step_x: Sequence[int],
+    step_y: Sequence[int],
+    size: int,
+    itemsize: int,
 ) -> Iterator[tuple[Operand, ...]]:
     """The operands of each launch."""
     for number, index in enumerate(itertools.product(*map(range, outer))):
@@ -339,7 +343,9 @@ def _cross(a: Array, b: Array) -> Array:
     if a.shape != b.shape:
         raise InvalidArgumentError(f"Both inputs must be of same shape: {list(a.shape)} vs. {list(b.shape)}")
     if a.shape[-1:] != (3,):
-        raise FailedPreconditionError(f"Cross-products are only defined for 3-element vectors, got {list(a.shape)}")
+        raise FailedPreconditionError(
+            f"Cross-products are only defined for 3-element vectors, got {list(a.shape)}"
+        )
     forth, back = [1, 2, 0], [2, 0, 1]
     return np.asarray(a[..., forth] * b[..., back] - a[..., back] * b[..., forth])
 

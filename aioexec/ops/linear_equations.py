@@ -203,7 +203,9 @@ def _least_squares(context: KernelContext) -> Compute:
         turned_matrix, (rows, columns) = adjoint(matrix), matrix.shape[-2:]
         tall = rows >= columns
         normal = np.matmul(turned_matrix, matrix) if tall else np.matmul(matrix, turned_matrix)
-        normal = normal + regularizer.astype(matrix.real.dtype) * np.eye(min(rows, columns), dtype=matrix.dtype)
+        normal = normal + regularizer.astype(matrix.real.dtype) * np.eye(
+            min(rows, columns), dtype=matrix.dtype
+        )
         try:
             np.linalg.cholesky(normal)
         except np.linalg.LinAlgError:

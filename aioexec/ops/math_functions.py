@@ -13,7 +13,17 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import Attrs, Compute
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE
-from aioexec.ops.elementwise import FLOATS, ZERO_DIVISOR, Array, Gradient, binary, conjugate, function_of, in_float32, unary
+from aioexec.ops.elementwise import (
+    FLOATS,
+    ZERO_DIVISOR,
+    Array,
+    Gradient,
+    binary,
+    conjugate,
+    function_of,
+    in_float32,
+    unary,
+)
 
 REAL = "bfloat16|half|float|double"
 

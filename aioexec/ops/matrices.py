@@ -38,8 +38,10 @@ def solution_dims(matrix: Dims, rhs: Dims, *, square: bool, broadcasts: bool = F
     given = [dims for dims in (matrix, rhs) if dims is not None]
     if not given:
         return None
-    batch = functools.reduce(shapes.broadcast if broadcasts else shapes.merge, [dims[:-2] for dims in given])
-    rows = functools.reduce(shapes.merge, [dims[-2:-1] for dims in given])
+    batches: list[Dims] = [dims[:-2] for dims in given]
+    heights: list[Dims] = [dims[-2:-1] for dims in given]
+    batch = functools.reduce(shapes.broadcast if broadcasts else shapes.merge, batches)
+    rows = functools.reduce(shapes.merge, heights)
     inner = rows if square else (None,) if matrix is None else matrix[-1:]
     columns = (None,) if rhs is None else rhs[-1:]
     return shapes.concatenate(batch, shapes.concatenate(inner, columns))
@@ -112,7 +114,9 @@ def product(x: Tensor, y: Tensor, adj_x: bool = False, adj_y: bool = False) -> T
 def turned(x: Tensor) -> Tensor:
     """The conjugate transposes, of matrices of any batch."""
     if x.dims is not None:
-        order: Any = convert_to_tensor(np.array([*range(len(x.dims) - 2), len(x.dims) - 1, len(x.dims) - 2], np.int32))
+        order: Any = convert_to_tensor(
+            np.array([*range(len(x.dims) - 2), len(x.dims) - 1, len(x.dims) - 2], np.int32)
+        )
     else:
         rank = op("Rank", x)
         batch = op("Range", 0, rank - 2, 1)
@@ -126,7 +130,9 @@ def column_scale(x: Tensor, scale: Tensor) -> Tensor:
 
 
 def band(x: Tensor, lower: int, upper: int) -> Tensor:
-    return op("MatrixBandPart", x, convert_to_tensor(lower, dtypes.int64), convert_to_tensor(upper, dtypes.int64))
+    return op(
+        "MatrixBandPart", x, convert_to_tensor(lower, dtypes.int64), convert_to_tensor(upper, dtypes.int64)
+    )
 
 
 def lower_half(x: Tensor) -> Tensor:

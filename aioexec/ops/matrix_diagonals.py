@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -63,10 +64,14 @@ def limits(k: Array) -> tuple[int, int]:
     """
     flat = k.reshape(-1).tolist()
     if k.ndim > 1 or not 1 <= len(flat) <= 2:
-        raise GraphValueError(f"diag_index must be a scalar or a vector of one or two numbers, got shape {shown(k.shape)}")
+        raise GraphValueError(
+            f"diag_index must be a scalar or a vector of one or two numbers, got shape {shown(k.shape)}"
+        )
     lower, upper = flat[0], flat[-1]
     if lower > upper:
-        raise GraphValueError(f"lower_diag_index must not be greater than upper_diag_index: {lower} > {upper}")
+        raise GraphValueError(
+            f"lower_diag_index must not be greater than upper_diag_index: {lower} > {upper}"
+        )
     return lower, upper
 
 
@@ -103,9 +108,11 @@ def _part_shape(context: ShapeContext) -> Sequence[Dims]:
         return [None]
     *batch, rows, columns = dims
     if rows is None or columns is None:
-        return [(*batch, *([None] if lower != upper else ()), None)] if lower == upper else [
-            (*batch, upper - lower + 1, None)
-        ]
+        return (
+            [(*batch, *([None] if lower != upper else ()), None)]
+            if lower == upper
+            else [(*batch, upper - lower + 1, None)]
+        )
     band = band_of(lower, upper, rows, columns)
     return [(*batch, *([band.count] if lower != upper else []), band.longest)]
 
@@ -201,7 +208,9 @@ def _matrix_size(length: int, k: tuple[int, int], rows: int, columns: int) -> tu
             raise GraphValueError(f"{what} {given} is too small for the diagonals: expected at least {least}")
     found = least_rows if rows == -1 else rows, least_columns if columns == -1 else columns
     if least_rows != found[0] and least_columns != found[1]:
-        raise GraphValueError("The number of rows or columns is not consistent with the specified d_lower, d_upper, and diagonal")
+        raise GraphValueError(
+            "The number of rows or columns is not consistent with the specified d_lower, d_upper, and diagonal"
+        )
     return found
 
 
@@ -346,7 +355,9 @@ def _band_part(x: Array, lower: Array, upper: Array) -> Array:
     rows, columns = x.shape[-2:]
     for what, count, size in (("num_lower", lower, rows), ("num_upper", upper, columns)):
         if count.ndim or count > size:
-            raise InvalidArgumentError(f"{what} must be negative or less or equal to {size}, got: {count.tolist()}")
+            raise InvalidArgumentError(
+                f"{what} must be negative or less or equal to {size}, got: {count.tolist()}"
+            )
     below = np.arange(rows)[:, np.newaxis] - np.arange(columns)
     kept = ((lower < 0) | (below <= lower)) & ((upper < 0) | (-below <= upper))
     return np.where(kept, x, b"" if x.dtype == object else np.zeros((), x.dtype))
@@ -382,8 +393,9 @@ def _half(dims: Dims) -> Dims:
 
 @run_time
 def _tensor_diag_part(x: Array) -> Array:
-    shape = _half(x.shape) or ()
-    size = x.size and int(np.prod(shape))
+    _half(x.shape)
+    shape = x.shape[: x.ndim // 2]
+    size = prod(shape)
     return np.diagonal(x.reshape(size, size)).reshape(shape).copy()
 
 

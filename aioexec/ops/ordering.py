@@ -29,7 +29,9 @@ def _shifts(shape: Sequence[int], shift: Array, axis: Array) -> list[int]:
         GraphValueError: there is no such dimension, or not one for each shift.
     """
     if shift.ndim > 1 or shift.shape != axis.shape:
-        raise GraphValueError(f"shift and axis must have one size, got {shown(shift.shape)} and {shown(axis.shape)}")
+        raise GraphValueError(
+            f"shift and axis must have one size, got {shown(shift.shape)} and {shown(axis.shape)}"
+        )
     total = [0] * len(shape)
     for count, k in zip(shift.reshape(-1).tolist(), axis.reshape(-1).tolist(), strict=True):
         total[axis_of(k, len(shape))] += count
@@ -57,7 +59,9 @@ def _bind_roll(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
         return None
     shifts = run_time(_shifts)(x.shape, shift.value, axis.value)
     strides = c_strides(x.shape, x.dtype.itemsize)
-    parts = [(0, 0, x.shape)]  # offsets in bytes of source and target, and how many elements along each dimension
+    parts = [
+        (0, 0, x.shape)
+    ]  # offsets in bytes of source and target, and how many elements along each dimension
     for k, count in enumerate(shifts):
         if count:
             stays = x.shape[k] - count
@@ -97,7 +101,9 @@ def _reverse_shape(context: ShapeContext) -> Sequence[Dims]:
 
 def _reverse(x: Array, mask: Array) -> Array:
     if mask.shape != (x.ndim,):
-        raise InvalidArgumentError(f"'dims' must be a vector of {x.ndim} bools, got shape {shown(mask.shape)}")
+        raise InvalidArgumentError(
+            f"'dims' must be a vector of {x.ndim} bools, got shape {shown(mask.shape)}"
+        )
     return np.flip(x, tuple(np.flatnonzero(mask)))
 
 

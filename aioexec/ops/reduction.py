@@ -25,6 +25,7 @@ from aioexec.graph.kernel import (
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.graph.static_values import constant_value
+from aioexec.ops.elementwise import conjugate
 from aioexec.ops.reduction_launches import (
     MAXIMUM,
     MINIMUM,
@@ -36,7 +37,6 @@ from aioexec.ops.reduction_launches import (
     reduce_launches,
     sum_of,
 )
-from aioexec.ops.elementwise import conjugate
 from aioexec.shapes import Dims
 
 Array = np.ndarray[Any, Any]
@@ -258,7 +258,10 @@ def product_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
     order = apply_op("ConcatV2", [chosen, others], 0)
     moved = apply_op("Transpose", x, order)
     shape = apply_op("Shape", moved)
-    sizes = [apply_op("Prod", apply_op("GatherV2", apply_op("Shape", x), part, 0), [0]) for part in (chosen, others)]
+    sizes = [
+        apply_op("Prod", apply_op("GatherV2", apply_op("Shape", x), part, 0), [0])
+        for part in (chosen, others)
+    ]
     table = apply_op("Reshape", moved, apply_op("Pack", sizes))
     before = apply_op("Cumprod", table, 0, exclusive=True)
     after = apply_op("Cumprod", table, 0, exclusive=True, reverse=True)

@@ -72,7 +72,9 @@ def _nth_element(context: KernelContext) -> Compute:
 
     def compute(x: Array, n: Array) -> Array:
         if not x.ndim or n.ndim or not 0 <= n < x.shape[-1]:
-            raise InvalidArgumentError(f"Input must have at least n + 1 columns, n = {n.tolist()}, got {shown(x.shape)}")
+            raise InvalidArgumentError(
+                f"Input must have at least n + 1 columns, n = {n.tolist()}, got {shown(x.shape)}"
+            )
         place = x.shape[-1] - 1 - int(n) if reverse else int(n)
         return np.sort(x, -1)[..., place]
 
@@ -105,7 +107,9 @@ def _unravel_shape(context: ShapeContext) -> Sequence[Dims]:
 
 def _unravel(indices: Array, dims: Array) -> Array:
     if indices.ndim > 1 or dims.ndim != 1 or (dims <= 0).any():
-        raise InvalidArgumentError(f"expected at most a vector of indices into positive dims, got dims {dims.tolist()}")
+        raise InvalidArgumentError(
+            f"expected at most a vector of indices into positive dims, got dims {dims.tolist()}"
+        )
     if not indices.size:
         raise InvalidArgumentError("received empty tensor indices")
     if (indices >= prod(dims.tolist())).any():
@@ -134,7 +138,11 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
 
 
 def searchsorted(
-    sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
+    sorted_sequence: Any,
+    values: Any,
+    side: str = "left",
+    out_type: Any = dtypes.int32,
+    name: str | None = None,
 ) -> Tensor:
     """Where values would have to be put into sorted rows: before the elements equal to them, or behind with "right".
 
@@ -147,8 +155,25 @@ def searchsorted(
         wanted = dtypes.as_dtype(out_type)
         rows, looked_up = convert_to_tensor(sorted_sequence), convert_to_tensor(values)
         flat = [
-            apply_op("Reshape", each, apply_op("Pack", [-1, apply_op("StridedSlice", apply_op("Shape", each), [-1], [0], [1],
-                     end_mask=1, shrink_axis_mask=1)]))
+            apply_op(
+                "Reshape",
+                each,
+                apply_op(
+                    "Pack",
+                    [
+                        -1,
+                        apply_op(
+                            "StridedSlice",
+                            apply_op("Shape", each),
+                            [-1],
+                            [0],
+                            [1],
+                            end_mask=1,
+                            shrink_axis_mask=1,
+                        ),
+                    ],
+                ),
+            )
             for each in (rows, looked_up)
         ]
         op_type = "LowerBound" if side == "left" else "UpperBound"

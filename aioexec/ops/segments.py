@@ -97,12 +97,12 @@ def _mean_rows(rows: Array, ids: Array, count: int) -> Array:
     total = reduced_rows(np.add, rows, ids, count, 0)
     counts = _counts(ids, count, total)
     if rows.dtype.kind in "iu":
-        return (np.sign(total) * (np.abs(total) // counts)).astype(rows.dtype)
+        return np.asarray(np.sign(total) * (np.abs(total) // counts)).astype(rows.dtype)
     return np.asarray(total / counts)
 
 
 def _limits(dtype: np.dtype[Any]) -> Any:
-    return np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype)
+    return np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,9 @@ def _sorted_function(kind: str, summary: str) -> Callable[..., Tensor]:
         return _op(f"Segment{kind}", data, segment_ids, name=name)
 
     function.__name__ = function.__qualname__ = f"segment_{kind.lower()}"
-    function.__doc__ = f"Row s is the {summary} of the rows of `data` whose id is s; the ids must not decrease."
+    function.__doc__ = (
+        f"Row s is the {summary} of the rows of `data` whose id is s; the ids must not decrease."
+    )
     return function
 
 
@@ -312,7 +314,9 @@ def _unsorted_function(kind: str, summary: str) -> Callable[..., Tensor]:
         return _op(f"UnsortedSegment{kind}", data, segment_ids, num_segments, name=name)
 
     function.__name__ = function.__qualname__ = f"unsorted_segment_{kind.lower()}"
-    function.__doc__ = f"Row s is the {summary} of the rows of `data` whose id is s; negative ids are left out."
+    function.__doc__ = (
+        f"Row s is the {summary} of the rows of `data` whose id is s; negative ids are left out."
+    )
     return function
 
 
@@ -327,7 +331,9 @@ unsorted_segment_min = _unsorted_function("Min", "minimum")
 unsorted_segment_max = _unsorted_function("Max", "maximum")
 
 
-def _divided_by_counts(data: Any, segment_ids: Any, num_segments: Any, name: str | None, root: bool) -> Tensor:
+def _divided_by_counts(
+    data: Any, segment_ids: Any, num_segments: Any, name: str | None, root: bool
+) -> Tensor:
     """Sums of segments over how many rows they have, or over the root of that; 0 where there are none."""
     rows, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
     total = unsorted_segment_sum(rows, ids, num_segments)
@@ -346,6 +352,8 @@ def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: 
     return _divided_by_counts(data, segment_ids, num_segments, name, root=False)
 
 
-def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+def unsorted_segment_sqrt_n(
+    data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
+) -> Tensor:
     """As `unsorted_segment_sum`, over the square root of the number of rows; 0 where there are none."""
     return _divided_by_counts(data, segment_ids, num_segments, name, root=True)

@@ -63,7 +63,9 @@ def _to_batch_dims(dims: tuple[int | None, ...], plan: list[tuple[int, int, int]
     return (batch, *sizes, *dims[1 + len(plan) :])
 
 
-def _from_batch_dims(dims: tuple[int | None, ...], plan: list[tuple[int, int, int]]) -> tuple[int | None, ...]:
+def _from_batch_dims(
+    dims: tuple[int | None, ...], plan: list[tuple[int, int, int]]
+) -> tuple[int | None, ...]:
     sizes = []
     for dim, (size, before, after) in zip(dims[1:], plan, strict=False):
         left = None if dim is None else dim * size - before - after
@@ -72,7 +74,9 @@ def _from_batch_dims(dims: tuple[int | None, ...], plan: list[tuple[int, int, in
         sizes.append(left)
     blocks = prod(size for size, _, _ in plan)
     if dims[0] is not None and dims[0] % blocks:
-        raise GraphValueError(f"Input batch dimension {dims[0]} should be divisible by the product of block sizes {blocks}")
+        raise GraphValueError(
+            f"Input batch dimension {dims[0]} should be divisible by the product of block sizes {blocks}"
+        )
     return (None if dims[0] is None else dims[0] // blocks, *sizes, *dims[1 + len(plan) :])
 
 
@@ -187,7 +191,9 @@ for _name, _margins, _type, _rule, _move, _back in _BATCH_MOVES:
 # Depth
 
 
-def _split_dims(attrs: Attrs, dims: tuple[int | None, ...], to_depth: bool) -> tuple[list[int | None], list[int]]:
+def _split_dims(
+    attrs: Attrs, dims: tuple[int | None, ...], to_depth: bool
+) -> tuple[list[int | None], list[int]]:
     """The dimensions taken apart (or put together last) and the order that moves them; batch, height, width, depth first.
 
     `to_depth` takes height and width apart into (positions, block), else the depth into (block, block, rest).
@@ -195,7 +201,9 @@ def _split_dims(attrs: Attrs, dims: tuple[int | None, ...], to_depth: bool) -> t
     size = attrs["block_size"]
     channels_last = attrs["data_format"] == "NHWC"
     n, h, w, c = dims if channels_last else (dims[0], dims[2], dims[3], dims[1])
-    for what, dim, unit in (("height", h, size), ("width", w, size)) if to_depth else (("depth", c, size * size),):
+    for what, dim, unit in (
+        (("height", h, size), ("width", w, size)) if to_depth else (("depth", c, size * size),)
+    ):
         if dim is not None and dim % unit:
             raise GraphValueError(f"{what} {dim} should be divisible by {unit}")
     if to_depth:
@@ -309,7 +317,7 @@ def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None
 
 
 def space_to_batch(
-    input: Any, paddings: Any, block_size: int | None = None, name: str | None = None, block_shape: Any = None
+    input: Any, paddings: Any, block_size: Any = None, name: str | None = None, block_shape: Any = None
 ) -> Tensor:
     """Blocks of block_size by block_size positions of an image, padded, moved into the batch.
 
@@ -321,7 +329,7 @@ def space_to_batch(
 
 
 def batch_to_space(
-    input: Any, crops: Any, block_size: int | None, name: str | None = None, block_shape: Any = None
+    input: Any, crops: Any, block_size: Any, name: str | None = None, block_shape: Any = None
 ) -> Tensor:
     """Blocks of block_size by block_size positions of an image moved from the batch, then cropped."""
     size = block_size if block_shape is None else block_shape

@@ -184,7 +184,9 @@ def _function(kind: str, summary: str) -> Callable[..., Tensor]:
         return result
 
     function.__name__ = function.__qualname__ = f"sparse_segment_{kind.lower().replace('tn', 't_n')}"
-    function.__doc__ = f"Row s is {summary} of data[indices[k]] over the k whose id is s; the ids must not decrease."
+    function.__doc__ = (
+        f"Row s is {summary} of data[indices[k]] over the k whose id is s; the ids must not decrease."
+    )
     return function
 
 

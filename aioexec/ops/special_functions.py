@@ -189,7 +189,12 @@ def _polygamma(n: Array, x: Array) -> Array:
 _PAIRS: tuple[tuple[str, str, Compute, Gradient], ...] = (
     ("Igamma(a:T, x:T)", REAL, by_scipy("gammainc"), _incomplete_gamma_gradient(1.0)),
     ("Igammac(a:T, x:T)", REAL, by_scipy("gammaincc"), _incomplete_gamma_gradient(-1.0)),
-    ("IgammaGradA(a:T, x:T)", "float|double", lambda a, x: gamma_slope(a, x).astype(a.dtype), undefined_gradient),
+    (
+        "IgammaGradA(a:T, x:T)",
+        "float|double",
+        lambda a, x: gamma_slope(a, x).astype(a.dtype),
+        undefined_gradient,
+    ),
     ("Polygamma(a:T, x:T)", "float|double", _polygamma, _polygamma_gradient),
     ("Zeta(x:T, q:T)", "float|double", by_scipy("zeta"), _zeta_gradient),
 )
@@ -223,7 +228,9 @@ def _betainc_shape(context: ShapeContext) -> Sequence[Dims]:
             try:
                 known = shapes.merge(known, dims)
             except GraphValueError as error:
-                raise GraphValueError(f"a, b and x must have one shape or be scalars: {error.message}") from None
+                raise GraphValueError(
+                    f"a, b and x must have one shape or be scalars: {error.message}"
+                ) from None
         known = dims or known
     return [known if known or None not in context.inputs else None]
 
