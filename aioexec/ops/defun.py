@@ -58,7 +58,7 @@ class Defun:
         private = {f"_{name}": value for name, value in attrs.items()}
         self._options = _Options(func_name, grad_func, python_grad_func, out_names, capture_by_value, private)
 
-    def __call__(self, func: Callable[..., Any]) -> DefinedFunction | OverloadedFunction:
+    def __call__(self, func: Callable[..., Any]) -> Any:  # a DefinedFunction or an OverloadedFunction
         if not callable(func):
             raise GraphValueError(f"Function {func!r} must be a callable")
         names, fewest, most = _arguments(func)
