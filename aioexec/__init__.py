@@ -106,6 +106,7 @@ from aioexec.ops import (  # noqa: F401  (some for their rows only)
     functional_control_flow as _functional_control_flow,
     functional_ops as _functional_ops,
     functions as _functions,
+    list_uses as _list_uses,
     queue_verbs as _queue_verbs,
     slicing,
     staging_class as _staging_class,
