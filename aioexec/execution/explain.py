@@ -38,7 +38,9 @@ def breaks_by_op(executor: Executor) -> Counter[str]:
             found.update(instruction.node.row.name for instruction in _nodes(runner.item))
         else:
             for row in program.variant.breaks:
-                found.update(inner.node.row.name for inner in with_inner([row.instruction]) if not inner.structure)
+                found.update(
+                    inner.node.row.name for inner in with_inner([row.instruction]) if not inner.structure
+                )
     return found
 
 

@@ -27,12 +27,12 @@ from aioexec.errors import (
 from aioexec.execution.linking import Share, address_of, link
 from aioexec.execution.structures import StructureRun
 from aioexec.execution.trace import Trace, note_program
-from aioexec.graph.kernel import Kernel
+from aioexec.graph.kernel import Kernel, Spec
 from aioexec.observability.allocator_stats import allocator_stats
 from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.planning.buffers import ALIGNMENT
 from aioexec.planning.instruction import Instruction, locate, with_inner
-from aioexec.planning.variant import Break, Move, Place, ProgramRow, Variant
+from aioexec.planning.variant import Break, Grow, Move, Place, ProgramRow, Variant
 from aioexec.resources.variable import Variable
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 INLINE_FUEL = 50_000
 """Estimated nanoseconds an inline walk may take before it moves to a worker."""
+_COUNT = Spec(np.dtype(np.int64), ())
+_LEAST_ROOM = 16  # elements of a list
 IDLE_FRAMES = 4
 """Frames a program keeps between its runs."""
 
@@ -78,7 +80,7 @@ class Program:
     """A variant whose kernels have addresses.
 
     Constant: variant, rows, blocks (the memory the walker reads), shares (rows for several workers), device, workers; `jumps`,
-    how long a run takes depends on data: one that begins inline may have to move. Changing: `frames`, idle ones; `cost`,
+    how long a run takes depends on data: one that begins inline may have to move. Changing: `frames`, idle ones; `rooms`, how long lists became, by slot; `cost`,
     nanoseconds of a run: estimated, then the least of recent runs; `inline`, where runs begin; `last_used`, a count that grows.
     """
 
@@ -103,6 +105,7 @@ class Program:
         )
         self.inline = not self._is_for_workers and variant.cost <= INLINE_FUEL
         self.last_used = 0
+        self.rooms: dict[int, int] = {}
         self.unbroken = not (variant.breaks or variant.objects or variant.given or variant.object_inputs)
         self.specs = [(spec.shape, spec.dtype) for _, spec in variant.outputs]
 
@@ -276,6 +279,9 @@ class Run:
         if isinstance(row, Move):
             self._move(row)
             return Outcome.DONE
+        if isinstance(row, Grow):
+            self._grow(row)
+            return Outcome.DONE
         return self._share(self.program.shares[position])
 
     def _share(self, share: Share) -> int:
@@ -336,17 +342,17 @@ class Run:
 
     def _failure(self) -> OpError:
         words = self.frame.words
-        row = self.program.variant.rows[int(words[walking.PC])]
-        assert isinstance(row, ProgramRow)
-        instruction = self.program.variant.instructions[row.position]
-        native = instruction.node.row.native
-        assert native is not None
+        failed = self.program.variant.rows[int(words[walking.PC])]
+        assert isinstance(failed, ProgramRow)
+        instruction = self.program.variant.instructions[failed.position]
+        row = instruction.node.row
+        statuses = row.lists.statuses if row.lists is not None else row.native.statuses if row.native else ()
         status = int(words[walking.STATUS])
-        if not 1 <= status <= len(native.statuses):
+        if not 1 <= status <= len(statuses):
             return locate(
                 InternalError(f"native kernel returned status {status}"), instruction, self.program.device
             )
-        kind, message = native.statuses[status - 1]
+        kind, message = statuses[status - 1]
         told = message.format_map(instruction.node.op.attrs)
         return locate(kind(told), instruction, self.program.device)
 
@@ -356,6 +362,19 @@ class Run:
         values = [self._input(source) for source, _ in row.moves]
         for (source, number), value in zip(row.moves, values, strict=True):
             self.objects[number] = np.array(value) if isinstance(source, Place) else value
+
+    def _grow(self, row: Grow) -> None:
+        """Give a list more room; the next run's list gets as much at once."""
+        length, room = (self._view(Place(slot, offset, _COUNT)) for slot, offset in (row.length, row.room))
+        rooms = self.program.rooms
+        count = max(2 * int(room[()]), rooms.get(row.storage, _LEAST_ROOM))
+        rooms[row.storage] = count
+        storage = np.empty(count * row.nbytes, np.uint8)
+        kept = int(length[()]) * row.nbytes
+        if kept:
+            storage[:kept] = self.kept[row.storage].reshape(-1).view(np.uint8)[:kept]
+        self._bind(row.storage, storage)
+        room[...] = count
 
     def _break(self, row: Break) -> None:
         self._publish_before(row)

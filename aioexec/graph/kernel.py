@@ -254,6 +254,50 @@ class Launches:
     inplace: tuple[int, ...] = ()
 
 
+class ListVerb(enum.Enum):
+    """What a node does with a list of tensors, as far as a program can do it in memory."""
+
+    EMPTY = "empty"  # makes a list that grows
+    RESERVE = "reserve"  # makes one of as many elements as input `size` says, none of them set
+    FROM_TENSOR = "from_tensor"  # makes one of the rows of input `value`
+    PUSH = "push"  # appends input `value`
+    POP = "pop"  # takes the last element
+    READ = "read"  # gives the element at input `index`
+    WRITE = "write"  # sets it to input `value`
+    READ_ALL = "read_all"  # gives all elements as one tensor: those at input `index`, if there is one
+    WRITE_ALL = "write_all"  # sets them to the rows of input `value`
+    LENGTH = "length"
+    GRADIENT = "gradient"  # gives the list of gradients by a list, for the attr `source`
+    CLOSE = "close"
+
+
+@dataclass(frozen=True, slots=True)
+class ListUse:
+    """How a node uses the list at its input 0, or makes one.
+
+    Attributes:
+        outputs: what each output is: "list", "value" (what is read or pushed, a length), or "flow" (input `flow`, or zero).
+        size, index, value, flow: inputs, where the verb has such.
+        dtype: the attr with the dtype of the elements, of the verbs that make a list.
+        is_value: a list never changes; a verb gives another. Otherwise there is one list, and verbs change it.
+        writes_once: an element that is set may not be set again, but in a list of gradients, where it is added to.
+        zeros: an element that is not set is read as zeros.
+        statuses: what goes wrong: an index outside (or nothing to pop), an element that is not as it must be.
+    """
+
+    verb: ListVerb
+    outputs: tuple[str, ...]
+    size: int = -1
+    index: int = -1
+    value: int = -1
+    flow: int = -1
+    dtype: str = ""
+    is_value: bool = False
+    writes_once: bool = False
+    zeros: bool = False
+    statuses: tuple[tuple[type[OpError], str], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Alias:
     """Each output of the node is an input's memory, from a byte offset on: no row at all.

@@ -10,7 +10,7 @@ import numpy as np
 
 from aioexec.errors import NotFoundError
 from aioexec.graph.attrs import NameAttrList
-from aioexec.graph.kernel import Attrs, Native, Reference, Role
+from aioexec.graph.kernel import Attrs, ListUse, Native, Reference, Role
 from aioexec.graph.opdef import OpDef, parse_signature
 from aioexec.shapes import Dims
 
@@ -88,6 +88,7 @@ class Row:
         reads: inputs (variables) whose present content the op uses.
         asynchronous: the kernel may wait; it is called with the step (see `StepContext`) before its inputs.
         bodies: of an op that stands for bodies (see its role), what they are; it checks that they fit the operation.
+        lists: what it does with a list of tensors, for programs that keep lists in memory.
     """
 
     definition: OpDef
@@ -103,6 +104,7 @@ class Row:
     reads: tuple[int, ...] = ()
     asynchronous: bool = False
     bodies: Bodies | None = None
+    lists: ListUse | None = None
 
     @property
     def name(self) -> str:

@@ -115,7 +115,10 @@ def _ports(node: Node) -> tuple[int, ...]:
 def _is_source(node: Node, is_partial: bool) -> bool:
     if is_known(node, is_partial):
         return False
-    return kind_of(node, is_partial) is not Kind.PROGRAM or node.row.dynamic_shape
+    has_shape_of_data = (
+        node.row.dynamic_shape and node.row.lists is None
+    )  # elements have the shape of what was put in
+    return kind_of(node, is_partial) is not Kind.PROGRAM or has_shape_of_data
 
 
 def cut_items(graph: Subgraph, is_partial: bool = False) -> list[ItemNodes]:

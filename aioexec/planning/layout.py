@@ -11,7 +11,7 @@ What is left behind has no addresses yet: `variants` makes a frozen variant of i
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,16 +22,20 @@ from aioexec.graph.node import Operation
 from aioexec.graph.registry import ShapeContext
 from aioexec.planning.buffers import Buffer, Local
 from aioexec.planning.instruction import Instruction, with_inner
+from aioexec.planning.layout_lists import lay_list
 from aioexec.planning.layout_structures import lay_structure
 from aioexec.planning.pending import (
     Array,
     Held,
+    InMemory,
+    ListsRefusedError,
     Object,
     Pending,
     PendingBreak,
     PendingOperand,
     PendingRow,
     RefusedError,
+    Slab,
 )
 from aioexec.planning.plan import Item
 from aioexec.planning.versions import Versions
@@ -40,6 +44,18 @@ from aioexec.resources.variable import Variable
 LARGEST_KNOWN = 64 * 1024
 """Bytes of a value worth folding into a variant; larger ones are computed by rows."""
 BREAK_NS = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a layout had come at some point."""
+
+    pending: int
+    buffers: int
+    break_buffers: int
+    native: int
+    cost: int
+    slabs: list[Slab]
 
 
 class Layout:
@@ -52,9 +68,16 @@ class Layout:
     """
 
     def __init__(
-        self, item: Item, values: tuple[Any, ...], inputs: Mapping[int, Spec], refused: Container[Kernel]
+        self,
+        item: Item,
+        values: tuple[Any, ...],
+        inputs: Mapping[int, Spec],
+        refused: Container[Kernel],
+        with_lists: bool = True,
     ) -> None:
         self.refused = refused
+        self._with_lists = with_lists
+        self.slabs: list[Slab] = []
         self.item = item
         self.held: dict[int, Held] = {}
         self.buffers: list[Buffer] = []
@@ -127,6 +150,9 @@ class Layout:
             if reason is not None:
                 self._lay_break(position, instruction, inputs, reason)
             return
+        if row.lists is not None and self._with_lists:
+            lay_list(self, position, instruction, inputs)
+            return
         is_alias = row.role in (Role.IDENTITY, Role.READ, Role.LOOP_COND) and not instruction.is_overridden
         is_unknown = row.role is Role.READ and isinstance(
             inputs[0], Object
@@ -177,14 +203,25 @@ class Layout:
         """The last position inside of a structure."""
         return self._ends[position]
 
-    def mark(self) -> tuple[int, int, int, int, int]:
+    def mark(self) -> Mark:
         """How far the layout has come."""
-        return len(self.pending), len(self.buffers), len(self.break_buffers), self.native, self.cost
+        slabs = [replace(slab, gradients=dict(slab.gradients)) for slab in self.slabs]
+        return Mark(
+            len(self.pending), len(self.buffers), len(self.break_buffers), self.native, self.cost, slabs
+        )
 
-    def go_back_to(self, mark: tuple[int, int, int, int, int]) -> None:
+    def go_back_to(self, mark: Mark) -> None:
         """Forget the rows laid out since."""
-        pending, buffers, break_buffers, self.native, self.cost = mark
-        del self.pending[pending:], self.buffers[buffers:], self.break_buffers[break_buffers:]
+        self.native, self.cost = mark.native, mark.cost
+        del (
+            self.pending[mark.pending :],
+            self.buffers[mark.buffers :],
+            self.break_buffers[mark.break_buffers :],
+        )
+        del self.slabs[len(mark.slabs) :]
+        for slab, before in zip(self.slabs, mark.slabs, strict=True):
+            slab.element, slab.known, slab.version = before.element, before.known, before.version
+            slab.gradients = before.gradients
 
     def unite(self, made: Buffer, kept: Buffer) -> None:
         """Let one buffer of the arena be another: everything written to it goes there."""
@@ -356,6 +393,10 @@ class Layout:
         return buffer
 
     def _lay_break(self, position: int, instruction: Instruction, inputs: list[Held], reason: str) -> None:
+        if any(isinstance(held, InMemory) for held in inputs):
+            raise ListsRefusedError(
+                f"{instruction.node.name!r} takes a list, and has no native form: {reason}"
+            )
         handles = list(dict.fromkeys(held for held in inputs if isinstance(held, Variable)))
         for inner in with_inner([instruction]):
             known = inner.structure.known.values() if inner.structure is not None else ()

@@ -15,7 +15,17 @@ import numpy as np
 from aioexec.graph.kernel import Spec
 from aioexec.planning.buffers import Buffer, Local
 from aioexec.planning.instruction import Instruction, RegionPlan
-from aioexec.planning.pending import Held, Label, Object, PendingJump, PendingMove, RefusedError, copy_row
+from aioexec.planning.pending import (
+    Held,
+    InMemory,
+    Label,
+    ListsRefusedError,
+    Object,
+    PendingJump,
+    PendingMove,
+    RefusedError,
+    copy_row,
+)
 from aioexec.resources.variable import Variable
 
 if TYPE_CHECKING:
@@ -91,12 +101,14 @@ class _Attempt:
         out.row = len(layout.pending)
         layout.cost += (layout.cost - cost) * (ROUNDS - 1)
         for output, place in zip(self.instruction.outputs, places, strict=True):
-            layout.held[output] = place
+            layout.held[output] = _as_it_is(place)
         return set()
 
-    def _place(self, k: int, held: Held, value: int) -> Local | Object:
+    def _place(self, k: int, held: Held, value: int) -> Local | Object | InMemory:
         """Where a carried value is, as it is given at first."""
         spec = self.layout.spec(held)
+        if isinstance(held, InMemory):
+            return held
         if isinstance(held, Variable):
             raise RefusedError("a resource that changes in a loop")
         if k in self.as_objects or spec is None:
@@ -143,7 +155,10 @@ class _Attempt:
             return set()
         otherwise, out = Label(), Label()
         self._jump(otherwise, predicate)
+        versions = [(slab, slab.version) for slab in layout.slabs]
         places = self._branch(structure.regions[1], {})
+        for slab, version in versions:  # the other branch begins with lists as they were
+            slab.version = version
         layout.pending.append(PendingJump(out, None, self.position))
         otherwise.row = len(layout.pending)
         changing = self._disagree(structure.regions[0], places)
@@ -181,7 +196,7 @@ class _Attempt:
         if found is not places and places:
             return {k for k, held in found.items() if not _fits(held, places[k])}
         for k, place in places.items():
-            self.layout.held[self.instruction.outputs[k]] = place
+            self.layout.held[self.instruction.outputs[k]] = _as_it_is(place)
         return set()
 
     # Both
@@ -204,6 +219,8 @@ class _Attempt:
         copies: list[tuple[Local | np.ndarray, Buffer, Spec]] = []
         kept = {id(place.buffer) for place in places if isinstance(place, Local)}
         for source, place in zip(sources, places, strict=True):
+            if isinstance(place, InMemory):
+                continue
             if isinstance(place, Object):
                 if not (isinstance(source, Object) and source.value == place.value):
                     moves.append((source, place.value))
@@ -245,9 +262,18 @@ class _Attempt:
 def _fits(held: Held, place: Held) -> bool:
     """Whether a value can be carried to a place."""
     if isinstance(place, Object):
-        return True
+        return not isinstance(held, InMemory)
+    if isinstance(place, InMemory) or isinstance(held, InMemory):
+        if isinstance(place, InMemory) and isinstance(held, InMemory) and held.slab is place.slab:
+            return True
+        raise ListsRefusedError("another list each round, or each way")
     assert isinstance(place, Local)
     spec = held.spec if isinstance(held, Local) else None
     if isinstance(held, np.ndarray) and held.dtype != object:
         spec = Spec(held.dtype, held.shape)
     return spec is not None and (spec.dtype, spec.shape) == (place.spec.dtype, place.spec.shape)
+
+
+def _as_it_is(place: Held) -> Held:
+    """What is in a place by now: of a list, its last version."""
+    return InMemory(place.slab, place.slab.version) if isinstance(place, InMemory) else place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,53 @@ class RefusedError(Exception):
     """A loop or conditional cannot be laid out."""
 
 
+class ListsRefusedError(Exception):
+    """A list cannot be in the memory of a program."""
+
+
+@dataclass(slots=True, eq=False)
+class Slab:
+    """A list in memory.
+
+    Attributes:
+        dtype, element: of each element; the shape is None until the first one is met.
+        count: how many elements a list of fixed length has; None: it grows.
+        is_value, writes_once, zeros: see `ListUse`; `adds`: it is a list of gradients; `clears`: reading forgets an element.
+        storage: the elements. A list that grows has its `length` and `room` in words, one of fixed length `flags`.
+        known: what each element is, if that is known: then there are none in memory.
+        version: how often a list that is a value has been changed.
+        gradients: lists of gradients by this one, by source.
+    """
+
+    dtype: np.dtype[Any]
+    count: int | None
+    is_value: bool
+    writes_once: bool
+    zeros: bool
+    adds: bool = False
+    clears: bool = False
+    element: Spec | None = None
+    storage: Buffer | None = None
+    length: Buffer | None = None
+    room: Buffer | None = None
+    flags: Buffer | None = None
+    known: Array | None = None
+    version: int = 0
+    gradients: dict[str, Slab] = field(default_factory=dict)
+
+    def buffers(self) -> list[Buffer]:
+        found = (self.storage, self.length, self.room, self.flags)
+        return [buffer for buffer in found if buffer is not None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InMemory:
+    """A list in memory, as it was at one point."""
+
+    slab: Slab
+    version: int
+
+
 class Object:
     """A value memory cannot hold; its number is where runs keep it."""
 
@@ -29,7 +76,7 @@ class Object:
         self.value = value
 
 
-Held = Local | Object | Variable | Array
+Held = Local | Object | Variable | InMemory | Array
 PendingOperand = tuple[Buffer, int]
 
 
@@ -42,11 +89,12 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class PendingRow:
-    """A launch whose buffers have no place yet."""
+    """A launch whose buffers have no place yet. Its kernel may go on at the row `after`, which is its last word then."""
 
     launch: Launch
     operands: tuple[PendingOperand, ...]
     position: int
+    after: Label | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +127,18 @@ class PendingMove:
     position: int
 
 
-Pending = PendingRow | PendingBreak | PendingJump | PendingMove
+@dataclass(frozen=True, slots=True)
+class PendingGrow:
+    """More room for a list; see `Grow`."""
+
+    storage: Buffer
+    length: Buffer
+    room: Buffer
+    nbytes: int
+    position: int
+
+
+Pending = PendingRow | PendingBreak | PendingJump | PendingMove | PendingGrow
 
 
 def copy_row(spec: Spec, source: PendingOperand, target: PendingOperand, position: int) -> PendingRow | None:

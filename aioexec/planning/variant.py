@@ -84,7 +84,24 @@ class Move:
     position: int
 
 
-Row = ProgramRow | Break | Jump | Move
+@dataclass(frozen=True, slots=True, eq=False)
+class Grow:
+    """A row that makes room for more elements of a list: twice as many, and at least some.
+
+    Attributes:
+        storage: the slot of the elements.
+        length, room: where a list's length and room are, in elements.
+        nbytes: of an element.
+    """
+
+    storage: int
+    length: tuple[int, int]
+    room: tuple[int, int]
+    nbytes: int
+    position: int
+
+
+Row = ProgramRow | Break | Jump | Move | Grow
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
@@ -15,17 +16,22 @@ from aioexec.planning.layout import Layout
 from aioexec.planning.pending import (
     Array,
     Held,
+    InMemory,
+    ListsRefusedError,
     Object,
     Pending,
     PendingBreak,
+    PendingGrow,
     PendingJump,
     PendingMove,
     PendingRow,
     copy_row,
 )
 from aioexec.planning.plan import Item
-from aioexec.planning.variant import Break, Jump, Move, Place, ProgramRow, Row, Source, Variant
+from aioexec.planning.variant import Break, Grow, Jump, Move, Place, ProgramRow, Row, Source, Variant
 from aioexec.resources.variable import Variable
+
+logger = logging.getLogger(__name__)
 
 
 def lay_out_item(
@@ -41,7 +47,14 @@ def lay_out_item(
         GraphValueError: the shapes do not fit an op.
         UnimplementedError: without the refused kernels there is no program at all.
     """
-    layout = Layout(item, values, inputs, refused)
+    try:
+        return _laid_out(Layout(item, values, inputs, refused))
+    except ListsRefusedError as refusal:
+        logger.debug("item %d keeps its lists as objects: %s", item.index, refusal)
+        return _laid_out(Layout(item, values, inputs, refused, with_lists=False))
+
+
+def _laid_out(layout: Layout) -> Variant:
     layout.run()
     return _Freezer(layout).variant()
 
@@ -91,6 +104,8 @@ class _Freezer:
 
     def _place_output(self, value: int, held: Held) -> None:
         """An output slot for a value others need: its own buffer, or a copy where it shares one."""
+        if isinstance(held, InMemory):
+            raise ListsRefusedError("a list that leaves the program")
         if isinstance(held, Object):
             self.objects.append((value, held.value))
         elif isinstance(held, Variable) or (isinstance(held, np.ndarray) and held.dtype == object):
@@ -146,12 +161,16 @@ class _Freezer:
         if isinstance(row, PendingRow):
             launch = row.launch
             operands = tuple(self._address(*operand) for operand in row.operands)
+            words = launch.words if row.after is None else (*launch.words[:-1], row.after.row)
             return ProgramRow(
-                launch.kernel, operands, launch.words, launch.reals, launch.cost, launch.units, row.position
+                launch.kernel, operands, words, launch.reals, launch.cost, launch.units, row.position
             )
         if isinstance(row, PendingJump):
             predicate = None if row.predicate is None else self._address(*row.predicate)
             return Jump(row.target.row, predicate, row.position)
+        if isinstance(row, PendingGrow):
+            storage, _ = self._address(row.storage)
+            return Grow(storage, self._address(row.length), self._address(row.room), row.nbytes, row.position)
         if isinstance(row, PendingMove):
             return Move(tuple((self._source(held), number) for held, number in row.moves), row.position)
         return Break(
@@ -172,6 +191,8 @@ class _Freezer:
     def _source(self, held: Held) -> Source:
         if isinstance(held, Local):
             return Place(*self._address(held.buffer, held.offset), held.spec)
+        if isinstance(held, InMemory):
+            raise ListsRefusedError("a list that Python is to see")
         return held.value if isinstance(held, Object) else held
 
     def _rebinds(self, row: PendingBreak) -> Iterator[tuple[int, Variable, tuple[int, ...], Instruction]]:

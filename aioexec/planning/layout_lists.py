@@ -1,0 +1,373 @@
+"""Laying out lists of tensors: stacks, arrays and lists whose elements have one shape lie in memory, and their verbs are rows.
+
+A list that grows starts with no room; a push that finds none falls through to a row that makes some, in Python. Everything here
+needs the list to be made in the same program, and nobody outside to see it: otherwise `ListsRefusedError` says so, and the item
+is laid out anew with lists as objects.
+
+Where lists are values, a verb that changes one gives another list. It is the same memory, so nobody may need the old one later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aioexec import shapes
+from aioexec.graph.kernel import Kernel, Launch, ListUse, ListVerb, Operand, Spec
+from aioexec.graph.list_launches import (
+    CLEAR,
+    RESET,
+    UNSET_ALL,
+    ZEROS,
+    count_kernel,
+    pop_kernel,
+    push_kernel,
+    read_all_kernel,
+    read_kernel,
+    write_all_kernel,
+    write_kernel,
+)
+from aioexec.planning.buffers import Buffer, Local
+from aioexec.planning.instruction import Instruction
+from aioexec.planning.pending import (
+    Held,
+    InMemory,
+    Label,
+    ListsRefusedError,
+    PendingGrow,
+    PendingJump,
+    PendingOperand,
+    PendingRow,
+    Slab,
+)
+
+if TYPE_CHECKING:
+    from aioexec.planning.layout import Layout
+
+_LONGEST = 1 << 24
+"""Bytes of a list of fixed length; a longer one is an object."""
+_WORD = 8
+
+
+def lay_list(layout: Layout, position: int, instruction: Instruction, inputs: list[Held]) -> None:
+    """Append the rows of a verb on a list, and say what its outputs are.
+
+    Raises:
+        ListsRefusedError: the list cannot be in memory.
+    """
+    use = instruction.node.row.lists
+    assert use is not None
+    _Verb(layout, position, instruction, inputs, use).lay()
+
+
+@dataclass(slots=True)
+class _Verb:
+    layout: Layout
+    position: int
+    instruction: Instruction
+    inputs: list[Held]
+    use: ListUse
+
+    def lay(self) -> None:
+        made = {
+            ListVerb.EMPTY: self._empty,
+            ListVerb.RESERVE: self._reserve,
+            ListVerb.FROM_TENSOR: self._from_tensor,
+        }.get(self.use.verb)
+        if made is not None:
+            self._finish(made(), None)
+            return
+        held = self.inputs[0]
+        if not isinstance(held, InMemory):
+            raise ListsRefusedError(f"{self.instruction.node.name!r} uses a list that is not in memory")
+        slab = held.slab
+        if slab.is_value and held.version != slab.version:
+            raise ListsRefusedError(f"{self.instruction.node.name!r} uses a list that has changed since")
+        for buffer in slab.buffers():
+            self.layout.note_use(Local(buffer, 0, _BYTES), self.position)
+        self._verb(slab)
+
+    def _verb(self, slab: Slab) -> None:
+        verb = self.use.verb
+        if verb is ListVerb.PUSH:
+            self._push(slab)
+        elif verb is ListVerb.POP:
+            self._finish(slab, self._pop(slab))
+        elif verb is ListVerb.READ:
+            self._finish(slab, self._read(slab))
+        elif verb is ListVerb.WRITE:
+            self._write(slab)
+        elif verb is ListVerb.READ_ALL:
+            self._finish(slab, self._read_all(slab))
+        elif verb is ListVerb.WRITE_ALL:
+            self._write_all(slab)
+        elif verb is ListVerb.LENGTH:
+            self._finish(slab, self._length(slab))
+        elif verb is ListVerb.GRADIENT:
+            self._finish(self._gradient(slab), None)
+
+    # Making
+
+    def _empty(self) -> Slab:
+        limit = self.inputs[self.use.size]
+        if not isinstance(limit, np.ndarray) or limit.shape != () or int(limit) >= 0:
+            raise ListsRefusedError("a list that may not grow beyond a limit")
+        layout = self.layout
+        slab = self._slab(None)
+        slab.storage = layout.external(0)
+        layout.break_buffers.append(slab.storage)
+        slab.length, slab.room = layout.arena(_WORD, self.position), layout.arena(_WORD, self.position)
+        self._row(RESET, [(slab.length, 0), (slab.room, 0)], ())
+        return slab
+
+    def _slab(self, count: int | None) -> Slab:
+        dtype = self.instruction.node.op.attrs[self.use.dtype].base_dtype.numpy
+        if dtype.name not in _DTYPES:
+            raise ListsRefusedError(f"elements of dtype {dtype.name}")
+        slab = Slab(dtype, count, self.use.is_value, self.use.writes_once, self.use.zeros)
+        self.layout.slabs.append(slab)
+        return slab
+
+    def _reserve(self) -> Slab:
+        size, attrs = self.inputs[self.use.size], self.instruction.node.op.attrs
+        if not isinstance(size, np.ndarray) or size.shape != () or int(size) < 0:
+            raise ListsRefusedError("a list whose length the step tells")
+        if attrs.get("dynamic_size"):
+            raise ListsRefusedError("an array of dynamic size")
+        slab = self._slab(int(size))
+        slab.clears = bool(attrs.get("clear_after_read"))
+        slab.zeros |= bool(attrs.get("identical_element_shapes")) or shapes.is_fully_defined(attrs.get("element_shape"))
+        self._place_fixed(slab)
+        return slab
+
+    def _place_fixed(self, slab: Slab) -> None:
+        assert slab.count is not None
+        slab.storage = self.layout.arena(0, self.position)
+        slab.flags = self.layout.arena(slab.count, self.position)
+        if slab.count:
+            self._row(UNSET_ALL, [(slab.flags, 0)], (slab.count,))
+
+    def _from_tensor(self) -> Slab:
+        spec = self._value_spec()
+        if not spec.shape:
+            raise ListsRefusedError("a list of the rows of a scalar")
+        slab = self._slab(spec.shape[0])
+        self._place_fixed(slab)
+        self._rows_of(slab, spec)
+        return slab
+
+    # Growing lists
+
+    def _push(self, slab: Slab) -> None:
+        value = self.inputs[self.use.value]
+        if slab.count is not None:
+            raise ListsRefusedError("a push to a list of fixed length")
+        if isinstance(value, np.ndarray) and value.dtype != object and slab.element is None:
+            slab.element, slab.known = Spec(value.dtype, value.shape), value
+        else:
+            spec = self._value_spec()
+            if slab.known is not None:
+                raise ListsRefusedError("a list of a constant and of something else")
+            self._agree(slab, spec)
+        self._change(slab)
+        assert slab.length is not None
+        assert slab.room is not None
+        assert slab.element is not None
+        assert slab.storage is not None
+        element = Spec(slab.element.dtype, slab.element.shape) if slab.known is None else _BYTES
+        begin, after = Label(len(self.layout.pending)), Label()
+        operands = [(slab.storage, 0), (slab.length, 0), (slab.room, 0), self._operand(self.use.value)]
+        size = element.size if slab.known is None else 0
+        self._row(push_kernel(_name(slab.dtype)), operands, (size, 0), after)
+        self.layout.pending.append(
+            PendingGrow(
+                slab.storage, slab.length, slab.room, max(size * element.dtype.itemsize, 1), self.position
+            )
+        )
+        self.layout.pending.append(PendingJump(begin, None, self.position))
+        after.row = len(self.layout.pending)
+        self._finish(slab, value)
+
+    def _pop(self, slab: Slab) -> Held:
+        if slab.element is None or slab.length is None or slab.storage is None:
+            raise ListsRefusedError("a pop from a list whose elements are not known")
+        self._change(slab)
+        result = self._result(slab.element)
+        size = slab.element.size if slab.known is None else 0
+        operands = [(slab.storage, 0), (slab.length, 0), (result.buffer, 0)]
+        self._row(pop_kernel(_name(slab.dtype)), operands, (size,))
+        return result if slab.known is None else slab.known
+
+    def _length(self, slab: Slab) -> Held:
+        if slab.count is not None:
+            return np.array(slab.count, np.int32)
+        assert slab.length is not None
+        result = self._result(Spec(np.dtype(np.int32), ()))
+        self._row(count_kernel("int32"), [(slab.length, 0), (result.buffer, 0)], ())
+        return result
+
+    # Lists of fixed length
+
+    def _fixed(self, slab: Slab) -> tuple[Buffer, Buffer, int]:
+        if slab.count is None or slab.storage is None or slab.flags is None:
+            raise ListsRefusedError("an element by number of a list that grows")
+        return slab.storage, slab.flags, slab.count
+
+    def _known(self, slab: Slab) -> Spec:
+        if slab.element is None:
+            raise ListsRefusedError("a read from a list whose elements are not known")
+        return slab.element
+
+    def _read(self, slab: Slab) -> Held:
+        storage, flags, count = self._fixed(slab)
+        element = self._known(slab)
+        result = self._result(element)
+        kernel = read_kernel(_name(slab.dtype), self._index())
+        operands = [(storage, 0), (flags, 0), self._operand(self.use.index), (result.buffer, 0)]
+        self._row(kernel, operands, (count, element.size, _how(slab)))
+        return result
+
+    def _write(self, slab: Slab) -> None:
+        storage, flags, count = self._fixed(slab)
+        self._agree(slab, self._value_spec())
+        self._change(slab)
+        kernel = write_kernel(_name(slab.dtype), self._index(), slab.adds)
+        operands = [(storage, 0), (flags, 0), self._operand(self.use.index), self._operand(self.use.value)]
+        self._row(kernel, operands, (count, self._known(slab).size, *_again(slab)))
+        self._finish(slab, None)
+
+    def _read_all(self, slab: Slab) -> Held:
+        storage, flags, count = self._fixed(slab)
+        element = self._known(slab)
+        self._check_all(count)
+        result = self._result(Spec(element.dtype, (count, *element.shape)))
+        if count:
+            operands = [(storage, 0), (flags, 0), (result.buffer, 0)]
+            self._row(read_all_kernel(_name(slab.dtype)), operands, (count, element.size, _how(slab)))
+        return result
+
+    def _write_all(self, slab: Slab) -> None:
+        _, _, count = self._fixed(slab)
+        self._check_all(count)
+        spec = self._value_spec()
+        if spec.shape[:1] != (count,):
+            raise ListsRefusedError("another number of rows than elements")
+        self._change(slab)
+        self._rows_of(slab, spec)
+        self._finish(slab, None)
+
+    def _rows_of(self, slab: Slab, spec: Spec) -> None:
+        storage, flags, count = self._fixed(slab)
+        self._agree(slab, Spec(spec.dtype, spec.shape[1:]))
+        if count:
+            operands = [(storage, 0), (flags, 0), self._operand(self.use.value)]
+            words = (count, self._known(slab).size, *_again(slab))
+            self._row(write_all_kernel(_name(slab.dtype), slab.adds), operands, words)
+
+    def _check_all(self, count: int) -> None:
+        """Check that the elements asked for are all, in order."""
+        indices = self.inputs[self.use.index] if self.use.index >= 0 else np.arange(count)
+        if not isinstance(indices, np.ndarray) or not np.array_equal(indices, np.arange(count)):
+            raise ListsRefusedError("elements by numbers that are not all of them, in order")
+
+    def _gradient(self, slab: Slab) -> Slab:
+        source = self.instruction.node.op.attrs["source"]
+        if source not in slab.gradients:
+            if slab.count is None or slab.element is None or self.layout.around:
+                raise ListsRefusedError(
+                    "a list of gradients by a list that is not known, or made inside a loop"
+                )
+            made = Slab(slab.dtype, slab.count, slab.is_value, writes_once=False, zeros=True, adds=True)
+            self.layout.slabs.append(made)
+            self._place_fixed(made)
+            self._agree(made, slab.element)
+            slab.gradients[source] = made
+        made = slab.gradients[source]
+        for buffer in made.buffers():
+            self.layout.note_use(Local(buffer, 0, _BYTES), self.position)
+        return made
+
+    # What they share
+
+    def _value_spec(self) -> Spec:
+        spec = self.layout.spec(self.inputs[self.use.value])
+        if spec is None:
+            raise ListsRefusedError("an element that memory cannot hold")
+        return spec
+
+    def _agree(self, slab: Slab, spec: Spec) -> None:
+        """Let elements be as this one is; they all have to be."""
+        if slab.element is None:
+            slab.element = Spec(spec.dtype, spec.shape)
+            if slab.count is not None and slab.storage is not None:
+                slab.storage.nbytes = slab.count * spec.nbytes
+                if slab.storage.nbytes > _LONGEST:
+                    raise ListsRefusedError("a list that long")
+        if (slab.element.dtype, slab.element.shape) != (spec.dtype, spec.shape) or spec.dtype != slab.dtype:
+            raise ListsRefusedError("elements of several shapes")
+
+    def _change(self, slab: Slab) -> None:
+        """Give the next list; nobody may need this one any more."""
+        if not slab.is_value:
+            return
+        for value, held in self.layout.held.items():
+            is_old = isinstance(held, InMemory) and held.slab is slab and held.version == slab.version
+            if is_old and self.layout.last_use.get(value, -1) > self.position:
+                raise ListsRefusedError("a list that is needed as it was")
+        slab.version += 1
+
+    def _finish(self, slab: Slab, value: Held | None) -> None:
+        """Say what the outputs are."""
+        outputs = self.instruction.outputs
+        for output, kind in zip(outputs, self.use.outputs, strict=True):
+            if kind == "list":
+                self.layout.held[output] = InMemory(slab, slab.version)
+            elif kind == "flow":
+                self.layout.held[output] = (
+                    self.inputs[self.use.flow] if self.use.flow >= 0 else np.zeros((), np.float32)
+                )
+            else:
+                assert value is not None
+                self.layout.held[output] = value
+
+    def _index(self) -> str:
+        spec = self.layout.spec(self.inputs[self.use.index])
+        if spec is None or spec.size != 1 or spec.dtype.name not in ("int32", "int64"):
+            raise ListsRefusedError("an index that memory cannot hold")
+        return spec.dtype.name
+
+    def _operand(self, k: int) -> PendingOperand:
+        return self.layout.address(self.position, self.instruction, self.inputs[k])
+
+    def _result(self, spec: Spec) -> Local:
+        return Local(self.layout.arena(spec.nbytes, self.position), 0, Spec(spec.dtype, spec.shape))
+
+    def _row(
+        self, kernel: Kernel, places: list[PendingOperand], words: tuple[int, ...], after: Label | None = None
+    ) -> None:
+        if kernel in self.layout.refused:
+            raise ListsRefusedError("its kernel did not compile")
+        operands = tuple(Operand("scratch", k) for k in range(len(places)))
+        cost = 10 + prod(words[:2]) // 8
+        launch = Launch(kernel, operands, words, cost=cost)
+        self.layout.cost += cost
+        self.layout.pending.append(PendingRow(launch, tuple(places), self.position, after))
+
+
+_DTYPES = frozenset({"float32", "float64", "int32", "int64", "bool"})
+_BYTES = Spec(np.dtype(np.uint8), (1,))
+
+
+def _name(dtype: np.dtype[Any]) -> str:
+    return dtype.name
+
+
+def _how(slab: Slab) -> int:
+    return ZEROS * slab.zeros | CLEAR * slab.clears
+
+
+def _again(slab: Slab) -> tuple[int, ...]:
+    return () if slab.adds else (int(not slab.writes_once),)
