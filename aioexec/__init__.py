@@ -107,6 +107,7 @@ from aioexec.ops import (  # noqa: F401  (some for their rows only)
     functional_ops as _functional_ops,
     functions as _functions,
     list_uses as _list_uses,
+    optional as _optional,
     queue_verbs as _queue_verbs,
     slicing,
     staging_class as _staging_class,
