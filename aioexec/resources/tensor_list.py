@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -366,27 +366,39 @@ def list_in(variant: Any) -> TensorList:
     return variant
 
 
+@runtime_checkable
+class Summable(Protocol):
+    """What a variant tensor may hold that has zeros and sums: a list, an optional."""
+
+    def zeros_like(self) -> Any: ...
+    def plus(self, other: Any, /) -> Any: ...
+
+
+def _summable(content: Any) -> Summable:
+    return content if isinstance(content, Summable) else list_in(content)
+
+
 def zeros_like_variant(variant: Array) -> Array:
-    """Zeros for each list in a variant tensor.
+    """Zeros for each list, or whatever else has them, in a variant tensor.
 
     Raises:
         InvalidArgumentError: there is something else in it.
     """
     result = np.empty(variant.shape, np.object_)
     for place in np.ndindex(variant.shape):
-        result[place] = list_in(variant[place]).zeros_like()
+        result[place] = _summable(variant[place]).zeros_like()
     return result
 
 
 def add_variants(one: Array, other: Array) -> Array:
-    """The sums of the lists in two variant tensors.
+    """The sums of the lists, or whatever else has sums, in two variant tensors.
 
     Raises:
         InvalidArgumentError: they do not fit, or there is something else in them.
     """
     result = np.empty(one.shape, np.object_)
     for place in np.ndindex(one.shape):
-        result[place] = list_in(one[place]).plus(list_in(other[place]))
+        result[place] = _summable(one[place]).plus(_summable(other[place]))
     return result
 
 
@@ -413,8 +425,8 @@ def zeros_like(element: Array) -> Array:
     """Zeros of the shape and dtype of an element."""
     if element.dtype != object:
         return np.zeros(element.shape, element.dtype)
-    holds_lists = element.size and isinstance(element.flat[0], TensorList)
-    return zeros_like_variant(element) if holds_lists else np.full(element.shape, b"", object)
+    holds_variants = element.size and isinstance(element.flat[0], Summable)
+    return zeros_like_variant(element) if holds_variants else np.full(element.shape, b"", object)
 
 
 def added(one: Array, other: Array) -> Array:
