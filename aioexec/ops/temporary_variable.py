@@ -13,7 +13,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.kernel import Compute, KernelContext, StepContext
 from aioexec.graph.node import Tensor
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import Array
 from aioexec.resources.variable import Variable
 from aioexec.shapes import Dims
@@ -66,7 +66,7 @@ register(
     "DestroyTemporaryVariable(ref:Ref(T)) -> (value:T) [T:type; var_name:string]",
     shape=lambda context: [context.inputs[0]],
     kernel=_destroyed,
-    gradient=NOT_DIFFERENTIABLE,
+    gradient=undefined_gradient,
     asynchronous=True,
 )
 

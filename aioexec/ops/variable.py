@@ -450,7 +450,8 @@ class ResourceVariable(Variable):
     def assign(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        update = assign_variable_op(self._tensor, convert_to_tensor(value, self._dtype), name=name)
+        content = convert_to_tensor(value, self._dtype)
+        update = assign_variable_op(self._tensor, content, self._validate_shape, name=name)
         return self.after(update) if read_value else update
 
     def assign_add(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -22,7 +22,6 @@ from aioexec.graph.kernel import (
     Native,
     Operand,
     Spec,
-    plain,
 )
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
@@ -48,14 +47,29 @@ def check_indices(indices: Array, rows: int) -> None:
         raise InvalidArgumentError(f"indices{where} = {indices[place]} is not in [0, {rows})")
 
 
+def content_of(context: KernelContext) -> Callable[[Variable], Array]:
+    """The content of a variable that must have the dtype of the output."""
+    dtype = context.output_dtypes[0]
+
+    def content(variable: Variable) -> Array:
+        if variable.dtype != dtype:
+            raise InvalidArgumentError(
+                f"Trying to read variable {variable.name!r} with wrong dtype. Expected {variable.dtype.name} got {dtype.name}"
+            )
+        return variable.require()
+
+    return content
+
+
 # Rows
 
 
 def _gathered(context: KernelContext) -> Compute:
     batch: int = context.attrs["batch_dims"]
+    content = content_of(context)
 
     def gather(variable: Variable, indices: Array) -> Array:
-        params = variable.require()
+        params = content(variable)
         if params.ndim <= batch or indices.ndim < batch or params.shape[:batch] != indices.shape[:batch]:
             raise InvalidArgumentError(
                 f"params must be at least {batch + 1} dimensional and share {batch} dimensions with the indices: "
@@ -121,8 +135,12 @@ register(
 # Coordinates
 
 
-def _gathered_at(variable: Variable, indices: Array) -> Array:
-    params = variable.require()
+def _gathered_at(context: KernelContext) -> Compute:
+    content = content_of(context)
+    return lambda variable, indices: _slices_at(content(variable), indices)
+
+
+def _slices_at(params: Array, indices: Array) -> Array:
     depth = indices.shape[-1] if indices.ndim else 0
     if params.ndim == 0 or indices.ndim == 0:
         raise InvalidArgumentError(
@@ -170,7 +188,7 @@ register(
     "ResourceGatherNd(resource:resource, indices:Tindices) -> (output:dtype)"
     " [dtype:type; Tindices:type{int32|int64}] {stateful}",
     shape=_at_shape,
-    kernel=plain(_gathered_at),
+    kernel=_gathered_at,
     gradient=_at_gradient,
     reads=(0,),
 )

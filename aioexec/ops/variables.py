@@ -207,8 +207,10 @@ register(
 
 
 def _assigned_resource(context: KernelContext) -> Compute:
+    validate = context.attrs["validate_shape"]
+
     def assign(variable: Variable, value: Array) -> None:
-        variable.assign(value)
+        variable.assign(value, validate)
 
     return assign
 
@@ -349,9 +351,15 @@ def read_variable_op(resource: Tensor, dtype: Any, name: str | None = None) -> T
     return tensor
 
 
-def assign_variable_op(resource: Tensor, value: Any, name: str | None = None) -> Operation:
-    """Replace the content of a resource variable."""
-    return _resource_update("AssignVariableOp", resource, value, name)
+def assign_variable_op(
+    resource: Tensor, value: Any, validate_shape: bool = False, name: str | None = None
+) -> Operation:
+    """Replace the content of a resource variable.
+
+    Args:
+        validate_shape: whether the value must have the shape of the variable; otherwise it takes the value's.
+    """
+    return _resource_update("AssignVariableOp", resource, value, name, validate_shape=validate_shape)
 
 
 def assign_add_variable_op(resource: Tensor, value: Any, name: str | None = None) -> Operation:
@@ -364,8 +372,8 @@ def assign_sub_variable_op(resource: Tensor, value: Any, name: str | None = None
     return _resource_update("AssignSubVariableOp", resource, value, name)
 
 
-def _resource_update(op_type: str, resource: Tensor, value: Any, name: str | None) -> Operation:
-    op: Operation = apply_op(op_type, resource, value, name=name, dtype=handle_dtype(resource))
+def _resource_update(op_type: str, resource: Tensor, value: Any, name: str | None, **attrs: Any) -> Operation:
+    op: Operation = apply_op(op_type, resource, value, name=name, dtype=handle_dtype(resource), **attrs)
     return op
 
 

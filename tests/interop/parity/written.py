@@ -107,6 +107,8 @@ class Writer:
             for attr in definition.attr
             if attr.name in node.attrs
         }
+        if node.op_type == "VarHandleOp":
+            attrs.setdefault("shared_name", name)  # TensorFlow knows a variable by that alone
         if len(node.inputs) != len(definition.input_arg):
             wanted = [arg.name for arg in definition.input_arg]
             raise TypeError(f"{node!r}: expected a value for each of {wanted}, got {len(node.inputs)}")
