@@ -44,14 +44,11 @@ def gradient_of_bodies(op: Operation, *output_gradients: Any) -> list[Tensor | N
     body = _as_one_body(op)
     arrived = [None if each is None else convert_to_tensor(each) for each in output_gradients]
     parts = _Parting(body, [gradient is not None for gradient in arrived[: len(body.outputs)]]).parts()
-    first = len(op.outputs)
     _become_call(op, parts)
     found: list[Tensor | None] = [None] * len(op.inputs)
     if not parts.places:
         return found
-    handed = [
-        op.inputs[each.place] if each.is_input else op.outputs[first + each.place] for each in parts.handed
-    ]
+    handed = [(op.inputs if each.is_input else op.outputs)[each.place] for each in parts.handed]
     given = [*(gradient for gradient in arrived if gradient is not None), *handed]
     called = _add_function(get_default_graph(), parts.backward)
     types = [tensor.dtype.base_dtype for tensor in parts.backward.outputs]
@@ -73,7 +70,8 @@ def _as_one_body(op: Operation) -> FuncGraph:
     assert op.row.bodies is not None
     bodies = op.row.bodies(op)
     if op.row.role is Role.CALL:
-        return bodies[0]
+        handles = [variable_dims(tensor) for tensor in op.inputs]
+        return bodies[0].specialized([tensor.dims for tensor in op.inputs], handles)
     made = FuncGraph(op.name.replace("/", "_"), functions=op.graph.functions)
     with made.as_default():
         inputs = [
@@ -140,7 +138,7 @@ _BUILDERS = {Role.IF: _built_if, Role.CASE: _built_case, Role.WHILE: _built_whil
 
 @dataclass(frozen=True, slots=True)
 class _Handed:
-    """A value that the backward body is given: an input of the forward body, or one of the outputs added to it."""
+    """A value that the backward body is given: an input of the forward body, or one of its outputs."""
 
     is_input: bool
     place: int
@@ -235,8 +233,10 @@ class _Parting:
             self._hand_over(pred, backward, replacements)
         if tensor in self._inputs:
             self._handed[tensor] = _Handed(True, self._inputs.index(tensor))
+        elif tensor in self._outputs:
+            self._handed[tensor] = _Handed(False, self._outputs.index(tensor))
         else:
-            self._handed[tensor] = _Handed(False, len(self._added))
+            self._handed[tensor] = _Handed(False, len(self._outputs) + len(self._added))
             self._added.append(tensor)
         given = backward.add_input(tensor.dtype, self._dims(tensor), "saved", variable_dims(tensor))
         for pred, side in guards:

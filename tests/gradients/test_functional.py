@@ -1,0 +1,86 @@
+"""Gradients of calls, and of conditionals and loops whose branches are functions, beside differences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aioexec as ax
+from aioexec.ops.defun import Defun
+from aioexec.ops.functional_ops import If
+from tests.gradients.functional_programs import PROGRAMS
+from tests.gradients.numeric import along, check_derivatives, summed
+from tests.gradients.programs import Program
+
+POINTS = ([0.7, 1.1], [0.2, 0.3])
+
+
+@pytest.fixture
+def x():
+    with ax.Graph().as_default():
+        yield ax.placeholder(ax.float64, [2], name="x")
+
+
+@pytest.mark.parametrize("build", [pytest.param(build, id=build.__name__) for build in PROGRAMS])
+async def test_gradients_are_what_differences_say(x: Any, build: Program):
+    total = summed(build(ax, x))
+    chain = [total, along(total, x)]
+
+    async with ax.Session() as session:
+        for point in POINTS:
+            await check_derivatives(session, chain, x, point)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", [pytest.param(build, id=build.__name__) for build in PROGRAMS])
+async def test_gradients_of_gradients_are_what_differences_say(x: Any, build: Program):
+    total = summed(build(ax, x))
+    first = along(total, x)
+    chain = [total, first, along(first, x)]
+
+    async with ax.Session() as session:
+        for point in POINTS:
+            await check_derivatives(session, chain, x, point)
+
+
+async def test_what_is_random_in_a_body_is_drawn_once(x: Any):
+    @Defun(ax.float64)
+    def noisy(a: Any) -> Any:
+        return a * ax.random_uniform([2], dtype=ax.float64)
+
+    @Defun(ax.float64)
+    def quiet(a: Any) -> Any:
+        return a
+
+    y = If(ax.reduce_sum(x) > 1.0, [x], noisy, quiet)
+    (gradient,) = ax.gradients(y, [x])
+
+    async with ax.Session() as session:
+        value, slope = await session.run([y[0] if isinstance(y, list) else y, gradient], {x: [2.0, 4.0]})
+    np.testing.assert_allclose(slope, value / [2.0, 4.0])
+
+
+def test_a_call_comes_to_return_what_its_gradient_needs(x: Any):
+    @Defun(ax.float64)
+    def cube(a: Any) -> Any:
+        return ax.square(a) * a
+
+    y = cube(x)
+
+    ax.gradients(y, [x])
+
+    assert [tensor.shape.as_list() for tensor in y.op.outputs] == [[2], [2]]  # and the square
+
+
+def test_what_a_call_returns_anyway_is_not_returned_twice(x: Any):
+    @Defun(ax.float64)
+    def bounded(a: Any) -> Any:
+        return ax.tanh(a)
+
+    y = bounded(x)
+
+    ax.gradients(y, [x])
+
+    assert len(y.op.outputs) == 1
