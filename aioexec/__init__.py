@@ -118,6 +118,11 @@ from aioexec.ops import (  # noqa: F401  (some for their rows only)
     tensor_list_joins as _tensor_list_joins,
     transfer as _transfer,
 )
+from aioexec.ops.accumulator_classes import (
+    ConditionalAccumulator as ConditionalAccumulator,
+    ConditionalAccumulatorBase as ConditionalAccumulatorBase,
+    SparseConditionalAccumulator as SparseConditionalAccumulator,
+)
 from aioexec.ops.arg_reduction import (
     argmax as argmax,
     argmin as argmin,
