@@ -77,7 +77,9 @@ class ItemRunner:
             return shapes
         content = []
         for k in self._content:
-            if inputs[k].size > _LARGEST_CONTENT or inputs[k].dtype.kind not in "iub":
+            if inputs[k].dtype.kind not in "iub":
+                continue  # no shape follows from it
+            if inputs[k].size > _LARGEST_CONTENT:
                 return None
             content.append(inputs[k].tobytes())
         return (*shapes, *content)
@@ -104,7 +106,7 @@ class ItemRunner:
     def _start_build(self, key: Key, inputs: Sequence[Array]) -> None:
         finished = self._building[key] = asyncio.Event()
         specs = {
-            value: spec_of(inputs[k], with_content=k in self._content)
+            value: spec_of(inputs[k], with_content=k in self._content and inputs[k].dtype.kind in "iub")
             for k, value in enumerate(self.item.inputs)
         }
 

@@ -59,6 +59,7 @@ class Role(enum.Enum):
     RECV = "recv"  # waits for it
     # What follows stands for bodies, `Row.bodies`, which planning puts in its place.
     CALL = "call"  # the inputs are those of its body, the outputs too
+    SYMBOLIC = "symbolic"  # the same, of a body that is made when it is planned
     IF = "if"  # input 0 chooses: it holds, the first body; it does not, the second
     CASE = "case"  # input 0 is the index of the body that runs; the last, if there is none
     WHILE = "while"  # the second body is repeated while the first says so
@@ -267,6 +268,7 @@ class ListVerb(enum.Enum):
     READ_ALL = "read_all"  # gives all elements as one tensor: those at input `index`, if there is one
     WRITE_ALL = "write_all"  # sets them to the rows of input `value`
     LENGTH = "length"
+    ELEMENT_SHAPE = "element_shape"
     GRADIENT = "gradient"  # gives the list of gradients by a list, for the attr `source`
     CLOSE = "close"
 
@@ -296,6 +298,10 @@ class ListUse:
     writes_once: bool = False
     zeros: bool = False
     statuses: tuple[tuple[type[OpError], str], ...] = ()
+
+    @property
+    def takes_all(self) -> bool:
+        return self.verb in (ListVerb.READ_ALL, ListVerb.WRITE_ALL)
 
 
 @dataclass(frozen=True, slots=True)

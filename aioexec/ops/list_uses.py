@@ -59,6 +59,7 @@ _USES = {
     "TensorListGetItem": ListUse(ListVerb.READ, ("value",), index=1, statuses=_ITEM),
     "TensorListSetItem": ListUse(ListVerb.WRITE, ("list",), index=1, value=2, statuses=_ITEM),
     "TensorListStack": ListUse(ListVerb.READ_ALL, ("value",), statuses=_ITEM),
+    "TensorListElementShape": ListUse(ListVerb.ELEMENT_SHAPE, ("value",)),
     "TensorListLength": ListUse(ListVerb.LENGTH, ("value",)),
 }
 

@@ -106,6 +106,9 @@ class _Verb:
             self._write_all(slab)
         elif verb is ListVerb.LENGTH:
             self._finish(slab, self._length(slab))
+        elif verb is ListVerb.ELEMENT_SHAPE:
+            dtype = self.instruction.node.op.outputs[0].dtype.numpy
+            self._finish(slab, np.array(self._known(slab).shape, dtype))
         elif verb is ListVerb.GRADIENT:
             self._finish(self._gradient(slab), None)
 

@@ -250,6 +250,7 @@ class _Loop:
 
 LOWERINGS: Final[dict[Role, Lowering]] = {
     Role.CALL: lower_call,
+    Role.SYMBOLIC: lower_call,
     Role.IF: lower_if,
     Role.CASE: lower_case,
     Role.WHILE: lower_while,
