@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 
 import aioexec as ax
 from tests.control_flow_programs import COUNTER, INPUTS, Body, built, programs
@@ -67,7 +67,11 @@ async def results_here(made: Made, inputs: Any, level: int, jit: str) -> list[An
 def check(tf: Any, program: Body, inputs: Any) -> None:
     tf.disable_control_flow_v2()
     of_nodes = differentiated(tf, program)
-    expected = results_there(tf, of_nodes, inputs)
+    try:
+        expected = results_there(tf, of_nodes, inputs)
+    except tf.errors.InvalidArgumentError as error:  # a gradient of TensorFlow's that nothing reaches is dead
+        assert "does not have value" in error.message
+        reject()
     tf.enable_control_flow_v2()
     try:
         of_functions = differentiated(tf, program)
