@@ -58,6 +58,14 @@ from aioexec.gradients.backprop import (
 )
 from aioexec.gradients.calls import gradient_of_call, symbolic_gradient_bodies
 from aioexec.gradients.functional import gradient_of_bodies
+from aioexec.gradients.hessian import hessians as hessians
+from aioexec.gradients.registration import (
+    NoGradient as NoGradient,
+    NotDifferentiable as NotDifferentiable,
+    RegisterGradient as RegisterGradient,
+    custom_gradient as custom_gradient,
+    no_gradient as no_gradient,
+)
 from aioexec.graph import node, registry
 from aioexec.graph.convert import (
     constant as constant,

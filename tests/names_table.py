@@ -20,6 +20,7 @@ Graph Operation Tensor GraphKeys IndexedSlices DeviceSpec
 get_default_graph reset_default_graph convert_to_tensor convert_to_tensor_or_indexed_slices register_tensor_conversion_function
 control_dependencies device name_scope op_scope colocate_with container init_scope
 add_to_collection add_to_collections get_collection get_collection_ref
+gradients hessians custom_gradient RegisterGradient NotDifferentiable NoGradient no_gradient
 placeholder placeholder_with_default constant
 ConfigProto GPUOptions GraphOptions OptimizerOptions RunMetadata RunOptions GraphDef NodeDef AttrValue MetaGraphDef
 OpError
@@ -38,6 +39,7 @@ exception_type_from_error_code error_code_from_exception_type
 
 ELSEWHERE = {
     "client.session.Session": "client.session.Session",
+    "framework.ops.get_gradient_function": "gradients.registration.get_gradient_function",
     "client.session.InteractiveSession": "client.session.InteractiveSession",
     "client.session.register_session_run_conversion_functions": "register_session_run_conversion_functions",
     "client.session._DeviceAttributes": "sessions.session._DeviceAttributes",
@@ -89,7 +91,6 @@ SessionMetadata TensorConnection
 NOT_OFFERED = {
     "ops.strip_name_scope, ops.prepend_name_scope": "shorten names for MetaGraphs, which come with the saver",
     "ops._NodeDef, ops._create_c_op": "make nodes by hand; `Graph.create_op` does",
-    "ops.RegisterGradient, ops.get_gradient_function": "gradients stand in the row of an op; custom ones come with functions",
     "ops.get_stats_for_node_def, ops.OpStats": "statistics of a profiler that reads graphs, not runs",
     "ops._default_session_stack, ops._default_graph_stack": "kept in context variables: `aioexec.graph.defaults`",
     "ops.register_dense_tensor_like_type, ops.is_dense_tensor_like": "for classes of TensorFlow's own that are no tensors",

@@ -63,7 +63,7 @@ _SYMBOLIC = "symbolic gradient"
 
 def _differentiated(body: FuncGraph) -> FuncGraph:
     """A copy of a body with inputs for the gradients of its outputs, which returns those of its inputs."""
-    made = FuncGraph(f"{body.name}_gradient", functions=body.functions)
+    made = FuncGraph(f"{body.name}_gradient", functions=body.functions.copy())
     replacements = {
         tensor: made.add_input(tensor.dtype, tensor.dims, tensor.op.name, variable_dims(tensor))
         for tensor in body.inputs

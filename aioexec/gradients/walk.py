@@ -18,6 +18,7 @@ from aioexec.gradients import control_flow
 from aioexec.gradients.aggregation import Gradient, aggregate
 from aioexec.gradients.contexts import Contexts
 from aioexec.gradients.order import by_index, by_structure
+from aioexec.gradients.registration import rule_of
 from aioexec.gradients.structure import Frame
 from aioexec.graph.apply import apply_op
 from aioexec.graph.control_flow import while_context
@@ -138,7 +139,7 @@ class Walk:
 
     def _ask(self, op: Operation, arrived: Sequence[Gradient | None]) -> None:
         """Ask the rule of an operation."""
-        rule = op.row.gradient
+        rule = rule_of(op)
         assert not isinstance(rule, NotDifferentiable)
         with self.scope(op):
             if op.row.role not in TAKE_SLICES:
@@ -146,7 +147,8 @@ class Walk:
                     convert_to_tensor(gradient) if isinstance(gradient, IndexedSlices) else gradient
                     for gradient in arrived
                 ]
-            found = list(rule(op, *arrived))
+            result = rule(op, *arrived)
+            found = list(result) if isinstance(result, list | tuple) else [result]
             if len(found) != len(op.inputs):
                 raise GraphValueError(
                     f"gradient of {op.type} {op.name!r}: expected {len(op.inputs)} gradients, one for each input, "
@@ -174,7 +176,7 @@ class Walk:
 
 def _passes(op: Operation) -> bool:
     """Whether gradients go through an operation; through a loop that says it is not to be differentiated they do not."""
-    if isinstance(op.row.gradient, NotDifferentiable):
+    if isinstance(rule_of(op), NotDifferentiable):
         return False
     loop = while_context(op._control_flow_context) if op.row.role is Role.EXIT else None
     return loop is None or loop.back_prop

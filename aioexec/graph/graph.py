@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aioexec.dtypes import DType
@@ -19,6 +19,7 @@ from aioexec.graph.attrs import complete_attrs, output_dtypes
 from aioexec.graph.defaults import default_graphs
 from aioexec.graph.device_spec import canonical_name, merge_names
 from aioexec.graph.function_library import Function, FunctionLibrary
+from aioexec.graph.gradient_names import GRADIENT_NAME, gradient_override_map
 from aioexec.graph.node import EVALUATORS, Operation, Tensor
 from aioexec.graph.static_values import infer_shapes
 
@@ -63,6 +64,7 @@ class Graph:
         self._collections: dict[Any, list[Any]] = {}
         self._finalized = False
         self._container = ""
+        self._gradient_names: Mapping[str, str] = {}
 
     # Nodes
 
@@ -210,6 +212,8 @@ class Graph:
             groups = {group for target in self._colocation_stack for group in target.colocation_groups()}
             op.attrs["_class"] = tuple(sorted(groups | set(op.attrs.get("_class", ()))))
             op._device = self._colocation_stack[-1].device or op._device
+        if op.type in self._gradient_names:
+            op.attrs.setdefault(GRADIENT_NAME, self._gradient_names[op.type])
         self._record_op_seen_by_control_dependencies(op)
 
     def _record_op_seen_by_control_dependencies(self, op: Operation) -> None:
@@ -328,6 +332,8 @@ class Graph:
 
     def _set_control_flow_context(self, context: ControlFlowContext | None) -> None:
         self._control_flow_context = context
+
+    gradient_override_map = gradient_override_map
 
     @contextlib.contextmanager
     def container(self, container_name: str) -> Iterator[str]:
