@@ -23,7 +23,7 @@ from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import EVALUATORS, Operation, Tensor
 from aioexec.graph.operators import Operators
-from aioexec.ops import scatter_updates, state
+from aioexec.ops import save_slices, scatter_updates, state
 from aioexec.ops.initial_values import without_uninitialized
 from aioexec.ops.variables import (
     assign_add_variable_op,
@@ -198,6 +198,16 @@ class Variable(Operators):
         raise NotImplementedError
 
     # What they share
+
+    SaveSliceInfo = save_slices.SaveSliceInfo
+    slice_info: save_slices.SaveSliceInfo | None = None
+    """Set where the variable is a part of another."""
+
+    def _set_save_slice_info(self, save_slice_info: save_slices.SaveSliceInfo) -> None:
+        self.slice_info = save_slice_info
+
+    def _get_save_slice_info(self) -> save_slices.SaveSliceInfo | None:
+        return self.slice_info
 
     def _initial(self, graph: Graph, initial_value: Any, dtype: DType | None) -> Tensor:
         """The initial value as a tensor; a function is called where its nodes lie under "Initializer"."""

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from aioexec import dtypes
-from aioexec.errors import GraphTypeError, GraphValueError, UnimplementedError
+from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.apply import graph_of
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Tensor
+from aioexec.ops.partitioned_variables import Partitioner
 from aioexec.ops.variable import VARIABLE_SCOPES, Variable
 from aioexec.ops.variable_store import AUTO_REUSE as AUTO_REUSE, Request, VariableStore
 
@@ -43,22 +44,17 @@ class VariableScope:
         use_resource: bool | None = None,
         constraint: Any = None,
     ) -> None:
-        _refuse_partitioner(partitioner)
         self.name = name
         self.reuse = reuse
         self.initializer = initializer
         self.regularizer = regularizer
         self.caching_device = caching_device
+        self.partitioner = partitioner
         self.custom_getter = custom_getter
         self.original_name_scope = name_scope
         self.dtype = dtypes.as_dtype(dtype)
         self.use_resource = use_resource
         self.constraint = constraint
-
-    @property
-    def partitioner(self) -> None:
-        """Variables are never divided into parts here."""
-        return None
 
     def reuse_variables(self) -> None:
         """From now on, variables must exist."""
@@ -73,8 +69,8 @@ class VariableScope:
     def set_caching_device(self, caching_device: Any) -> None:
         self.caching_device = caching_device
 
-    def set_partitioner(self, partitioner: Any) -> None:
-        _refuse_partitioner(partitioner)
+    def set_partitioner(self, partitioner: Partitioner | None) -> None:
+        self.partitioner = partitioner
 
     def set_custom_getter(self, custom_getter: Getter | None) -> None:
         self.custom_getter = custom_getter
@@ -119,7 +115,6 @@ class VariableScope:
         constraint: Any = None,
     ) -> Any:
         """The variable of this name in the scope; see `get_variable`."""
-        _refuse_partitioner(partitioner)
         if dtype is not None and initializer is not None and not callable(initializer):
             initializer = _in_dtype(name, initializer, dtypes.as_dtype(dtype).base_dtype)
         arguments = {
@@ -132,6 +127,7 @@ class VariableScope:
             "trainable": trainable,
             "collections": collections,
             "caching_device": self.caching_device if caching_device is None else caching_device,
+            "partitioner": self.partitioner if partitioner is None else partitioner,
             "validate_shape": validate_shape,
             "use_resource": self.use_resource if use_resource is None else use_resource,
             "constraint": self.constraint if constraint is None else constraint,
@@ -149,11 +145,6 @@ class VariableScope:
         if getter is not None and self.custom_getter is not None:
             kept["custom_getter"] = _nested(getter, self.custom_getter)
         return VariableScope(reuse or self.reuse, name, name_scope=name_scope, **kept)
-
-
-def _refuse_partitioner(partitioner: Any) -> None:
-    if partitioner is not None:
-        raise UnimplementedError(f"partitioned variables: expected partitioner=None, got {partitioner!r}")
 
 
 def _in_dtype(name: str, value: Any, dtype: dtypes.DType) -> Any:
@@ -193,7 +184,6 @@ def _get(
     **ignored: Any,
 ) -> Any:
     """What a custom getter gets to call: the variable itself."""
-    _refuse_partitioner(partitioner)
     dtype = dtypes.as_dtype(dtype).base_dtype
     request = Request(
         name,
@@ -208,6 +198,7 @@ def _get(
         validate_shape,
         use_resource,
         constraint,
+        partitioner,
     )
     return VariableStore.of(get_default_graph()).get(request)
 
@@ -242,6 +233,7 @@ def get_variable(
 
     Args:
         shape: fully defined for a new variable, unless the initializer is a value or a function without arguments.
+        partitioner: says in how many parts along which dimension to keep it; the result is a PartitionedVariable.
         initializer: an initializer or its class, a value, or a function; by default that of the scope, else Glorot's
             uniform for floating dtypes and zeros for others.
         regularizer: a function of the variable; what it returns goes to the collection of regularization losses.
@@ -249,7 +241,6 @@ def get_variable(
 
     Raises:
         GraphValueError: the variable exists though it must not, does not exist though it must, or is of another shape or dtype.
-        UnimplementedError: a partitioner is given.
     """
     return get_variable_scope().get_variable(
         name,
@@ -311,7 +302,6 @@ def variable_scope(
         GraphTypeError: neither name nor scope.
         GraphValueError: reuse without a name.
     """
-    _refuse_partitioner(partitioner)
     if name_or_scope is None and default_name is None:
         raise GraphTypeError("variable_scope: name_or_scope is required if there is no default_name")
     if not isinstance(name_or_scope, str | VariableScope | None):
@@ -332,6 +322,7 @@ def variable_scope(
                 "initializer": initializer,
                 "regularizer": regularizer,
                 "caching_device": caching_device,
+                "partitioner": partitioner,
                 "custom_getter": custom_getter,
                 "dtype": dtype,
                 "use_resource": use_resource,
@@ -383,3 +374,36 @@ def _entered(
         store.close_subscopes(scope.name)
         if isinstance(target, VariableScope):
             store.scope_counts = counts
+
+
+def create_partitioned_variables(
+    shape: Sequence[int],
+    slicing: Sequence[int],
+    initializer: Any,
+    dtype: Any = dtypes.float32,
+    trainable: bool = True,
+    collections: Any = None,
+    name: str | None = None,
+    reuse: Any = None,
+) -> list[Any]:
+    """The parts of a new variable, divided as `slicing` says: the number of parts along each dimension.
+
+    Raises:
+        GraphValueError: shape and slicing do not fit each other.
+    """
+    if len(shape) != len(slicing) or not shape:
+        raise GraphValueError(
+            "The 'shape' and 'slicing' of a partitioned Variable must have the same length, at least 1: "
+            f"shape: {shape}, slicing: {slicing}"
+        )
+    with variable_scope(name, "PartitionedVariable", reuse=reuse) as scope:
+        whole = scope.get_variable(
+            "",
+            shape,
+            dtype,
+            initializer,
+            trainable=trainable,
+            collections=collections,
+            partitioner=lambda **ignored: list(slicing),
+        )
+    return list(whole)

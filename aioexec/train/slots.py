@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import Any
 
 from aioexec import shapes
@@ -46,7 +47,7 @@ def _created(
     node = primary.op
     placed = node.graph.colocate_with(node) if colocate else contextlib.nullcontext()
     with variable_scope(None, f"{node.name}/{name}"), placed:
-        return get_variable(
+        slot = get_variable(
             "",
             initializer=initializer,
             trainable=False,
@@ -55,3 +56,8 @@ def _created(
             dtype=dtype,
             validate_shape=validate_shape,
         )
+    part = primary.slice_info
+    if part is not None:  # the slot is a part of a larger slot in the same way
+        whole = f"{part.full_name}/{name}"
+        slot._set_save_slice_info(replace(part, full_name=whole))
+    return slot

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.errors import UnimplementedError
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
 from aioexec.graph.keys import GraphKeys
@@ -195,7 +194,6 @@ def test_setters_change_the_scope_for_what_comes_after(graph):
     scope.set_caching_device("/cpu:0")
     scope.set_constraint(abs)
     scope.set_custom_getter(None)
-    scope.set_partitioner(None)
 
     variable = get_variable("v", [1])
 
@@ -323,15 +321,3 @@ def test_scopes_want_a_name(graph):
         pass
     with pytest.raises(ValueError, match="reuse=True"), variable_scope(None, "default", reuse=True):
         pass
-
-
-def test_partitioned_variables_are_refused(graph):
-    def partitioner(shape: Any) -> Any:
-        return [2]
-
-    with pytest.raises(UnimplementedError, match="partition"):
-        get_variable("v", [4], partitioner=partitioner)
-    with pytest.raises(UnimplementedError, match="partition"), variable_scope("s", partitioner=partitioner):
-        pass
-    with pytest.raises(UnimplementedError, match="partition"):
-        get_variable_scope().set_partitioner(partitioner)

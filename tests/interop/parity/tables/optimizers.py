@@ -19,13 +19,29 @@ SCALARS: dict[str, Any] = {
 }  # fmt: skip
 """Hyperparameters that no dtype rounds."""
 
-DENSE = (
-    "GradientDescent Momentum Adagrad AdagradV2 AdagradDA Adadelta RMSProp CenteredRMSProp Adam AdaMax AddSign PowerSign "
-    "ProximalGradientDescent ProximalAdagrad Ftrl FtrlV2"
-).split()
-SPARSE = (
-    "Momentum Adagrad AdagradV2 AdagradDA Adadelta RMSProp CenteredRMSProp ProximalGradientDescent ProximalAdagrad Ftrl FtrlV2"
-).split()
+DENSE = [
+    *(
+        "GradientDescent",
+        "Momentum",
+        "Adagrad",
+        "AdagradV2",
+        "AdagradDA",
+        "Adadelta",
+        "RMSProp",
+        "CenteredRMSProp",
+    ),
+    *(
+        "Adam",
+        "AdaMax",
+        "AddSign",
+        "PowerSign",
+        "ProximalGradientDescent",
+        "ProximalAdagrad",
+        "Ftrl",
+        "FtrlV2",
+    ),
+]
+SPARSE = [name for name in DENSE if name not in ("GradientDescent", "Adam", "AdaMax", "AddSign", "PowerSign")]
 RESOURCES_ONLY = ["ApplyKerasMomentum", "SparseApplyKerasMomentum", "ApplyAdamWithAmsgrad"]
 
 NAMES = [f"Apply{name}" for name in DENSE] + [f"SparseApply{name}" for name in SPARSE]
@@ -70,8 +86,9 @@ def switches(op_type: str) -> list[dict[str, Any]]:
 def common(op_type: str) -> list[Case]:
     found = []
     for attrs in switches(op_type):
-        for name in FLOATS:
-            found.append(case(op_type, *inputs_of(op_type, name), attrs=attrs, **coarse(op_type, name)))
+        found += [
+            case(op_type, *inputs_of(op_type, name), attrs=attrs, **coarse(op_type, name)) for name in FLOATS
+        ]
         found.append(
             case(op_type, *inputs_of(op_type, "float32"), attrs={**attrs, "use_locking": True}, steps=twice)
         )
