@@ -13,7 +13,7 @@ def words(text: str) -> list[str]:
 PUBLIC = words("""
 Session InteractiveSession get_default_session
 get_session_handle get_session_tensor delete_session_tensor
-while_loop cond case no_op group tuple Assert identity
+while_loop cond case no_op group tuple Assert identity TensorArray map_fn scan foldl foldr
 FIFOQueue RandomShuffleQueue PaddingFIFOQueue PriorityQueue QueueBase py_func import_graph_def
 SparseTensor SparseTensorValue convert_to_tensor_or_sparse_tensor sparse_placeholder
 Graph Operation Tensor GraphKeys IndexedSlices DeviceSpec

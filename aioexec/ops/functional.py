@@ -93,6 +93,7 @@ def map_fn(
     swap_memory: bool = False,
     infer_shape: bool = True,
     name: str | None = None,
+    fn_output_signature: Any = None,
 ) -> Any:
     """What `fn` makes of each row of `elems`.
 
@@ -100,11 +101,13 @@ def map_fn(
         elems: a tensor, or a structure of tensors, whose rows come together.
         dtype: the structure of dtypes that `fn` returns; by default that of `elems`.
         infer_shape: the results have one shape.
+        fn_output_signature: the newer name of `dtype`.
 
     Raises:
         GraphTypeError, GraphValueError: an argument is not as said, or `fn` returns another structure.
     """
     _checked(fn)
+    dtype = dtype if fn_output_signature is None else fn_output_signature
     with op_scope(name, "map", *flatten(elems)):
         elements = _Elements(elems)
         structure = elems if dtype is None else dtype
