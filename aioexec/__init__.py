@@ -118,8 +118,8 @@ from aioexec.ops import (  # noqa: F401  (some for their rows only)
     optional as _optional,
     queue_verbs as _queue_verbs,
     slicing,
-    staging_class as _staging_class,
     stacks as _stacks,
+    staging_class as _staging_class,
     strided_updates as _strided_updates,
     structured as _structured,
     temporary_variable as _temporary_variable,
@@ -427,6 +427,12 @@ from aioexec.ops.ordering import (
 from aioexec.ops.padding import (
     pad as pad,
 )
+from aioexec.ops.partitioned_variables import (
+    PartitionedVariable as PartitionedVariable,
+    fixed_size_partitioner as fixed_size_partitioner,
+    min_max_variable_partitioner as min_max_variable_partitioner,
+    variable_axis_size_partitioner as variable_axis_size_partitioner,
+)
 from aioexec.ops.partitioning import (
     dynamic_partition as dynamic_partition,
     dynamic_stitch as dynamic_stitch,
@@ -577,6 +583,7 @@ from aioexec.ops.variable import (
 )
 from aioexec.ops.variable_scope import (
     VariableScope as VariableScope,
+    create_partitioned_variables as create_partitioned_variables,
     get_local_variable as get_local_variable,
     get_variable as get_variable,
     get_variable_scope as get_variable_scope,
