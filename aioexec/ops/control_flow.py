@@ -23,11 +23,9 @@ from aioexec.ops.identity import ALIAS
 from aioexec.shapes import Dims
 
 
-def _no_gradient(op: Operation, *gradients: Any) -> NoReturn:
-    """Refuse: None would be taken for "does not depend on it"."""
-    raise UnimplementedError(
-        f"gradient of {op.type} {op.name!r}: there are no gradients through control flow yet"
-    )
+def _by_role(op: Operation, *gradients: Any) -> NoReturn:
+    """The gradient of a node that decides who runs is that of the conditional or loop it belongs to, told by its role."""
+    raise UnimplementedError(f"{op.type} {op.name!r} has no gradient by itself")
 
 
 def _switched(context: ShapeContext) -> Sequence[Dims]:
@@ -63,21 +61,21 @@ for _prefix, _type, _list, _flags in (
         f"{_prefix}Switch(data:{_type}, pred:bool) -> (output_false:{_type}, output_true:{_type}) [T:type]{_flags}",
         shape=_switched,
         kernel=None,
-        gradient=_no_gradient,
+        gradient=_by_role,
         role=Role.SWITCH,
     )
     register(
         f"{_prefix}Merge(inputs:{_list}) -> (output:{_type}, value_index:int32) [T:type; N:int>=1]",
         shape=_merged,
         kernel=None,
-        gradient=_no_gradient,
+        gradient=_by_role,
         role=Role.MERGE,
     )
     register(
         f"{_prefix}Enter(data:{_type}) -> (output:{_type}) [{_FRAME}]",
         shape=_entered,
         kernel=None,
-        gradient=_no_gradient,
+        gradient=_by_role,
         role=Role.ENTER,
     )
     for _name, _role in (("Exit", Role.EXIT), ("NextIteration", Role.NEXT_ITERATION)):
@@ -85,7 +83,7 @@ for _prefix, _type, _list, _flags in (
             f"{_prefix}{_name}(data:{_type}) -> (output:{_type}) [T:type]",
             shape=same_shape,
             kernel=None,
-            gradient=_no_gradient,
+            gradient=_by_role,
             role=_role,
         )
 

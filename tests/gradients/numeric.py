@@ -15,7 +15,7 @@ STEP = 1e-6
 
 def along(total: Any, x: Any) -> Any:
     """The derivative of a scalar in DIRECTION, by `gradients`."""
-    (gradient,) = ax.gradients(total, [x])
+    (gradient,) = ax.gradients(total, [x], unconnected_gradients="zero")
     return ax.reduce_sum(ax.convert_to_tensor(gradient) * DIRECTION)
 
 
