@@ -46,7 +46,7 @@ class ShapeContext:
         variable: `variable(i)` is the shape of the variable behind input i, a resource handle; None if it is not known.
         elements: `elements(i)` is the shape of each element of the list or array behind input i; None if it is not known.
         call: `call(f)` are the shapes of the outputs of a function that is given all the inputs.
-        maker: `maker(i)` are the attributes of the node that makes the resource behind input i; none if it is not known.
+        maker: `maker(i)` is the node that makes the resource behind input i; None if it is not known.
     """
 
     attrs: Attrs
@@ -56,7 +56,7 @@ class ShapeContext:
     variable: Callable[[int], Dims] = lambda i: None
     elements: Callable[[int], Dims] = lambda i: None
     call: Callable[[NameAttrList], Sequence[Dims]] = lambda function: ()
-    maker: Callable[[int], Attrs] = lambda i: {}
+    maker: Callable[[int], Operation | None] = lambda i: None
 
 
 ShapeRule = Callable[[ShapeContext], Sequence[Dims]]
@@ -116,9 +116,13 @@ class Row:
 
     @property
     def is_pure(self) -> bool:
-        """Same inputs, same outputs, nothing else: may be folded, merged and dropped."""
+        """Same inputs, same outputs, nothing else: may be folded, merged and dropped.
+
+        Not what uses lists: each has memory of its own, which the next change of the list takes over.
+        """
         return (
             not self.definition.is_stateful
+            and self.lists is None
             and not self.writes
             and not self.asynchronous
             and self.role in (Role.COMPUTE, Role.IDENTITY, Role.CONSTANT)

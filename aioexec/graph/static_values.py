@@ -41,6 +41,7 @@ def infer_shapes(op: Operation) -> Sequence[Dims]:
         lambda called: op.graph.functions.function(called.name).output_dims(
             called.attrs, [tensor.dims for tensor in inputs], [variable_dims(tensor) for tensor in inputs]
         ),
+        lambda i: _maker(inputs[i]),
     )
     try:
         return op.row.shape(context)
@@ -51,13 +52,19 @@ def infer_shapes(op: Operation) -> Sequence[Dims]:
 
 def variable_dims(handle: Tensor) -> Dims:
     """The shape of the variable a resource handle or reference leads to, as far as the node that makes it says."""
-    op = handle.op
-    while op.row.role in _HAND_ON and op.inputs:
-        op = op.inputs[0].op
+    op = _maker(handle)
     if op.row.role is Role.PLACEHOLDER and HANDLE_SHAPE in op.attrs:
         shape: TensorShape = op.attrs[HANDLE_SHAPE]
         return shape.plain
-    return op.attrs["shape"] if op.row.role is Role.VARIABLE else None
+    return op.attrs.get("shape") if op.row.role is Role.VARIABLE else None
+
+
+def _maker(handle: Tensor) -> Operation:
+    """The node that makes what a resource handle or reference leads to."""
+    op = handle.op
+    while op.row.role in _HAND_ON and op.inputs:
+        op = op.inputs[0].op
+    return op
 
 
 # Which input of an op that makes a list of tensors says what shape each has.
