@@ -251,12 +251,21 @@ def test_an_input_is_replaced_by_one_of_its_dtype_and_the_graph_counts_it(graph)
         merged.op.set_input(1, ax.constant(1.0))
 
 
-def test_gradients_through_control_flow_are_refused(graph, pred):
+async def test_gradients_go_through_switches_and_merges_made_by_hand(graph, pred):
     x = ax.constant(np.float32(2.0))
-    y = ax.cond(pred, lambda: x * 2.0, lambda: x)
+    if_false, if_true = control_flow.switch(x, pred)
+    y, _ = control_flow.merge([if_false * 3.0, if_true * if_true])
+    (gradient,) = ax.gradients(y, [x])
 
-    with pytest.raises(UnimplementedError, match="no gradients through control flow"):
-        ax.gradients(y, [x])
+    assert await run(graph, [gradient], {pred: True}) == [4.0]
+    assert await run(graph, [gradient], {pred: False}) == [3.0]
+
+
+def test_a_node_of_control_flow_has_no_gradient_by_itself(graph, pred):
+    switch = control_flow.switch(ax.constant(2.0), pred)[0].op
+
+    with pytest.raises(UnimplementedError, match="Switch 'Switch' has no gradient by itself"):
+        switch.row.gradient(switch, None, None)
 
 
 def test_a_handle_brought_into_a_branch_still_tells_the_shape_of_its_variable(graph, pred):
