@@ -14,6 +14,7 @@ from aioexec import (
     bitwise as bitwise,
     dtypes as dtypes,
     errors as errors,
+    image as image,
     nn as nn,
     random as random,
     train as train,
@@ -267,6 +268,11 @@ from aioexec.ops.extremes import (
     clip_by_value as clip_by_value,
     maximum as maximum,
     minimum as minimum,
+)
+from aioexec.ops.fake_quantization import (
+    fake_quant_with_min_max_args as fake_quant_with_min_max_args,
+    fake_quant_with_min_max_vars as fake_quant_with_min_max_vars,
+    fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel,
 )
 from aioexec.ops.filling import (
     fill as fill,

@@ -42,6 +42,10 @@ from aioexec.ops.embedding import (
     embedding_lookup as embedding_lookup,
     embedding_lookup_sparse as embedding_lookup_sparse,
 )
+from aioexec.ops.local_response import (
+    local_response_normalization as local_response_normalization,
+    lrn as lrn,
+)
 from aioexec.ops.losses import (
     sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits,
@@ -69,6 +73,9 @@ from aioexec.ops.normalization import (
     normalize_moments as normalize_moments,
     sufficient_statistics as sufficient_statistics,
     weighted_moments as weighted_moments,
+)
+from aioexec.ops.patches import (
+    dilation2d as dilation2d,
 )
 from aioexec.ops.pool import (
     avg_pool as avg_pool,

@@ -193,3 +193,36 @@ for _name, _per_channel in (("FakeQuantWithMinMaxVars", False), ("FakeQuantWithM
         kernel=vars_gradient_kernel(_per_channel),
         gradient=NOT_DIFFERENTIABLE,
     )
+
+# Public functions
+
+
+def fake_quant_with_min_max_args(
+    inputs: Any,
+    min: float = -6,
+    max: float = 6,
+    num_bits: int = 8,
+    narrow_range: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """`inputs` as they are after being stored in `num_bits`, of a range given once and for all."""
+    attrs = {"min": float(min), "max": float(max), "num_bits": num_bits, "narrow_range": narrow_range}
+    return apply_op("FakeQuantWithMinMaxArgs", inputs, name=name, **attrs)  # type: ignore[no-any-return]
+
+
+def fake_quant_with_min_max_vars(
+    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+) -> Tensor:
+    """`inputs` as they are after being stored in `num_bits`, of a range that may be learned."""
+    attrs = {"num_bits": num_bits, "narrow_range": narrow_range}
+    return apply_op("FakeQuantWithMinMaxVars", inputs, min, max, name=name, **attrs)  # type: ignore[no-any-return]
+
+
+def fake_quant_with_min_max_vars_per_channel(
+    inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
+) -> Tensor:
+    """As `fake_quant_with_min_max_vars`, with a range for each element of the last dimension."""
+    attrs = {"num_bits": num_bits, "narrow_range": narrow_range}
+    return apply_op(  # type: ignore[no-any-return]
+        "FakeQuantWithMinMaxVarsPerChannel", inputs, min, max, name=name, **attrs
+    )
