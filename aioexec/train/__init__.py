@@ -17,3 +17,12 @@ from aioexec.train.optimizers import (
     GradientDescentOptimizer as GradientDescentOptimizer,
     MomentumOptimizer as MomentumOptimizer,
 )
+from aioexec.train.update_optimizers import (
+    AdadeltaOptimizer as AdadeltaOptimizer,
+    AdagradDAOptimizer as AdagradDAOptimizer,
+    AdagradOptimizer as AdagradOptimizer,
+    FtrlOptimizer as FtrlOptimizer,
+    ProximalAdagradOptimizer as ProximalAdagradOptimizer,
+    ProximalGradientDescentOptimizer as ProximalGradientDescentOptimizer,
+    RMSPropOptimizer as RMSPropOptimizer,
+)
