@@ -21,7 +21,7 @@ RTOL = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A program with what it gave in TensorFlow; tensors and operations by name."""
+    """A program with what each run gave in TensorFlow; tensors and operations by name."""
 
     graph_def: Any
     runs: list[Run]
@@ -38,24 +38,31 @@ class Recorded:
 
 def record(tf: Any, build: Builder) -> Recorded:
     """Build a program and run it with TensorFlow."""
+    found = recorded_without_results(tf, build)
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(tf.GraphDef.FromString(found.graph_def.SerializeToString()), name="")
+        with tf.Session(graph=graph, config=deterministic(tf)) as session:
+            for run in found.runs:
+                found.results.append(session.run([list(run.fetches), list(run.targets)], run.feeds)[0])
+    return found
+
+
+def recorded_without_results(tf: Any, build: Builder) -> Recorded:
+    """Build a program and export it."""
     with tf.Graph().as_default() as graph:
         built = build(tf)
         if built.graph_def is not None:
             tf.import_graph_def(built.graph_def, name="")
         exported = tf.train.export_meta_graph(graph=graph).graph_def
-        with tf.Session(graph=graph, config=deterministic(tf)) as session:
-            results = [
-                session.run([list(run.fetches), list(run.targets)], run.feeds)[0] for run in built.runs
-            ]
     runs = [
         Run(
             [name(each) for each in run.fetches],
-            {name(k): v for k, v in run.feeds.items()},
+            {name(key): value for key, value in run.feeds.items()},
             [name(each) for each in run.targets],
         )
         for run in built.runs
     ]
-    return Recorded(ax.GraphDef.FromString(exported.SerializeToString()), runs, results, built.typical)
+    return Recorded(ax.GraphDef.FromString(exported.SerializeToString()), runs, [], built.typical)
 
 
 def deterministic(tf: Any) -> Any:
@@ -110,4 +117,4 @@ async def native_share(recorded: Recorded) -> str:
     return str(told).splitlines()[-1]
 
 
-__all__ = ["PROGRAMS", "Recorded", "differences", "native_share", "record"]
+__all__ = ["PROGRAMS", "Recorded", "differences", "native_share", "record", "recorded_without_results"]
