@@ -164,6 +164,12 @@ class FunctionLibrary(Mapping[str, Function]):
     def __len__(self) -> int:
         return len(self._functions)
 
+    def copy(self) -> FunctionLibrary:
+        """A library of the same functions, to which others can be added."""
+        made = FunctionLibrary()
+        made._functions.update(self._functions)
+        return made
+
     def add(self, function: Function) -> None:
         """Add a function; the same one again, or one that is equal to it, is fine.
 

@@ -17,6 +17,7 @@ from aioexec.graph.graphdef_source import (
     SourceNode,
     parse_key,
 )
+from aioexec.graph.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 
 
@@ -48,7 +49,7 @@ class Importer:
             if node.groups and not self.added[node.name].device:
                 self.added[node.name]._device = self._device_of_group(node)
         for op in self.added.values():
-            if op.row.bodies is not None:
+            if op.row.bodies is not None and op.row.role is not Role.SYMBOLIC:
                 op.row.bodies(op)  # refuses those that do not fit, and functions that call themselves
 
     def check_replacements(self) -> None:

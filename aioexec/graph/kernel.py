@@ -279,7 +279,7 @@ class ListUse:
 
     Attributes:
         outputs: what each output is: "list", "value" (what is read or pushed, a length), or "flow" (input `flow`, or zero).
-        size, index, value, flow: inputs, where the verb has such.
+        size, index, value, flow, shape: inputs, where the verb has such; shape: what is said of that of each element.
         dtype: the attr with the dtype of the elements, of the verbs that make a list.
         is_value: a list never changes; a verb gives another. Otherwise there is one list, and verbs change it.
         writes_once: an element that is set may not be set again, but in a list of gradients, where it is added to.
@@ -293,6 +293,7 @@ class ListUse:
     index: int = -1
     value: int = -1
     flow: int = -1
+    shape: int = -1
     dtype: str = ""
     is_value: bool = False
     writes_once: bool = False

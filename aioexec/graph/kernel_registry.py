@@ -36,6 +36,7 @@ RUN_BY_ENGINE: Final = frozenset(
         Role.SEND,
         Role.RECV,
         Role.CALL,
+        Role.SYMBOLIC,
         Role.IF,
         Role.CASE,
         Role.WHILE,

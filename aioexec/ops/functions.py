@@ -82,7 +82,7 @@ register(
     shape=_like_inputs,
     kernel=None,
     gradient=undefined_gradient,
-    role=Role.CALL,
+    role=Role.SYMBOLIC,
 )
 register(
     "_Arg() -> (output:T) [T:type; index:int>=0] {stateful}",
