@@ -15,6 +15,7 @@ from aioexec import (
     dtypes as dtypes,
     errors as errors,
     image as image,
+    lookup as lookup,
     nn as nn,
     random as random,
     train as train,
@@ -367,6 +368,10 @@ from aioexec.ops.linear_equations import (
     matrix_solve as matrix_solve,
     matrix_solve_ls as matrix_solve_ls,
     matrix_triangular_solve as matrix_triangular_solve,
+)
+from aioexec.ops.lookup_tables import (
+    initialize_all_tables as initialize_all_tables,
+    tables_initializer as tables_initializer,
 )
 from aioexec.ops.math_functions import (
     abs as abs,

@@ -26,13 +26,13 @@ def handle_of(resource: Any) -> Array:
 
 def maker(
     kind: type[Resource],
-    make: Callable[[KernelContext, str], Resource],
+    make: Callable[..., Resource],
     check: Callable[[Resource, Resource], None] = lambda found, wanted: None,
 ) -> Reference:
     """The kernel of a node that makes a resource: its own, or the one of its shared name; made where it is first asked for.
 
     Args:
-        make: makes it under a name.
+        make: `make(context, name, *inputs)` makes it.
         check: raises if the one found is not as the node wants it; both are told.
     """
 
@@ -40,13 +40,13 @@ def maker(
         place = place_of(context.attrs, context.node_name, context.attrs.get("use_node_name_sharing", False))
         handle = handle_of(None)  # one array for one resource, so that verbs know it again
 
-        def find() -> Array:
+        def find(*inputs: Any) -> Array:
             nonlocal handle
             found = context.resources.lookup_or_create(
-                kind, place.container, place.name, lambda: make(context, place.name)
+                kind, place.container, place.name, lambda: make(context, place.name, *inputs)
             )
             if handle.item() is not found:
-                check(found, make(context, place.name))
+                check(found, make(context, place.name, *inputs))
                 handle = handle_of(found)
             return handle
 

@@ -1,0 +1,8 @@
+"""Lookup tables that steps change, under the names of `tf.lookup.experimental`."""
+
+from __future__ import annotations
+
+from aioexec.ops.lookup_tables import (
+    DenseHashTable as DenseHashTable,
+    MutableHashTable as MutableHashTable,
+)
