@@ -370,12 +370,14 @@ def native_agrees(setting: Setting, share: int | None) -> bool:
 
 # Gradients
 
-STEP = {"float64": 1e-6, "float32": 1e-2}
-GRADIENT_TOLERANCE = {"float64": 2e-5, "float32": 2e-2}
+STEP = {"float64": 1e-6, "float32": 1e-2, "complex128": 1e-6}
+GRADIENT_TOLERANCE = {"float64": 2e-5, "float32": 2e-2, "complex128": 2e-5}
 
 
 def gradient_dtype(case: Case) -> str:
     """The dtype gradients are checked in: double precision unless the op does not take it."""
+    if any(plain(value).dtype.kind == "c" for _, value in flat_inputs(case)):
+        return "complex128"
     varied = varied_attribute(case)
     attr = None if varied is None else registry.lookup(case.op_type).definition.attr(varied)
     takes_any = attr is None or attr.allowed is None
@@ -413,7 +415,7 @@ def gradient_pair(case: Case, index: int) -> tuple[Array, Array]:
         outputs = evaluate(list(op.outputs), {**feeds, tensors[index]: fresh})
         return float(
             sum(
-                np.vdot(widened(w), widened(y))
+                np.vdot(widened(w), widened(y)).real
                 for w, y in zip(weights, outputs, strict=True)
                 if w is not None
             )
@@ -437,19 +439,22 @@ def random_weights(case: Case, op: Operation, feeds: dict[Tensor, Any]) -> list[
     generator = np.random.default_rng(7)
     weights: list[Array | None] = []
     for k, value in enumerate(evaluate(list(op.outputs), feeds)):
-        floating = value.dtype in (np.float64, np.float32)
+        floating = value.dtype in (np.float64, np.float32, np.complex128)
         counts = case.differentiated is None or k in case.differentiated
-        drawn = generator.uniform(0.5, 1.5, value.shape) if counts else np.zeros(value.shape)
+        drawn = np.asarray(generator.uniform(0.5, 1.5, value.shape) if counts else np.zeros(value.shape))
+        drawn = drawn * (1 - 0.5j) if value.dtype.kind == "c" else drawn
         weights.append(np.asarray(drawn, value.dtype) if floating else None)
     return weights
 
 
 def differences(function: Callable[[Array], float], at: Array, relative: float) -> Array:
-    result = np.zeros(at.shape)
+    """Of a complex argument the slope along the real axis, and as imaginary part that along the imaginary one."""
+    result = np.zeros(at.shape, complex if at.dtype.kind == "c" else float)
     for position in np.ndindex(at.shape):
         step = relative * max(1.0, float(abs(at[position])))
-        up, down = at.copy(), at.copy()
-        up[position] += step
-        down[position] -= step
-        result[position] = (function(up) - function(down)) / (up[position] - down[position])
+        for unit in (1, 1j) if at.dtype.kind == "c" else (1,):
+            up, down = at.copy(), at.copy()
+            up[position] += step * unit
+            down[position] -= step * unit
+            result[position] += unit * (function(up) - function(down)) / abs(up[position] - down[position])
     return result
