@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from aioexec.gradients.saved_values import ForwardLoop, element_shape
 from aioexec.gradients.structure import (
+    Frame,
     Place,
     Structure,
     is_constant_enter,
@@ -56,7 +57,7 @@ class Contexts:
 
     def __init__(self, graph: Graph) -> None:
         self.structure = Structure(graph)
-        self.loops: dict[Any, BackwardLoop] = {}
+        self.loops: dict[Frame, BackwardLoop] = {}
         self._graph = graph
         self._base = graph._get_control_flow_context()
         self._branches: dict[Place, BranchContext] = {}

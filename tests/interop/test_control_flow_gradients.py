@@ -17,7 +17,7 @@ REFUSED = {"used_condition_value", "grads_of_loop_in_body"}
 
 POINTS = ([0.7, 1.1], [0.2, 0.3])
 BROKEN_IN_FUNCTIONS = {"growing"}
-"""TensorFlow's gradient of its own functional form fails: it takes a variable for as long at the first iteration as at the last."""
+"""TensorFlow fails on the gradient of its own functional form: it takes a variable for as long at first as at last."""
 
 SHARED = [pytest.param(build, id=build.__name__) for build in PROGRAMS if build.__name__ not in REFUSED]
 
