@@ -23,8 +23,9 @@ Key = tuple[Predicate, Conditions]
 
 @dataclass(slots=True, eq=False)
 class _Piece:
-    """One conditional to be: its Merges, and the nodes of each branch."""
+    """One conditional to be: its Merges, and the nodes of each branch; by Merge, which input is of which branch."""
 
+    sides: dict[int, tuple[int, int]]
     merges: list[Node] = field(default_factory=list)
     nodes: tuple[list[Node], list[Node]] = field(default_factory=lambda: ([], []))
 
@@ -77,7 +78,8 @@ def _fold(draft: Draft, frame: Frame, key: Key, merges: list[Node]) -> None:
         _may_fold(draft, node, (*predicate, way_of[id(node)]), merged) for nodes in branches for node in nodes
     ):
         return
-    pieces = _pieces(draft, merges, branches)
+    sides = {id(merge): _sides(draft, merge, predicate) for merge in merges}
+    pieces = _pieces(draft, merges, branches, sides)
     if any(not piece.merges for piece in pieces):
         return
     for piece in pieces:
@@ -101,7 +103,15 @@ def _may_fold(draft: Draft, node: Node, condition: tuple[int, int, int], merged:
     return all(id(user) in merged or condition in draft.alive[id(user)] for user in draft.users(node))
 
 
-def _pieces(draft: Draft, merges: list[Node], branches: tuple[list[Node], ...]) -> list[_Piece]:
+def _sides(draft: Draft, merge: Node, predicate: Predicate) -> tuple[int, int]:
+    """Which input of a Merge comes if the predicate is false, and which if it is true."""
+    first = 0 if (*predicate, 0) in draft.conditions_of(merge.inputs[0]) else 1
+    return first, 1 - first
+
+
+def _pieces(
+    draft: Draft, merges: list[Node], branches: tuple[list[Node], ...], sides: dict[int, tuple[int, int]]
+) -> list[_Piece]:
     """Part Merges and nodes into levels, and each level into what hangs together."""
     levels = _levels(draft, merges, branches)
     parents = {member: member for member in levels}
@@ -119,9 +129,9 @@ def _pieces(draft: Draft, merges: list[Node], branches: tuple[list[Node], ...]) 
     found: dict[int, _Piece] = {}
     for way, nodes in enumerate(branches):
         for node in nodes:
-            found.setdefault(root(id(node)), _Piece()).nodes[way].append(node)
+            found.setdefault(root(id(node)), _Piece(sides)).nodes[way].append(node)
     for merge in merges:
-        found.setdefault(root(id(merge)), _Piece()).merges.append(merge)
+        found.setdefault(root(id(merge)), _Piece(sides)).merges.append(merge)
     return list(found.values())
 
 
@@ -161,7 +171,7 @@ def _fold_piece(draft: Draft, frame: Frame, piece: _Piece, predicate: Predicate,
     for way, nodes in enumerate(piece.nodes):
         results: list[Edge | None] = []
         for merge in piece.merges:
-            edge = next(edge for edge in merge.inputs if (*predicate, way) in draft.conditions_of(edge))
+            edge = merge.inputs[piece.sides[id(merge)][way]]
             results.append(inside.edge(edge))
         mine = {id(node) for node in nodes}
         results += [edge if id(edge[0]) in mine else None for edge in escapes]
