@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from aioexec.errors import InvalidArgumentError
 from aioexec.graph.apply import apply_op
-from aioexec.graph.convert import constant
 from aioexec.graph.kernel import Attrs, Compute, KernelContext, Reference
 from aioexec.graph.launches import expression
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import register
+from aioexec.graph.registry import register, undefined_gradient
 from aioexec.ops.elementwise import FLOATS, in_float32, merged_shape, same_shape
 
 Array = np.ndarray[Any, Any]
@@ -33,6 +33,24 @@ def with_attrs(compute: Callable[[Attrs], Compute]) -> Reference:
     return bind
 
 
+def of_one_shape(kernel: Reference) -> Reference:
+    """Refuse a gradient and a tensor of two shapes, which NumPy would broadcast."""
+
+    def bind(context: KernelContext) -> Compute:
+        compute = kernel(context)
+
+        def checked(g: Array, x: Array) -> Any:
+            if g.shape != x.shape:
+                raise InvalidArgumentError(
+                    f"Inputs must have the same shape, got {list(g.shape)} and {list(x.shape)}"
+                )
+            return compute(g, x)
+
+        return checked
+
+    return bind
+
+
 def activation(
     signature: str,
     *,
@@ -46,10 +64,11 @@ def activation(
     if kernel is None:
         assert numpy is not None
         kernel = with_attrs(lambda attrs, compute=numpy: compute)  # type: ignore[misc]
+    takes_two = "gradients:T" in signature
     register(
         signature,
-        shape=merged_shape if "gradients:T" in signature else same_shape,
-        kernel=kernel,
+        shape=merged_shape if takes_two else same_shape,
+        kernel=of_one_shape(kernel) if takes_two else kernel,
         native=expression(native, dtypes=dtypes),
         gradient=gradient,
     )
@@ -204,16 +223,6 @@ def softsign_slopes(g: Array, x: Array) -> Array:
     return np.asarray(g / np.square(np.abs(x) + x.dtype.type(1)))
 
 
-def softsign_curvature(op: Operation, dy: Tensor) -> Pair:
-    """d/dx of 1 / (1 + |x|)^2 is -2 sign(x) / (1 + |x|)^3."""
-    g, x = op.inputs
-    two, one = (constant(each, x.dtype.base_dtype) for each in (2.0, 1.0))
-    slope = apply_op("SoftsignGrad", apply_op("SoftsignGrad", apply_op("Mul", dy, g), x), x)
-    size = apply_op("AddV2", apply_op("Abs", x), one)
-    turned = apply_op("Mul", apply_op("Mul", slope, size), apply_op("Mul", two, apply_op("Sign", x)))
-    return apply_op("SoftsignGrad", dy, x), apply_op("Neg", turned)
-
-
 activation(
     f"Softplus(features:T) -> (activations:T) [{_FLOAT}]",
     numpy=softplus_values,
@@ -236,7 +245,7 @@ activation(
     f"SoftsignGrad(gradients:T, features:T) -> (backprops:T) [{_FLOAT}]",
     numpy=softsign_slopes,
     native="g, x: g / square(abs(x) + 1)",
-    gradient=softsign_curvature,
+    gradient=undefined_gradient,
 )
 
 

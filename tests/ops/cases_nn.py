@@ -68,9 +68,10 @@ def derivatives() -> Iterator[Case]:
         "SoftsignGrad": lambda g, x: g / (1 + abs(x)) ** 2,
     }
     for op, function in functions.items():
-        yield case(op, SLOPES, POINTS, expected=function, gradients=(0, 1))
+        checked = () if op == "SoftsignGrad" else (0, 1)  # TensorFlow has no gradient of it
+        yield case(op, SLOPES, POINTS, expected=function, gradients=checked)
         yield case(op, np.ones(6), EXTREMES, expected=function)
-        yield case(op, 2.0, -0.5, expected=function, gradients=(0, 1))
+        yield case(op, 2.0, -0.5, expected=function, gradients=checked)
         yield case(op, np.zeros((0, 3)), np.zeros((0, 3)), expected=function)
     for op, expected in (("ReluGrad", [[0, 0, 3], [4, 5, 0]]), ("Relu6Grad", [[0, 0, 3], [0, 0, 0]])):
         yield case(op, [[1, 2, 3], [4, 5, 6]], INTEGERS, expected=expected, dtypes=WHOLE)
