@@ -308,7 +308,7 @@ def _svd_gradient(op: Operation, ds: Tensor, du: Tensor, dv: Tensor) -> list[Ten
     gaps, inverse = _reciprocal_gaps(s * s), node("DivNoNan", convert_to_tensor(1, s.dtype.base_dtype), s)
     left, right = (product(a, b, adj_x=True) for a, b in ((u, du), (v, dv)))
     middle = node("MatrixDiag", ds) + column_scale(gaps * (left - turned(left)), s)
-    middle = middle + turned(column_scale(gaps * (turned(right) - right), s))
+    middle = middle + turned(column_scale(gaps * (right - turned(right)), s))
     out_of_u = product(column_scale(du - product(u, left), inverse), v, adj_y=True)
     out_of_v = product(u, column_scale(dv - product(v, right), inverse), adj_y=True)
     return [product(product(u, middle), v, adj_y=True) + out_of_u + out_of_v]
