@@ -8,8 +8,12 @@ from __future__ import annotations
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph import registry
 from aioexec.graph.kernel import ListUse, ListVerb
-from aioexec.ops import stacks as stacks, tensor_array as tensor_array, tensor_list as tensor_list
-from aioexec.ops import tensor_list_joins as tensor_list_joins
+from aioexec.ops import (
+    stacks as stacks,
+    tensor_array as tensor_array,
+    tensor_list as tensor_list,
+    tensor_list_joins as tensor_list_joins,
+)
 
 _EMPTY_STACK = ((InvalidArgumentError, "Stack is empty when calling Pop()"),)
 _EMPTY_LIST = ((InvalidArgumentError, "Trying to pop from an empty list."),)
@@ -47,18 +51,20 @@ _USES = {
     ),
     "TensorArraySizeV3": ListUse(ListVerb.LENGTH, ("value",)),
     "TensorArrayCloseV3": ListUse(ListVerb.CLOSE, ()),
-    "EmptyTensorList": ListUse(ListVerb.EMPTY, ("list",), size=1, dtype="element_dtype", is_value=True),
+    "EmptyTensorList": ListUse(
+        ListVerb.EMPTY, ("list",), shape=0, size=1, dtype="element_dtype", is_value=True
+    ),
     "TensorListReserve": ListUse(
-        ListVerb.RESERVE, ("list",), size=1, dtype="element_dtype", is_value=True, zeros=True
+        ListVerb.RESERVE, ("list",), shape=0, size=1, dtype="element_dtype", is_value=True, zeros=True
     ),
     "TensorListFromTensor": ListUse(
-        ListVerb.FROM_TENSOR, ("list",), value=0, dtype="element_dtype", is_value=True, zeros=True
+        ListVerb.FROM_TENSOR, ("list",), shape=1, value=0, dtype="element_dtype", is_value=True, zeros=True
     ),
     "TensorListPushBack": ListUse(ListVerb.PUSH, ("list",), value=1),
-    "TensorListPopBack": ListUse(ListVerb.POP, ("list", "value"), statuses=_EMPTY_LIST),
-    "TensorListGetItem": ListUse(ListVerb.READ, ("value",), index=1, statuses=_ITEM),
+    "TensorListPopBack": ListUse(ListVerb.POP, ("list", "value"), shape=1, statuses=_EMPTY_LIST),
+    "TensorListGetItem": ListUse(ListVerb.READ, ("value",), shape=2, index=1, statuses=_ITEM),
     "TensorListSetItem": ListUse(ListVerb.WRITE, ("list",), index=1, value=2, statuses=_ITEM),
-    "TensorListStack": ListUse(ListVerb.READ_ALL, ("value",), statuses=_ITEM),
+    "TensorListStack": ListUse(ListVerb.READ_ALL, ("value",), shape=1, statuses=_ITEM),
     "TensorListElementShape": ListUse(ListVerb.ELEMENT_SHAPE, ("value",)),
     "TensorListLength": ListUse(ListVerb.LENGTH, ("value",)),
 }

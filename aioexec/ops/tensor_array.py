@@ -10,6 +10,7 @@ of them pass a scalar object array that holds the `resources.tensor_array.Tensor
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from aioexec import dtypes, shapes
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.apply import apply_op
+from aioexec.graph.control_flow import is_loop_constant, output_context
+from aioexec.graph.graph import get_default_graph
 from aioexec.graph.kernel import Attrs, Compute, KernelContext
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
@@ -229,11 +232,27 @@ def version_of(handle: Tensor) -> str:
 
 
 def gradient_array(handle: Tensor, flow: Tensor, source: str) -> tuple[Tensor, Tensor]:
-    """The handle of the gradients of an array, and a flow that comes after it was made."""
-    made = apply_op(f"TensorArrayGrad{version_of(handle)}", handle, flow, source=source)
-    found: Tensor = made[0] if isinstance(made, tuple) else made
-    with found.graph.control_dependencies([found]):
-        return found, apply_op("Identity", flow, name="gradient_flow")
+    """The handle of the gradients of an array, and a flow that comes after it was made.
+
+    An array from outside of a loop has its gradients made there, too: once, and where everybody may see them.
+    """
+    graph = get_default_graph()
+    outer = [_from_outside(tensor) for tensor in (handle, flow)]
+    is_outside = all(tensor.graph is graph and output_context(tensor.op) is None for tensor in outer)
+    if is_outside:
+        handle, flow = outer
+    with graph.control_dependencies(None) if is_outside else contextlib.nullcontext():
+        made = apply_op(f"TensorArrayGrad{version_of(handle)}", handle, flow, source=source)
+        found: Tensor = made[0] if isinstance(made, tuple) else made
+        with graph.control_dependencies([found]):
+            return found, apply_op("Identity", flow, name="gradient_flow")
+
+
+def _from_outside(tensor: Tensor) -> Tensor:
+    """What a tensor is that is the same in each round of a loop."""
+    while is_loop_constant(tensor.op):
+        tensor = tensor.op.inputs[0]
+    return tensor
 
 
 def _into_gradients(verb: str) -> Callable[..., Sequence[Any]]:

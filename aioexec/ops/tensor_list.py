@@ -28,6 +28,7 @@ from aioexec.resources.tensor_list import (
     list_in,
     reserved,
     shown,
+    spelled as spelled_dims,
 )
 from aioexec.shapes import Dims
 
@@ -163,12 +164,7 @@ register(
 
 def _element_shape(context: KernelContext) -> Compute:
     dtype = context.output_dtypes[0].numpy
-
-    def element_shape(variant: Any) -> Array:
-        dims = list_in(variant).dims
-        return np.array(-1 if dims is None else [-1 if d is None else d for d in dims], dtype)
-
-    return element_shape
+    return lambda variant: spelled_dims(list_in(variant).dims, dtype)
 
 
 def _spelled_shape(context: ShapeContext) -> Sequence[Dims]:

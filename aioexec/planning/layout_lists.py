@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aioexec import shapes
+from aioexec.errors import InvalidArgumentError
 from aioexec.graph.kernel import Kernel, Launch, ListUse, ListVerb, Operand, Spec
 from aioexec.graph.list_launches import (
     CLEAR,
@@ -43,6 +44,7 @@ from aioexec.planning.pending import (
     PendingRow,
     Slab,
 )
+from aioexec.resources.tensor_list import element_dims, spelled
 
 if TYPE_CHECKING:
     from aioexec.planning.layout import Layout
@@ -84,11 +86,39 @@ class _Verb:
         if not isinstance(held, InMemory):
             raise ListsRefusedError(f"{self.instruction.node.name!r} uses a list that is not in memory")
         slab = held.slab
+        self._check_use(slab)
         if slab.is_value and held.version != slab.version:
             raise ListsRefusedError(f"{self.instruction.node.name!r} uses a list that has changed since")
         for buffer in slab.buffers():
             self.layout.note_use(Local(buffer, 0, _BYTES), self.position)
         self._verb(slab)
+
+    def _check_use(self, slab: Slab) -> None:
+        """Leave to the reference kernels what they will refuse, or do in another way."""
+        attrs = self.instruction.node.op.attrs
+        dtypes = [attrs[name] for name in _DTYPE_ATTRS if name in attrs]
+        if any(dtype.base_dtype.numpy != slab.dtype for dtype in dtypes):
+            raise ListsRefusedError("another dtype than that of the elements")
+        if slab.closed:
+            raise ListsRefusedError("a list that is closed")
+        if attrs.get("resize_if_index_out_of_bounds") or attrs.get("num_elements", -1) not in (
+            -1,
+            slab.count,
+        ):
+            raise ListsRefusedError("another number of elements")
+        if slab.element is not None and not shapes.compatible(self._said(), slab.element.shape):
+            raise ListsRefusedError("another shape than that of the elements")
+
+    def _said(self) -> shapes.Dims:
+        """What the node says of the shape of each element."""
+        if self.use.shape < 0:
+            said: shapes.Dims = self.instruction.node.op.attrs.get("element_shape")
+            return said
+        operand = self.inputs[self.use.shape]
+        try:
+            return element_dims(operand) if isinstance(operand, np.ndarray) else None
+        except InvalidArgumentError as error:
+            raise ListsRefusedError(error.message) from error
 
     def _verb(self, slab: Slab) -> None:
         verb = self.use.verb
@@ -107,8 +137,9 @@ class _Verb:
         elif verb is ListVerb.LENGTH:
             self._finish(slab, self._length(slab))
         elif verb is ListVerb.ELEMENT_SHAPE:
-            dtype = self.instruction.node.op.outputs[0].dtype.numpy
-            self._finish(slab, np.array(self._known(slab).shape, dtype))
+            self._finish(slab, spelled(slab.dims, self.instruction.node.op.outputs[0].dtype.numpy))
+        elif verb is ListVerb.CLOSE:
+            slab.closed = True
         elif verb is ListVerb.GRADIENT:
             self._finish(self._gradient(slab), None)
 
@@ -130,7 +161,9 @@ class _Verb:
         dtype = self.instruction.node.op.attrs[self.use.dtype].base_dtype.numpy
         if dtype.name not in _DTYPES:
             raise ListsRefusedError(f"elements of dtype {dtype.name}")
-        slab = Slab(dtype, count, self.use.is_value, self.use.writes_once, self.use.zeros)
+        if self.use.shape >= 0 and not isinstance(self.inputs[self.use.shape], np.ndarray):
+            raise ListsRefusedError("elements of a shape that the step tells")
+        slab = Slab(dtype, count, self.use.is_value, self.use.writes_once, self.use.zeros, dims=self._said())
         self.layout.slabs.append(slab)
         return slab
 
@@ -142,7 +175,9 @@ class _Verb:
             raise ListsRefusedError("an array of dynamic size")
         slab = self._slab(int(size))
         slab.clears = bool(attrs.get("clear_after_read"))
-        slab.zeros |= bool(attrs.get("identical_element_shapes")) or shapes.is_fully_defined(attrs.get("element_shape"))
+        slab.zeros |= bool(attrs.get("identical_element_shapes")) or shapes.is_fully_defined(
+            attrs.get("element_shape")
+        )
         self._place_fixed(slab)
         return slab
 
@@ -311,6 +346,8 @@ class _Verb:
                     raise ListsRefusedError("a list that long")
         if (slab.element.dtype, slab.element.shape) != (spec.dtype, spec.shape) or spec.dtype != slab.dtype:
             raise ListsRefusedError("elements of several shapes")
+        if not shapes.compatible(slab.dims, spec.shape):
+            raise ListsRefusedError("an element of another shape than was said")
 
     def _change(self, slab: Slab) -> None:
         """Give the next list; nobody may need this one any more."""
@@ -360,6 +397,7 @@ class _Verb:
         self.layout.pending.append(PendingRow(launch, tuple(places), self.position, after))
 
 
+_DTYPE_ATTRS = ("dtype", "T", "element_dtype", "elem_type")
 _DTYPES = frozenset({"float32", "float64", "int32", "int64", "bool"})
 _BYTES = Spec(np.dtype(np.uint8), (1,))
 

@@ -12,6 +12,7 @@ from aioexec.graph.launches import copy_launch
 from aioexec.planning.buffers import Buffer, Local
 from aioexec.planning.instruction import Instruction
 from aioexec.resources.variable import Variable
+from aioexec.shapes import Dims
 
 Array = np.ndarray[Any, Any]
 
@@ -30,11 +31,13 @@ class Slab:
 
     Attributes:
         dtype, element: of each element; the shape is None until the first one is met.
+        dims: what is said of the shape of each element beforehand.
         count: how many elements a list of fixed length has; None: it grows.
         is_value, writes_once, zeros: see `ListUse`; `adds`: it is a list of gradients; `clears`: reading forgets an element.
         storage: the elements. A list that grows has its `length` and `room` in words, one of fixed length `flags`.
         known: what each element is, if that is known: then there are none in memory.
         version: how often a list that is a value has been changed.
+        closed: nothing may be done to it any more.
         gradients: lists of gradients by this one, by source.
     """
 
@@ -52,6 +55,8 @@ class Slab:
     flags: Buffer | None = None
     known: Array | None = None
     version: int = 0
+    dims: Dims = None
+    closed: bool = False
     gradients: dict[str, Slab] = field(default_factory=dict)
 
     def buffers(self) -> list[Buffer]:

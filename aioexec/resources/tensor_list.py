@@ -341,6 +341,11 @@ def element_dims(value: Array) -> Dims:
     return tuple(None if size < 0 else size for size in sizes)
 
 
+def spelled(dims: Dims, dtype: np.dtype[Any]) -> Array:
+    """An operand `element_shape` that says this."""
+    return np.array(-1 if dims is None else [-1 if size is None else size for size in dims], dtype)
+
+
 # Variant tensors
 
 

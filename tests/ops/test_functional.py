@@ -98,5 +98,5 @@ def test_arguments_that_are_refused(x: Tensor):
 async def test_nothing_to_begin_with_is_an_error(tier: Tier, graph: Graph, x: Tensor):
     total = ax.foldl(lambda total, each: total + each, x)
     async with tier.session(graph) as session:
-        with pytest.raises(InvalidArgumentError, match="Tried to read from index 0 but array size is: 0"):
+        with pytest.raises(InvalidArgumentError, match="Tried to read from"):
             await session.run(total, {x: X[:0]})

@@ -184,3 +184,45 @@ async def test_ten_thousand_elements_are_set_one_by_one(tier: Tier, graph: ax.Gr
     whole = apply_op("TensorListStack", variant, np.zeros(0, np.int32), element_dtype=ax.int32)
     async with tier.session(graph) as session:
         np.testing.assert_array_equal(await session.run(whole), np.arange(n) * 2)
+
+
+REFUSED: dict[str, Callable[[Tensor], Tensor]] = {
+    "expected a list with 2 elements": lambda x: apply_op(
+        "TensorListStack", rows(x), -1, element_dtype=ax.float64, num_elements=2
+    ),
+    "op elements float32 but list elements float64": lambda x: apply_op(
+        "TensorListGetItem", rows(x), 0, -1, element_dtype=ax.float32
+    ),
+    r"list shape: \[3\]": lambda x: stacked(
+        apply_op(
+            "TensorListSetItem",
+            apply_op("TensorListReserve", [3], 2, **OF),
+            0,
+            ax.placeholder_with_default(np.zeros(2), None),
+        )
+    ),
+    "TensorArray dtype is float64 but Op requested dtype float32": lambda x: apply_op(
+        "TensorArrayReadV3", *_an_array(x), dtype=ax.float32
+    ),
+    "has already been closed": lambda x: _closed(*_an_array(x)),
+}
+
+
+def _an_array(x: Tensor) -> tuple[Tensor, int, Tensor]:
+    made = ax.TensorArray(ax.float64, 3).unstack(x)
+    return made.handle, 0, made.flow
+
+
+def _closed(handle: Tensor, index: int, flow: Tensor) -> Tensor:
+    with handle.graph.control_dependencies([apply_op("TensorArrayCloseV3", handle), flow]):
+        return apply_op("TensorArraySizeV3", handle, flow)
+
+
+@pytest.mark.parametrize("message", REFUSED)
+async def test_what_lists_refuse_is_refused_on_every_tier(
+    message: str, tier: Tier, graph: ax.Graph, x: Tensor
+):
+    y = REFUSED[message](x)
+    async with tier.session(graph) as session:
+        with pytest.raises(InvalidArgumentError, match=message):
+            await session.run(y, {x: X})

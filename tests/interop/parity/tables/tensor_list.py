@@ -179,7 +179,7 @@ def gradients() -> Iterator[Case]:
     )
     yield case("TensorListStack", node("TensorListScatter", X, [3, 0, 1, 6], const([2])), ANY, attrs=of)
     yield case(
-        "TensorListStack", node("TensorListScatterIntoExistingList", made, X, [3, 0, 1, 5]), ANY, attrs=of
+        "TensorListStack", node("TensorListScatterIntoExistingList", made, X, [3, 0, 1, 4]), ANY, attrs=of
     )
     yield case("TensorListStack", node("ZerosLike", made), ANY, attrs=of)
     yield case("TensorListStack", node("AddN", [filled(X), filled(X)]), ANY, attrs=of)
