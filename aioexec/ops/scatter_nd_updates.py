@@ -138,7 +138,7 @@ def _bind(verb: Verb, *, is_state: bool) -> Callable[..., Launches | None]:
         if (
             name not in verb.dtypes
             or updates.dtype != target.dtype
-            or attrs["bad_indices_policy"] == "IGNORE"
+            or _POLICIES.get(attrs["bad_indices_policy"], True)
         ):
             return None
         if not target.size or not indices.size or not updates.size or not indices.shape or not target.shape:

@@ -79,7 +79,6 @@ def updates_at(op_type: str, verb: str, is_variable: bool) -> list[Case]:
             ROWS[:1],
             attrs={"bad_indices_policy": "MAYBE"},
             dtypes=["float32"],
-            native=False,
             raises=InvalidArgumentError,
         ),
     ]
