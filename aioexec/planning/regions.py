@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from aioexec.graph.kernel import Role
 from aioexec.planning.draft import Draft
 from aioexec.planning.items import is_known
 from aioexec.planning.new_nodes import tensor_of
@@ -90,7 +91,22 @@ def region(inside: Inside, nodes: Sequence[Node], results: list[Edge | None]) ->
         node.inputs = [inside.edge(edge) for edge in node.inputs]
         inside.wait_for(node.controls)
         node.controls = [control for control in node.controls if id(control) in inside.own]
-    return Region(_needed(in_order(nodes, before(nodes)), results), results)
+    ordered = in_order(nodes, before(nodes))
+    results = _without_identities(ordered, results)
+    return Region(_needed(ordered, results), results)
+
+
+def _without_identities(nodes: list[Node], results: Sequence[Edge | None]) -> list[Edge | None]:
+    """Use what an Identity hands on, and know what is constant, whatever that was to wait for: the results as they are then."""
+    aliases: dict[Edge, Edge] = {}
+    for node in nodes:
+        node.inputs = [aliases.get(edge, edge) for edge in node.inputs]
+        if node.is_constant or node.row.role is Role.CONSTANT:
+            node.values = node.values or (node.op.attrs["value"],)
+            node.controls = []
+        elif node.row.role is Role.IDENTITY and len(node.inputs) == 1 and not node.dereferences():
+            aliases[node, 0] = node.inputs[0]
+    return [None if edge is None else aliases.get(edge, edge) for edge in results]
 
 
 def _needed(nodes: list[Node], results: Sequence[Edge | None]) -> list[Node]:

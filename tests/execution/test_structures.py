@@ -1,0 +1,195 @@
+"""Loops and conditionals as single nodes: what they compute, how long they may hold the loop, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aioexec as ax
+from aioexec.errors import InvalidArgumentError
+from tests.execution.steps import Stepping, stepping
+from tests.tiers import constant, feed, graph, op, read, resource
+
+JITS = pytest.mark.parametrize("jit", ["off", "eager"])
+
+
+def programs(made: Stepping) -> list[Any]:
+    return [
+        program
+        for executor in made.executors.values()
+        for runner in executor.runners
+        for program in runner.programs.values()
+    ]
+
+
+@JITS
+async def test_results_that_are_swapped_each_round_are_all_the_old_ones(jit: Any):
+    with graph() as g:
+        n, x, y, z = feed([], "int32"), feed([2]), feed([2]), feed([2])
+        results = ax.while_loop(
+            lambda i, a, b, c: i < n, lambda i, a, b, c: (i + 1, b, c, a), [ax.constant(0), x, y, z]
+        )
+
+    values = [np.array([k, -k], np.float32) for k in (1, 2, 3)]
+    async with stepping(g, jit) as made:
+        for rounds in range(5):
+            found = await made.run(results[1:], dict(zip((n, x, y, z), [rounds, *values], strict=True)))
+            expected = [values[(k + rounds) % 3] for k in range(3)]
+            np.testing.assert_array_equal(found, expected)
+
+
+@JITS
+async def test_a_value_whose_shape_changes_is_carried_all_the_same(jit: Any):
+    with graph() as g:
+        n, x = feed([], "int32"), feed([None])
+        _, grown, total = ax.while_loop(
+            lambda i, v, s: i < n,
+            lambda i, v, s: (i + 1, op("ConcatV2", [v, v], ax.constant(0)), s + 1.0),
+            [ax.constant(0), x, constant(np.float32(0))],
+            shape_invariants=[ax.TensorShape([]), ax.TensorShape([None]), ax.TensorShape([])],
+        )
+
+    async with stepping(g, jit) as made:
+        found = await made.run([grown, total], {n: 3, x: [1, 2]})
+
+        np.testing.assert_array_equal(found[0], [1, 2] * 8)
+        assert found[1] == 3
+
+
+@JITS
+async def test_a_branch_that_is_not_taken_may_read_a_variable_that_has_no_value(jit: Any):
+    with graph() as g:
+        p, v = feed([], "bool"), resource([], name="v")
+        result = ax.cond(p, lambda: read(v) * 2.0, lambda: constant(np.float32(7)))
+        init = op("AssignVariableOp", v, constant(np.float32(4)))
+
+    async with stepping(g, jit) as made:
+        assert await made.run([result], {p: False}) == [7]
+        with pytest.raises(ax.errors.FailedPreconditionError, match="uninitialized value v"):
+            await made.run([result], {p: True})
+        await made.run([init])
+        assert await made.run([result], {p: True}) == [8]
+
+
+@JITS
+async def test_a_variable_written_in_a_branch_or_a_loop_has_what_was_written(jit: Any):
+    with graph() as g:
+        p, n, v = feed([], "bool"), feed([], "int32"), resource([], name="v")
+        init = op("AssignVariableOp", v, constant(np.float32(1)))
+
+        def doubled() -> Any:
+            with g.control_dependencies([op("AssignVariableOp", v, read(v) * 2.0)]):
+                return read(v) + 0.0
+
+        conditional = ax.cond(p, doubled, lambda: read(v) + 0.0)
+        loop = ax.while_loop(lambda i, last: i < n, lambda i, last: (i + 1, doubled()), [0, 0.0])
+
+    async with stepping(g, jit) as made:
+        await made.run([init])
+        assert await made.run([conditional], {p: True}) == [2]
+        assert await made.run([conditional], {p: False}) == [2]
+        assert await made.run([loop[1]], {n: 3}) == [16]
+        assert await made.run([conditional], {p: False}) == [16]
+
+
+@JITS
+async def test_an_error_inside_names_the_node_inside(jit: Any):
+    with graph() as g:
+        n = feed([], "int32")
+        result = ax.while_loop(
+            lambda i: i < n,
+            lambda i: op("FloorDiv", i + 1, i - 2, name="divided") * 0 + i + 1,
+            [ax.constant(0)],
+        )
+
+    async with stepping(g, jit) as made:
+        assert await made.run([result], {n: 2}) == [2]
+        with pytest.raises(InvalidArgumentError, match="divided"):
+            await made.run([result], {n: 5})
+        assert await made.run([result], {n: 1}) == [1]
+
+
+@JITS
+async def test_a_loop_without_an_end_is_cancelled_with_its_step(jit: Any):
+    with graph() as g:
+        n = feed([], "int32")
+        result = ax.while_loop(lambda i: i < n, lambda i: (i + 1) % 1000, [ax.constant(0)])
+
+    async with stepping(g, jit) as made:
+        assert await made.run([result], {n: 5}) == [5]
+        step = asyncio.ensure_future(made.run([result], {n: 1000}))
+        for _ in range(20):
+            await asyncio.sleep(0)  # it has begun, and moved to a worker if it has used up its time
+        step.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await step
+        assert await made.run([result], {n: 7}) == [7]
+
+
+async def test_a_program_whose_loop_takes_long_moves_to_a_worker_and_comes_back():
+    with graph() as g:
+        n = feed([], "int32")
+        result = ax.while_loop(lambda i: i < n, lambda i: i + 1, [ax.constant(0)])
+
+    async with stepping(g, "eager") as made:
+        assert await made.run([result], {n: 3}) == [3]
+        (program,) = programs(made)
+        program.inline = True
+        rounds = 2_000_000  # some milliseconds of rows, for 50 us of fuel
+        assert await made.run([result], {n: rounds}) == [rounds]
+        assert len(program.frames) == 1
+        for _ in range(200):
+            assert await made.run([result], {n: 3}) == [3]
+        assert program.inline
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 100])
+async def test_what_a_gradient_needs_of_each_round_is_kept_in_the_program(count: int):
+    with graph() as g:
+        n, x = feed([], "int32"), feed([3])
+        _, y = ax.while_loop(
+            lambda i, y: i < n, lambda i, y: (i + 1, op("Sin", y) * 1.5), [ax.constant(0), x]
+        )
+        (gradient,) = ax.gradients(y, [x])
+
+    value = np.array([0.5, 1, 2], np.float32)
+    expected, factor = value.astype(np.float64), np.ones(3)
+    for _ in range(count):
+        factor = factor * 1.5 * np.cos(expected)
+        expected = 1.5 * np.sin(expected)
+    async with stepping(g, "eager") as made:
+        for _ in range(2):  # the second time lists have room from the start
+            found = await made.run([y, gradient], {n: count, x: value})
+            np.testing.assert_allclose(found[0], expected, rtol=1e-4)
+            np.testing.assert_allclose(found[1], factor, rtol=1e-3, atol=1e-6)
+        (program,) = programs(made)
+        assert not program.variant.breaks
+
+
+async def test_an_array_is_read_and_written_by_rows_and_its_mistakes_are_told():
+    with graph() as g:
+        n, x = feed([], "int32"), feed([5, 3])
+        inputs = ax.TensorArray(ax.float32, 5, element_shape=[3]).unstack(x)
+        written = ax.TensorArray(ax.float32, 5, element_shape=[3])
+        _, written = ax.while_loop(
+            lambda i, array: i < n,
+            lambda i, array: (i + 1, array.write(i, inputs.read(i) * 2.0)),
+            [0, written],
+        )
+        result = written.stack()
+
+    value = np.arange(15, dtype=np.float32).reshape(5, 3)
+    async with stepping(g, "eager") as made:
+        found = await made.run([result], {n: 5, x: value})
+        np.testing.assert_array_equal(found[0], value * 2)
+        found = await made.run([result], {n: 2, x: value})
+        np.testing.assert_array_equal(found[0], np.where(np.arange(5)[:, None] < 2, value * 2, 0))
+        (program,) = programs(made)
+        assert not program.variant.breaks
+        with pytest.raises(InvalidArgumentError, match="index"):
+            await made.run([result], {n: 6, x: value})
+        found = await made.run([result], {n: 5, x: value})
+        np.testing.assert_array_equal(found[0], value * 2)
