@@ -15,9 +15,12 @@ from aioexec import (
     dtypes as dtypes,
     errors as errors,
     image as image,
+    linalg as linalg,
     lookup as lookup,
+    math as math,
     nn as nn,
     random as random,
+    signal as signal,
     train as train,
 )
 from aioexec.devices.builtin import register_builtin_factories
@@ -409,6 +412,7 @@ from aioexec.ops.math_functions import (
 from aioexec.ops.matrix_diagonals import (
     diag as diag,
     diag_part as diag_part,
+    eye as eye,
     matrix_band_part as matrix_band_part,
     matrix_diag as matrix_diag,
     matrix_diag_part as matrix_diag_part,

@@ -13,8 +13,8 @@ from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor, symbolic_dtype
 from aioexec.graph.indexed_slices import IndexedSlices
-from aioexec.graph.kernel import Alias, Attrs, Launches, Native, Spec, plain
-from aioexec.graph.launches import expression
+from aioexec.graph.kernel import Alias, Attrs, Launch, Launches, Native, Operand, Spec, plain
+from aioexec.graph.launches import View, c_strides, expression, launch
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, register, undefined_gradient
 from aioexec.ops.elementwise import (
@@ -109,13 +109,26 @@ def _add_n_text(attrs: Attrs) -> str:
 
 _ADD_N_NATIVE = expression(_add_n_text)
 WIDEST_ADD_N = 16
+"""How many operands one launch takes; what is left is added to the sum so far."""
 
 
 def _bind_add_n(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | Alias | None:
-    """One launch while that is a reasonable number of operands; many more are left to the reference kernel."""
     if len(inputs) == 1:
         return Alias((0,), (0,))
-    return _ADD_N_NATIVE.bind(attrs, inputs, outputs) if len(inputs) <= WIDEST_ADD_N else None
+    first = _ADD_N_NATIVE.bind({"N": min(len(inputs), WIDEST_ADD_N)}, inputs[:WIDEST_ADD_N], outputs)
+    if len(inputs) <= WIDEST_ADD_N or not isinstance(first, Launches):
+        return first
+    later = range(WIDEST_ADD_N, len(inputs), WIDEST_ADD_N - 1)
+    rows = [_added(range(begin, min(begin + WIDEST_ADD_N - 1, len(inputs))), outputs[0]) for begin in later]
+    return Launches((*first.rows, *(row for row in rows if row is not None)))
+
+
+def _added(terms: range, output: Spec) -> Launch | None:
+    """Add some of the inputs to the output."""
+    strides = c_strides(output.shape, output.dtype.itemsize)
+    places = [("y", Operand("output", 0)), *((f"x{k}", Operand("input", k)) for k in terms)]
+    views = [(name, View(place, output.dtype.name, strides)) for name, place in places]
+    return launch(f"y = {' + '.join(name for name, _ in views)}", views, views[:1], output.shape)
 
 
 register(
@@ -258,18 +271,16 @@ def _zero_of(tensor: Tensor) -> Tensor:
     return convert_to_tensor(0, tensor.dtype.base_dtype)
 
 
-def _bind_pow(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Any:
-    return _POW_NATIVE.bind(attrs, inputs, outputs) if _is_floating(attrs) else None
-
-
-_POW_NATIVE = expression("x, y: pow(x, y)", dtypes=FLOATS)
-
 register(
     "Pow(x:T, y:T) -> (z:T) [T:type@26]",
     shape=lambda context: [shapes.broadcast(*context.inputs)],
     kernel=fitting(in_float32(_pow)),
     gradient=_pow_gradient,
-    native=Native(_bind_pow, FLOATS),
+    native=expression(
+        "x, y: pow(x, y)",
+        dtypes=FLOATS | {"int32", "int64"},
+        statuses=((InvalidArgumentError, NEGATIVE_POWER),),
+    ),
 )
 
 

@@ -25,6 +25,7 @@ from aioexec.graph.kernel import (
     plain,
 )
 from aioexec.graph.launches import c_strides, copy_launch, fill_launch
+from aioexec.graph.loop_language import float64, int64
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.ops.elementwise import Array, op_scope, same_shape
@@ -190,11 +191,46 @@ def _range(start: Array, limit: Array, delta: Array) -> Array:
     return np.asarray(first + step * np.arange(count, dtype=np.float64)).astype(start.dtype)
 
 
+def range_of_reals(start: Any, delta: Any, out: Any, count: int) -> int:
+    """out[i] = start + i delta, rounded once."""
+    first, step = float64(start[0]), float64(delta[0])
+    for i in range(count):
+        out[i] = first + i * step
+    return 0
+
+
+def range_of_integers(start: Any, delta: Any, out: Any, count: int) -> int:
+    """out[i] = start + i delta."""
+    for i in range(count):
+        out[i] = int64(start[0]) + i * int64(delta[0])
+    return 0
+
+
+def _bind_range(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
+    (output,) = outputs
+    body = range_of_reals if output.dtype.kind == "f" else range_of_integers
+    return _counting_launches(body, inputs, (0, 2), output)
+
+
+def _counting_launches(
+    body: Any, inputs: Sequence[Spec], used: tuple[int, ...], output: Spec
+) -> Launches | None:
+    """One launch of a loop over the elements of the output, given scalars."""
+    if output.dtype.name not in _COUNTED:
+        return None
+    operands = (*(Operand("input", k) for k in used), Operand("output", 0))
+    kernel = LoopKernel(body, (output.dtype.name,) * len(operands), 1, 0)
+    return Launches((Launch(kernel, operands, (output.size,), cost=10 + output.size),))
+
+
+_COUNTED = frozenset({"float32", "float64", "int32", "int64"})
+
 register(
     "Range(start:Tidx, limit:Tidx, delta:Tidx) -> (output:Tidx) [Tidx:type@27=int32]",
     shape=_range_shape,
     kernel=plain(_range),
     gradient=NOT_DIFFERENTIABLE,
+    native=Native(_bind_range, _COUNTED),
     shape_operands=(0, 1, 2),
 )
 
@@ -214,11 +250,25 @@ def _linspace(start: Array, stop: Array, num: Array) -> Array:
     return np.linspace(start.astype(np.float64), stop.astype(np.float64), int(num)).astype(start.dtype)
 
 
+def evenly_spaced(start: Any, stop: Any, out: Any, count: int) -> int:
+    """From start to stop, both included; of one element the first."""
+    first, last = float64(start[0]), float64(stop[0])
+    step = (last - first) / max(count - 1, 1)
+    for i in range(count):
+        out[i] = last if i == count - 1 and count > 1 else first + i * step
+    return 0
+
+
+def _bind_linspace(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
+    return _counting_launches(evenly_spaced, inputs, (0, 1), outputs[0])
+
+
 register(
     "LinSpace(start:T, stop:T, num:Tidx) -> (output:T) [T:type{bfloat16|half|float|double}; Tidx:type{int32|int64}=int32]",
     shape=_linspace_shape,
     kernel=plain(_linspace),
     gradient=NOT_DIFFERENTIABLE,
+    native=Native(_bind_linspace, frozenset({"float32", "float64"})),
     shape_operands=(2,),
 )
 

@@ -23,7 +23,7 @@ from aioexec.graph.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops.array import run_time
-from aioexec.ops.elementwise import Array, shown
+from aioexec.ops.elementwise import Array, op_scope, shown
 from aioexec.shapes import Dims
 
 _ALIGN = "align:string{LEFT_RIGHT|RIGHT_LEFT|LEFT_LEFT|RIGHT_RIGHT}='RIGHT_LEFT'"
@@ -470,3 +470,21 @@ def trace(x: Any, name: str | None = None) -> Tensor:
     """The sums of the main diagonals of matrices."""
     diagonal = _op("MatrixDiagPart", convert_to_tensor(x))
     return _op("Sum", diagonal, convert_to_tensor([-1], dtypes.int32), name=name)
+
+
+def eye(
+    num_rows: Any,
+    num_columns: Any = None,
+    batch_shape: Any = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
+    """Identity matrices, one for each place of a batch; square unless a number of columns is given."""
+    columns = num_rows if num_columns is None else num_columns
+    with op_scope(name, "eye", num_rows, columns, batch_shape) as scope:
+        rows, columns = (convert_to_tensor(size, dtypes.int32) for size in (num_rows, columns))
+        length = _op("Reshape", _op("Minimum", rows, columns), [1])
+        batch = [] if batch_shape is None else [convert_to_tensor(batch_shape, dtypes.int32)]
+        one, zero = (convert_to_tensor(value, dtypes.as_dtype(dtype)) for value in (1, 0))
+        diagonal = _op("Fill", _op("ConcatV2", [*batch, length], 0) if batch else length, one)
+        return _op("MatrixDiagV3", diagonal, 0, rows, columns, zero, name=scope)

@@ -444,3 +444,10 @@ def reduce_any(
 ) -> Tensor:
     """Whether any bool over `axis` is true, as `reduce_sum`."""
     return reduce("Any", input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+
+
+def reduce_euclidean_norm(
+    input_tensor: Any, axis: Any = None, keepdims: bool | None = None, name: str | None = None
+) -> Tensor:
+    """The square root of the sum of squares over `axis`, as `reduce_sum`."""
+    return reduce("EuclideanNorm", input_tensor, axis, keepdims, name, None, None)

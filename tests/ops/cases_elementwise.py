@@ -152,6 +152,8 @@ ARITHMETIC = [
     case("AddN", [I, J], expected=lambda x, y: x + y),
     case("AddN", [U, V], expected=lambda x, y: x + y),
     case("AddN", [EMPTY, EMPTY], expected=EMPTY),
+    case("AddN", [X] * 40, expected=lambda *x: 40 * x[0]),
+    case("AddN", [I] * 17, expected=lambda *x: 17 * x[0], dtypes=("int64", "int32")),
 ]
 
 POWERS = [

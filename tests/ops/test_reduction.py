@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aioexec import dtypes
-from aioexec.errors import GraphTypeError, GraphValueError, UnimplementedError
+from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Tensor
 from aioexec.ops import arg_reduction, cumulative, reduction, statistics
@@ -129,11 +129,15 @@ def test_the_gradient_of_a_sum_over_axes_known_only_at_run_time():
     np.testing.assert_allclose(evaluate(dx, {x: X, axes: np.array([2, -3]), dy: weights}), expected)
 
 
-def test_the_gradient_of_a_product_needs_axes_known_while_building():
-    x, axes = placeholder("float64", (2, 3, 4)), placeholder("int32", (None,))
+@pytest.mark.parametrize("dims", [None, (2, 3, 4)])
+def test_the_gradient_of_a_product_over_axes_known_at_run_time_only(dims):
+    x, axes = placeholder("float64", dims), placeholder("int32", (None,))
 
-    with pytest.raises(UnimplementedError, match="Prod"):
-        slope("Prod", x, axes)
+    dy, dx = slope("Prod", x, axes)
+    found = evaluate(dx, {x: X, axes: np.array([-1, 0], np.int32), dy: np.array([1.0, 2.0, -1.0])})
+
+    expected = np.prod(X, (0, 2), keepdims=True) / X * np.array([1.0, 2.0, -1.0])[:, np.newaxis]
+    np.testing.assert_allclose(found, expected)
 
 
 def test_equal_extrema_share_the_gradient():
