@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aioexec.errors import InvalidArgumentError
+from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.functions import FuncGraph
 from aioexec.graph.kernel import Compute, KernelContext, Role, plain
@@ -48,7 +48,11 @@ def _called(op: Operation) -> tuple[FuncGraph, ...]:
 
 
 def _call_shapes(context: ShapeContext) -> Sequence[Dims]:
-    return context.call(context.attrs["f"])
+    called, expected = context.attrs["f"], len(context.attrs["Tout"])
+    shapes = context.call(called)
+    if len(shapes) != expected:
+        raise GraphValueError(f"function {called.name!r} returns {len(shapes)} values, expected {expected}")
+    return shapes
 
 
 def _like_inputs(context: ShapeContext) -> Sequence[Dims]:

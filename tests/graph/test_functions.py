@@ -242,6 +242,14 @@ BAD: dict[str, tuple[str, type[Exception], str]] = {
         INT,
         "takes ['int32'], which does not fit ['float32']",
     ),
+    "other count": (
+        CALL.replace(
+            '"Tout" value { list { type: DT_FLOAT', '"Tout" value { list { type: DT_FLOAT type: DT_FLOAT'
+        )
+        + definition(),
+        INT,
+        "function 'f' returns 1 values, expected 2",
+    ),
     "calls itself": (CALL + definition("f", value="n:r:0"), INT, "function 'f' calls itself: f -> f"),
     "calls each other": (
         CALL + definition("g", value="n:r:0") + definition("f", name="g", value="n:r:0"),
