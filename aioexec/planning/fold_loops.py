@@ -12,7 +12,6 @@ from aioexec.planning.liveness import Predicate, is_loop_merge, role_of
 from aioexec.planning.regions import Inside, region
 from aioexec.planning.subgraph import Edge, Loop, Node
 
-
 _HARMLESS = (Role.NO_OP, Role.CONTROL_TRIGGER)
 
 

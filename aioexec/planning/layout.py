@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from aioexec import shapes
-from aioexec.graph.kernel import Alias, Compute, Kernel, Launches, Operand, Role, Spec
+from aioexec.graph.kernel import Alias, Kernel, Launches, Operand, Role, Spec
 from aioexec.graph.node import Operation
 from aioexec.graph.registry import ShapeContext
 from aioexec.planning.buffers import Buffer, Local
@@ -38,6 +38,7 @@ from aioexec.planning.pending import (
     Slab,
 )
 from aioexec.planning.plan import Item
+from aioexec.planning.simplify import evaluated
 from aioexec.planning.versions import Versions
 from aioexec.resources.variable import Variable
 
@@ -256,7 +257,7 @@ class Layout:
         specs = self._output_specs(instruction, inputs)
         if specs is not None and sum(spec.nbytes for spec in specs) > LARGEST_KNOWN:
             return None
-        outputs = _evaluate(instruction.compute, contents, len(instruction.outputs))
+        outputs = evaluated(instruction.compute, contents, len(instruction.outputs))
         if outputs is None or sum(array.nbytes for array in outputs) > LARGEST_KNOWN:
             return None
         return outputs
@@ -491,13 +492,3 @@ def _sole(held: Local, inputs: list[Held]) -> bool:
         for other in inputs
         if isinstance(other, Local) and other.buffer is held.buffer
     )
-
-
-def _evaluate(compute: Compute, inputs: list[Array], count: int) -> tuple[Array, ...] | None:
-    try:
-        with np.errstate(all="ignore"):
-            result = compute(*inputs)
-    except Exception:
-        return None  # the break that follows raises it when the step runs
-    outputs = result if count > 1 else (result,)
-    return tuple(np.asarray(value) for value in outputs)

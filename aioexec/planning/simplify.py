@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
-from aioexec.graph.kernel import Role
-from aioexec.planning.subgraph import Bind, Node, Subgraph
+from aioexec.graph.kernel import Compute, Role
+from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
 
 LARGEST_FOLDED = 10 * 2**20
 """Bytes of a folded value; larger ones are computed in each step, as in TensorFlow."""
@@ -33,12 +33,17 @@ def _folded(node: Node, bind: Bind) -> tuple[np.ndarray[Any, Any], ...] | None:
     size = _static_bytes(node)
     if size is None or size > LARGEST_FOLDED:
         return None
+    return evaluated(bind(node.op, node.device), inputs, len(node.op.outputs))
+
+
+def evaluated(compute: Compute, inputs: Sequence[Value], count: int) -> tuple[Value, ...] | None:
+    """What a kernel makes of these inputs; None if it fails: then it does so when the step runs, where its place is known."""
     try:
         with np.errstate(all="ignore"):
-            result = bind(node.op, node.device)(*inputs)
+            result = compute(*inputs)
     except Exception:
-        return None  # it fails when the step runs, where its place is known
-    outputs = result if len(node.op.outputs) > 1 else (result,)
+        return None
+    outputs = result if count > 1 else (result,)
     return tuple(np.asarray(value) for value in outputs)
 
 
