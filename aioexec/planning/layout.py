@@ -11,7 +11,7 @@ What is left behind has no addresses yet: `variants` makes a frozen variant of i
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from aioexec.planning.pending import (
     Held,
     InMemory,
     ListsRefusedError,
+    Mark,
     Object,
     Pending,
     PendingBreak,
@@ -47,16 +48,7 @@ LARGEST_KNOWN = 64 * 1024
 BREAK_NS = 3000
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """How far a layout had come at some point."""
-
-    pending: int
-    buffers: int
-    break_buffers: int
-    native: int
-    cost: int
-    slabs: list[Slab]
+_HAND_ON = (Role.IDENTITY, Role.READ, Role.LOOP_COND)
 
 
 class Layout:
@@ -154,17 +146,10 @@ class Layout:
         if row.lists is not None and self._with_lists:
             lay_list(self, position, instruction, inputs)
             return
-        is_alias = row.role in (Role.IDENTITY, Role.READ, Role.LOOP_COND) and not instruction.is_overridden
-        is_unknown = row.role is Role.READ and isinstance(
-            inputs[0], Object
-        )  # which variable the step will tell
-        if is_alias and len(inputs) == 1 and not is_unknown:
-            source = inputs[0]
-            if isinstance(source, Variable) and row.role is Role.READ:
-                source = self._read(source, position, instruction) or source
-            if not isinstance(source, Variable) or not (row.role is Role.READ or instruction.dereferences):
-                self.held[instruction.outputs[0]] = source
-                return
+        source = self._aliased(position, instruction, inputs)
+        if source is not None:
+            self.held[instruction.outputs[0]] = source
+            return
         known = self._fold(instruction, inputs)
         if known is not None:
             for value, content in zip(instruction.outputs, known, strict=True):
@@ -176,6 +161,21 @@ class Layout:
             self._lay_break(position, instruction, inputs, reason)
         if row.role is Role.UPDATE and instruction.outputs and node.op.outputs[0].dtype.is_ref:
             self.held[instruction.outputs[0]] = self.held[instruction.inputs[0]]
+
+    def _aliased(self, position: int, instruction: Instruction, inputs: list[Held]) -> Held | None:
+        """What the output of a node is that hands something on; None if it does not."""
+        role = instruction.node.row.role
+        if role not in _HAND_ON or instruction.is_overridden or len(inputs) != 1:
+            return None
+        (source,) = inputs
+        if role is not Role.READ:
+            return None if isinstance(source, Variable) and instruction.dereferences else source
+        if isinstance(source, Object):  # which variable it is the step will tell
+            return None
+        if isinstance(source, Variable):
+            is_as_said = source.dtype.numpy == instruction.node.op.outputs[0].dtype.numpy
+            return self._read(source, position, instruction) if is_as_said else None
+        return source
 
     def _seen(self, position: int, instruction: Instruction, k: int) -> Held:
         """What input k is; a reference wanted as a value is the variable's content, if that has a place in memory."""

@@ -59,7 +59,7 @@ def conditions(graph: Subgraph) -> dict[int, Conditions]:
 def of_edge(
     edge: Edge, found: Mapping[int, Conditions], decided: Mapping[int, Predicate] | None = None
 ) -> Conditions:
-    """The conditions under which an edge carries a value; `decided` are the predicates of Switches, if no longer their inputs."""
+    """The conditions under which an edge carries a value; `decided` are predicates of Switches, if no longer their inputs."""
     producer, index = edge
     known = found.get(id(producer), frozenset())
     if role_of(producer) is Role.SWITCH:

@@ -146,6 +146,18 @@ class PendingGrow:
 Pending = PendingRow | PendingBreak | PendingJump | PendingMove | PendingGrow
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a layout had come at some point."""
+
+    pending: int
+    buffers: int
+    break_buffers: int
+    native: int
+    cost: int
+    slabs: list[Slab]
+
+
 def copy_row(spec: Spec, source: PendingOperand, target: PendingOperand, position: int) -> PendingRow | None:
     """Copy a contiguous value; elements wider than a word go in words. None: there is nothing to copy."""
     itemsize = spec.dtype.itemsize
