@@ -15,6 +15,7 @@ from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.functions import FuncGraph, copy_operations
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import variable_dims
+from aioexec.ops.functions import check_body
 
 
 def gradient_of_call(op: Operation, *output_gradients: Any) -> list[Any]:
@@ -44,18 +45,21 @@ def symbolic_gradient_bodies(op: Operation) -> Sequence[FuncGraph]:
 
     Raises:
         UnimplementedError: something in the body has no gradient.
+        InvalidArgumentError: the operation has other inputs or outputs.
     """
     called: NameAttrList = op.attrs["f"]
     function = op.graph.functions.function(called.name)
     if function.gradient is not None:
-        return [op.graph.functions.body(NameAttrList(function.gradient, called.attrs))]
-    body = function.body(called.attrs)
-    if _SYMBOLIC not in body.derived:
+        gradient = op.graph.functions.body(NameAttrList(function.gradient, called.attrs))
+    else:
+        body = function.body(called.attrs)
         try:
-            body.derived[_SYMBOLIC] = _differentiated(body)
+            gradient = body.derived.get(_SYMBOLIC) or _differentiated(body)
         except LookupError as error:
             raise UnimplementedError(f"{op.type} {op.name!r} of function {called.name!r}: {error}") from error
-    return [body.derived[_SYMBOLIC]]
+        body.derived[_SYMBOLIC] = gradient
+    check_body(op, "f", gradient, op.inputs, op.outputs)
+    return [gradient]
 
 
 _SYMBOLIC = "symbolic gradient"

@@ -31,16 +31,23 @@ def checked_body(
         InvalidArgumentError: it does not take these inputs, or returns something else.
     """
     body = op.graph.functions.body(called)
+    check_body(op, attr, body, inputs, outputs)
+    return body
+
+
+def check_body(
+    op: Operation, attr: str, body: FuncGraph, inputs: Sequence[Tensor], outputs: Sequence[Tensor] | None
+) -> None:
+    """Find that a body, that of an attribute's function or made of it, takes and returns what it must; see `checked_body`."""
     for kind, expected, got in (("takes", body.inputs, inputs), ("returns", body.outputs, outputs)):
         if got is None:
             continue
         types = [[tensor.dtype.base_dtype.name for tensor in tensors] for tensors in (expected, got)]
         if types[0] != types[1]:
             raise InvalidArgumentError(
-                f"{op.type} {op.name!r}: function {called.name!r}, its attr {attr!r}, {kind} {types[0]}, "
+                f"{op.type} {op.name!r}: function {body.name!r}, its attr {attr!r}, {kind} {types[0]}, "
                 f"which does not fit {types[1]}"
             )
-    return body
 
 
 def _called(op: Operation) -> tuple[FuncGraph, ...]:

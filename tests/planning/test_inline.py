@@ -190,6 +190,14 @@ def test_a_condition_must_return_one_value(graph):
         inlined(op.outputs[0])
 
 
+def test_a_symbolic_gradient_takes_what_the_function_takes_and_gradients_of_its_outputs(graph):
+    body("f", [ax.float32], lambda x: x * x)
+    op = graph.create_op("SymbolicGradient", [ax.constant(1.0)] * 3, attrs={"f": "f", "Tout": [ax.float32]})
+
+    with pytest.raises(InvalidArgumentError, match=r"takes \['float32', 'float32'\], which does not fit"):
+        inlined(op.outputs[0])
+
+
 def test_a_symbolic_gradient_of_what_has_none_is_refused(graph):
     body("f", [ax.float32], lambda x: ax.get_default_graph().create_op("MatrixExponential", [x]).outputs[0])
     inputs = [ax.constant([[1.0]]), ax.constant([[1.0]])]
