@@ -74,6 +74,11 @@ class Output:
 Steps = Callable[[Node], Sequence[Sequence[Node | Output]]]
 
 
+def given(steps: Callable[..., Any], *values: Any) -> Steps:
+    """Steps that depend on more than the node."""
+    return lambda made: steps(made, *values)
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """See `case`."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.interop.parity.sweeps import sample
-from tests.interop.parity.table import Case, Node, Output, case, const, node, partly, unknown
+from tests.interop.parity.table import Case, Node, Output, case, const, given, node, partly, unknown
 
 DTYPES = [
     *("float32", "float64", "float16", "bfloat16", "complex64", "complex128", "bool", "string"),
@@ -59,7 +59,7 @@ def dtypes() -> Iterator[Case]:
             2,
             rows,
             made[1],
-            steps=lambda flow, made=made, dtype=dtype: [[flow, read(made, 2, flow, dtype)]],
+            steps=given(lambda flow, made, dtype: [[flow, read(made, 2, flow, dtype)]], made, dtype),
         )
         yield case(
             "TensorArrayScatterV3",
@@ -67,7 +67,7 @@ def dtypes() -> Iterator[Case]:
             [2, 0, 1, 3],
             rows,
             made[1],
-            steps=lambda flow, made=made, dtype=dtype: [[flow, gathered(made, flow, dtype=dtype)]],
+            steps=given(lambda flow, made, dtype: [[flow, gathered(made, flow, dtype=dtype)]], made, dtype),
         )
         two = array(2, dtype)
         yield case(
@@ -76,7 +76,7 @@ def dtypes() -> Iterator[Case]:
             rows,
             [3, 1],
             two[1],
-            steps=lambda flow, two=two, dtype=dtype: [[read(two, 1, flow, dtype), flow]],
+            steps=given(lambda flow, two, dtype: [[read(two, 1, flow, dtype), flow]], two, dtype),
         )
         yield case("TensorArraySizeV3", made, made[1])
         if dtype not in ("bool", "string"):
@@ -87,11 +87,12 @@ def dtypes() -> Iterator[Case]:
                 made,
                 scattered(made, rows),
                 attrs={"source": "gradients"},
-                steps=lambda found, dtype=dtype: [[read(found, 0, found[1], dtype)]],
+                steps=given(lambda found, dtype: [[read(found, 0, found[1], dtype)]], dtype),
             )
 
 
 def shapes() -> Iterator[Case]:
+    attrs: dict[str, Any]
     of = {"dtype": "float32"}
     for shape in ((), (2,), (2, 3), (0,), (2, 0)):
         element = sample("float32", shape, 1)
@@ -144,9 +145,11 @@ def with_gradients() -> Iterator[Case]:
 
 
 def refused() -> Iterator[Case]:
+    attrs: dict[str, Any]
+    value: Any
     of = {"dtype": "float32"}
-    for attrs, index in (({}, 4), ({}, -1), ({"dynamic_size": True}, -1)):
-        made = array(**attrs)
+    for dynamic, index in ((False, 4), (False, -1), (True, -1)):
+        made = array(dynamic_size=dynamic)
         yield case("TensorArrayWriteV3", made, index, ONE, made[1], bad=True)
         yield case("TensorArrayReadV3", made, index, made[1], attrs=of, bad=True)
         yield case("TensorArrayScatterV3", made, [index], [ONE], made[1], bad=True)
@@ -199,6 +202,7 @@ def refused() -> Iterator[Case]:
 
 
 def gather_and_concat() -> Iterator[Case]:
+    attrs: dict[str, Any]
     of = {"dtype": "float32"}
     made = array()
     some = written(made, 0, ONE, written(made, 3, [1.0]))
@@ -270,7 +274,7 @@ def scatter_and_split() -> Iterator[Case]:
             np.array(lengths, np.int64),
             made[1],
             bad=bad,
-            steps=lambda flow, made=made: [[size_of(made, flow), flow]],
+            steps=given(lambda flow, made: [[size_of(made, flow), flow]], made),
         )
 
 
@@ -294,7 +298,9 @@ def arrays_of_gradients() -> Iterator[Case]:
             some,
             *more,
             attrs=of,
-            steps=lambda g, value=value: [[read(g, 0, written(g, 0, value, written(g, 0, value * 2)))]],
+            steps=given(
+                lambda g, value: [[read(g, 0, written(g, 0, value, written(g, 0, value * 2)))]], value
+            ),
             note="writes add up",
         )
         yield case(
@@ -303,7 +309,7 @@ def arrays_of_gradients() -> Iterator[Case]:
             some,
             *more,
             attrs=of,
-            steps=lambda g, value=value: [[read(g, 2, written(g, 2, value))]],
+            steps=given(lambda g, value: [[read(g, 2, written(g, 2, value))]], value),
             note="of what was not written",
         )
         yield case(name, made, some, *more, attrs=of, bad=True, steps=lambda g: [[written(g, 0, 1.0)]])
@@ -315,9 +321,10 @@ def arrays_of_gradients() -> Iterator[Case]:
             *more,
             attrs=of,
             bad=True,
-            steps=lambda g, value=value: [
-                [node("TensorArrayWriteV3", g, 0, value, g[1], after=(read(g, 0, g[1]),))]
-            ],
+            steps=given(
+                lambda g, value: [[node("TensorArrayWriteV3", g, 0, value, g[1], after=(read(g, 0, g[1]),))]],
+                value,
+            ),
             note="read before it is written",
         )
         yield case(
@@ -326,9 +333,11 @@ def arrays_of_gradients() -> Iterator[Case]:
             some,
             *more,
             attrs=of,
-            steps=lambda g, value=value, found=found: [
-                [read(g, 0, written(g, 0, value, written(found(g[1]), 0, value)))]
-            ],
+            steps=given(
+                lambda g, value, found: [[read(g, 0, written(g, 0, value, written(found(g[1]), 0, value)))]],
+                value,
+                found,
+            ),
             note="the same source, the same array",
         )
         shaped = array(element_shape=(2,))
@@ -341,7 +350,7 @@ def arrays_of_gradients() -> Iterator[Case]:
             *more,
             attrs=of,
             bad=True,
-            steps=lambda g, grows=grows: [[written(grows, 1, ONE, g[1])]],
+            steps=given(lambda g, grows: [[written(grows, 1, ONE, g[1])]], grows),
             note="an array with gradients grows no more",
         )
 
@@ -365,13 +374,17 @@ def closing() -> Iterator[Case]:
         (lambda closed: node("NoOp", after=(closed,)), False),
         (lambda closed: node("NoOp", after=(node("TensorArrayCloseV3", made, after=(closed,)),)), False),
     ):
-        yield case("TensorArrayCloseV3", made, bad=bad, steps=lambda closed, after=after: [[after(closed)]])
+        yield case(
+            "TensorArrayCloseV3", made, bad=bad, steps=given(lambda closed, after: [[after(closed)]], after)
+        )
     for dtype in ("int32", "string", "bool", "float64"):
         other = array(dtype=dtype)
         yield case(
             "TensorArrayCloseV3",
             other,
-            steps=lambda closed, other=other: [[node("NoOp", after=(closed,))], [size_of(other, other[1])]],
+            steps=given(
+                lambda closed, other: [[node("NoOp", after=(closed,))], [size_of(other, other[1])]], other
+            ),
         )
     yield case("TensorArrayCloseV3", 1.0, bad=True)
     yield case("TensorArraySizeV3", 1.0, 0.0, bad=True)
@@ -398,13 +411,17 @@ def stacks(version: str, *size: Any) -> Iterator[Case]:
             make,
             *size,
             attrs=of,
-            steps=lambda made, value=value, of=of: [
-                [node(pop, made, attrs=of, after=(node(push, made, value),))]
-            ],
+            steps=given(
+                lambda made, value, of: [[node(pop, made, attrs=of, after=(node(push, made, value),))]],
+                value,
+                of,
+            ),
         )
         yield case(pop, stack, attrs=of, after=(node(push, stack, value),), grad=False)
-        yield case(push, stack, value, grad=False, steps=lambda top, popped=popped: [[top, popped(top)]])
-        yield case(close, stack, bad=True, steps=lambda closed, popped=popped: [[popped(closed)]])
+        yield case(
+            push, stack, value, grad=False, steps=given(lambda top, popped: [[top, popped(top)]], popped)
+        )
+        yield case(close, stack, bad=True, steps=given(lambda closed, popped: [[popped(closed)]], popped))
     of = {"elem_type": "float32"}
     stack = node(make, *size, attrs=of)
     yield case(pop, stack, attrs=of, bad=True)

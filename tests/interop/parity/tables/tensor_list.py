@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.interop.parity.sweeps import sample
-from tests.interop.parity.table import Case, Node, case, const, node, unknown
+from tests.interop.parity.table import Case, Node, case, const, given, node, unknown
 
 DTYPES = [
     *("float32", "float64", "float16", "bfloat16", "complex64", "complex128", "bool", "string"),
@@ -108,7 +108,7 @@ def making() -> Iterator[Case]:
             node("Pack", [empty([2], dtype), filled(rows(dtype), [2])]),
             rows(dtype, 2),
             attrs=typed(dtype),
-            steps=lambda made, dtype=dtype: [[stacked(entry(made, k), dtype=dtype) for k in (0, 1)]],
+            steps=given(lambda made, dtype: [[stacked(entry(made, k), dtype=dtype) for k in (0, 1)]], dtype),
         )
 
 
@@ -127,13 +127,14 @@ def reading() -> Iterator[Case]:
             filled(rows(dtype)),
             ANY,
             attrs=of,
-            steps=lambda made, dtype=dtype: [[made[1], stacked(made, dtype=dtype)]],
+            steps=given(lambda made, dtype: [[made[1], stacked(made, dtype=dtype)]], dtype),
         )
         yield case("TensorListLength", filled(rows(dtype)))
         yield case("TensorListElementShape", empty([2, -1], dtype), attrs={"shape_type": "int64"})
 
 
 def shapes() -> Iterator[Case]:
+    shape: Any
     for shape in ([], [2], [2, 3], [0], [2, 0]):
         element = sample("float32", tuple(shape), 1)
         yield listed("EmptyTensorList", shape_const(shape), const(-1))
