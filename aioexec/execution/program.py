@@ -366,8 +366,14 @@ class Run:
     def _grow(self, row: Grow) -> None:
         """Give a list more room; the next run's list gets as much at once."""
         length, room = (self._view(Place(slot, offset, _COUNT)) for slot, offset in (row.length, row.room))
+        if 0 <= row.limit <= length:
+            error = InvalidArgumentError(
+                f"Tried to push item into a full list; list size: {length} max_num_elements: {row.limit}"
+            )
+            raise locate(error, self.program.variant.instructions[row.position], self.program.device)
         rooms = self.program.rooms
         count = max(2 * int(room[()]), rooms.get(row.storage, _LEAST_ROOM))
+        count = count if row.limit < 0 else min(count, row.limit)
         rooms[row.storage] = count
         storage = np.empty(count * row.nbytes, np.uint8)
         kept = int(length[()]) * row.nbytes

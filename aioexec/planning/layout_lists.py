@@ -147,10 +147,11 @@ class _Verb:
 
     def _empty(self) -> Slab:
         limit = self.inputs[self.use.size]
-        if not isinstance(limit, np.ndarray) or limit.shape != () or int(limit) >= 0:
-            raise ListsRefusedError("a list that may not grow beyond a limit")
+        if not isinstance(limit, np.ndarray) or limit.shape != ():
+            raise ListsRefusedError("a list that may not grow beyond a limit the step tells")
         layout = self.layout
         slab = self._slab(None)
+        slab.limit = max(int(limit), -1)
         slab.storage = layout.external(0)
         layout.break_buffers.append(slab.storage)
         slab.length, slab.room = layout.arena(_WORD, self.position), layout.arena(_WORD, self.position)
@@ -222,7 +223,12 @@ class _Verb:
         self._row(push_kernel(_name(slab.dtype)), operands, (size, 0), after)
         self.layout.pending.append(
             PendingGrow(
-                slab.storage, slab.length, slab.room, max(size * element.dtype.itemsize, 1), self.position
+                slab.storage,
+                slab.length,
+                slab.room,
+                max(size * element.dtype.itemsize, 1),
+                slab.limit,
+                self.position,
             )
         )
         self.layout.pending.append(PendingJump(begin, None, self.position))

@@ -35,6 +35,7 @@ class Slab:
         count: how many elements a list of fixed length has; None: it grows.
         is_value, writes_once, zeros: see `ListUse`; `adds`: it is a list of gradients; `clears`: reading forgets an element.
         storage: the elements. A list that grows has its `length` and `room` in words, one of fixed length `flags`.
+        limit: how many elements a list that grows may have; -1: any number.
         known: what each element is, if that is known: then there are none in memory.
         version: how often a list that is a value has been changed.
         closed: nothing may be done to it any more.
@@ -53,6 +54,7 @@ class Slab:
     length: Buffer | None = None
     room: Buffer | None = None
     flags: Buffer | None = None
+    limit: int = -1
     known: Array | None = None
     version: int = 0
     dims: Dims = None
@@ -140,6 +142,7 @@ class PendingGrow:
     length: Buffer
     room: Buffer
     nbytes: int
+    limit: int
     position: int
 
 

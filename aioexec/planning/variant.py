@@ -92,12 +92,14 @@ class Grow:
         storage: the slot of the elements.
         length, room: where a list's length and room are, in elements.
         nbytes: of an element.
+        limit: how many there may be; -1: any number.
     """
 
     storage: int
     length: tuple[int, int]
     room: tuple[int, int]
     nbytes: int
+    limit: int
     position: int
 
 

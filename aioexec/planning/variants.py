@@ -170,7 +170,8 @@ class _Freezer:
             return Jump(row.target.row, predicate, row.position)
         if isinstance(row, PendingGrow):
             storage, _ = self._address(row.storage)
-            return Grow(storage, self._address(row.length), self._address(row.room), row.nbytes, row.position)
+            length, room = self._address(row.length), self._address(row.room)
+            return Grow(storage, length, room, row.nbytes, row.limit, row.position)
         if isinstance(row, PendingMove):
             return Move(tuple((self._source(held), number) for held, number in row.moves), row.position)
         return Break(
