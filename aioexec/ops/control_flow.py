@@ -17,7 +17,7 @@ from aioexec.graph.graph import get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernel import Compute, KernelContext, Role, plain
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import same_shape
 from aioexec.ops.identity import ALIAS
 from aioexec.shapes import Dims
@@ -73,7 +73,7 @@ for _prefix, _type, _list, _flags in (
     )
     register(
         f"{_prefix}Enter(data:{_type}) -> (output:{_type}) [{_FRAME}]",
-        shape=_entered,
+        shape=same_shape if _prefix else _entered,  # a reference keeps the shape of its variable
         kernel=None,
         gradient=_by_role,
         role=Role.ENTER,
@@ -106,7 +106,7 @@ register(
     "RefIdentity(input:Ref(T)) -> (output:Ref(T)) [T:type] {allows_uninit}",
     shape=same_shape,
     kernel=plain(lambda reference: reference),
-    gradient=NOT_DIFFERENTIABLE,
+    gradient=lambda op, dy: [dy],
 )
 
 
@@ -125,7 +125,7 @@ register(
     "RefSelect(index:int32, inputs:Ref(N*T)) -> (output:Ref(T)) [T:type; N:int>=1]",
     shape=_selected,
     kernel=_select,
-    gradient=NOT_DIFFERENTIABLE,
+    gradient=undefined_gradient,
 )
 
 

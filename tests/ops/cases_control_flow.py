@@ -11,7 +11,7 @@ CASES = [
     case("LoopCond", True, expected=np.array(True)),
     case("LoopCond", False, expected=np.array(False)),
     case("ControlTrigger"),
-    case("RefIdentity", Ref(VALUE, "float64")),
+    case("RefIdentity", Ref(VALUE, "float64"), gradients=(0,)),
     case("RefSelect", np.int32(1), [Ref(VALUE, "float64"), Ref(-VALUE, "float64")]),
     case(
         "RefSelect",

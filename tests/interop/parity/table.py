@@ -71,6 +71,16 @@ class Output:
         return f"{self.node!r}[{self.index}]"
 
 
+@dataclass(eq=False)
+class Back:
+    """The back edge of a loop: stands for the first output of `node`, which is made later and settled then."""
+
+    node: Node | None = None
+
+    def __repr__(self) -> str:
+        return "…"
+
+
 Steps = Callable[[Node], Sequence[Sequence[Node | Output]]]
 
 

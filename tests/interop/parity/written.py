@@ -16,7 +16,7 @@ from aioexec import dtypes as dt
 from aioexec.dtypes import DType
 from aioexec.formats.protos import AttrValue, GraphDef
 from aioexec.formats.tensor_codec import encode_tensor, shape_to_proto
-from tests.interop.parity.table import AS_VALUE, Case, Feed, Function, Node, Output, dtype_of
+from tests.interop.parity.table import AS_VALUE, Back, Case, Feed, Function, Node, Output, dtype_of
 
 PRODUCER = 2474
 """GraphDef version of TensorFlow 2.21."""
@@ -70,6 +70,7 @@ class Writer:
         self.result = Written(GraphDef())
         self.result.graph_def.versions.producer = PRODUCER
         self._placed: dict[int, tuple[str, list[DType]]] = {}
+        self._back: list[tuple[str, Back]] = []  # edges to nodes that are not written yet
         self._kept: list[Any] = []  # what `_placed` knows by id
 
     def write(self, case: Case) -> Written:
@@ -83,7 +84,17 @@ class Writer:
             result.steps = [
                 [name for each in step for name in self._asked(each)] for step in case.steps(case.node)
             ]
+        for name, back in self._back:
+            assert back.node is not None
+            found, _ = self._node(back.node, name)
+            self._rename(f"{name}:0", f"{found}:0")
         return result
+
+    def _rename(self, reference: str, found: str) -> None:
+        for node in self.result.graph_def.node:
+            for k, each in enumerate(node.input):
+                if each == reference:
+                    node.input[k] = found
 
     def _asked(self, wanted: Node | Output) -> list[str]:
         if isinstance(wanted, Output):
@@ -156,6 +167,10 @@ class Writer:
         return [reference for reference, _ in found]
 
     def _input(self, value: Any, wanted: DType | None) -> tuple[str, DType]:
+        if isinstance(value, Back):
+            assert wanted is not None, "the other edge comes first, so that the dtype is known"
+            self._back.append((f"back{len(self._back)}", value))
+            return f"{self._back[-1][0]}:0", wanted
         if isinstance(value, Node):
             value = Output(value, 0)
         if isinstance(value, Output):
