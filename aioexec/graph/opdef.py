@@ -12,6 +12,7 @@ An attr without `=` is required.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -204,6 +205,7 @@ def _parse_arg(text: str, attr_kinds: dict[str, str]) -> ArgDef:
     return ArgDef(name, dtype=_dtype(kind), number_attr=number, is_ref=is_ref)
 
 
+@functools.cache
 def parse_signature(text: str) -> OpDef:
     """Parse one op signature.
 

@@ -74,7 +74,7 @@ class Row:
     """Everything known of an op.
 
     Attributes:
-        definition: its signature.
+        signature: what it takes and gives; as text it is parsed when somebody asks, most ops being used by no program.
         shape: shape rule.
         kernel: reference kernel; None only where the engine runs the op by its role.
         native: compiled form, if there is one.
@@ -91,7 +91,7 @@ class Row:
         lists: what it does with a list of tensors, for programs that keep lists in memory.
     """
 
-    definition: OpDef
+    signature: OpDef | str
     shape: ShapeRule
     kernel: Reference | None
     gradient: Callable[..., Sequence[Any]] | NotDifferentiable
@@ -105,6 +105,10 @@ class Row:
     asynchronous: bool = False
     bodies: Bodies | None = None
     lists: ListUse | None = None
+
+    @property
+    def definition(self) -> OpDef:
+        return self.signature if isinstance(self.signature, OpDef) else parse_signature(self.signature)
 
     @property
     def name(self) -> str:
@@ -156,13 +160,13 @@ def register(
     """Add a row to the registry; see `Row` for the fields and `opdef` for the notation of the signature.
 
     Raises:
-        ValueError: the op is registered already, or the signature is not in the notation.
+        ValueError: the op is registered already.
     """
-    definition = parse_signature(signature)
-    if definition.name in _registry.rows:
-        raise ValueError(f"op {definition.name!r} is registered already")
+    name = signature.partition("(")[0].strip()
+    if name in _registry.rows:
+        raise ValueError(f"op {name!r} is registered already")
     row = Row(
-        definition,
+        signature,
         shape,
         kernel,
         gradient,
@@ -176,7 +180,7 @@ def register(
         asynchronous,
         bodies,
     )
-    _registry.rows[definition.name] = row
+    _registry.rows[name] = row
     return row
 
 
