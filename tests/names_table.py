@@ -13,7 +13,7 @@ def words(text: str) -> list[str]:
 PUBLIC = words("""
 Session InteractiveSession get_default_session
 get_session_handle get_session_tensor delete_session_tensor
-while_loop cond case no_op group tuple Assert identity TensorArray map_fn scan foldl foldr
+while_loop cond case switch_case no_op group tuple Assert identity TensorArray map_fn scan foldl foldr
 FIFOQueue RandomShuffleQueue PaddingFIFOQueue PriorityQueue QueueBase py_func import_graph_def
 SparseTensor SparseTensorValue convert_to_tensor_or_sparse_tensor sparse_placeholder
 Graph Operation Tensor GraphKeys IndexedSlices DeviceSpec
@@ -74,6 +74,15 @@ ELSEWHERE = {
     "framework.device.merge_device": "graph.device_spec.merge_device",
     "framework.device.check_valid": "graph.device_spec.check_valid",
     "framework.device.canonical_name": "graph.device_spec.canonical_name",
+    "framework.function.Defun": "ops.defun.Defun",
+    "framework.function.get_extra_args": "ops.defun.get_extra_args",
+    "framework.function.get_extra_inputs": "ops.defun.get_extra_inputs",
+    "framework.function.get_extra_vars": "ops.defun.get_extra_vars",
+    "ops.functional_ops.For": "ops.functional_ops.For",
+    "ops.functional_ops.Gradient": "ops.functional_ops.Gradient",
+    "ops.functional_ops.If": "ops.functional_ops.If",
+    "ops.functional_ops.While": "ops.functional_ops.While",
+    "ops.gen_functional_ops.symbolic_gradient": "ops.functional_ops.symbolic_gradient",
     "framework.smart_cond.smart_cond": "smart_cond",
     "framework.smart_cond.smart_case": "ops.smart_cond.smart_case",
     "framework.smart_cond.smart_constant_value": "ops.smart_cond.smart_constant_value",

@@ -46,7 +46,7 @@ def case(
 
 
 def switch_case(
-    branch_index: Any, branch_fns: Any, default: Action | None = None, name: str | None = None
+    branch_index: Any, branch_fns: Any, default: Action | None = None, name: str = "switch_case"
 ) -> Any:
     """What the function at an index returns; what `default` returns, or the last function, if there is none at it.
 
@@ -62,7 +62,7 @@ def switch_case(
         if not callable(default):
             raise GraphTypeError(f"'default' must be callable, got {default!r}")
         actions.append(default)
-    with graph_of([branch_index]).as_default() as graph, graph.name_scope(name or "switch_case"):
+    with graph_of([branch_index]).as_default() as graph, graph.name_scope(name):
         index = apply_op("Cast", branch_index, DstT=dtypes.int32, name="branch_index")
         last = constant(len(actions) - 1)
         is_valid = apply_op(

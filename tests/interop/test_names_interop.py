@@ -28,6 +28,7 @@ DIFFERENT = {
         f"python.ops.control_flow_ops.{kind}": "made by cond and while_loop"
         for kind in ("CondContext", "WhileContext", "ControlFlowContext")
     },
+    "python.framework.function.Defun": "says which keywords there are, and takes further ones",
     "group": "names `name` instead of looking for it among the keywords",
     "convert_to_tensor": "`as_ref` asks for references, `dtype_hint` came with 2.x",
     "Graph.as_graph_def": "`use_pybind11_proto` chooses between two C++ libraries",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import aioexec as ax
-from aioexec.errors import GraphTypeError, InvalidArgumentError
+from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.ops.smart_cond import smart_case, smart_cond, smart_constant_value
 from tests.execution.steps import stepping
 
@@ -165,3 +165,24 @@ async def test_a_case_leaves_out_what_is_known_not_to_hold(graph, preds):
 
     assert sum(op.type == "Merge" for op in graph.get_operations()) == 1
     assert await outcomes(graph, preds[:1], result) == {(True,): 2, (False,): 3}
+
+
+@pytest.mark.parametrize(
+    ("index", "functions", "default", "error"),
+    [
+        (0, [lambda: 1], None, GraphTypeError),
+        (1.5, [lambda: 1], None, GraphTypeError),
+        ("index", [], None, GraphValueError),
+        ("index", 3, None, GraphTypeError),
+        ("index", [3], None, GraphTypeError),
+        ("index", [("a", lambda: 1)], None, GraphTypeError),
+        ("index", {0: 1}, None, GraphTypeError),
+        ("index", {0: lambda: 1, 2: lambda: 2}, None, GraphValueError),
+        ("index", [lambda: 1], 3, GraphTypeError),
+    ],
+)
+def test_what_chooses_by_no_index_is_refused(graph, index, functions, default, error):
+    given = ax.constant(0) if index == "index" else index
+
+    with pytest.raises(error):
+        ax.switch_case(given, functions, default)
