@@ -122,6 +122,7 @@ from aioexec.ops import (  # noqa: F401  (some for their rows only)
     list_uses as _list_uses,
     optional as _optional,
     queue_verbs as _queue_verbs,
+    retired as _retired,
     slicing,
     stacks as _stacks,
     staging_class as _staging_class,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.errors import InvalidArgumentError
+from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.reference import HEAVY_BYTES
 from aioexec.execution.step import Step
@@ -101,7 +101,12 @@ def is_handle(partition: Partition, position: int, held: Any) -> bool:
 def copied(value: Any) -> Any:
     if isinstance(value, Variable):
         value = value.require()
-    return np.array(value, copy=True) if isinstance(value, np.ndarray) else value
+    if not isinstance(value, np.ndarray):
+        return value
+    try:
+        return np.array(value, copy=True)
+    except MemoryError as error:
+        raise ResourceExhaustedError(f"OOM: a fetched value takes {value.nbytes} bytes") from error
 
 
 def _copy_in_place(results: list[Any], positions: Sequence[int]) -> None:

@@ -27,7 +27,10 @@ from aioexec.shapes import Dims, as_dims, describe
 
 Array = npt.NDArray[Any]
 
-MAX_BYTES: Final = 1 << 40  # of one decoded value
+MAX_BYTES: Final = (
+    1 << 28
+)  # of one decoded value that is not written out in full, nor one element again and again
+_SMALL: Final = 1 << 16  # bytes; a value up to this size lies in memory of its own, however it is listed
 _MAX_CONTENT: Final = (1 << 31) - 1  # of one message: protobuf's own bound
 _MAX_RANK: Final = 64  # numpy's
 _MAX_ADDRESSABLE: Final = (1 << 63) - 1  # numpy's, with zero dimensions left out of the product
@@ -149,6 +152,8 @@ def _static(shape: Any) -> tuple[int, ...]:
 
 
 def _write(array: Array, dtype: DType, dims: Sequence[int]) -> TensorProto:
+    if is_one_repeated(array):
+        array = array[(slice(1),) * array.ndim].reshape(1)
     if array.nbytes > _MAX_CONTENT:
         raise GraphValueError(
             f"Expected a value of less than 2 GiB, got {array.nbytes} bytes of {dtype.name} with shape {dims}"
@@ -157,15 +162,22 @@ def _write(array: Array, dtype: DType, dims: Sequence[int]) -> TensorProto:
     proto.tensor_shape.SetInParent()
     for size in dims:
         proto.tensor_shape.dim.add(size=size)
-    if dtype in _OBJECTS:
-        _list_objects(proto, array, dtype)
-    elif dtype not in _ALWAYS_LISTED and array.size > 1 and array.size == math.prod(dims):
+    by_content = dtype not in _OBJECTS and dtype not in _ALWAYS_LISTED
+    if by_content and array.size > 1 and array.size == math.prod(dims):
         proto.tensor_content = array.tobytes()
     else:
-        listed = _NUMERIC[dtype]
-        flat = np.ascontiguousarray(array).reshape(-1)
-        getattr(proto, listed.field).extend(flat.view(listed.stored).tolist())
+        list_elements(proto, array, dtype)
     return proto
+
+
+def list_elements(proto: TensorProto, array: Array, dtype: DType) -> None:
+    """Put the elements of an array into the field of their dtype."""
+    if dtype in _OBJECTS:
+        _list_objects(proto, array, dtype)
+        return
+    listed = _NUMERIC[dtype]
+    flat = np.ascontiguousarray(array).reshape(-1)
+    getattr(proto, listed.field).extend(flat.view(listed.stored).tolist())
 
 
 def _list_objects(proto: TensorProto, array: Array, dtype: DType) -> None:
@@ -185,23 +197,53 @@ def decode_tensor(proto: TensorProto, max_bytes: int = MAX_BYTES) -> Array:
     Elements of strings are `bytes`, those of resources and variants their protos.
 
     Args:
-        max_bytes: the most memory the value may take (one listed element may stand for any number of them).
+        max_bytes: the most memory the value may take where few elements stand for many. One number that stands for all
+            others takes only its own, beyond a small size: the array has strides of zero, and is read-only.
 
     Raises:
         InvalidArgumentError: the proto contradicts itself, has an unknown dtype, or is too large.
     """
     dtype = _dtype_of(proto)
-    dims = _dims_of(proto.tensor_shape, dtype, max_bytes)
+    dims = _dims_of(proto.tensor_shape, dtype)
+    count = math.prod(dims)
     try:
-        flat = _read_objects(proto, dtype, dims) if dtype in _OBJECTS else _read_numbers(proto, dtype, dims)
+        given = _read_objects(proto, dtype, dims) if dtype in _OBJECTS else _read_numbers(proto, dtype, dims)
+        if given.size == count:
+            return given.reshape(dims)
+        return _repeated(given, dtype, dims, max_bytes)
     except MemoryError as error:
         raise ResourceExhaustedError(f"TensorProto of {dtype.name}{list(dims)}: out of memory") from error
-    return flat.reshape(dims)
+
+
+def is_one_repeated(array: Array) -> bool:
+    """Whether all elements of an array are one in memory, so that it may be far larger than what there is."""
+    return array.nbytes > _SMALL and not any(array.strides)
+
+
+def _repeated(given: Array, dtype: DType, dims: tuple[int, ...], max_bytes: int) -> Array:
+    """The last of the listed elements goes on; without any, the value that is none goes for all."""
+    count = math.prod(dims)
+    if not given.size:
+        given = np.zeros(1, given.dtype)
+        if dtype in _OBJECTS:
+            given[0] = _OBJECTS[dtype][1]()
+    if given.size == 1 and dtype in _NUMERIC and count * given.itemsize > _SMALL:
+        return np.broadcast_to(given, dims)
+    if count * given.itemsize > max_bytes:
+        raise InvalidArgumentError(
+            f"TensorProto of {dtype.name}{list(dims)}: expected at most {max_bytes} bytes, got {count * given.itemsize} "
+            f"by {given.size} elements"
+        )
+    filled = np.empty(count, given.dtype)
+    filled[: given.size] = given
+    filled[given.size :].fill(given[-1])
+    return filled.reshape(dims)
 
 
 def MakeNdarray(tensor: TensorProto) -> Array:
-    """Return the value of a TensorProto: `decode_tensor` under TensorFlow's name."""
-    return decode_tensor(tensor)
+    """Return the value of a TensorProto as an array with memory for each element: `decode_tensor` under TensorFlow's name."""
+    array = decode_tensor(tensor)
+    return array.copy() if is_one_repeated(array) else array
 
 
 def _dtype_of(proto: TensorProto) -> DType:
@@ -216,7 +258,7 @@ def _dtype_of(proto: TensorProto) -> DType:
     return dtype
 
 
-def _dims_of(shape: TensorShapeProto, dtype: DType, max_bytes: int) -> tuple[int, ...]:
+def _dims_of(shape: TensorShapeProto, dtype: DType) -> tuple[int, ...]:
     """Return the static shape, once it is known that an array of it can be had."""
     who = f"TensorProto of {dtype.name}"
     if shape.unknown_rank:
@@ -226,11 +268,10 @@ def _dims_of(shape: TensorShapeProto, dtype: DType, max_bytes: int) -> tuple[int
         raise InvalidArgumentError(f"{who}: expected at most {_MAX_RANK} dimensions, got {len(dims)}")
     if any(size < 0 for size in dims):
         raise InvalidArgumentError(f"{who}: expected a fully defined shape, got {list(dims)}")
-    itemsize = dtype.numpy.itemsize
-    needed = math.prod(dims) * itemsize
-    if needed > max_bytes or math.prod(size or 1 for size in dims) * itemsize > _MAX_ADDRESSABLE:
+    needed = math.prod(size or 1 for size in dims) * dtype.numpy.itemsize
+    if needed > _MAX_ADDRESSABLE:
         raise InvalidArgumentError(
-            f"{who}: expected at most {max_bytes} bytes, got {needed} by shape {list(dims)}"
+            f"{who}: expected at most {_MAX_ADDRESSABLE} bytes, got {needed} by shape {list(dims)}"
         )
     return dims
 
@@ -250,17 +291,8 @@ def _read_numbers(proto: TensorProto, dtype: DType, dims: tuple[int, ...]) -> Ar
         raise _mismatch(
             dtype, dims, f"at most {count * per_element} numbers, {per_element} an element", len(numbers)
         )
-    given = (
-        np.fromiter(numbers, listed.wire, len(numbers)).astype(listed.stored, copy=False).view(dtype.numpy)
-    )
-    if given.size == count:
-        return given
-    if given.size == 0:
-        return np.zeros(count, dtype.numpy)
-    filled = np.empty(count, dtype.numpy)
-    filled[: given.size] = given
-    filled[given.size :] = given[-1]
-    return filled
+    given = np.fromiter(numbers, listed.wire, len(numbers))
+    return given.astype(listed.stored, copy=False).view(dtype.numpy)
 
 
 def _read_objects(proto: TensorProto, dtype: DType, dims: tuple[int, ...]) -> Array:
@@ -277,11 +309,9 @@ def _read_objects(proto: TensorProto, dtype: DType, dims: tuple[int, ...]) -> Ar
         elements = list(getattr(proto, field))
         if len(elements) > count:
             raise _mismatch(dtype, dims, f"at most {count} elements", len(elements))
-    flat = np.empty(count, np.object_)
-    flat[: len(elements)] = elements
-    if len(elements) < count:
-        flat[len(elements) :].fill(elements[-1] if elements else kind())
-    return flat
+    given = np.empty(len(elements), np.object_)
+    given[:] = elements
+    return given
 
 
 def _parsed(kind: type[Any], piece: bytes) -> Any:

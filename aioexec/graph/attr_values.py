@@ -19,7 +19,10 @@ from aioexec.formats.protos import AttrValue, NameAttrList as NameAttrListProto
 from aioexec.formats.tensor_codec import decode_tensor, encode_tensor, shape_from_proto, shape_to_proto
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.opdef import AttrDef
-from aioexec.shapes import TensorShape, as_dims
+from aioexec.shapes import Dims, TensorShape, as_dims
+
+_MOST_ENTRIES: Final = (1 << 63) - 1
+_HIGHEST_RANK: Final = 254
 
 
 class _Form(NamedTuple):
@@ -66,6 +69,18 @@ def _write_tensor(value: np.ndarray[Any, Any]) -> Any:
     return encode_tensor(value, dtypes.string if value.dtype.hasobject else None)
 
 
+def _read_shape(proto: Any) -> Dims:
+    dims = shape_from_proto(proto)
+    entries = 1
+    for size in dims or ():
+        entries *= 1 if size is None else size
+        if entries > _MOST_ENTRIES:
+            raise GraphValueError(f"Shape {list(dims or ())} is too large (more than 2**63 - 1 entries)")
+    if dims is not None and len(dims) > _HIGHEST_RANK:
+        raise GraphValueError(f"a shape has at most {_HIGHEST_RANK} dimensions, got {len(dims)}")
+    return dims
+
+
 def _write_shape(value: Any) -> Any:
     return shape_to_proto(as_dims(value))
 
@@ -90,7 +105,7 @@ _FORMS: Final = {
     "bool": _Form("b", _same, bool),
     "string": _Form("s", _read_text, _write_text),
     "type": _Form("type", _read_dtype, _write_dtype),
-    "shape": _Form("shape", shape_from_proto, _write_shape),
+    "shape": _Form("shape", _read_shape, _write_shape),
     "tensor": _Form("tensor", _read_tensor, _write_tensor),
     "func": _Form("func", read_function, _write_function),
 }

@@ -32,20 +32,20 @@ from aioexec.graph.opdef import ArgDef, AttrDef, OpDef
 from aioexec.graph.static_values import HANDLE_SHAPE
 
 
-def import_library(functions: FunctionLibrary, library: FunctionDefLibrary) -> None:
-    """Add the functions of a GraphDef's library; their bodies are made when something calls them.
+def import_library(functions: FunctionLibrary, library: FunctionDefLibrary, version: int) -> None:
+    """Add the functions of the library of a GraphDef of this version; their bodies are made when something calls them.
 
     Raises:
         InvalidArgumentError: a signature is malformed, or a name has another meaning already.
     """
     for proto in library.function:
-        functions.add(function_from_def(proto, functions))
+        functions.add(function_from_def(proto, functions, version))
     for entry in library.gradient:
         functions.set_gradient(entry.function_name, entry.gradient_func)
 
 
-def function_from_def(proto: FunctionDef, functions: FunctionLibrary) -> Function:
-    """The function a FunctionDef defines; it finds those it calls in `functions`.
+def function_from_def(proto: FunctionDef, functions: FunctionLibrary, version: int) -> Function:
+    """The function a FunctionDef of a GraphDef of this version defines; it finds those it calls in `functions`.
 
     Raises:
         InvalidArgumentError: the signature is malformed.
@@ -58,7 +58,7 @@ def function_from_def(proto: FunctionDef, functions: FunctionLibrary) -> Functio
 
     def make(given: Mapping[str, Any]) -> FuncGraph:
         try:
-            return _BodyReader(proto, definition, given, functions).body()
+            return _BodyReader(proto, definition, given, functions).body(version)
         except InvalidArgumentError as error:
             raise GraphValueError(f"function {definition.name!r}: {error.message}") from error
 
@@ -136,8 +136,9 @@ class _BodyReader:
         self._nodes = {node.name: node for node in proto.node_def}
         self._arguments: dict[str, list[str]] = {}
 
-    def body(self) -> FuncGraph:
+    def body(self, version: int) -> FuncGraph:
         graph_def = GraphDef()
+        graph_def.versions.producer = version
         self._add_inputs(graph_def)
         for node in self._proto.node_def:
             graph_def.node.append(self._closed(node))

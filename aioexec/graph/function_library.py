@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from aioexec.errors import GraphValueError, InvalidArgumentError, NotFoundError
+from aioexec.formats.tensor_codec import is_one_repeated
 from aioexec.graph import registry
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.kernel import Role
@@ -240,6 +241,8 @@ class FunctionLibrary(Mapping[str, Function]):
 def content(value: Any) -> Hashable:
     """Something hashable that is equal for equal attributes only."""
     if isinstance(value, np.ndarray):
+        if is_one_repeated(value):
+            return value.shape, content(value[(slice(1),) * value.ndim].copy())
         elements: Hashable = tuple(map(content, value.flat)) if value.dtype.hasobject else value.tobytes()
         return value.dtype.str, value.shape, elements
     if isinstance(value, NameAttrList):

@@ -51,6 +51,7 @@ class Graph:
         self.seed: int | None = None
         self.mutations = 0
         self.functions = FunctionLibrary()
+        self.oldest_producer: int | None = None  # the least version of the GraphDefs that were imported
         self._nodes: list[Operation] = []
         self._by_name: dict[str, Operation] = {}
         self._names_in_use: dict[str, int] = {}

@@ -24,7 +24,9 @@ def graph_to_graph_def(graph: Graph, from_version: int | None = None, add_shapes
         add_shapes: give each node what is known of its output shapes, in its attr `_output_shapes`.
     """
     result = GraphDef()
-    result.versions.producer = GRAPH_DEF_VERSION
+    result.versions.producer = (
+        GRAPH_DEF_VERSION if graph.oldest_producer is None else min(GRAPH_DEF_VERSION, graph.oldest_producer)
+    )
     result.versions.min_consumer = GRAPH_DEF_VERSION_MIN_CONSUMER
     for op in graph.get_operations()[from_version or 0 :]:
         node = result.node.add()

@@ -62,18 +62,26 @@ def import_graph_def(
     with graph_of(list(mapped.values())).as_default() as graph, graph.undone_on_error():
         graph._check_not_finalized()
         try:
-            import_library(graph.functions, source.library)
+            import_library(graph.functions, source.library, source.versions.producer)
             parsed = Source(source, producer_ops, {parse_key(text) for text in mapped}, graph.functions.row)
             with graph.name_scope("import" if name is None else name) as scope:
                 inputs = _convert_inputs(graph, mapped, scope)
                 importer = Importer(graph, parsed, scope, inputs)
                 importer.add_nodes()
                 importer.check_replacements()
-            return None if return_elements is None else [importer.element(text) for text in wanted]
+            elements = None if return_elements is None else [importer.element(text) for text in wanted]
         except GraphValueError:
             raise
         except InvalidArgumentError as error:
             raise GraphValueError(error.message) from error
+        _keep_version(graph, source.versions.producer)
+        return elements
+
+
+def _keep_version(graph: Graph, producer: int) -> None:
+    """A graph is as old as its oldest part; what was built here is of the present version."""
+    known = graph.oldest_producer
+    graph.oldest_producer = producer if known is None else min(known, producer)
 
 
 def _own_proto(message: Any, kind: Any, argument: str) -> Any:

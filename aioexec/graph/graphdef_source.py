@@ -78,6 +78,7 @@ class Source:
         self._row_of = row_of
         self._producer_ops = {op.name: op for op in producer_ops.op} if producer_ops is not None else {}
         self._mapped = mapped
+        self._version = graph_def.versions.producer
         self.nodes: dict[str, SourceNode] = {}
         for proto in graph_def.node:
             if not _NODE_NAME.fullmatch(proto.name):
@@ -91,6 +92,7 @@ class Source:
 
     def _read_node(self, proto: NodeDef) -> SourceNode:
         row = self._row_of(proto.op)
+        registry.check_in_use(proto.op, self._version)
         try:
             attrs = self._read_attrs(row, proto)
             device = canonical_name(proto.device)
@@ -113,7 +115,9 @@ class Source:
         for name, held in given.items():
             if name.startswith("_"):
                 attrs[name] = _read_private(name, held)
-            elif not _has_default(self._producer_ops.get(proto.op), name, held):
+            elif self._version <= GRAPH_DEF_VERSION and not _has_default(
+                self._producer_ops.get(proto.op), name, held
+            ):
                 known = [attr.name for attr in row.definition.attrs]
                 raise GraphValueError(f"has an attr {name!r} that is not known here; the op has {known}")
         if row.role is Role.CONSTANT and dtypes.as_dtype(attrs["value"].dtype) != attrs["dtype"]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
-from aioexec.errors import NotFoundError
+from aioexec.errors import NotFoundError, UnimplementedError
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.kernel import Attrs, ListUse, Native, Reference, Role
 from aioexec.graph.opdef import OpDef, parse_signature
@@ -136,6 +136,7 @@ class Row:
 @dataclass(slots=True)
 class _Registry:
     rows: dict[str, Row] = field(default_factory=dict)
+    retired: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 _registry = _Registry()
@@ -187,6 +188,24 @@ def register(
 def complete(op_type: str, **fields: Any) -> None:
     """Give a row what the module that registers it must not know: for the wiring, before any graph is built."""
     _registry.rows[op_type] = replace(_registry.rows[op_type], **fields)
+
+
+def retire(op_type: str, version: int, instead: str) -> None:
+    """Say from which version of GraphDefs on an op is gone, and what to do instead: older ones may still have it."""
+    _registry.retired[op_type] = version, instead
+
+
+def check_in_use(op_type: str, version: int) -> None:
+    """Check that GraphDefs of this version may have an op.
+
+    Raises:
+        UnimplementedError: it is gone.
+    """
+    removed, instead = _registry.retired.get(op_type, (version + 1, ""))
+    if version >= removed:
+        raise UnimplementedError(
+            f"Op {op_type} is not available in GraphDef version {version}. It has been removed in version {removed}. {instead}."
+        )
 
 
 def lookup(op_type: str) -> Row:

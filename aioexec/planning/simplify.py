@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from aioexec.formats.tensor_codec import is_one_repeated
 from aioexec.graph.kernel import Compute, Role
 from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
 
@@ -109,6 +110,8 @@ def _key(node: Node) -> Hashable:
 def _content(value: Any) -> Hashable:
     """Something hashable that is equal for equal attribute values or arrays only."""
     if isinstance(value, np.ndarray):
+        if is_one_repeated(value):
+            return value.shape, _content(value[(slice(1),) * value.ndim].copy())
         content: Hashable = value.tobytes() if value.dtype != object else tuple(map(_content, value.flat))
         return value.dtype.str if value.dtype != object else "object", value.shape, content
     if isinstance(value, tuple | list):

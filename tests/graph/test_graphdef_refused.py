@@ -261,10 +261,48 @@ def test_a_graph_def_not_meant_for_this_version_is_refused(versions, message, gr
         import_graph_def(source)
 
 
-def test_a_newer_producer_is_no_obstacle(graph):
-    source = graph_def(A)
+@pytest.mark.behaviour(138)
+def test_a_newer_producer_is_no_obstacle_and_what_only_it_knows_is_left_out(graph):
+    source = graph_def(A, neg("b", "a", grad_b=AttrValue(b=False)))
     source.versions.producer = 5000
 
     import_graph_def(source, name="")
 
-    assert names(graph) == ["a"]
+    assert names(graph) == ["a", "b"]
+    assert "grad_b" not in graph.get_operation_by_name("b").attrs
+
+
+@pytest.mark.behaviour(138)
+def test_an_op_that_is_gone_is_taken_from_an_old_producer_alone(graph):
+    source = graph_def(A, node("b", "TensorArrayV2", ["a"], dtype=of_type(FLOAT)))
+    source.node[0].CopyFrom(placeholder("a", INT32))
+    with pytest.raises(
+        errors.UnimplementedError, match="'?TensorArrayV2'? is not available in GraphDef version 134"
+    ):
+        import_graph_def(source, name="")
+    assert names(graph) == []
+    source.versions.producer = 25
+
+    import_graph_def(source, name="")
+
+    assert names(graph) == ["a", "b"]
+
+
+@pytest.mark.behaviour(138)
+def test_a_graph_is_of_the_version_of_its_oldest_part(graph):
+    assert graph.graph_def_versions.producer == 134
+    for version, expected in ((5000, 134), (20, 20), (30, 20)):
+        source = graph_def(A)
+        source.versions.producer = version
+        import_graph_def(source)
+        assert graph.graph_def_versions.producer == expected
+
+
+@pytest.mark.parametrize("sizes", [[2**62, 2], [2**40, 2**30, 0, 2**10]])
+def test_a_shape_of_more_elements_than_can_be_counted_is_refused(sizes, graph):
+    huge = AttrValue()
+    for size in sizes:
+        huge.shape.dim.add(size=size)
+
+    with pytest.raises(errors.GraphValueError, match="is too large"):
+        import_graph_def(graph_def(placeholder("a", shape=huge)))
