@@ -113,6 +113,7 @@ from aioexec.graph.sparse_tensor import (
 )
 from aioexec.ops import (  # noqa: F401  (some for their rows only)
     barrier as _barrier,
+    checkpoints as _checkpoints,
     control,
     defun as _defun,
     filling,

@@ -10,6 +10,10 @@ from aioexec.formats.protos.checkpoint_pb2 import (
     BundleEntryProto,
     BundleHeaderProto,
     CheckpointState,
+    SavedSlice,
+    SavedSliceMeta,
+    SavedTensorSliceMeta,
+    SavedTensorSlices,
 )
 from aioexec.formats.protos.config_pb2 import (
     AioexecOptions,
@@ -296,6 +300,10 @@ __all__ = [
     "RunStepResponse",
     "SaveSliceInfoDef",
     "SavedModel",
+    "SavedSlice",
+    "SavedSliceMeta",
+    "SavedTensorSliceMeta",
+    "SavedTensorSlices",
     "SaverDef",
     "ScopedAllocatorOptions",
     "SerializedDType",

@@ -16,7 +16,7 @@ from aioexec.formats.protos import graph_pb2 as aioexec_dot_formats_dot_protos_d
 from aioexec.formats.protos import tensor_pb2 as aioexec_dot_formats_dot_protos_dot_tensor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'aioexec/formats/protos/checkpoint.proto\x12\x07\x61ioexec\x1a\"aioexec/formats/protos/graph.proto\x1a#aioexec/formats/protos/tensor.proto\"\xab\x01\n\x11\x42undleHeaderProto\x12\x12\n\nnum_shards\x18\x01 \x01(\x05\x12\x39\n\nendianness\x18\x02 \x01(\x0e\x32%.aioexec.BundleHeaderProto.Endianness\x12$\n\x07version\x18\x03 \x01(\x0b\x32\x13.aioexec.VersionDef\"!\n\nEndianness\x12\n\n\x06LITTLE\x10\x00\x12\x07\n\x03\x42IG\x10\x01\"\xc9\x01\n\x10\x42undleEntryProto\x12 \n\x05\x64type\x18\x01 \x01(\x0e\x32\x11.aioexec.DataType\x12(\n\x05shape\x18\x02 \x01(\x0b\x32\x19.aioexec.TensorShapeProto\x12\x10\n\x08shard_id\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0c\n\x04size\x18\x05 \x01(\x03\x12\x0e\n\x06\x63rc32c\x18\x06 \x01(\x07\x12)\n\x06slices\x18\x07 \x03(\x0b\x32\x19.aioexec.TensorSliceProto\"\x9f\x01\n\x0f\x43heckpointState\x12\x1d\n\x15model_checkpoint_path\x18\x01 \x01(\t\x12\"\n\x1a\x61ll_model_checkpoint_paths\x18\x02 \x03(\t\x12\'\n\x1f\x61ll_model_checkpoint_timestamps\x18\x03 \x03(\x01\x12 \n\x18last_preserved_timestamp\x18\x04 \x01(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'aioexec/formats/protos/checkpoint.proto\x12\x07\x61ioexec\x1a\"aioexec/formats/protos/graph.proto\x1a#aioexec/formats/protos/tensor.proto\"\xab\x01\n\x11\x42undleHeaderProto\x12\x12\n\nnum_shards\x18\x01 \x01(\x05\x12\x39\n\nendianness\x18\x02 \x01(\x0e\x32%.aioexec.BundleHeaderProto.Endianness\x12$\n\x07version\x18\x03 \x01(\x0b\x32\x13.aioexec.VersionDef\"!\n\nEndianness\x12\n\n\x06LITTLE\x10\x00\x12\x07\n\x03\x42IG\x10\x01\"\xc9\x01\n\x10\x42undleEntryProto\x12 \n\x05\x64type\x18\x01 \x01(\x0e\x32\x11.aioexec.DataType\x12(\n\x05shape\x18\x02 \x01(\x0b\x32\x19.aioexec.TensorShapeProto\x12\x10\n\x08shard_id\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0c\n\x04size\x18\x05 \x01(\x03\x12\x0e\n\x06\x63rc32c\x18\x06 \x01(\x07\x12)\n\x06slices\x18\x07 \x03(\x0b\x32\x19.aioexec.TensorSliceProto\"\x9f\x01\n\x0f\x43heckpointState\x12\x1d\n\x15model_checkpoint_path\x18\x01 \x01(\t\x12\"\n\x1a\x61ll_model_checkpoint_paths\x18\x02 \x03(\t\x12\'\n\x1f\x61ll_model_checkpoint_timestamps\x18\x03 \x03(\x01\x12 \n\x18last_preserved_timestamp\x18\x04 \x01(\x01\"\x93\x01\n\x0eSavedSliceMeta\x12\x0c\n\x04name\x18\x01 \x01(\t\x12(\n\x05shape\x18\x02 \x01(\x0b\x32\x19.aioexec.TensorShapeProto\x12\x1f\n\x04type\x18\x03 \x01(\x0e\x32\x11.aioexec.DataType\x12(\n\x05slice\x18\x04 \x03(\x0b\x32\x19.aioexec.TensorSliceProto\"f\n\x14SavedTensorSliceMeta\x12\'\n\x06tensor\x18\x01 \x03(\x0b\x32\x17.aioexec.SavedSliceMeta\x12%\n\x08versions\x18\x02 \x01(\x0b\x32\x13.aioexec.VersionDef\"h\n\nSavedSlice\x12\x0c\n\x04name\x18\x01 \x01(\t\x12(\n\x05slice\x18\x02 \x01(\x0b\x32\x19.aioexec.TensorSliceProto\x12\"\n\x04\x64\x61ta\x18\x03 \x01(\x0b\x32\x14.aioexec.TensorProto\"c\n\x11SavedTensorSlices\x12+\n\x04meta\x18\x01 \x01(\x0b\x32\x1d.aioexec.SavedTensorSliceMeta\x12!\n\x04\x64\x61ta\x18\x02 \x01(\x0b\x32\x13.aioexec.SavedSliceb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -31,4 +31,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BUNDLEENTRYPROTO']._serialized_end=501
   _globals['_CHECKPOINTSTATE']._serialized_start=504
   _globals['_CHECKPOINTSTATE']._serialized_end=663
+  _globals['_SAVEDSLICEMETA']._serialized_start=666
+  _globals['_SAVEDSLICEMETA']._serialized_end=813
+  _globals['_SAVEDTENSORSLICEMETA']._serialized_start=815
+  _globals['_SAVEDTENSORSLICEMETA']._serialized_end=917
+  _globals['_SAVEDSLICE']._serialized_start=919
+  _globals['_SAVEDSLICE']._serialized_end=1023
+  _globals['_SAVEDTENSORSLICES']._serialized_start=1025
+  _globals['_SAVEDTENSORSLICES']._serialized_end=1124
 # @@protoc_insertion_point(module_scope)

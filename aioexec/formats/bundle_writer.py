@@ -1,0 +1,233 @@
+"""Writes tensor bundles: TensorFlow's checkpoints of the second format, as TensorFlow writes them.
+
+The data file takes its name first, then the index does: a bundle that is there is whole. See `bundle_entries` for the layout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from aioexec.dtypes import DType, string
+from aioexec.errors import InvalidArgumentError, NotFoundError
+from aioexec.formats.bundle_entries import (
+    HEADER_KEY,
+    IS_BIG_ENDIAN,
+    PIECE,
+    VERSION,
+    Array,
+    Proceed,
+    as_bytes,
+    check_storable,
+    go_on,
+    index_name,
+    key_of,
+    length_bytes,
+    shard_name,
+)
+from aioexec.formats.bundle_reader import read_index
+from aioexec.formats.checkpoint_files import OutputFile, make_folder_of, naming, sync_folder
+from aioexec.formats.crc32c import crc32c, masked
+from aioexec.formats.protos import BundleEntryProto, BundleHeaderProto
+from aioexec.formats.sorted_table import TableWriter, encode_varint
+from aioexec.formats.tensor_slice import ShapeAndSlice
+
+
+class BundleWriter:
+    """A bundle of one data file in the making. Used as a context: without `finish`, nothing of it stays.
+
+    `_entries`: what is in the data file so far, by key.
+
+    Raises:
+        OpError: of the class that says what the operating system refused.
+    """
+
+    def __init__(self, prefix: str, proceed: Proceed = go_on) -> None:
+        make_folder_of(prefix)
+        self._prefix = prefix
+        self._proceed = proceed
+        self._entries: dict[bytes, BundleEntryProto] = {}
+        self._data = OutputFile(shard_name(prefix, 0, 1))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._data.__exit__(kind, error, trace)
+
+    def add(self, name: str, value: Array, dtype: DType) -> None:
+        """Write a tensor.
+
+        Raises:
+            InvalidArgumentError: the bundle has one of that name, or cannot hold such.
+        """
+        check_storable(name, dtype)
+        if not name:
+            raise InvalidArgumentError("a tensor in a checkpoint needs a name")
+        self._write(name, key_of(name), value, dtype)
+
+    def add_slice(self, name: str, place: ShapeAndSlice, value: Array, dtype: DType) -> None:
+        """Write a part of a tensor `name`.
+
+        Raises:
+            InvalidArgumentError: the bundle has that part, or a tensor of that name that is another one.
+        """
+        check_storable(name, dtype)
+        if place.sizes == place.shape:
+            self.add(name, value, dtype)
+            return
+        key = place.part.key(name)
+        if key in self._entries:
+            raise InvalidArgumentError(f"Adding duplicate key: {key!r}, the part {place.part} of {name!r}")
+        whole = self._entries.get(key_of(name))
+        if whole is None:
+            whole = self._entries[key_of(name)] = _described(place.shape, dtype)
+        elif not whole.slices or _identity(whole) != _identity(_described(place.shape, dtype)):
+            raise InvalidArgumentError(
+                f"Adding duplicate key: {name}, as a part of {dtype.name}{list(place.shape)}, which that is not"
+            )
+        place.part.to_proto(whole.slices.add())
+        self._write(name, key, value, dtype)
+
+    def finish(self) -> None:
+        """Put the bundle in its place, and that of a former one."""
+        self._proceed()
+        self._data.commit()
+        write_index(self._prefix, self._entries, 1)
+
+    def _write(self, name: str, key: bytes, value: Array, dtype: DType) -> None:
+        if key in self._entries:
+            raise InvalidArgumentError(f"Adding duplicate key: {name}")
+        entry = _described(value.shape, dtype)
+        entry.offset = self._data.size
+        checksum = self._write_strings(value) if dtype is string else self._write_numbers(value)
+        entry.size = self._data.size - entry.offset
+        entry.crc32c = masked(checksum)
+        self._entries[key] = entry
+
+    def _write_numbers(self, value: Array) -> int:
+        data, checksum = as_bytes(np.ascontiguousarray(value)), 0
+        for at in range(0, data.size, PIECE):
+            piece = data[at : at + PIECE]
+            self._data.write(piece.data)
+            checksum = crc32c(piece, checksum)
+            self._proceed()
+        return checksum
+
+    def _write_strings(self, value: Array) -> int:
+        """Lengths, a checksum of the lengths, contents."""
+        elements: list[bytes] = value.reshape(-1).tolist()
+        lengths = list(map(len, elements))
+        checked = length_bytes(lengths)
+        checksum = crc32c(checked)
+        of_lengths = struct.pack("<I", masked(checksum))
+        self._data.write(b"".join(map(encode_varint, lengths)) + of_lengths)
+        checksum = crc32c(of_lengths, checksum)
+        for piece in _pieces(elements):
+            self._data.write(piece)
+            checksum = crc32c(piece, checksum)
+            self._proceed()
+        return checksum
+
+
+def _pieces(elements: Sequence[bytes]) -> Iterator[bytes]:
+    """Strings one after another, some at a time."""
+    begin, size = 0, 0
+    for k, element in enumerate(elements):
+        size += len(element)
+        if size >= PIECE or k == len(elements) - 1:
+            yield b"".join(elements[begin : k + 1])
+            begin, size = k + 1, 0
+
+
+def _described(shape: Sequence[int], dtype: DType) -> BundleEntryProto:
+    entry = BundleEntryProto(dtype=dtype.as_datatype_enum)  # type: ignore[arg-type]  # enum numbers are ints here
+    entry.shape.SetInParent()
+    for size in shape:
+        entry.shape.dim.add(size=size)
+    return entry
+
+
+def _identity(entry: BundleEntryProto) -> tuple[int, bytes]:
+    return entry.dtype, entry.shape.SerializeToString()
+
+
+def write_index(prefix: str, entries: dict[bytes, BundleEntryProto], shards: int) -> None:
+    """Put the index of a bundle in its place, once its data files are in theirs."""
+    header = BundleHeaderProto(num_shards=shards)
+    header.version.producer = VERSION
+    if IS_BIG_ENDIAN:
+        header.endianness = BundleHeaderProto.BIG
+    with OutputFile(index_name(prefix)) as file:
+        table = TableWriter(file)
+        table.add(HEADER_KEY, header.SerializeToString())
+        for key in sorted(entries):
+            table.add(key, entries[key].SerializeToString())
+        table.finish()
+        file.commit()
+    sync_folder(prefix)
+
+
+# Merging
+
+
+def merge(prefixes: Sequence[str], destination: str, allow_missing_files: bool = False) -> None:
+    """Make one bundle of several, by moving their data files; of these bundles nothing stays.
+
+    Raises:
+        InvalidArgumentError: there are none, some are missing, or two have tensors of one name.
+    """
+    found = []
+    for prefix in prefixes:
+        if os.path.exists(index_name(prefix)):
+            found.append(prefix)
+        elif not allow_missing_files:
+            raise InvalidArgumentError(f"allow_missing_files was set to false and {prefix} did not exist")
+    if not found:
+        raise InvalidArgumentError("At least one prefix checkpoint file must exist, but none existed.")
+    make_folder_of(destination)
+    merged: dict[bytes, BundleEntryProto] = {}
+    sources: list[str] = []
+    for prefix in found:
+        _add_index(merged, prefix, sources)
+    for shard, source in enumerate(sources):
+        target = shard_name(destination, shard, len(sources))
+        with naming(source):
+            os.replace(source, target)
+    write_index(destination, merged, len(sources))
+    for prefix in found:
+        if prefix != destination:
+            with contextlib.suppress(FileNotFoundError), naming(prefix):
+                os.unlink(index_name(prefix))
+
+
+def _add_index(merged: dict[bytes, BundleEntryProto], prefix: str, sources: list[str]) -> None:
+    """Add the entries of a bundle, and the names of its data files."""
+    header, entries = read_index(prefix)
+    before = len(sources)
+    names = [shard_name(prefix, shard, header.num_shards) for shard in range(header.num_shards)]
+    for name in names:
+        if not os.path.exists(name):
+            raise NotFoundError(f"{name}; No such file or directory")
+    sources += names
+    for key, data in entries.items():
+        entry = BundleEntryProto.FromString(data)
+        known = merged.get(key)
+        if known is not None and entry.slices and known.slices and _identity(known) == _identity(entry):
+            known.slices.extend(each for each in entry.slices if each not in known.slices)
+            continue
+        if known is not None:
+            raise InvalidArgumentError(
+                f"Duplicate tensor keyed by {key.decode(errors='replace')} encountered, "
+                f"when merging prefix: {prefix}"
+            )
+        entry.shard_id += before if not entry.slices else 0
+        merged[key] = entry

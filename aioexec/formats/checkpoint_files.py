@@ -1,0 +1,157 @@
+"""Files that are read at any place, and files that appear under their name when they are whole, or not at all.
+
+Every call blocks: callers on an event loop make it on a worker. Errors of the operating system are canonical ones here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import uuid
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Final, Self
+
+from aioexec.errors import DataLossError, FailedPreconditionError
+from aioexec.formats.file_errors import canonical
+
+_DESCRIPTORS: Final = "/proc/self/fd"
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Errors of the operating system become canonical ones that name `path`."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in a name
+        raise canonical(path, error) from error
+
+
+class InputFile:
+    """A regular file that is read at any place; `size` is that at the time it was opened.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, FailedPreconditionError: there is no such file, or it is of another kind.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with naming(path):
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would wait
+        status = os.fstat(self._descriptor)
+        self.size = status.st_size
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            raise FailedPreconditionError(f"{path}; Expected a regular file")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def read_into(self, offset: int, target: memoryview) -> None:
+        """Fill `target` with the bytes from `offset` on.
+
+        Raises:
+            DataLossError: the file ends before.
+        """
+        done = 0
+        while done < len(target):
+            with naming(self.path):
+                count = os.preadv(self._descriptor, [target[done:]], offset + done)
+            if not count:
+                raise DataLossError(f"{self.path}: Read less bytes than requested")
+            done += count
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """The bytes from `offset` on; see `read_into`."""
+        if length > self.size - offset:
+            raise DataLossError(f"{self.path}: Read less bytes than requested")
+        data = bytearray(length)
+        self.read_into(offset, memoryview(data))
+        return bytes(data)
+
+
+class OutputFile:
+    """A file that takes its place, and that of a former one, when it is committed.
+
+    Where the system can, it has no name until then, so that nothing is left of it if the process is killed. Used as a
+    context: what is not committed is given up. `size`: bytes written. `_aside`: its name if it has one.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.size = 0
+        self._folder = os.path.dirname(path) or "."
+        self._aside: str | None = None
+        with naming(path):
+            self._descriptor = self._open()
+
+    def _open(self) -> int:
+        nameless = getattr(os, "O_TMPFILE", 0)
+        if nameless and os.path.isdir(_DESCRIPTORS):
+            with contextlib.suppress(
+                OSError
+            ):  # not on every file system; if the folder is wrong, the other way says so
+                return os.open(self._folder, nameless | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+        self._aside = self._other_name()
+        return os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+    def _other_name(self) -> str:
+        return f"{self.path}.tempstate{uuid.uuid4().hex}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        if self._aside is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._aside)
+
+    def write(self, data: bytes | memoryview) -> None:
+        view, done = memoryview(data), 0
+        while done < len(view):
+            with naming(self.path):
+                done += os.write(self._descriptor, view[done:])
+        self.size += done
+
+    def commit(self) -> None:
+        """Give it its name, once its content is on the disk; the name is there for good after `sync_folder`."""
+        with naming(self.path):
+            os.fsync(self._descriptor)
+            if self._aside is None:
+                aside, source = self._other_name(), f"{_DESCRIPTORS}/{self._descriptor}"
+                # `src_dir_fd` is not looked at, but with one Python makes the call that follows the link
+                os.link(source, aside, src_dir_fd=self._descriptor, follow_symlinks=True)
+                self._aside = aside
+            os.replace(self._aside, self.path)
+            self._aside = None
+
+
+def sync_folder(path: str) -> None:
+    """Wait until the names in the folder of `path` are on the disk."""
+    folder = os.path.dirname(path) or "."
+    with naming(folder):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def make_folder_of(path: str) -> None:
+    """Make the folder a file is to be in; the one that this is in must be there."""
+    folder = os.path.dirname(path)
+    if folder:
+        with naming(folder), contextlib.suppress(FileExistsError):
+            os.mkdir(folder)

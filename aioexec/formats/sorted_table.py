@@ -1,0 +1,235 @@
+"""Sorted string tables: LevelDB's file format, in which checkpoints keep their index.
+
+A table is data blocks, an empty block, an index block with the last key and the place of each data block, and a footer that
+says where the last two are. A block is entries, a list of where those begin that do not share the beginning of the key before
+them, a byte for the kind of compression, and a checksum. What a reader is told is checked against the size of the file before
+it is followed.
+"""
+
+from __future__ import annotations
+
+import bisect
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from aioexec.errors import DataLossError, UnimplementedError
+from aioexec.formats.checkpoint_files import InputFile, OutputFile
+from aioexec.formats.crc32c import crc32c, masked
+
+MAGIC: Final = 0xDB4775248B80FB57
+_FOOTER: Final = 48
+_TRAILER: Final = 5
+_BLOCK_SIZE: Final = 256 << 10
+_RESTART_INTERVAL: Final = 16
+_MAX_KEYS: Final = 256 << 20
+"""Bytes of all keys of a block: they may be much larger than the block, as each may begin like the one before."""
+
+
+class Handle(NamedTuple):
+    """Where a block is; `size` without its trailer."""
+
+    offset: int
+    size: int
+
+
+def encode_varint(value: int) -> bytes:
+    """A number that is not negative, seven bits a byte."""
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def decode_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """A number and the position behind it.
+
+    Raises:
+        DataLossError: there is none.
+    """
+    value = 0
+    for shift in range(0, 64, 7):
+        if position >= len(data):
+            break
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+    raise DataLossError("corrupted number: Read less bytes than requested")
+
+
+# Reading
+
+
+class SortedTable:
+    """A table in a file. `_last_keys` and `_handles` are those of its data blocks.
+
+    Raises:
+        DataLossError: the file is no such table, or damaged.
+        UnimplementedError: it is compressed.
+    """
+
+    def __init__(self, file: InputFile) -> None:
+        self._file = file
+        if file.size < _FOOTER:
+            raise DataLossError(f"{file.path}: file is too short to be an sstable")
+        footer = file.read_at(file.size - _FOOTER, _FOOTER)
+        if struct.unpack("<Q", footer[-8:])[0] != MAGIC:
+            raise DataLossError(f"{file.path}: not an sstable (bad magic number)")
+        _, position = self._handle(footer, 0)
+        handle, _ = self._handle(footer, position)
+        self._last_keys: list[bytes] = []
+        self._handles: list[Handle] = []
+        for key, value in self._block(handle):
+            self._last_keys.append(key)
+            self._handles.append(self._handle(value, 0)[0])
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        for handle in self._handles:
+            yield from self._block(handle)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key; None if the table lacks it."""
+        block = bisect.bisect_left(self._last_keys, key)
+        if block == len(self._handles):
+            return None
+        return next((value for found, value in self._block(self._handles[block]) if found == key), None)
+
+    def _handle(self, data: bytes, position: int) -> tuple[Handle, int]:
+        offset, position = decode_varint(data, position)
+        size, position = decode_varint(data, position)
+        if offset + size + _TRAILER > self._file.size - _FOOTER:
+            raise DataLossError(f"{self._file.path}: bad block handle {offset}, {size}")
+        return Handle(offset, size), position
+
+    def _block(self, handle: Handle) -> Iterator[tuple[bytes, bytes]]:
+        """The entries of a block."""
+        data = self._file.read_at(handle.offset, handle.size + _TRAILER)
+        content, kind = data[: handle.size], data[handle.size]
+        if masked(crc32c(data[: handle.size + 1])) != struct.unpack("<I", data[-4:])[0]:
+            raise DataLossError(f"{self._file.path}: block checksum mismatch")
+        if kind != 0:
+            raise UnimplementedError(f"{self._file.path}: blocks compressed by method {kind} are not read")
+        if len(content) < 4:
+            raise self._bad_block()
+        end = len(content) - 4 * (struct.unpack("<I", content[-4:])[0] + 1)
+        if end < 0:
+            raise self._bad_block()
+        position, key, total = 0, b"", 0
+        while position < end:
+            shared, position = decode_varint(content, position)
+            own, position = decode_varint(content, position)
+            length, position = decode_varint(content, position)
+            total += shared + own
+            if shared > len(key) or position + own + length > end or total > _MAX_KEYS:
+                raise self._bad_block()
+            key = key[:shared] + content[position : position + own]
+            position += own + length
+            yield key, content[position - length : position]
+
+    def _bad_block(self) -> DataLossError:
+        return DataLossError(f"{self._file.path}: bad entry in block")
+
+
+# Writing
+
+
+class _Block:
+    """A block that is being filled: entries in order of their keys."""
+
+    def __init__(self, interval: int) -> None:
+        self._interval = interval
+        self.data = bytearray()
+        self.last_key = b""
+        self._restarts = [0]
+        self._since_restart = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.data) + 4 * len(self._restarts) + 4
+
+    def add(self, key: bytes, value: bytes) -> None:
+        shared = 0
+        if self._since_restart == self._interval:
+            self._restarts.append(len(self.data))
+            self._since_restart = 0
+        else:
+            shared = _shared(self.last_key, key)
+        for number in (shared, len(key) - shared, len(value)):
+            self.data += encode_varint(number)
+        self.data += key[shared:] + value
+        self.last_key = key
+        self._since_restart += 1
+
+    def finished(self) -> bytes:
+        return bytes(self.data) + struct.pack(
+            f"<{len(self._restarts) + 1}I", *self._restarts, len(self._restarts)
+        )
+
+
+class TableWriter:
+    """Writes a table into a file: keys in ascending order, then `finish`.
+
+    `_pending` is the place of a block whose index entry is not written, since its key depends on the next one.
+    """
+
+    def __init__(self, file: OutputFile) -> None:
+        self._file = file
+        self._block = _Block(_RESTART_INTERVAL)
+        self._index = _Block(1)
+        self._pending: Handle | None = None
+        self._last_key = b""
+
+    def add(self, key: bytes, value: bytes) -> None:
+        if self._pending is not None:
+            self._point_at(self._pending, _separator(self._last_key, key))
+            self._pending = None
+        self._block.add(key, value)
+        self._last_key = key
+        if self._block.size >= _BLOCK_SIZE:
+            self._flush()
+
+    def finish(self) -> None:
+        if self._block.data:
+            self._flush()
+        metaindex = self._write(_Block(_RESTART_INTERVAL))
+        if self._pending is not None:
+            self._point_at(self._pending, _successor(self._last_key))
+        index = self._write(self._index)
+        places = b"".join(map(encode_varint, (*metaindex, *index)))
+        self._file.write(places.ljust(_FOOTER - 8, b"\0") + struct.pack("<Q", MAGIC))
+
+    def _flush(self) -> None:
+        self._pending = self._write(self._block)
+        self._block = _Block(_RESTART_INTERVAL)
+
+    def _point_at(self, handle: Handle, key: bytes) -> None:
+        self._index.add(key, b"".join(map(encode_varint, handle)))
+
+    def _write(self, block: _Block) -> Handle:
+        content, offset = block.finished(), self._file.size
+        checked = content + b"\0"
+        self._file.write(checked + struct.pack("<I", masked(crc32c(checked))))
+        return Handle(offset, len(content))
+
+
+def _shared(a: bytes, b: bytes) -> int:
+    """How many bytes both begin with."""
+    return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _separator(before: bytes, after: bytes) -> bytes:
+    """A short key, not less than `before`, and less than `after`."""
+    at = _shared(before, after)
+    if at < min(len(before), len(after)) and before[at] < 0xFF and before[at] + 1 < after[at]:
+        return before[:at] + bytes([before[at] + 1])
+    return before
+
+
+def _successor(key: bytes) -> bytes:
+    """A short key that is not less."""
+    at = next((k for k, byte in enumerate(key) if byte != 0xFF), None)
+    return key if at is None else key[:at] + bytes([key[at] + 1])

@@ -1,0 +1,194 @@
+"""Parts of tensors, as checkpoints name them: a start and a length for each dimension.
+
+In text, as attributes and inputs of nodes have it, "0,3:-:2,1": start and length, or "-" for all of a dimension. In a table the
+parts of a tensor have keys that sort by name and place.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from aioexec.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from aioexec.formats.protos import TensorSliceProto
+
+Box = tuple[tuple[int, int], ...]
+"""From where to where, for each dimension."""
+
+_ALL: Final = (0, -1)
+_MAX_DIM: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSlice:
+    """A part of a tensor: (start, length) of each dimension; length -1 with start 0 is all of it."""
+
+    extents: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def whole(cls, rank: int) -> TensorSlice:
+        return cls((_ALL,) * rank)
+
+    @classmethod
+    def parse(cls, text: str) -> TensorSlice:
+        """The part that "start,length:-" stands for.
+
+        Raises:
+            InvalidArgumentError: the text is of another form.
+        """
+        return cls(tuple(_extent(item, text) for item in text.split(":")) if text else ())
+
+    @classmethod
+    def from_proto(cls, proto: TensorSliceProto) -> TensorSlice:
+        return cls(
+            tuple(
+                (extent.start, extent.length) if extent.HasField("length") else _ALL
+                for extent in proto.extent
+            )
+        )
+
+    def to_proto(self, proto: TensorSliceProto) -> None:
+        """Fill a proto that is empty."""
+        for start, length in self.extents:
+            extent = proto.extent.add()
+            if length >= 0:
+                extent.start, extent.length = start, length
+
+    @property
+    def is_whole(self) -> bool:
+        return all(length < 0 for _, length in self.extents)
+
+    def __str__(self) -> str:
+        return ":".join("-" if length < 0 else f"{start},{length}" for start, length in self.extents)
+
+    def box(self, shape: Sequence[int]) -> Box:
+        """Where it lies in a tensor of a shape.
+
+        Raises:
+            InvalidArgumentError: not in it.
+        """
+        listed = ",".join(map(str, shape))
+        if len(shape) != len(self.extents):
+            raise InvalidArgumentError(f"Mismatching ranks: shape = [{listed}], slice = {self}")
+        box = []
+        for k, (size, (start, length)) in enumerate(zip(shape, self.extents, strict=True)):
+            stop = size if length < 0 else start + length
+            if start < 0 or stop > size:
+                raise InvalidArgumentError(
+                    f"Extent in dimension {k} out of bounds: shape = [{listed}], slice = {self}"
+                )
+            box.append((start, stop))
+        return tuple(box)
+
+    def key(self, name: str) -> bytes:
+        """The key of the part of a tensor `name`."""
+        raw = name.encode(errors="surrogateescape")
+        escaped = re.sub(rb"[\0\xff]", lambda byte: byte[0] + bytes([0xFF - byte[0][0]]), raw)
+        numbers = b"".join(map(_ordered, itertools.chain.from_iterable(self.extents)))
+        rank = len(self.extents)
+        return b"\0" + escaped + b"\0\x01" + (bytes([1, rank]) if rank else b"\0") + numbers
+
+
+def _extent(item: str, text: str) -> tuple[int, int]:
+    if item == "-":
+        return _ALL
+    start, comma, length = item.partition(",")
+    if not comma or not start.isdecimal() or not length.isdecimal():
+        raise InvalidArgumentError(f"Expected a pair of numbers or '-' but got '{item}': string = {text}")
+    if int(length) == 0 or int(start) + int(length) > _MAX_DIM:
+        raise InvalidArgumentError(
+            f"Expected non-negative start and positive length but got start = {start}, length = {length}: "
+            f"string = {text}"
+        )
+    return int(start), int(length)
+
+
+def _ordered(value: int) -> bytes:
+    """A number in bytes that compare as numbers do; small ones take fewer."""
+    magnitude = value if value >= 0 else ~value
+    length = next(n for n in range(1, 11) if magnitude < 1 << (7 * n - 1))
+    marks = ((1 << length) - 1) << (8 * length - length)  # as many ones at the top as there are bytes
+    return ((value & (1 << 8 * length) - 1) ^ marks).to_bytes(length, "big")
+
+
+class ShapeAndSlice(NamedTuple):
+    """What a node says of the part of a tensor that it saves or restores."""
+
+    shape: tuple[int, ...]
+    part: TensorSlice
+    box: Box
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape of the part."""
+        return sizes_of(self.box)
+
+
+def parse_shape_and_slice(text: str) -> ShapeAndSlice:
+    """What "5 4 0,3:-" stands for: a tensor of shape (5, 4), and a part of it.
+
+    Raises:
+        InvalidArgumentError: the text is of another form, or there is no such part.
+    """
+    *dims, part = text.split(" ")
+    if not dims:
+        raise InvalidArgumentError(f"Need least two elements in shape_and_slice specification: {text}")
+    if not all(dim.isdecimal() and int(dim) <= _MAX_DIM for dim in dims):
+        raise InvalidArgumentError(f"Non numerical dimension in shape_and_slice: {text}")
+    shape, parsed = tuple(map(int, dims)), TensorSlice.parse(part)
+    return ShapeAndSlice(shape, parsed, parsed.box(shape))
+
+
+# Boxes
+
+
+def sizes_of(box: Box) -> tuple[int, ...]:
+    return tuple(stop - start for start, stop in box)
+
+
+def volume(box: Box) -> int:
+    """How many elements are in it."""
+    return math.prod(sizes_of(box))
+
+
+def intersection(a: Box, b: Box) -> Box | None:
+    """What is in both; None if that is nothing."""
+    both = tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
+    return both if all(start < stop for start, stop in both) else None
+
+
+def within(box: Box, outer: Box) -> Box:
+    """The same place, seen from where `outer` begins."""
+    return tuple((start - at, stop - at) for (start, stop), (at, _) in zip(box, outer, strict=True))
+
+
+def index(box: Box) -> tuple[slice, ...]:
+    """To take it out of an array."""
+    return tuple(slice(start, stop) for start, stop in box)
+
+
+def covers(boxes: Iterable[Box], wanted: Box) -> bool:
+    """Whether each element of a box is in one of the others, which may overlap."""
+    missing = [wanted] if volume(wanted) else []
+    for box in boxes:
+        missing = [rest for each in missing for rest in _without(each, box)]
+    return not missing
+
+
+def _without(box: Box, taken: Box) -> list[Box]:
+    """What is left of a box: up to two boxes a dimension."""
+    both = intersection(box, taken)
+    if both is None:
+        return [box]
+    left = []
+    for k, (start, stop) in enumerate(both):
+        for low, high in ((box[k][0], start), (stop, box[k][1])):
+            if low < high:
+                left.append((*both[:k], (low, high), *box[k + 1 :]))
+    return left
