@@ -22,7 +22,7 @@ from aioexec.graph.node import Operation
 from aioexec.graph.registry import ShapeContext
 from aioexec.planning.buffers import Buffer, Local
 from aioexec.planning.instruction import Instruction, with_inner
-from aioexec.planning.layout_lists import lay_list
+from aioexec.planning.layout_lists import gradient_sources, lay_list
 from aioexec.planning.layout_structures import lay_structure
 from aioexec.planning.pending import (
     Array,
@@ -81,6 +81,7 @@ class Layout:
         self.native = 0
         self.cost = 0
         self.instructions = list(with_inner(item.instructions))
+        self.gradient_sources = gradient_sources(self.instructions)
         self.position_of = {id(each): position for position, each in enumerate(self.instructions)}
         self._ends = {
             position: position + sum(1 for _ in with_inner([each])) - 1

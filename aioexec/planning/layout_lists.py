@@ -9,6 +9,7 @@ Where lists are values, a verb that changes one gives another list. It is the sa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,12 @@ def lay_list(layout: Layout, position: int, instruction: Instruction, inputs: li
     use = instruction.node.row.lists
     assert use is not None
     _Verb(layout, position, instruction, inputs, use).lay()
+
+
+def gradient_sources(instructions: Sequence[Instruction]) -> list[str]:
+    """Who asks for lists of gradients."""
+    uses = ((each.node.row.lists, each.node.op.attrs) for each in instructions if each.node.feed is None)
+    return sorted({attrs["source"] for use, attrs in uses if use and use.verb is ListVerb.GRADIENT})
 
 
 @dataclass(slots=True)
@@ -180,7 +187,16 @@ class _Verb:
             attrs.get("element_shape")
         )
         self._place_fixed(slab)
+        for source in () if slab.is_value else self.layout.gradient_sources:
+            slab.gradients[source] = self._gradients_by(slab)
         return slab
+
+    def _gradients_by(self, slab: Slab) -> Slab:
+        """A list of gradients: made with the list itself, since who first asks for it may be inside a loop."""
+        made = Slab(slab.dtype, slab.count, slab.is_value, writes_once=False, zeros=True, adds=True)
+        self.layout.slabs.append(made)
+        self._place_fixed(made)
+        return made
 
     def _place_fixed(self, slab: Slab) -> None:
         assert slab.count is not None
@@ -318,18 +334,10 @@ class _Verb:
             raise ListsRefusedError("elements by numbers that are not all of them, in order")
 
     def _gradient(self, slab: Slab) -> Slab:
-        source = self.instruction.node.op.attrs["source"]
-        if source not in slab.gradients:
-            if slab.count is None or slab.element is None or self.layout.around:
-                raise ListsRefusedError(
-                    "a list of gradients by a list that is not known, or made inside a loop"
-                )
-            made = Slab(slab.dtype, slab.count, slab.is_value, writes_once=False, zeros=True, adds=True)
-            self.layout.slabs.append(made)
-            self._place_fixed(made)
-            self._agree(made, slab.element)
-            slab.gradients[source] = made
-        made = slab.gradients[source]
+        made = slab.gradients.get(self.instruction.node.op.attrs["source"])
+        if made is None or slab.element is None:
+            raise ListsRefusedError("a list of gradients by a list that is not known")
+        self._agree(made, slab.element)
         for buffer in made.buffers():
             self.layout.note_use(Local(buffer, 0, _BYTES), self.position)
         return made
