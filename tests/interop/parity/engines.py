@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,6 +36,24 @@ class Engine(Protocol):
     def run(self, fetches: Any, feeds: dict[str, Any]) -> list[Any]: ...
 
 
+class Handles:
+    """Objects that stand for tensors left in a session; those tensors go when the objects do, so they are kept for a case."""
+
+    def __init__(self) -> None:
+        self._kept: list[Any] = []
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+    def as_texts(self, values: Iterable[Any]) -> list[Any]:
+        """The values, a text for each handle."""
+        return [self._text(each) if hasattr(each, "handle") else each for each in values]
+
+    def _text(self, handle: Any) -> Any:
+        self._kept.append(handle)
+        return np.array(handle.handle, object)
+
+
 class There:
     """The real TensorFlow."""
 
@@ -53,6 +71,7 @@ class There:
         config.graph_options.optimizer_options.opt_level = -1
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         self.config = config
+        self.handles = Handles()
 
     @contextlib.contextmanager
     def case(self) -> Iterator[None]:
@@ -60,6 +79,7 @@ class There:
             warnings.simplefilter("ignore")
             with self.tf.Session(graph=self.graph, config=self.config) as self.session:
                 yield
+                self.handles.clear()
 
     def load(self, graph_def: bytes) -> None:
         self.tf.import_graph_def(self.tf.GraphDef.FromString(graph_def), name="")
@@ -77,7 +97,7 @@ class There:
         return isinstance(gradient, self.tf.IndexedSlices)
 
     def run(self, fetches: Any, feeds: dict[str, Any]) -> list[Any]:
-        return list(self.session.run(fetches, feeds))
+        return self.handles.as_texts(self.session.run(fetches, feeds))
 
 
 class Here:
@@ -88,6 +108,7 @@ class Here:
         self.config.graph_options.place_pruned_graph = True
         self.config.aioexec.jit = jit
         self.runner = asyncio.Runner()
+        self.handles = Handles()
 
     @contextlib.contextmanager
     def case(self) -> Iterator[None]:
@@ -97,6 +118,7 @@ class Here:
             try:
                 yield
             finally:
+                self.handles.clear()
                 self.runner.run(self.session.close())
 
     def close(self) -> None:
@@ -118,7 +140,7 @@ class Here:
         return isinstance(gradient, ax.IndexedSlices)
 
     def run(self, fetches: Any, feeds: dict[str, Any]) -> list[Any]:
-        return list(self.runner.run(self._run(fetches, feeds)))
+        return self.handles.as_texts(self.runner.run(self._run(fetches, feeds)))
 
     async def _run(self, fetches: Any, feeds: dict[str, Any]) -> Any:
         return await self.session.run(fetches, feeds)

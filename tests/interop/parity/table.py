@@ -53,7 +53,7 @@ class Node:
     def __repr__(self) -> str:
         if self.initial is not None:
             return f"{self.op_type}={described(self.initial)}"
-        if self.op_type == "Const":
+        if self.op_type == "Const" and "value" in self.attrs:
             return f"const({described(self.attrs['value'])})"
         inputs = ", ".join(described(each) for each in self.inputs)
         attrs = "".join(f", {name}={described(value)}" for name, value in self.attrs.items())

@@ -1,6 +1,9 @@
-"""The ops that programs of TensorFlow 1.x use most: each must have a table."""
+"""The ops that must have a table: those that programs of TensorFlow 1.x use most, and all that are registered here."""
 
 from __future__ import annotations
+
+import aioexec  # noqa: F401  (registers the ops)
+from aioexec.graph import registry
 
 NAMES = """
 Abs AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep
@@ -49,4 +52,14 @@ TruncatedNormal Unique UniqueV2 Unpack UnsortedSegmentSum Unstage VarHandleOp Va
 Variable VariableShape VariableV2 Where While WholeFileReaderV2 WriteFile Xdivy Xlogy ZerosLike
 """
 
-WANTED = frozenset(NAMES.split())
+INEXPRESSIBLE = {
+    "PyFunc": "its function is no part of a GraphDef",
+    "PyFuncStateless": "its function is no part of a GraphDef",
+}
+"""Ops that cannot have cases, and why."""
+
+
+def wanted() -> set[str]:
+    """What must have a table; not the ops that only planning makes."""
+    known = {row.name for row in registry.registered() if not row.name.startswith("_")}
+    return (set(NAMES.split()) | known) - INEXPRESSIBLE.keys()
