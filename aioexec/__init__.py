@@ -129,6 +129,7 @@ from aioexec.ops import (  # noqa: F401  (some for their rows only)
     staging_class as _staging_class,
     strided_updates as _strided_updates,
     structured as _structured,
+    summaries as _summaries,
     temporary_variable as _temporary_variable,
     tensor_list_joins as _tensor_list_joins,
     transfer as _transfer,
@@ -257,6 +258,10 @@ from aioexec.ops.cumulative import (
     cumprod as cumprod,
     cumsum as cumsum,
 )
+from aioexec.ops.decoding import (
+    decode_csv as decode_csv,
+    decode_raw as decode_raw,
+)
 from aioexec.ops.decompositions import (
     cholesky as cholesky,
     qr as qr,
@@ -279,6 +284,11 @@ from aioexec.ops.fake_quantization import (
     fake_quant_with_min_max_args as fake_quant_with_min_max_args,
     fake_quant_with_min_max_vars as fake_quant_with_min_max_vars,
     fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel,
+)
+from aioexec.ops.files import (
+    matching_files as matching_files,
+    read_file as read_file,
+    write_file as write_file,
 )
 from aioexec.ops.filling import (
     fill as fill,
@@ -480,6 +490,14 @@ from aioexec.ops.random import (
 from aioexec.ops.random_distributions import (
     random_gamma as random_gamma,
     random_poisson as random_poisson,
+)
+from aioexec.ops.reader_classes import (
+    FixedLengthRecordReader as FixedLengthRecordReader,
+    IdentityReader as IdentityReader,
+    ReaderBase as ReaderBase,
+    TextLineReader as TextLineReader,
+    TFRecordReader as TFRecordReader,
+    WholeFileReader as WholeFileReader,
 )
 from aioexec.ops.reduction import (
     reduce_all as reduce_all,

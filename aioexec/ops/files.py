@@ -1,0 +1,113 @@
+"""Files as strings: ReadFile, WriteFile and MatchingFiles. The file system is only touched on workers."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aioexec import shapes
+from aioexec.errors import InvalidArgumentError
+from aioexec.formats.file_errors import canonical
+from aioexec.graph.apply import apply_op
+from aioexec.graph.kernel import Compute, KernelContext, StepContext
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.registry import ShapeContext, register, undefined_gradient
+from aioexec.ops.elementwise import Array, shown
+from aioexec.ops.string_elements import array_of, scalar_bytes
+from aioexec.shapes import Dims
+
+
+def _read_kernel(context: KernelContext) -> Compute:
+    def compute(step: StepContext, filename: Array) -> Any:
+        if np.size(filename) != 1:
+            raise InvalidArgumentError(
+                f"Input filename tensor must be scalar, but had shape: {shown(filename.shape)}"
+            )
+        return step.run_in_worker(partial(_read, filename.item()))
+
+    return compute
+
+
+def _read(path: bytes) -> Array:
+    try:
+        return array_of([Path(os.fsdecode(path)).read_bytes()], ())
+    except (OSError, ValueError) as error:
+        raise canonical(path, error) from error
+
+
+def _write_kernel(context: KernelContext) -> Compute:
+    def compute(step: StepContext, filename: Array, contents: Array) -> Any:
+        path = scalar_bytes(filename, "Input filename tensor")
+        return step.run_in_worker(partial(_write, path, scalar_bytes(contents, "Contents tensor")))
+
+    return compute
+
+
+def _write(path: bytes, contents: bytes) -> None:
+    try:
+        file = Path(os.fsdecode(path))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(contents)
+    except (OSError, ValueError) as error:
+        raise canonical(path, error) from error
+
+
+def _matching_kernel(context: KernelContext) -> Compute:
+    def compute(step: StepContext, pattern: Array) -> Any:
+        if pattern.ndim > 1:
+            raise InvalidArgumentError(
+                f"Input patterns tensor must be scalar or vector, but had shape: {shown(pattern.shape)}"
+            )
+        return step.run_in_worker(partial(_matching, list(pattern.flat)))
+
+    return compute
+
+
+def _matching(patterns: Sequence[bytes]) -> Array:
+    found = sorted(name for pattern in patterns for name in glob.glob(pattern, include_hidden=True))
+    return array_of(found, (len(found),))
+
+
+def _read_shape(context: ShapeContext) -> Sequence[Dims]:
+    shapes.with_rank(context.inputs[0], 0)
+    return [()]
+
+
+def _write_shape(context: ShapeContext) -> Sequence[Dims]:
+    for given in context.inputs:
+        shapes.with_rank(given, 0)
+    return []
+
+
+def _matching_shape(context: ShapeContext) -> Sequence[Dims]:
+    shapes.with_rank_at_most(context.inputs[0], 1)
+    return [(None,)]
+
+
+for _signature, _shape, _kernel in (
+    ("ReadFile(filename:string) -> (contents:string)", _read_shape, _read_kernel),
+    ("WriteFile(filename:string, contents:string) -> () {stateful}", _write_shape, _write_kernel),
+    ("MatchingFiles(pattern:string) -> (filenames:string)", _matching_shape, _matching_kernel),
+):
+    register(_signature, shape=_shape, kernel=_kernel, gradient=undefined_gradient, asynchronous=True)
+
+
+def read_file(filename: Any, name: str | None = None) -> Tensor:
+    """The content of a file."""
+    return apply_op("ReadFile", filename, name=name)  # type: ignore[no-any-return]
+
+
+def write_file(filename: Any, contents: Any, name: str | None = None) -> Operation:
+    """An operation that writes a file, and the folders it lies in."""
+    return apply_op("WriteFile", filename, contents, name=name)  # type: ignore[no-any-return]
+
+
+def matching_files(pattern: Any, name: str | None = None) -> Tensor:
+    """The names of files that match a pattern (or one of a vector of them), sorted."""
+    return apply_op("MatchingFiles", pattern, name=name)  # type: ignore[no-any-return]
