@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.interop.whole_graphs.building import Program, Run, program, values, whole
+from tests.interop.whole_graphs.building import Program, Run, program, values
 
 
 @program
 def queues_and_readers(tf: Any) -> Program:
     """Lines of files, parsed, shuffled and batched; what queue runners would run in threads is run in turn."""
-    folder = Path(tempfile.mkdtemp())
-    names = []
-    for k in range(2):
-        lines = [
-            f"{a:.3f},{b:.3f},{label},w{label}"
-            for (a, b), label in zip(values(k, 6, 2), whole(k, 6, high=3), strict=True)
-        ]
-        (folder / f"part{k}.csv").write_text("a,b,label,word\n" + "\n".join(lines) + "\n")
-        names.append(str(folder / f"part{k}.csv"))
+    names = [str(Path(__file__).parent / "data" / f"part{k}.csv") for k in range(2)]
     files = tf.train.string_input_producer(names, shuffle=True, seed=3, num_epochs=2)
     key, line = tf.TextLineReader(skip_header_lines=1).read(files)
     a, b, label, word = tf.decode_csv(line, [[0.0], [0.0], [0], [""]])
