@@ -6,7 +6,7 @@ The notation, one op a line:
 
 `N*T` is a list of N tensors of type attr T, `Ref(T)` a reference edge, a bare name of a list(type) attr a heterogeneous list.
 `type@5` allows the dtypes of set 5 below, `type{int32|int64}` those in place; `>=n` is a least value or length.
-An attr without `=` is required.
+An attr without `=` is required. The default of a tensor is its dtype and its elements: `uint8[255, 0]`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from aioexec import dtypes
 from aioexec.dtypes import DType
@@ -163,6 +165,11 @@ def _parse_default(kind: str, text: str) -> Any:
         return None if text == "<unknown>" else tuple(ast.literal_eval(text))
     if kind == "type":
         return _dtype(text)
+    if kind == "tensor":
+        name, _, elements = text.partition("[")
+        value = np.array(ast.literal_eval(f"[{elements}"), _dtype(name).numpy)
+        value.setflags(write=False)
+        return value
     if text.startswith("["):
         items = _split(text[1:-1], ",")
         return tuple(_parse_default(kind[5:-1], item) for item in items)

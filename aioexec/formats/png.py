@@ -1,0 +1,115 @@
+"""PNG files of 8 bits a channel, as libpng writes them when nothing is asked of it.
+
+The same rows get the same filters, and what is compressed is cut into chunks at the same places: the files are libpng's, as far
+as the compression is that of the same zlib.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
+_COLOUR_TYPES: Final = {1: 0, 2: 4, 3: 2, 4: 6}
+_CHUNK: Final = 8192
+"""Bytes of compressed data in a chunk."""
+_AT_ONCE: Final = 1 << 20
+"""Bytes of rows that are filtered in one go."""
+_SMALL: Final = 16384
+"""Bytes up to which the compression has less to look back at."""
+
+
+def encode_png(image: Array) -> bytes:
+    """A file of an image [height, width, channels] of uint8, with at least one pixel."""
+    height, width, channels = image.shape
+    header = struct.pack(">IIBBBBB", width, height, 8, _COLOUR_TYPES[channels], 0, 0, 0)
+    data = _compressed(
+        _filtered(np.ascontiguousarray(image).reshape(height, width * channels), channels, width)
+    )
+    chunks = [data[at : at + _CHUNK] for at in range(0, len(data), _CHUNK)]
+    return b"".join(
+        (
+            _SIGNATURE,
+            _chunk(b"IHDR", header),
+            *(_chunk(b"IDAT", piece) for piece in chunks),
+            _chunk(b"IEND", b""),
+        )
+    )
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def _filtered(rows: Array, channels: int, width: int) -> bytes:
+    """Each row as what is left of it by the prediction that seems to leave the least, behind the number of that."""
+    above = np.zeros_like(rows)
+    above[1:] = rows[:-1]
+    senseless = _senseless(len(rows), width)
+    step = max(1, _AT_ONCE // rows.shape[1])
+    return b"".join(
+        _least(rows[at : at + step], above[at : at + step], channels, senseless)
+        for at in range(0, len(rows), step)
+    )
+
+
+def _least(rows: Array, above: Array, channels: int, senseless: set[int]) -> bytes:
+    left, corner = _shifted(rows, channels), _shifted(above, channels)
+    candidates = np.stack([rows - guess for guess in _predictions(rows, left, above, corner)])
+    cost = np.minimum(candidates, -candidates).sum(-1, dtype=np.int64)
+    cost[list(senseless)] = np.iinfo(np.int64).max
+    chosen = cost.argmin(0)
+    taken = candidates[chosen, np.arange(len(rows))]
+    return np.concatenate([chosen[:, None].astype(np.uint8), taken], axis=1).tobytes()
+
+
+def _shifted(rows: Array, channels: int) -> Array:
+    shifted = np.zeros_like(rows)
+    shifted[:, channels:] = rows[:, :-channels]
+    return shifted
+
+
+def _predictions(rows: Array, left: Array, above: Array, corner: Array) -> Iterator[Array]:
+    """None, left, above, their mean, and whichever of left, above and corner is nearest to left + above - corner."""
+    yield np.zeros_like(rows)
+    yield left
+    yield above
+    a, b, c = left.astype(np.int16), above.astype(np.int16), corner.astype(np.int16)
+    yield ((a + b) // 2).astype(np.uint8)
+    to_a, to_b, to_c = abs(b - c), abs(a - c), abs(a + b - 2 * c)
+    nearest = np.where((to_a <= to_b) & (to_a <= to_c), left, np.where(to_b <= to_c, above, corner))
+    yield nearest
+
+
+def _senseless(height: int, width: int) -> set[int]:
+    """The filters that libpng leaves out where there is but one row, or one column."""
+    return ({2, 3, 4} if height == 1 else set()) | ({1, 3, 4} if width == 1 else set())
+
+
+def _compressed(data: bytes) -> bytes:
+    bits = 15
+    if len(data) <= _SMALL:
+        while bits > 8 and len(data) + 262 <= 1 << (bits - 1):
+            bits -= 1
+    compressor = zlib.compressobj(6, zlib.DEFLATED, max(bits, 9), 8, zlib.Z_FILTERED)
+    compressed = compressor.compress(data) + compressor.flush()
+    return _with_window(compressed, len(data))
+
+
+def _with_window(compressed: bytes, size: int) -> bytes:
+    """The least window that reaches over all of the data, in the first byte; it and the next are a multiple of 31."""
+    method, flags = compressed[0], compressed[1]
+    bits = (method >> 4) + 8
+    while bits > 8 and size <= 1 << (bits - 1):
+        bits -= 1
+    method = (bits - 8) << 4 | method & 0x0F
+    flags &= 0xE0
+    flags += 31 - ((method << 8) + flags) % 31
+    return bytes([method, flags]) + compressed[2:]

@@ -1,0 +1,27 @@
+"""WAV files of 16-bit samples."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+_SCALE: Final = 1 << 15
+_PCM: Final = 1
+
+
+def encode_wav(frames: npt.NDArray[Any], sample_rate: int) -> bytes:
+    """A file of samples [frames, channels] in -1..1; what is beyond is cut off, what is no number is silence."""
+    samples = np.nan_to_num(frames.astype(np.float64) * _SCALE, posinf=_SCALE, neginf=-_SCALE)
+    rounded = np.trunc(samples + np.copysign(0.5, samples))  # halves away from zero
+    data = np.clip(rounded, -_SCALE, _SCALE - 1).astype("<i2").tobytes()
+    width = 2 * frames.shape[1]
+    form = struct.pack("<HHIIHH", _PCM, frames.shape[1], sample_rate, sample_rate * width, width, 16)
+    chunks = (b"WAVE", *_chunk(b"fmt ", form), *_chunk(b"data", data))
+    return b"RIFF" + struct.pack("<I", sum(map(len, chunks))) + b"".join(chunks)
+
+
+def _chunk(name: bytes, content: bytes) -> tuple[bytes, ...]:
+    return name, struct.pack("<I", len(content)), content
