@@ -27,6 +27,8 @@ from aioexec.shapes import Dims
 Make = Callable[[Attrs], WaitingRoom]
 Ask = Callable[..., Any]
 """(area, *inputs) to what the verb comes to, or an Attempt at it."""
+Finish = Callable[[KernelContext], Callable[[Any], Any]]
+"""For a node, a function from what its verb comes to to its outputs."""
 
 
 class OrderedStagingMap(StagingMap):
@@ -53,10 +55,8 @@ def _area(context: KernelContext, kind: type[WaitingRoom]) -> Callable[[], Waiti
 # Kernels
 
 
-def _takes(
-    kind: type[WaitingRoom], ask: Ask, finish: Callable[[KernelContext], Callable[[Any], Any]]
-) -> Reference:
-    """The kernel of a verb that takes or looks; `finish` makes outputs of what it comes to."""
+def _takes(kind: type[WaitingRoom], ask: Ask, finish: Finish) -> Reference:
+    """The kernel of a verb that takes or looks."""
 
     def kernel(context: KernelContext) -> Compute:
         area, made = _area(context, kind), finish(context)
@@ -104,6 +104,11 @@ def _as_they_are(context: KernelContext) -> Callable[[Any], Any]:
 def _values(context: KernelContext) -> Callable[[Sequence[Any]], Any]:
     dtypes = context.output_dtypes
     return lambda values: _checked(values, dtypes) if len(dtypes) > 1 else _checked(values, dtypes)[0]
+
+
+def _values_alone(context: KernelContext) -> Callable[[Any], Any]:
+    finish = _values(context)
+    return lambda part: finish(part[1])
 
 
 def _key_and_values(context: KernelContext) -> Callable[[Any], Any]:
@@ -199,13 +204,13 @@ def _register_map(prefix: str, kind: type[StagingMap]) -> None:
         _puts(kind, lambda attrs: partial(put, width=len(attrs["dtypes"])), 2),
         lambda context: [],
     )
-    asks: tuple[tuple[str, Ask], ...] = (
-        ("Unstage", lambda area, key, indices: area.get(_key(key), _indices(indices))),
-        ("Peek", lambda area, key, indices: area.peek(_key(key), _indices(indices))),
+    asks: tuple[tuple[str, Ask, Finish], ...] = (
+        ("Unstage", lambda area, key, indices: area.get(_key(key), _indices(indices)), _values_alone),
+        ("Peek", lambda area, key, indices: area.peek(_key(key), _indices(indices)), _values),
     )
-    for name, ask in asks:
+    for name, ask, finish in asks:
         signature = "(key:int64, indices:int32) -> (values:dtypes)"
-        _register(f"{prefix}{name}", signature, _SOME, _takes(kind, ask, _values), _unknown)
+        _register(f"{prefix}{name}", signature, _SOME, _takes(kind, ask, finish), _unknown)
     _register(
         f"{prefix}UnstageNoKey",
         "(indices:int32) -> (key:int64, values:dtypes)",

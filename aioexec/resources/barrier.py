@@ -1,8 +1,9 @@
 """Barriers: tuples by key whose components come one by one; those that are complete can be taken, many at once.
 
-A `Barrier` is a waiting room for who takes. Tuples are taken in the order in which the first component of each came, by calls
-of `insert_many`. After `close` no new keys are taken in, but the tuples begun may still be completed, unless pending ones are
-cancelled. It `is_finished` when it is closed and nothing more can be completed; then who waits for more than there is fails.
+A `Barrier` is a waiting room for who takes. Tuples are taken in the order of the calls of `insert_many` that began them, and
+those of one call in the order they were completed. After `close` no new keys are taken in, but the tuples begun may still be
+completed, unless pending ones are cancelled. It `is_finished` when it is closed and nothing more can be completed; then who
+waits for more than there is fails.
 
 Invariant (`check_invariants`): a tuple is either incomplete or ready; nobody waits in a barrier that is finished.
 """
@@ -25,10 +26,10 @@ _MISSING = object()
 
 @dataclass(slots=True, order=True)
 class Entry:
-    """A tuple: which call of `insert_many` began it, a ticket that keeps the order within one, its key, its components."""
+    """A tuple: which call of `insert_many` began it, as how manieth it was completed (0 before), its key, its components."""
 
     index: int
-    ticket: int
+    place: int
     key: bytes
     values: list[Any]
 
@@ -54,7 +55,7 @@ class Barrier(WaitingRoom):
         self.is_closed = False
         self._is_cancelled = False
         self._calls = 0
-        self._tickets = 0
+        self._completed = 0
         self._incomplete: dict[bytes, Entry] = {}
         self._ready: list[Entry] = []
         self._taking = Line()
@@ -96,8 +97,7 @@ class Barrier(WaitingRoom):
                 raise CancelledError(
                     f"Barrier {self.name} is closed, but attempted to insert a brand new key: {key.decode(errors='replace')}"
                 )
-            self._tickets += 1
-            entry = Entry(index, self._tickets, key, [_MISSING] * len(self.dtypes))
+            entry = Entry(index, 0, key, [_MISSING] * len(self.dtypes))
             self._incomplete[key] = entry
         if entry.values[component] is not _MISSING:
             raise InvalidArgumentError(
@@ -107,6 +107,8 @@ class Barrier(WaitingRoom):
         entry.values[component] = value
         if all(value is not _MISSING for value in entry.values):
             del self._incomplete[key]
+            self._completed += 1
+            entry.place = self._completed
             heappush(self._ready, entry)
 
     def take_many(self, count: int, allow_small_batch: bool = False) -> list[Entry] | Attempt:

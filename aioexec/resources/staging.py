@@ -198,27 +198,48 @@ class StagingMap(_Area):
             return self._put(values, lambda: self._keep(key, list(values)))
         return self._put(values, lambda: self._complete(key, indices, values), is_whole=False)
 
-    def get(self, key: int, indices: Sequence[int]) -> Values | Attempt:
+    def get(self, key: int, indices: Sequence[int]) -> Part | Attempt:
         """Take components of a tuple.
 
         Raises:
             InvalidArgumentError: there are no such components, or one was taken before.
         """
         self._check(key, indices)
+        return self._when(lambda: key in self._whole, lambda: key, indices)
+
+    def get_first(self, indices: Sequence[int]) -> Part | Attempt:
+        """Take components of the first tuple.
+
+        Raises:
+            InvalidArgumentError: there are no such components, or one was taken before.
+        """
+        self._check(None, indices)
+
+        def first() -> int:
+            return min(self._whole) if self.is_ordered else next(iter(self._whole))
+
+        return self._when(lambda: self.size > 0, first, indices)
+
+    def _when(
+        self, is_there: Callable[[], bool], key_of: Callable[[], int], indices: Sequence[int]
+    ) -> Part | Attempt:
+        """Take components of a tuple when it is there."""
         held: list[Any] = []
 
-        def take() -> Values:
+        def take() -> Part:
             nonlocal held
+            key = key_of()
             values, held = self._look(key, indices), self._whole[key]
             for index in indices:
                 held[index] = ABSENT
-            if all(value is ABSENT for value in held):
+            if not _present(held):
                 del self._whole[key]
             self._bytes -= bytes_of(values)
-            return values
+            return key, values
 
-        def give_back(values: Values) -> None:
+        def give_back(part: Part) -> None:
             """Where another tuple has come by that key meanwhile, they are lost with what they belonged to."""
+            key, values = part
             if key not in self._whole:
                 self._whole = {key: held, **self._whole}
             if self._whole[key] is held:
@@ -226,31 +247,7 @@ class StagingMap(_Area):
                     held[index] = value
                 self._bytes += bytes_of(values)
 
-        return self._submit(self._getting, When(lambda: key in self._whole, take, give_back))  # type: ignore[no-any-return]
-
-    def get_first(self, indices: Sequence[int]) -> Part | Attempt:
-        """Take components of the first tuple, and its key; the others are forgotten.
-
-        Raises:
-            InvalidArgumentError: there are no such components, or one was taken before.
-        """
-        self._check(None, indices)
-        held: list[Any] = []
-
-        def take() -> Part:
-            nonlocal held
-            key = min(self._whole) if self.is_ordered else next(iter(self._whole))
-            values = self._look(key, indices)
-            held = self._whole.pop(key)
-            self._bytes -= bytes_of(_present(held))
-            return key, values
-
-        def give_back(part: Part) -> None:
-            if part[0] not in self._whole:  # else it is lost: its key belongs to another tuple now
-                self._whole = {part[0]: held, **self._whole}
-                self._bytes += bytes_of(_present(held))
-
-        return self._submit(self._getting, When(lambda: self.size > 0, take, give_back))  # type: ignore[no-any-return]
+        return self._submit(self._getting, When(is_there, take, give_back))  # type: ignore[no-any-return]
 
     def peek(self, key: int, indices: Sequence[int]) -> Values | Attempt:
         """Look at components that stay.
