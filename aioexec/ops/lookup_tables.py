@@ -117,11 +117,12 @@ class _Table(LookupInterface):
             Tvalues=self._value_dtype,
         )
         keys.set_shape((None, *([None] * self._key_rank)))
-        values.set_shape((None, *(self._default_value.dims or ())))
+        if self._default_value.dims is not None:
+            values.set_shape((None, *(self._default_value.dims or (1,) * self._key_rank)))
         return keys, values
 
     _key_rank = 0
-    """Dimensions of a key, in what is exported."""
+    """Dimensions of a key, in what is exported; there a scalar of a dense table is a vector of one."""
 
     def _found(self, keys: Any, default: Any, name: str | None) -> Any:
         tensor, result_of = as_keys(keys, self._key_dtype)

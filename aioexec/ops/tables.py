@@ -128,7 +128,7 @@ def _initialize_from_file(context: KernelContext) -> Compute:
 
     def initialize(step: StepContext, handle: Any, filename: Array) -> Any:
         table = find(handle)
-        if np.size(filename) != 1:
+        if np.shape(filename) != ():
             raise InvalidArgumentError(
                 f"filename should be a single string, but received shape {shown(np.shape(filename))}"
             )
@@ -137,7 +137,7 @@ def _initialize_from_file(context: KernelContext) -> Compute:
         layout = Layout(
             *[attrs[name] for name in ("key_index", "value_index", "vocab_size", "delimiter", "offset")]
         )
-        path = filename.reshape(-1)[0].decode(errors="surrogateescape")
+        path = filename.item().decode(errors="surrogateescape")
         return _fill(step, table, partial(read, path, layout, table.key_dtype, table.value_dtype))
 
     return initialize
@@ -269,7 +269,7 @@ def _verbs(suffix: str) -> Sequence[tuple[str, str, ShapeRule, Reference]]:
         (
             "LookupTableExport",
             ") -> (keys:Tkeys, values:Tvalues) [Tkeys:type; Tvalues:type]",
-            _exported if second else lambda context: [None, None],
+            _exported if second else lambda context: [(None,), None],
             _calls("export", "Tkeys", "Tvalues"),
         ),
         ("LookupTableSize", ") -> (size:int64)", lambda context: [()], _size),

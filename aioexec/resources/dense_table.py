@@ -133,7 +133,7 @@ class DenseHashTable(LookupTable):
         return super().find(keys, default)
 
     def export(self) -> tuple[Array, Array]:
-        """All buckets: their keys, and their values, which are zero where nothing ever was."""
+        """All buckets: their keys, and their values, which are zero where nothing ever was; scalars as vectors of one."""
         with self._lock:
             if self.buckets > _LARGEST_EXPORT:
                 raise ResourceExhaustedError(f"{self.kind} {self.name!r}: {self.buckets} buckets to export")
@@ -142,7 +142,7 @@ class DenseHashTable(LookupTable):
         keys = np.empty((self.buckets, *width), self.key_dtype.numpy)
         keys[:] = self._key_array(self.empty_key)
         blank = b"" if self.value_dtype.numpy == np.object_ else 0
-        values = np.full((self.buckets, *self.value_dims), blank, self.value_dtype.numpy)
+        values = np.full((self.buckets, *(self.value_dims or (1,))), blank, self.value_dtype.numpy)
         for place, (key, value) in used:
             keys[place] = self._key_array(key)
             values[place] = value

@@ -188,11 +188,13 @@ class HashTable(LookupTable):
         """Fill the table; if it has been, with as many entries, nothing is done.
 
         Raises:
-            InvalidArgumentError: not a vector of keys with a value each.
+            InvalidArgumentError: not a vector of keys with a value each, or there are none.
             FailedPreconditionError: it has been filled with others, or a key is given two values.
         """
         if keys.ndim != 1:
             raise InvalidArgumentError(f"Keys must be a vector, but received shape{shown(keys.shape)}")
+        if not keys.size:
+            raise InvalidArgumentError("keys and values cannot be empty tensors.")
         if len(keys) != values.size:
             raise InvalidArgumentError(
                 f"Keys and values must have the same size {len(keys)} vs {values.size}"
