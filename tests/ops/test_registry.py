@@ -171,9 +171,13 @@ ROWS = [pytest.param(row, id=row.name) for row in registry.registered()]
 
 ELSEWHERE = {
     *("_Arg", "_Retval"),
-    *("FIFOQueue", "FIFOQueueV2", "QueueSize", "QueueSizeV2", "QueueIsClosed", "QueueIsClosedV2"),
     *("GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor"),
     *(row.name for row in registry.registered() if re.match(r"(Empty)?Tensor(List|Array)|Stack", row.name)),
+    *(
+        row.name
+        for row in registry.registered()
+        if re.search(r"Queue(V2)?$|Barrier|Accumulator|Table", row.name)
+    ),
 }
 """Ops on lists, and on resources that are no variables: like those that wait, each has tests of its own beside this file."""
 
