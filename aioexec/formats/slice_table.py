@@ -28,7 +28,7 @@ from aioexec.formats.bundle_reader import listed, parsed, type_name
 from aioexec.formats.checkpoint_files import InputFile, OutputFile, sync_folder
 from aioexec.formats.protos import SavedSliceMeta, SavedTensorSlices, TensorProto
 from aioexec.formats.sorted_table import SortedTable, TableWriter
-from aioexec.formats.tensor_codec import decode_tensor, list_elements
+from aioexec.formats.tensor_codec import count_listed, decode_tensor, list_elements
 from aioexec.formats.tensor_slice import (
     ShapeAndSlice,
     TensorSlice,
@@ -231,10 +231,8 @@ class SliceTableReader:
         proto.dtype = tensor.dtype.as_datatype_enum  # type: ignore[assignment]  # enum numbers are ints here
         for size in shape:
             proto.tensor_shape.dim.add(size=size)
-        try:
-            value = decode_tensor(proto, max_bytes=len(data) * max(16, tensor.dtype.numpy.itemsize) + 1024)
-        except InvalidArgumentError as error:
+        if count_listed(proto, tensor.dtype) != math.prod(shape):
             raise DataLossError(
-                f"{self._pattern}: part {part} of tensor {name!r}: {error.message}"
-            ) from error
-        return value
+                f"{self._pattern}: part {part} of tensor {name!r} has not its {list(shape)} elements"
+            )
+        return decode_tensor(proto)

@@ -30,6 +30,9 @@ Array = npt.NDArray[Any]
 MAX_BYTES: Final = (
     1 << 28
 )  # of one decoded value that is not written out in full, nor one element again and again
+MAX_REPEATED: Final = (
+    1 << 32
+)  # of one that is: it takes no memory, but whoever looks at all its elements takes time
 _SMALL: Final = 1 << 16  # bytes; a value up to this size lies in memory of its own, however it is listed
 _MAX_CONTENT: Final = (1 << 31) - 1  # of one message: protobuf's own bound
 _MAX_RANK: Final = 64  # numpy's
@@ -180,6 +183,14 @@ def list_elements(proto: TensorProto, array: Array, dtype: DType) -> None:
     getattr(proto, listed.field).extend(flat.view(listed.stored).tolist())
 
 
+def count_listed(proto: TensorProto, dtype: DType) -> int:
+    """How many elements are in the field of their dtype."""
+    if dtype in _OBJECTS:
+        return len(getattr(proto, _OBJECTS[dtype][0]))
+    listed = _NUMERIC[dtype]
+    return len(getattr(proto, listed.field)) * listed.stored.itemsize // dtype.numpy.itemsize
+
+
 def _list_objects(proto: TensorProto, array: Array, dtype: DType) -> None:
     field, kind = _OBJECTS[dtype]
     elements = array.ravel().tolist()
@@ -227,13 +238,16 @@ def _repeated(given: Array, dtype: DType, dims: tuple[int, ...], max_bytes: int)
         given = np.zeros(1, given.dtype)
         if dtype in _OBJECTS:
             given[0] = _OBJECTS[dtype][1]()
-    if given.size == 1 and dtype in _NUMERIC and count * given.itemsize > _SMALL:
-        return np.broadcast_to(given, dims)
+    repeats_one = given.size == 1 and dtype in _NUMERIC and count * given.itemsize > _SMALL
+    if repeats_one:
+        max_bytes = max(max_bytes, MAX_REPEATED)
     if count * given.itemsize > max_bytes:
         raise InvalidArgumentError(
             f"TensorProto of {dtype.name}{list(dims)}: expected at most {max_bytes} bytes, got {count * given.itemsize} "
             f"by {given.size} elements"
         )
+    if repeats_one:
+        return np.broadcast_to(given, dims)
     filled = np.empty(count, given.dtype)
     filled[: given.size] = given
     filled[given.size :].fill(given[-1])
