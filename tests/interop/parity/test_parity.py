@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 AGREEING = 0.99
 AGREEING_OF_AN_OP = 0.90
 CASES_OF_AN_OP = 12
-OPS = 14
-CASES = 190
+OPS = 580
+CASES = 12_000
 
 
 @pytest.fixture(scope="module")

@@ -155,6 +155,7 @@ HANDLES = [
     case("DeleteSessionTensor", b"unknown", bad=True),
     case("DeleteSessionTensor", [b"no", b"scalar"], bad=True),
     *(handed(sample(name, (2, 3))) for name in DTYPES),
+    *(case("GetSessionHandleV2", sample(name, (2, 3))) for name in DTYPES),
 ]
 
 CASES: list[Case] = [*CONSTANTS, *PLACEHOLDERS, *CHECKS, *PRINTING, *NOTHING, *HANDLES]
