@@ -11,10 +11,12 @@ from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.defaults import get_default_session
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import constant_value
 from aioexec.ops.random import get_seed
+from aioexec.ops.session_queue import RunsSteps, SessionQueue
 from aioexec.shapes import TensorShape
 
 
@@ -147,6 +149,33 @@ class QueueBase:
         """How many elements are in the queue."""
         return self._asked("QueueSizeV2", name or f"{self._name}_Size")
 
+    # Outside of steps
+
+    def in_session(self, session: RunsSteps | None = None) -> SessionQueue:
+        """The queue in a session, for application code to put into and to get from.
+
+        Args:
+            session: by default, the default session.
+
+        Raises:
+            GraphValueError: there is none.
+        """
+        session = session or get_default_session()
+        if session is None:
+            raise GraphValueError(
+                f"queue {self.name!r}: in_session needs a session, and there is no default one"
+            )
+        return SessionQueue(self, session)
+
+    def in_order(self, vals: Any) -> Sequence[Any]:
+        """The components of an element, of which there must be as many as `dtypes`."""
+        given = self._listed(vals)
+        if len(given) != len(self._dtypes):
+            raise GraphValueError(
+                f"queue {self.name!r}: expected {len(self._dtypes)} components, got {len(given)}"
+            )
+        return given
+
     # Service
 
     def _asked(self, op_type: str, name: str) -> Tensor:
@@ -173,17 +202,12 @@ class QueueBase:
 
     def _components(self, vals: Any) -> list[Tensor]:
         """The tensors of an element or batch, each of its dtype."""
-        given = self._in_order(vals)
-        if len(given) != len(self._dtypes):
-            raise GraphValueError(
-                f"queue {self.name!r}: expected {len(self._dtypes)} components, got {len(given)}"
-            )
         return [
             convert_to_tensor(value, dtype, name=f"component_{k}")
-            for k, (value, dtype) in enumerate(zip(given, self._dtypes, strict=True))
+            for k, (value, dtype) in enumerate(zip(self.in_order(vals), self._dtypes, strict=True))
         ]
 
-    def _in_order(self, vals: Any) -> Sequence[Any]:
+    def _listed(self, vals: Any) -> Sequence[Any]:
         if isinstance(vals, Mapping):
             if self._names is None:
                 raise GraphValueError("Queue must have names to enqueue a dictionary")
