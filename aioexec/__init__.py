@@ -21,6 +21,7 @@ from aioexec import (
     nn as nn,
     random as random,
     signal as signal,
+    strings as strings,
     train as train,
 )
 from aioexec.devices.builtin import register_builtin_factories
@@ -508,6 +509,9 @@ from aioexec.ops.reduction import (
     reduce_prod as reduce_prod,
     reduce_sum as reduce_sum,
 )
+from aioexec.ops.regular_expressions import (
+    regex_replace as regex_replace,
+)
 from aioexec.ops.scatter_nd_updates import (
     scatter_nd_add as scatter_nd_add,
     scatter_nd_sub as scatter_nd_sub,
@@ -601,6 +605,24 @@ from aioexec.ops.statistics import (
     reduce_logsumexp as reduce_logsumexp,
     reduce_std as reduce_std,
     reduce_variance as reduce_variance,
+)
+from aioexec.ops.string_formats import (
+    print as print,
+)
+from aioexec.ops.string_functions import (
+    decode_base64 as decode_base64,
+    encode_base64 as encode_base64,
+    reduce_join as reduce_join,
+    string_join as string_join,
+    string_split as string_split,
+    substr as substr,
+)
+from aioexec.ops.string_numbers import (
+    as_string as as_string,
+    string_to_hash_bucket as string_to_hash_bucket,
+    string_to_hash_bucket_fast as string_to_hash_bucket_fast,
+    string_to_hash_bucket_strong as string_to_hash_bucket_strong,
+    string_to_number as string_to_number,
 )
 from aioexec.ops.tensor_array_class import TensorArray as TensorArray
 from aioexec.ops.tensordot import (
