@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias, overload
+from typing import Any, Final, TypeAlias, overload
 
 from aioexec.errors import GraphTypeError, GraphValueError
 
 Dims: TypeAlias = tuple[int | None, ...] | None
+HIGHEST_RANK: Final = 254  # TensorFlow's
 
 
 def describe(dims: Dims) -> str:
@@ -90,17 +91,28 @@ def concatenate(a: Dims, b: Dims) -> Dims:
 
 def with_rank(dims: Dims, rank: int) -> Dims:
     """Return `dims`, known to have `rank` dimensions."""
-    unknown: Dims = (None,) * rank
     if dims is not None and len(dims) != rank:
-        raise GraphValueError(f"Shape {describe(dims)} must have rank {rank}, as {describe(unknown)}")
-    return unknown if dims is None else dims
+        raise GraphValueError(f"Shape {describe(dims)} must have rank {rank}, as {describe(of_rank(rank))}")
+    return of_rank(rank) if dims is None else dims
+
+
+def of_rank(rank: int | None) -> Dims:
+    """Return a shape of which no more than the rank is known, if that.
+
+    Raises:
+        GraphValueError: no shape has that many dimensions.
+    """
+    if rank is not None and rank > HIGHEST_RANK:
+        raise GraphValueError(f"Shapes have at most {HIGHEST_RANK} dimensions, got {rank}")
+    return None if rank is None else (None,) * rank
 
 
 def with_rank_at_least(dims: Dims, rank: int) -> Dims:
     """Return `dims` after checking that it may have `rank` dimensions or more."""
     if dims is not None and len(dims) < rank:
-        least = describe((None,) * rank)
-        raise GraphValueError(f"Shape {describe(dims)} must have rank at least {rank}, as {least}")
+        raise GraphValueError(
+            f"Shape {describe(dims)} must have rank at least {rank}, as {describe(of_rank(rank))}"
+        )
     return dims
 
 

@@ -19,10 +19,9 @@ from aioexec.formats.protos import AttrValue, NameAttrList as NameAttrListProto
 from aioexec.formats.tensor_codec import decode_tensor, encode_tensor, shape_from_proto, shape_to_proto
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.opdef import AttrDef
-from aioexec.shapes import Dims, TensorShape, as_dims
+from aioexec.shapes import HIGHEST_RANK, Dims, TensorShape, as_dims
 
 _MOST_ENTRIES: Final = (1 << 63) - 1
-_HIGHEST_RANK: Final = 254
 
 
 class _Form(NamedTuple):
@@ -76,8 +75,8 @@ def _read_shape(proto: Any) -> Dims:
         entries *= 1 if size is None else size
         if entries > _MOST_ENTRIES:
             raise GraphValueError(f"Shape {list(dims or ())} is too large (more than 2**63 - 1 entries)")
-    if dims is not None and len(dims) > _HIGHEST_RANK:
-        raise GraphValueError(f"a shape has at most {_HIGHEST_RANK} dimensions, got {len(dims)}")
+    if dims is not None and len(dims) > HIGHEST_RANK:
+        raise GraphValueError(f"a shape has at most {HIGHEST_RANK} dimensions, got {len(dims)}")
     return dims
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -50,9 +50,33 @@ def complete_attrs(
 ) -> dict[str, Any]:
     """Fill in what follows from the inputs and what has a default, and check everything.
 
+    Most nodes of a graph are like others in this, so what came of it is kept where all attributes are plain: others may be
+    equal without being the same (0.0 and -0.0), or cannot be looked up (arrays).
+
     Raises:
         GraphValueError, GraphTypeError: a wrong number or dtype of inputs, a missing, unknown or ill-typed attribute.
     """
+    for value in attrs.values():
+        if type(value) not in _PLAIN:
+            return _complete(definition, name, attrs, input_types)
+    key = (id(definition), *input_types, *attrs, *attrs.values())
+    kept = _completed.get(key)
+    if kept is None:
+        if len(_completed) >= _MOST_KEPT:
+            _completed.clear()
+        kept = _completed[key] = definition, _complete(definition, name, attrs, input_types)
+    return dict(kept[1])
+
+
+_MOST_KEPT: Final = 4096
+_PLAIN: Final = frozenset({bool, int, str, bytes, DType})
+_completed: dict[tuple[Any, ...], tuple[OpDef, dict[str, Any]]] = {}
+"""With the definition, so that no other gets its id."""
+
+
+def _complete(
+    definition: OpDef, name: str, attrs: dict[str, Any], input_types: Sequence[DType]
+) -> dict[str, Any]:
     where = f"{definition.name} {name!r}"
     done = {key: value for key, value in attrs.items() if key.startswith("_")}
     for attr in definition.attrs:

@@ -8,7 +8,9 @@ asked for by `return_elements` is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import gc
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
@@ -59,7 +61,7 @@ def import_graph_def(
     wanted = _check_names("return_elements", return_elements)
     mapped = dict(input_map or {})
     _check_names("input_map", mapped)
-    with graph_of(list(mapped.values())).as_default() as graph, graph.undone_on_error():
+    with graph_of(list(mapped.values())).as_default() as graph, graph.undone_on_error(), _collector_at_rest():
         graph._check_not_finalized()
         try:
             import_library(graph.functions, source.library, source.versions.producer)
@@ -76,6 +78,18 @@ def import_graph_def(
             raise GraphValueError(error.message) from error
         _keep_version(graph, source.versions.producer)
         return elements
+
+
+@contextlib.contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Keep the garbage collector from walking, over and over, a graph that grows and of which nothing is garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _keep_version(graph: Graph, producer: int) -> None:

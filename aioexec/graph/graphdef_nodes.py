@@ -65,8 +65,12 @@ class Importer:
 
     def _add(self, node: SourceNode) -> Operation:
         graph = self._graph
-        back_edges = [i for i, key in enumerate(node.inputs) if self._source.is_back_edge(node, key)]
-        inputs = self._forward_inputs(node, back_edges)
+        back_edges: list[int] = []
+        if node.row.role is Role.MERGE:
+            back_edges = [i for i, key in enumerate(node.inputs) if self._source.is_back_edge(node, key)]
+            inputs = self._forward_inputs(node, back_edges)
+        else:
+            inputs = [self._tensor(node, key) for key in node.inputs]
         controls = dict.fromkeys(self._operation(key) for key in node.controls)
         controls.update(dict.fromkeys(graph._control_inputs_for(inputs)))
         attrs = dict(node.attrs)

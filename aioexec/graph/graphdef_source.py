@@ -51,11 +51,8 @@ class SourceNode:
     attrs: dict[str, Any]
     inputs: list[Key] = field(default_factory=list)
     controls: list[Key] = field(default_factory=list)
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The groups of nodes it is colocated with."""
-        return tuple(self.attrs.get(COLOCATION, ()))
+    groups: tuple[str, ...] = ()
+    """The groups of nodes it is colocated with."""
 
 
 class Source:
@@ -95,10 +92,10 @@ class Source:
         registry.check_in_use(proto.op, self._version)
         try:
             attrs = self._read_attrs(row, proto)
-            device = canonical_name(proto.device)
+            device = canonical_name(proto.device) if proto.device else ""
         except InvalidArgumentError as error:
             raise GraphValueError(f"{proto.op} {proto.name!r}: {error.message}") from error
-        node = SourceNode(proto.name, row, device, attrs)
+        node = SourceNode(proto.name, row, device, attrs, groups=attrs.get(COLOCATION, ()))
         for text in proto.input:
             self._read_input(node, text)
         return node

@@ -164,7 +164,15 @@ class Operation:
         self._control_flow_context: ControlFlowContext | None = None
 
     def set_outputs(self, dtypes: Sequence[DType], shapes_of_outputs: Sequence[Dims]) -> None:
-        """Make the output tensors; called once, by the graph."""
+        """Make the output tensors; called once, by the graph.
+
+        Raises:
+            GraphValueError: the function this is a call of has other outputs than its signature says.
+        """
+        if len(dtypes) != len(shapes_of_outputs):
+            raise GraphValueError(
+                f"{self.type} {self.name!r}: {len(dtypes)} outputs, but shapes of {len(shapes_of_outputs)}"
+            )
         self._outputs = tuple(
             Tensor(self, i, dtype, dims)
             for i, (dtype, dims) in enumerate(zip(dtypes, shapes_of_outputs, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from aioexec import dtypes
 from aioexec.errors import GraphValueError, OpError
 from aioexec.graph.kernel import Role
 from aioexec.graph.registry import ShapeContext
-from aioexec.shapes import Dims, TensorShape, is_fully_defined
+from aioexec.shapes import Dims, TensorShape, is_fully_defined, of_rank
 
 if TYPE_CHECKING:
     from aioexec.graph.node import Operation, Tensor
@@ -20,8 +20,24 @@ if TYPE_CHECKING:
 HANDLE_SHAPE: Final = "_handle_shape"
 """The attribute in which an input of a function says what is known of the variable behind it."""
 _DEPTH = 32
+_MOST_NODES = 1000  # a value may be used many times over on the way, which makes more paths than nodes
 _HAND_ON = (Role.IDENTITY, Role.SWITCH, Role.ENTER)  # output is input 0
 _LARGEST = 1024  # elements of a value worth computing while building
+
+
+class _Reach(NamedTuple):
+    """How far to look for a value from here: nodes deep, and, in a list of one, nodes in all."""
+
+    depth: int
+    left: list[int]
+
+    def deeper(self) -> _Reach | None:
+        self.left[0] -= 1
+        return _Reach(self.depth - 1, self.left) if self.depth and self.left[0] > 0 else None
+
+
+def _whole_reach() -> _Reach:
+    return _Reach(_DEPTH, [_MOST_NODES])
 
 
 def infer_shapes(op: Operation) -> Sequence[Dims]:
@@ -48,6 +64,13 @@ def infer_shapes(op: Operation) -> Sequence[Dims]:
     except GraphValueError as error:
         given = ", ".join(str(tensor.shape) for tensor in inputs)
         raise GraphValueError(f"{op.type} {op.name!r}: {error.message}; input shapes {given}") from error
+    except OpError:
+        raise
+    except Exception as error:  # a rule that took for granted what these inputs or attributes are not
+        given = ", ".join(str(tensor.shape) for tensor in inputs)
+        raise GraphValueError(
+            f"{op.type} {op.name!r}: inputs or attributes do not fit ({type(error).__name__}: {error}); input shapes {given}"
+        ) from error
 
 
 def variable_dims(handle: Tensor) -> Dims:
@@ -76,7 +99,10 @@ _ELEMENT_SHAPE = {
     "TensorListScatter": 2,
     "TensorListScatterV2": 2,
 }
-_LIST_IN_LIST = (("TensorListPopBack", 1), ("TensorListGetItem", 0))  # outputs that may be a list which was in a list
+_LIST_IN_LIST = (
+    ("TensorListPopBack", 1),
+    ("TensorListGetItem", 0),
+)  # outputs that may be a list which was in a list
 _LONGEST_CHAIN = 1000
 
 
@@ -115,29 +141,33 @@ def _said(tensor: Tensor) -> Dims:
     return None if tensor.dims == () else constant_value_as_dims(tensor)
 
 
-def constant_value(tensor: Tensor, depth: int = _DEPTH) -> np.ndarray[Any, Any] | None:
+def constant_value(tensor: Tensor) -> np.ndarray[Any, Any] | None:
     """The value of a tensor that does not depend on feeds or state, if it is small and easily computed."""
+    return _value(tensor, _whole_reach())
+
+
+def _value(tensor: Tensor, reach: _Reach | None) -> np.ndarray[Any, Any] | None:
     op = tensor.op
     row = op.row
     if row.role is Role.CONSTANT:
         value: np.ndarray[Any, Any] = op.attrs["value"]
         return value
     dims = tensor.dims
-    if depth == 0 or not row.is_pure or row.kernel is None or dims is None or None in dims:
+    if reach is None or not row.is_pure or row.kernel is None or dims is None or None in dims:
         return None
     if int(np.prod([d for d in dims if d is not None], dtype=np.int64)) > _LARGEST:
         return None
-    values = _input_values(op, depth)
+    values = _input_values(op, reach.deeper())
     return None if values is None else _compute(op, values, tensor.value_index)
 
 
-def _input_values(op: Operation, depth: int) -> list[np.ndarray[Any, Any]] | None:
+def _input_values(op: Operation, reach: _Reach | None) -> list[np.ndarray[Any, Any]] | None:
     values = []
     for tensor in op.inputs:
-        value = constant_value(tensor, depth - 1)
+        value = _value(tensor, reach)
         if value is None and op.row.shape_only and tensor.dims is not None and None not in tensor.dims:
             value = np.broadcast_to(np.zeros((), tensor.dtype.numpy), [int(d or 0) for d in tensor.dims])
-        if value is None:
+        if value is None or (value.size > _LARGEST and not op.row.shape_only):
             return None
         values.append(value)
     return values
@@ -157,46 +187,52 @@ def _compute(
     try:
         with np.errstate(all="ignore"):
             result = op.row.kernel(context)(*values)
-    except OpError:
-        return None  # it will say so when it runs
+    except Exception:
+        return None  # it will say so when it runs, where what a kernel raises becomes an OpError
     return np.asarray(result[index] if len(op.outputs) > 1 else result)
 
 
-def constant_value_as_dims(tensor: Tensor, depth: int = _DEPTH) -> Dims:
+def constant_value_as_dims(tensor: Tensor) -> Dims:
     """Read an integer vector as a shape: None where an element is unknown, None as a whole if nothing is known."""
+    return _as_dims(tensor, _whole_reach())
+
+
+def _as_dims(tensor: Tensor, reach: _Reach | None) -> Dims:
     if tensor.dims is None or len(tensor.dims) != 1:
         return None
-    rule = _PARTIAL.get(tensor.op.type) if depth else None
-    known = rule(tensor.op, depth - 1) if rule else None
+    rule = _PARTIAL.get(tensor.op.type)
+    deeper = None if reach is None else reach.deeper()
+    known = rule(tensor.op, deeper) if rule is not None and deeper is not None else None
     if known is not None:
         return known
-    value = constant_value(tensor, depth)
+    value = _value(tensor, reach)
     if value is not None:
         return tuple(None if dim < 0 else int(dim) for dim in value)
     length = tensor.dims[0]
-    return None if length is None else (None,) * length
+    return of_rank(length)
 
 
-def _partial_shape(op: Operation, depth: int) -> Dims:
+def _partial_shape(op: Operation, reach: _Reach) -> Dims:
     return op.inputs[0].dims
 
 
-def _partial_pack(op: Operation, depth: int) -> Dims:
+def _partial_pack(op: Operation, reach: _Reach) -> Dims:
     if op.attrs["axis"] not in (0, -1) or any(tensor.dims != () for tensor in op.inputs):
         return None
-    return tuple(_scalar(tensor, depth) for tensor in op.inputs)
+    return tuple(_scalar(tensor, reach) for tensor in op.inputs)
 
 
-def _scalar(tensor: Tensor, depth: int) -> int | None:
+def _scalar(tensor: Tensor, reach: _Reach) -> int | None:
     """An integer scalar, also when it is one element of a shape known in part."""
-    value = constant_value(tensor, depth)
+    value = _value(tensor, reach)
     if value is not None:
         return None if int(value) < 0 else int(value)
     op = tensor.op
+    deeper = reach.deeper()
     if op.type in ("Cast", "Identity"):
-        return _scalar(op.inputs[0], depth - 1) if depth > 0 else None
-    if op.type == "StridedSlice" and op.attrs["shrink_axis_mask"] == 1 and depth > 0:
-        begin, source = constant_value(op.inputs[1]), constant_value_as_dims(op.inputs[0], depth - 1)
+        return None if deeper is None else _scalar(op.inputs[0], deeper)
+    if op.type == "StridedSlice" and op.attrs["shrink_axis_mask"] == 1 and deeper is not None:
+        begin, source = _value(op.inputs[1], deeper), _as_dims(op.inputs[0], deeper)
         if (
             begin is not None
             and source is not None
@@ -207,24 +243,30 @@ def _scalar(tensor: Tensor, depth: int) -> int | None:
     return None
 
 
-def _partial_concat(op: Operation, depth: int) -> Dims:
-    parts = [constant_value_as_dims(tensor, depth) for tensor in op.inputs[:-1]]
+def _partial_concat(op: Operation, reach: _Reach) -> Dims:
+    parts = [_as_dims(tensor, reach) for tensor in op.inputs[:-1]]
     if any(part is None for part in parts):
         return None
     return tuple(dim for part in parts if part is not None for dim in part)
 
 
-def _partial_same(op: Operation, depth: int) -> Dims:
-    return constant_value_as_dims(op.inputs[0], depth)
+def _partial_same(op: Operation, reach: _Reach) -> Dims:
+    return _as_dims(op.inputs[0], reach)
 
 
-def _partial_slice(op: Operation, depth: int) -> Dims:
+def _partial_slice(op: Operation, reach: _Reach) -> Dims:
     masks = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-    source = constant_value_as_dims(op.inputs[0], depth)
-    bounds = [constant_value(tensor) for tensor in op.inputs[1:]]
-    if source is None or any(op.attrs[mask] for mask in masks) or any(bound is None for bound in bounds):
+    source = _as_dims(op.inputs[0], reach)
+    bounds = [_value(tensor, reach) for tensor in op.inputs[1:]]
+    if (
+        source is None
+        or any(op.attrs[mask] for mask in masks)
+        or any(bound is None or bound.size != 1 for bound in bounds)
+    ):
         return None
-    begin, end, step = (int(bound[0]) for bound in bounds if bound is not None)
+    begin, end, step = (int(bound.item()) for bound in bounds if bound is not None)
+    if not step:
+        return None
     first = None if op.attrs["begin_mask"] & 1 else begin
     last = None if op.attrs["end_mask"] & 1 else end
     return source[first:last:step]
@@ -232,7 +274,7 @@ def _partial_slice(op: Operation, depth: int) -> Dims:
 
 # The ops through which shapes usually flow, so that a dimension that is known stays known. A table, not a mechanism: an op
 # that is missing only makes a static shape less precise.
-_PARTIAL: dict[str, Callable[[Operation, int], Dims]] = {
+_PARTIAL: dict[str, Callable[[Operation, _Reach], Dims]] = {
     "Shape": _partial_shape,
     "Pack": _partial_pack,
     "ConcatV2": _partial_concat,

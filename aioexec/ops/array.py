@@ -203,8 +203,8 @@ def permuted(dims: Dims, perm: Array | None) -> Dims:
 def _transposed_shape(context: ShapeContext) -> Sequence[Dims]:
     dims, perm = context.inputs[0], context.value(1)
     if dims is None and perm is None and context.inputs[1] is not None:
-        length = context.inputs[1][0]
-        return [None if length is None else (None,) * length]
+        (length,) = shapes.with_rank(context.inputs[1], 1) or (None,)
+        return [shapes.of_rank(length)]
     return [permuted(dims, perm)]
 
 
@@ -245,7 +245,7 @@ def _tiled_shape(context: ShapeContext) -> Sequence[Dims]:
     dims, times = context.inputs[0], context.value(1)
     if times is None:
         length = len(dims) if dims is not None else context.inputs[1][0] if context.inputs[1] else None
-        return [None if length is None else (None,) * length]
+        return [shapes.of_rank(length)]
     if dims is not None and len(dims) != times.size:
         raise GraphValueError(f"Expected multiples of length {len(dims)}, got {times.tolist()}")
     if (times < 0).any():

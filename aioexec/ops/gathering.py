@@ -205,6 +205,7 @@ register(
 
 def _gather_v2_shape(context: ShapeContext) -> Sequence[Dims]:
     params, indices, _ = context.inputs
+    shapes.with_rank(context.inputs[2], 0)
     axis, batch = context.value(2), context.attrs["batch_dims"]
     if axis is None and params is not None and indices is not None and batch >= 0:
         return [(None,) * (len(params) - 1 + len(indices) - batch)]

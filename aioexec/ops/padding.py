@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from aioexec import dtypes
+from aioexec import dtypes, shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
@@ -32,7 +32,7 @@ def padded(dims: Dims, paddings: Array | None, pairs: Dims) -> Dims:
     """
     if paddings is None:
         rank = len(dims) if dims is not None else pairs[0] if pairs else None
-        return None if rank is None else (None,) * rank
+        return shapes.of_rank(rank)
     if paddings.ndim != 2 or paddings.shape[1] != 2 or (dims is not None and len(paddings) != len(dims)):
         raise GraphValueError(
             f"paddings must be a matrix with 2 columns and a row for each dimension, got {paddings.tolist()}"

@@ -29,10 +29,12 @@ from aioexec.shapes import Dims
 
 
 def _slice_shape(context: ShapeContext) -> Sequence[Dims]:
+    for vector in context.inputs[1:]:
+        shapes.with_rank(vector, 1)
     dims, begin, size = context.inputs[0], context.value(1), context.value(2)
     if size is None:
         length = next((d[0] for d in context.inputs[1:] if d), None) if dims is None else len(dims)
-        return [None if length is None else (None,) * length]
+        return [shapes.of_rank(length)]
     known = shapes.with_rank(dims, size.size) or ()
     found: list[int | None] = []
     for k, count in enumerate(size.tolist()):

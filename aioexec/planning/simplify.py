@@ -12,7 +12,7 @@ from aioexec.graph.kernel import Compute, Role
 from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
 
 LARGEST_FOLDED = 10 * 2**20
-"""Bytes of a folded value; larger ones are computed in each step, as in TensorFlow."""
+"""Bytes of a folded value, and of each it is made from; larger ones are computed in each step, as in TensorFlow."""
 
 
 def fold_constants(graph: Subgraph, bind: Bind) -> None:
@@ -32,7 +32,8 @@ def fold_constants(graph: Subgraph, bind: Bind) -> None:
 def _folded(node: Node, bind: Bind) -> tuple[np.ndarray[Any, Any], ...] | None:
     inputs = [producer.values[index] for producer, index in node.inputs if producer.values is not None]
     size = _static_bytes(node)
-    if size is None or size > LARGEST_FOLDED:
+    taken = 0 if node.row.shape_only else max((value.nbytes for value in inputs), default=0)
+    if size is None or max(size, taken) > LARGEST_FOLDED:
         return None
     return evaluated(bind(node.op, node.device), inputs, len(node.op.outputs))
 

@@ -130,8 +130,12 @@ class ResourceManager:
     def clear(self) -> None:
         self._containers.clear()
 
-    def _held(self, container: str) -> dict[tuple[type, str], Any]:
+    def _held(self, container: str | bytes) -> dict[tuple[type, str], Any]:
         container = container or self.default_container
-        if container.startswith("/") or any(char.isspace() for char in container):
+        if (
+            not isinstance(container, str)
+            or container.startswith("/")
+            or any(char.isspace() for char in container)
+        ):
             raise InvalidArgumentError(f"container contains invalid characters: {container!r}")
         return self._containers.setdefault(container, {})

@@ -25,6 +25,7 @@ from aioexec.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     OpError,
+    from_exception,
 )
 from aioexec.execution.engine import Engine
 from aioexec.execution.executor import Executor
@@ -239,7 +240,12 @@ class DirectSession(SessionRuntime):
             [tensor.dtype for tensor in op.outputs],
             device.resources,
         )
-        return found.make(context)
+        try:
+            return found.make(context)
+        except OpError:
+            raise
+        except Exception as error:
+            raise from_exception(error) from error
 
     async def executor(self, signature: Signature) -> Executor | Reordered:
         """The executor of a signature, planned in the planner thread at its first use.
