@@ -79,7 +79,7 @@ def name(of: Any) -> str:
 def session_here(recorded: Recorded, jit: str) -> ax.Session:
     with ax.Graph().as_default() as graph:
         ax.import_graph_def(recorded.graph_def, name="")
-    config = ax.ConfigProto(operation_timeout_in_ms=20_000)
+    config = ax.ConfigProto(operation_timeout_in_ms=240_000)  # a first run waits for what it compiles
     config.aioexec.jit = jit
     return ax.Session(graph=graph, config=config)
 
