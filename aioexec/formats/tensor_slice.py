@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from aioexec.errors import InvalidArgumentError
 
@@ -168,9 +168,9 @@ def within(box: Box, outer: Box) -> Box:
     return tuple((start - at, stop - at) for (start, stop), (at, _) in zip(box, outer, strict=True))
 
 
-def index(box: Box) -> tuple[slice, ...]:
-    """To take it out of an array."""
-    return tuple(slice(start, stop) for start, stop in box)
+def index(box: Box) -> Any:
+    """To take it out of an array, as an array even where there is no dimension."""
+    return (..., *(slice(start, stop) for start, stop in box))
 
 
 def covers(boxes: Iterable[Box], wanted: Box) -> bool:

@@ -85,8 +85,8 @@ def test_numbers_come_back_as_they_were(tmp_path, dtype, shape):
 
 @pytest.mark.parametrize(
     "value",
-    [[], [b""], [b"a", b"", b"\0\xff" * 200], [[b"x" * 300_000, b"y" * 1_200_000], [b"z", b""]]],
-    ids=["none", "empty", "some", "large"],
+    [b"one", [], [b""], [b"a", b"", b"\0\xff" * 200], [[b"x" * 300_000, b"y" * 1_200_000], [b"z", b""]]],
+    ids=["scalar", "none", "empty", "some", "large"],
 )
 def test_strings_come_back_as_they_were(tmp_path, value):
     array = np.array(value, object)
