@@ -37,8 +37,8 @@ def differentiated(lib: Any, program: Body) -> Made:
         (gradient,) = lib.gradients([lib.reduce_sum(each * each) for each in vectors], [feeds[2]])
         fetches = [*results, *([] if gradient is None else [gradient])]
         content = graph.as_graph_def().SerializeToString()
-    names = [[each.name for each in tensors] for tensors in (feeds, fetches)]
-    return Made(ax.GraphDef.FromString(content), *names, counter.initializer.name)
+    fed, fetched = ([each.name for each in tensors] for tensors in (feeds, fetches))
+    return Made(ax.GraphDef.FromString(content), fed, fetched, counter.initializer.name)
 
 
 def results_there(tf: Any, made: Made, inputs: Any) -> list[Any]:

@@ -33,7 +33,7 @@ def histogram(**fields) -> np.ndarray:
 
 def pair() -> TensorProto:
     """The bytes 1 and 2."""
-    proto = TensorProto(dtype=4, tensor_content=b"\x01\x02")  # type: ignore[arg-type]  # enum numbers are ints here
+    proto = TensorProto(dtype=4, tensor_content=b"\x01\x02")
     proto.tensor_shape.dim.add(size=2)
     return proto
 

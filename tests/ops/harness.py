@@ -405,7 +405,7 @@ def gradient_pair(case: Case, index: int) -> tuple[Array, Array]:
         op = graph.create_op(case.op_type, tensors, attrs=attrs_of(case))
         feeds = {tensors[k]: fed(values[k]) for k in case.gradients}
         weights = random_weights(case, op, feeds)
-        constants = [source(graph, None, w, constant=True) if w is not None else None for w in weights]  # type: ignore[arg-type]
+        constants = [source(graph, None, w, constant=True) if w is not None else None for w in weights]
         by_rule = evaluate(op.row.gradient(op, *constants)[index], feeds)  # type: ignore[operator]
 
     at = values[index]

@@ -202,7 +202,7 @@ def with_default(x: Any, y: Any = 1.0) -> Any:
 
 
 BAD: dict[str, tuple[Any, type[Exception], str]] = {
-    "no function": (lambda: Defun(ax.float32)(None), GraphValueError, "must be a callable"),  # type: ignore[arg-type]
+    "no function": (lambda: Defun(ax.float32)(None), GraphValueError, "must be a callable"),
     "too many types": (
         lambda: Defun(ax.float32, ax.float32)(lambda x: x),
         GraphValueError,

@@ -133,9 +133,9 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match="scale must be positive, got -1"):
         initializers.VarianceScaling(-1)
     with pytest.raises(ValueError, match="mode"):
-        initializers.VarianceScaling(mode="fan")  # type: ignore[arg-type]
+        initializers.VarianceScaling(mode="fan")
     with pytest.raises(ValueError, match="distribution"):
-        initializers.VarianceScaling(distribution="cauchy")  # type: ignore[arg-type]
+        initializers.VarianceScaling(distribution="cauchy")
     with pytest.raises(ValueError, match="floating"):
         initializers.RandomNormal(dtype="int32")
     with pytest.raises(TypeError, match="expected a number"):

@@ -211,7 +211,7 @@ async def test_a_plain_function_that_asks_for_the_end_of_its_thread_only_fails_i
 
 def test_only_what_can_be_called_is_a_function():
     with pytest.raises(GraphValueError, match="Expected func to be callable, got 3"):
-        ax.py_func(3, [], ax.float32)  # type: ignore[arg-type]
+        ax.py_func(3, [], ax.float32)
 
 
 async def test_a_coroutine_that_is_cancelled_by_itself_fails_the_step():

@@ -317,7 +317,7 @@ def test_what_failed_can_be_tried_again(graph):
 def test_scopes_want_a_name(graph):
     with pytest.raises(TypeError, match="name_or_scope"), variable_scope(None):
         pass
-    with pytest.raises(TypeError, match="got 3"), variable_scope(3):  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="got 3"), variable_scope(3):
         pass
     with pytest.raises(ValueError, match="reuse=True"), variable_scope(None, "default", reuse=True):
         pass

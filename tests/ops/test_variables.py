@@ -388,7 +388,7 @@ def test_only_variables_can_be_updated(graph):
     with pytest.raises(TypeError, match="expected a variable"):
         state.assign(constant(1.0), 2.0)
     with pytest.raises(TypeError, match="expected IndexedSlices"):
-        Variable([1.0]).scatter_add(constant([1.0]))  # type: ignore[arg-type]
+        Variable([1.0]).scatter_add(constant([1.0]))
     with pytest.raises(TypeError, match="resource"):
         Variable([1.0], use_resource=True)._ref()
 

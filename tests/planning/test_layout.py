@@ -12,7 +12,7 @@ from aioexec import dtypes
 from aioexec.errors import GraphValueError
 from aioexec.graph.kernel import Spec
 from aioexec.planning.plan import Partition
-from aioexec.planning.variant import Break, Place, ProgramRow, VariableUse, Variant
+from aioexec.planning.variant import Break, Place, ProgramRow, Row, VariableUse, Variant
 from aioexec.planning.variants import lay_out_item
 from aioexec.resources.variable import Variable
 from tests.planning.planned import plan
@@ -42,7 +42,7 @@ def specs(made: Partition, feeds: dict[Any, Any]) -> dict[int, Spec]:
     }
 
 
-def operands(row: ProgramRow | Break) -> list[tuple[int, int]]:
+def operands(row: Row) -> list[tuple[int, int]]:
     assert isinstance(row, ProgramRow)
     return list(row.operands)
 

@@ -20,7 +20,7 @@ from aioexec.execution.propagator import Activation
 from aioexec.execution.rendezvous import IntraProcessRendezvous
 from aioexec.execution.step import Step
 from aioexec.observability.allocator_stats import allocator_stats
-from aioexec.resources.queues import Attempt
+from aioexec.resources.waiting import Attempt
 from tests.soak.kinds import (
     CANCELLED,
     AsyncNode,
