@@ -579,6 +579,25 @@ from aioexec.ops.space_and_batch import (
     space_to_batch_nd as space_to_batch_nd,
     space_to_depth as space_to_depth,
 )
+from aioexec.ops.sparse_functions import (
+    sparse_add as sparse_add,
+    sparse_concat as sparse_concat,
+    sparse_fill_empty_rows as sparse_fill_empty_rows,
+    sparse_maximum as sparse_maximum,
+    sparse_minimum as sparse_minimum,
+    sparse_reduce_max as sparse_reduce_max,
+    sparse_reduce_sum as sparse_reduce_sum,
+    sparse_reorder as sparse_reorder,
+    sparse_reshape as sparse_reshape,
+    sparse_retain as sparse_retain,
+    sparse_slice as sparse_slice,
+    sparse_softmax as sparse_softmax,
+    sparse_split as sparse_split,
+    sparse_tensor_dense_matmul as sparse_tensor_dense_matmul,
+    sparse_tensor_to_dense as sparse_tensor_to_dense,
+    sparse_to_dense as sparse_to_dense,
+    sparse_transpose as sparse_transpose,
+)
 from aioexec.ops.sparse_segments import (
     sparse_segment_mean as sparse_segment_mean,
     sparse_segment_sqrt_n as sparse_segment_sqrt_n,

@@ -160,7 +160,7 @@ def status_error(setting: harness.Setting) -> type[Exception] | None:
 
 
 CONTROL_FLOW = {"Switch", "Merge", "Enter", "Exit", "NextIteration"}
-REFUSING = {"PreventGradient"} | CONTROL_FLOW | {f"Ref{name}" for name in CONTROL_FLOW}
+REFUSING = {"PreventGradient", "SparseDenseCwiseAdd"} | CONTROL_FLOW | {f"Ref{name}" for name in CONTROL_FLOW}
 """Ops whose gradient rule is an error on purpose."""
 
 IMPLICIT = {"RandomGamma", "StatelessRandomGammaV2", "StatelessRandomGammaV3"}
@@ -171,6 +171,8 @@ ROWS = [pytest.param(row, id=row.name) for row in registry.registered()]
 
 ELSEWHERE = {
     *("_Arg", "_Retval"),
+    *("ReadFile", "WriteFile", "MatchingFiles", "PrintV2"),
+    *(row.name for row in registry.registered() if re.match(r"Reader|\w+Reader(V2)?$", row.name)),
     *("GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor"),
     *(row.name for row in registry.registered() if re.match(r"(Empty)?Tensor(List|Array)|Stack", row.name)),
     *(

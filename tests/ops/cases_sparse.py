@@ -1,0 +1,246 @@
+"""Cases of sparse tensors; expected by hand, or from the dense ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aioexec.errors import InvalidArgumentError
+from tests.ops.harness import Case, case
+
+I = np.array([[0, 1], [1, 0], [1, 2]])  # noqa: E741
+J = np.array([[0, 1], [2, 2]])
+S = np.array([3, 3])
+V = [1.0, 2.0, 3.0]
+FLOATS = ("float64", "float32")
+WIDE = ("float64",)
+BAD = {"raises": InvalidArgumentError}
+
+
+def dense(indices: Any, values: Any, shape: Any) -> Any:
+    made = np.zeros(tuple(shape), np.asarray(values).dtype)
+    made[tuple(np.asarray(indices).T)] = values
+    return made
+
+
+FULL = dense(I, V, S)
+
+SHAPED = [
+    case("SparseToDense", I, S, V, 0.0, expected=FULL, dtypes=FLOATS, gradients=(2, 3)),
+    case("SparseToDense", I[::-1], S, V, 0.0, dtypes=WIDE, **BAD),
+    case("SparseReorder", I[::-1], V, S, expected=(I, np.array(V[::-1])), dtypes=FLOATS, gradients=(1,)),
+    case("SparseReshape", I, S, [9], expected=(np.array([[1], [3], [5]]), np.array([9]))),
+    case("SparseReshape", I, S, [2, 2], **BAD),
+    case(
+        "SparseConcat",
+        [I, J],
+        [V, [4.0, 5.0]],
+        [S, S],
+        attrs={"concat_dim": 0},
+        dtypes=FLOATS,
+        expected=(np.concatenate([I, J + [3, 0]]), np.array([*V, 4.0, 5.0]), np.array([6, 3])),
+    ),
+    case(
+        "SparseSplit",
+        0,
+        I,
+        V,
+        S,
+        attrs={"num_split": 2},
+        dtypes=FLOATS,
+        expected=(
+            I,
+            np.zeros((0, 2), np.int64),
+            np.array(V),
+            np.zeros(0),
+            np.array([2, 3]),
+            np.array([1, 3]),
+        ),
+    ),
+    case(
+        "SparseSlice",
+        I,
+        V,
+        S,
+        [0, 1],
+        [2, 9],
+        gradients=(1,),
+        dtypes=FLOATS,
+        expected=(np.array([[0, 0], [1, 1]]), np.array([1.0, 3.0]), np.array([2, 2])),
+    ),
+    case(
+        "SparseSliceGrad",
+        [5.0, 6.0],
+        I,
+        [0, 1],
+        [[0, 0], [1, 1]],
+        dtypes=FLOATS,
+        expected=np.array([5.0, 0.0, 6.0]),
+    ),
+]
+
+COMPUTED = [
+    case(
+        "SparseTensorDenseMatMul",
+        I,
+        V,
+        S,
+        [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
+        dtypes=FLOATS,
+        expected=lambda i, v, s, b: FULL @ b,
+        gradients=(1, 3),
+    ),
+    case(
+        "SparseTensorDenseMatMul",
+        I,
+        V,
+        S,
+        [[1.0, 2.0, 0.5], [3.0, 4.0, 1.5]],
+        attrs={"adjoint_a": True, "adjoint_b": True},
+        dtypes=FLOATS,
+        expected=lambda i, v, s, b: FULL.T @ b.T,
+        gradients=(1, 3),
+    ),
+    case("SparseDenseCwiseAdd", I, V, S, [1.0, 2.0, 3.0], dtypes=FLOATS, expected=np.array([3.0, 3.0, 6.0])),
+    case(
+        "SparseDenseCwiseMul",
+        I,
+        V,
+        S,
+        [1.0, 2.0, 3.0],
+        dtypes=FLOATS,
+        expected=np.array([2.0, 2.0, 9.0]),
+        gradients=(1, 3),
+    ),
+    case(
+        "SparseDenseCwiseDiv",
+        I,
+        V,
+        S,
+        [[1.0], [2.0], [4.0]],
+        dtypes=FLOATS,
+        expected=np.array([1.0, 1.0, 1.5]),
+        gradients=(1, 3),
+    ),
+    case(
+        "SparseTensorDenseAdd",
+        I,
+        V,
+        S,
+        np.ones((3, 3)),
+        dtypes=FLOATS,
+        vary="T",
+        expected=FULL + 1,
+        gradients=(1, 3),
+    ),
+    case(
+        "SparseAddGrad",
+        [1.0, 2.0],
+        I,
+        J,
+        J,
+        dtypes=FLOATS,
+        expected=(np.array([1.0, 0.0, 0.0]), np.array([1.0, 2.0])),
+    ),
+    case(
+        "SparseSparseMaximum",
+        I,
+        V,
+        S,
+        J,
+        [-1.0, -5.0],
+        S,
+        dtypes=FLOATS,
+        expected=(np.array([[0, 1], [1, 0], [1, 2], [2, 2]]), np.array([1.0, 2.0, 3.0, 0.0])),
+    ),
+    case(
+        "SparseSparseMinimum",
+        I,
+        V,
+        S,
+        J,
+        [-1.0, -5.0],
+        S,
+        dtypes=FLOATS,
+        expected=(np.array([[0, 1], [1, 0], [1, 2], [2, 2]]), np.array([-1.0, 0.0, 0.0, -5.0])),
+    ),
+    case("SparseReduceSum", I, V, S, [1], dtypes=FLOATS, expected=np.array([1.0, 5.0, 0.0]), gradients=(1,)),
+    case(
+        "SparseReduceMax",
+        I,
+        V,
+        S,
+        [0],
+        attrs={"keep_dims": True},
+        dtypes=FLOATS,
+        expected=np.array([[2.0, 1.0, 3.0]]),
+    ),
+    case(
+        "SparseReduceSumSparse",
+        I,
+        V,
+        S,
+        [1],
+        dtypes=FLOATS,
+        expected=(np.array([[0], [1]]), np.array([1.0, 5.0]), np.array([3])),
+    ),
+    case(
+        "SparseReduceMaxSparse",
+        I,
+        V,
+        S,
+        [1],
+        dtypes=FLOATS,
+        expected=(np.array([[0], [1]]), np.array([1.0, 3.0]), np.array([3])),
+    ),
+    case(
+        "SparseFillEmptyRows",
+        [[1, 0], [0, 1]],
+        [1.0, 2.0],
+        [3, 2],
+        9.0,
+        dtypes=FLOATS,
+        expected=(
+            np.array([[0, 1], [1, 0], [2, 0]]),
+            np.array([2.0, 1.0, 9.0]),
+            np.array([False, False, True]),
+            np.array([1, 0]),
+        ),
+        gradients=(1, 3),
+    ),
+    case(
+        "SparseFillEmptyRowsGrad",
+        [1, 0],
+        [1.0, 2.0, 4.0],
+        dtypes=FLOATS,
+        expected=(np.array([2.0, 1.0]), np.array(4.0)),
+    ),
+    case(
+        "SparseSoftmax",
+        I,
+        V,
+        S,
+        dtypes=FLOATS,
+        expected=lambda i, v, s: np.array([1.0, *(np.exp([2.0, 3.0]) / np.exp([2.0, 3.0]).sum())]),
+        gradients=(1,),
+    ),
+]
+
+SUMS = [
+    case(
+        "SparseAdd",
+        I,
+        V,
+        S,
+        J,
+        [-1.0, 5.0],
+        S,
+        0.5,
+        dtypes=WIDE,
+        gradients=(1, 4),
+        expected=(np.array([[1, 0], [1, 2], [2, 2]]), np.array([2.0, 3.0, 5.0]), S),
+    ),
+]
+
+CASES: list[Case] = [*SHAPED, *COMPUTED, *SUMS]
