@@ -13,7 +13,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphValueError, InvalidArgumentError, NotFoundError
-from aioexec.formats import bundle_writer
+from aioexec.formats.checkpoint_files import OutputFile
 from aioexec.graph.apply import apply_op
 from tests.tiers import Tier, tier as tier
 
@@ -238,14 +238,14 @@ class Held:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.go_on = threading.Event(), threading.Event()
-        first = bundle_writer.OutputFile.write
+        first = OutputFile.write
 
         def write(file: Any, data: Any) -> None:
             self.reached.set()
             assert self.go_on.wait(10)
             first(file, data)
 
-        monkeypatch.setattr(bundle_writer.OutputFile, "write", write)
+        monkeypatch.setattr(OutputFile, "write", write)
 
 
 async def test_the_loop_goes_on_while_a_checkpoint_is_written(prefix, tmp_path, monkeypatch):

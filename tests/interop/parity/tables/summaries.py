@@ -125,6 +125,8 @@ TENSORS = [
     case("TensorSummary", TWO),
     case("TensorSummary", 1.5),
     case("TensorSummary", np.zeros((0, 2))),
+    *(case("TensorSummary", sample(name, (4,))) for name in ("float64", "int64", "uint16")),
+    case("TensorSummary", unknown([1, 2])),
     case("TensorSummary", 1.5, attrs={"description": "d", "labels": ["l"], "display_name": "n"}),
     *(
         case("TensorSummaryV2", b"t", sample(name, (2, 3)), METADATA.SerializeToString())
