@@ -178,7 +178,8 @@ class BundleReader:
             return self._joined(name, entry, shape, box, "-" if wanted is None else str(wanted.part))
         stored = self._stored(name, entry)
         if dtype is string:
-            return self._strings(stored)[index(box)].copy()
+            part: Array = self._strings(stored)[index(box)]
+            return part.copy()
         result = _empty(name, sizes_of(box), dtype)
         self._read_box(stored, box, result)
         return result
