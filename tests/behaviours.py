@@ -209,7 +209,7 @@ BEHAVIOURS = [
     )
 ]
 
-THIS_STAGE = {*range(1, 79), *range(84, 131), *range(158, 161)}
+THIS_STAGE = {*range(1, 141), *range(158, 161)}
 """The numbers that sessions in one process, and what they are built of, can show."""
 
 REQUIRED = {

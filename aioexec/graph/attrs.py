@@ -13,6 +13,9 @@ from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.opdef import ArgDef, AttrDef, OpDef
 
+MOST_TENSORS: Final = 1 << 16
+"""That one argument of a node may stand for."""
+
 
 @dataclass(frozen=True, slots=True)
 class NameAttrList:
@@ -32,12 +35,21 @@ def input_count(arg: ArgDef, attrs: dict[str, Any]) -> int:
 
 
 def arg_dtypes(arg: ArgDef, attrs: dict[str, Any]) -> list[DType]:
-    """The dtype of each tensor of an argument."""
+    """The dtype of each tensor of an argument.
+
+    Raises:
+        GraphValueError: there would be more tensors than a node can have.
+    """
     if arg.type_list_attr:
         types = list(attrs[arg.type_list_attr])
     else:
         base = arg.dtype if arg.dtype is not None else attrs[arg.type_attr]
-        types = [base] * input_count(arg, attrs)
+        count = input_count(arg, attrs)
+        if count > MOST_TENSORS:
+            raise GraphValueError(
+                f"attr {arg.number_attr!r} must be at most {MOST_TENSORS} tensors of {arg.name!r}, got {count}"
+            )
+        types = [base] * count
     return [dtype.as_ref for dtype in types] if arg.is_ref else types
 
 

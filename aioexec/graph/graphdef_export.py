@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from aioexec.formats.protos import GraphDef
+from aioexec.formats.protos import AttrValue, GraphDef, NodeDef
 from aioexec.formats.tensor_codec import shape_to_proto
+from aioexec.graph import registry
+from aioexec.graph.attr_values import write_attr
 from aioexec.graph.function_def_export import export_library
 from aioexec.graph.graph import Graph
 from aioexec.graph.node_def_export import OUTPUT_SHAPES, node_def as node_def, write_node
@@ -37,3 +39,24 @@ def graph_to_graph_def(graph: Graph, from_version: int | None = None, add_shapes
     if graph.functions:
         result.library.CopyFrom(export_library(graph.functions))
     return result
+
+
+def strip_default_attrs(graph_def: GraphDef) -> None:
+    """Leave out the attributes that have their op's default, of all nodes and those of functions, so that older readers need
+    not know them. Nodes of ops that are not registered, and calls of functions by their name, stay as they are.
+    """
+    functions = {function.signature.name for function in graph_def.library.function}
+    for nodes in (graph_def.node, *(function.node_def for function in graph_def.library.function)):
+        for node in nodes:
+            if node.op not in functions and registry.is_registered(node.op):
+                _strip(node)
+
+
+def _strip(node: NodeDef) -> None:
+    for attr in registry.lookup(node.op).definition.attrs:
+        if attr.required or attr.name not in node.attr:
+            continue
+        default = AttrValue()
+        write_attr(default, attr.kind, attr.default)
+        if node.attr[attr.name] == default:
+            del node.attr[attr.name]

@@ -6,8 +6,9 @@ import pytest
 from aioexec import dtypes, errors
 from aioexec.formats.protos import AttrValue
 from aioexec.graph.convert import constant
+from aioexec.graph.graph import Graph
 from aioexec.graph.graph_util import extract_sub_graph
-from aioexec.graph.graphdef_export import graph_to_graph_def, node_def
+from aioexec.graph.graphdef_export import graph_to_graph_def, node_def, strip_default_attrs
 from aioexec.graph.graphdef_import import import_graph_def
 from tests.graph.written import A, attr, graph_def, neg, no_op, parse
 
@@ -157,3 +158,19 @@ def test_a_sub_graph_is_what_its_destinations_need():
         extract_sub_graph(source, ["zz"])
     with pytest.raises(errors.GraphTypeError, match="list of node names"):
         extract_sub_graph(source, "c")
+
+
+def test_attributes_with_their_default_are_stripped_and_filled_in_again(graph):
+    x = graph.create_op(
+        "Placeholder", [], name="x", attrs={"dtype": dtypes.float32, "shape": (2, 2)}
+    ).outputs[0]
+    graph.create_op("MatMul", [x, x], name="y", attrs={"transpose_b": True})
+    written = graph.as_graph_def()
+    stripped = graph.as_graph_def()
+
+    strip_default_attrs(stripped)
+
+    assert sorted(stripped.node[1].attr) == ["T", "transpose_b"]
+    with Graph().as_default() as again:
+        import_graph_def(stripped, name="")
+    assert again.as_graph_def() == written

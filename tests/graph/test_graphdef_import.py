@@ -27,6 +27,7 @@ def test_nodes_listed_in_order_keep_it(graph):
     assert names(graph) == ["z", "q", "b", "a", "y", "x"]
 
 
+@pytest.mark.behaviour(136)
 def test_scopes_and_names_that_are_taken_are_numbered(graph):
     source = graph_def(placeholder("a"), neg("b", "a", "^a"), no_op("a_1", _class=strings(b"loc:@b")))
 
@@ -52,6 +53,7 @@ def test_a_name_is_not_given_to_both_a_node_and_a_scope(graph):
     assert names(graph) == ["a", "b/c", "a_1", "b_1"]
 
 
+@pytest.mark.behaviour(83)
 def test_missing_attributes_get_their_defaults(graph):
     source = graph_def(placeholder("a"), node("m", "MatMul", ["a", "a"], T=of_type(FLOAT)))
 
@@ -61,6 +63,7 @@ def test_missing_attributes_get_their_defaults(graph):
     assert graph.get_operation_by_name("m").get_attr("transpose_a") is False
 
 
+@pytest.mark.behaviour(135)
 def test_return_elements_are_operations_and_tensors(graph):
     source = graph_def(placeholder("a"), neg("b", "a"))
 
@@ -70,6 +73,7 @@ def test_return_elements_are_operations_and_tensors(graph):
     assert elements == [operation, tensor, operation.outputs[0]]
 
 
+@pytest.mark.behaviour(134)
 def test_inputs_are_replaced_by_tensors_and_values(graph):
     mine = graph.create_op("Placeholder", [], attrs={"dtype": dtypes.float32}, name="mine").outputs[0]
     source = graph_def(
@@ -92,6 +96,7 @@ def test_inputs_are_replaced_by_tensors_and_values(graph):
     assert mine.consumers() == [c, e]
 
 
+@pytest.mark.behaviour(134)
 def test_control_inputs_are_replaced(graph):
     mine = graph.create_op("NoOp", [], name="mine")
     tensor = constant(1.0)
@@ -111,6 +116,7 @@ def test_replaced_inputs_break_a_cycle(graph):
     assert names(graph) == ["Const", "g/a", "g/b"]
 
 
+@pytest.mark.behaviour(137)
 def test_open_scopes_apply_to_imported_nodes(graph):
     gate = graph.create_op("NoOp", [], name="gate")
     source = graph_def(

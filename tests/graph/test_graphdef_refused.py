@@ -75,6 +75,11 @@ BAD: dict[str, tuple[list[NodeDef], type[Exception], str]] = {
         VALUE,
         "attr 'N' must be at least 1",
     ),
+    "more outputs than anybody has": (
+        [A, node("x", "Unpack", ["a"], T=of_type(FLOAT), num=AttrValue(i=2**40))],
+        VALUE,
+        "attr 'num' must be at most 65536",
+    ),
     "bad shape": (
         [placeholder("x", shape=AttrValue(shape=BELOW.shape))],
         VALUE,
@@ -163,6 +168,7 @@ def state(graph: Graph) -> tuple[Any, ...]:
     return (names(graph), [tensor.consumers() for tensor in tensors], graph.version, graph.mutations)
 
 
+@pytest.mark.behaviour(83, 131, 132, 133, 140)
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_graph_def_is_refused_and_the_graph_stays_as_it_was(case, graph):
     nodes, error, message = BAD[case]
