@@ -23,6 +23,7 @@ from aioexec import dtypes
 from aioexec.dtypes import DType, as_dtype, to_array
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError, ResourceExhaustedError
 from aioexec.formats.protos import ResourceHandleProto, TensorProto, TensorShapeProto, VariantTensorDataProto
+from aioexec.formats.repeated import SMALL, is_one_repeated
 from aioexec.shapes import Dims, as_dims, describe
 
 Array = npt.NDArray[Any]
@@ -33,7 +34,6 @@ MAX_BYTES: Final = (
 MAX_REPEATED: Final = (
     1 << 32
 )  # of one that is: it takes no memory, but whoever looks at all its elements takes time
-_SMALL: Final = 1 << 16  # bytes; a value up to this size lies in memory of its own, however it is listed
 _MAX_CONTENT: Final = (1 << 31) - 1  # of one message: protobuf's own bound
 _MAX_RANK: Final = 64  # numpy's
 _MAX_ADDRESSABLE: Final = (1 << 63) - 1  # numpy's, with zero dimensions left out of the product
@@ -226,11 +226,6 @@ def decode_tensor(proto: TensorProto, max_bytes: int = MAX_BYTES) -> Array:
         raise ResourceExhaustedError(f"TensorProto of {dtype.name}{list(dims)}: out of memory") from error
 
 
-def is_one_repeated(array: Array) -> bool:
-    """Whether all elements of an array are one in memory, so that it may be far larger than what there is."""
-    return array.nbytes > _SMALL and not any(array.strides)
-
-
 def _repeated(given: Array, dtype: DType, dims: tuple[int, ...], max_bytes: int) -> Array:
     """The last of the listed elements goes on; without any, the value that is none goes for all."""
     count = math.prod(dims)
@@ -238,7 +233,7 @@ def _repeated(given: Array, dtype: DType, dims: tuple[int, ...], max_bytes: int)
         given = np.zeros(1, given.dtype)
         if dtype in _OBJECTS:
             given[0] = _OBJECTS[dtype][1]()
-    repeats_one = given.size == 1 and dtype in _NUMERIC and count * given.itemsize > _SMALL
+    repeats_one = given.size == 1 and dtype in _NUMERIC and count * given.itemsize > SMALL
     if repeats_one:
         max_bytes = max(max_bytes, MAX_REPEATED)
     if count * given.itemsize > max_bytes:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from aioexec.errors import GraphValueError, InvalidArgumentError, NotFoundError
-from aioexec.formats.tensor_codec import is_one_repeated
+from aioexec.formats.repeated import is_one_repeated
 from aioexec.graph import registry
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.kernel import Role

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.formats.tensor_codec import is_one_repeated
+from aioexec.formats.repeated import is_one_repeated
 from aioexec.graph.kernel import Compute, Role
 from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
 

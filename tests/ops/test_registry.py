@@ -171,6 +171,7 @@ ROWS = [pytest.param(row, id=row.name) for row in registry.registered()]
 
 ELSEWHERE = {
     *("_Arg", "_Retval"),
+    *(row.name for row in registry.registered() if row.name.startswith("Optional")),
     *("ReadFile", "WriteFile", "MatchingFiles", "PrintV2"),
     *(row.name for row in registry.registered() if re.match(r"Reader|\w+Reader(V2)?$", row.name)),
     *("GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor"),
