@@ -644,6 +644,10 @@ from aioexec.ops.string_numbers import (
     string_to_number as string_to_number,
 )
 from aioexec.ops.tensor_array_class import TensorArray as TensorArray
+from aioexec.ops.tensor_protos import (
+    parse_tensor as parse_tensor,
+    serialize_tensor as serialize_tensor,
+)
 from aioexec.ops.tensordot import (
     tensordot as tensordot,
 )

@@ -36,7 +36,7 @@ class _Line:
 
     def fields(self, record: bytes) -> list[bytes]:
         if b"\n" not in record and b"\r" not in record and (not self._quote or self._quote not in record):
-            return record.split(self._delimiter) if record else [b""]
+            return record.split(self._delimiter) if record else []
         return self._with_quotes(record)
 
     def _with_quotes(self, record: bytes) -> list[bytes]:
@@ -48,7 +48,7 @@ class _Line:
             is_quoted = bool(self._quote) and record[at : at + 1] == self._quote
             field, at = self._quoted(record, at + 1) if is_quoted else self._plain(record, at)
             found.append(field)
-        if not record or record.endswith(self._delimiter):
+        if record.endswith(self._delimiter):
             found.append(b"")
         return found
 

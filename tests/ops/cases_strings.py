@@ -102,7 +102,11 @@ NUMBERS = [
 
 RECORDS = text('1,"a ""b"", c",x', "2,,")
 DEFAULTS = [np.zeros(0, np.int32), text("none"), text("last")]
+PROTO = b"\x08\x01\x12\x04\x12\x02\x08\x02\x22\x08" + np.array([1, 2], np.float32).tobytes()
 BYTES = [
+    case("SerializeTensor", [1.0, 2.0], dtypes=("float32",), expected=np.array(PROTO, object)),
+    case("ParseTensor", PROTO, attrs={"out_type": "float32"}, expected=np.array([1.0, 2.0], np.float32)),
+    case("ParseTensor", PROTO[:-1], attrs={"out_type": "float32"}, **BAD),
     case(
         "DecodeCSV",
         RECORDS,
