@@ -148,7 +148,9 @@ def _holds_tensor(values: Sequence[Any]) -> bool:
 
 def _pack(values: Sequence[Any], dtype: DType | None, name: str | None) -> Tensor:
     tensors = convert_n_to_tensor(values, dtype)
-    return building(tensors[0]).create_op("Pack", tensors, name=name or "packed", attrs={"axis": 0}).outputs[0]
+    return (
+        building(tensors[0]).create_op("Pack", tensors, name=name or "packed", attrs={"axis": 0}).outputs[0]
+    )
 
 
 def convert_n_to_tensor(values: Sequence[Any], dtype: DType | None = None) -> list[Tensor]:

@@ -90,7 +90,7 @@ class Volume:
         return result
 
     def shares(self) -> Array:
-        count = np.zeros(self.counts)
+        count: Any = np.zeros(self.counts)
         for window, _, _ in self.places():
             count[window] += 1
         return count[None, ..., None]

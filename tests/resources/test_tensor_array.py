@@ -13,7 +13,7 @@ ONE = np.array([1.0, 2.0], np.float32)
 
 
 def array(size: int = 3, **options: object) -> TensorArray:
-    return TensorArray("a", dtypes.float32, size, **options)  # type: ignore[arg-type]
+    return TensorArray("a", dtypes.float32, size, **options)
 
 
 def test_an_element_is_written_once_and_read_once():
