@@ -39,7 +39,9 @@ class Executor:
             self._whole = self._only
         elif is_prompt(plan):
             self._whole = PromptRunner(plan.client, engine)
-        self._dtypes = [tensor.dtype.numpy for tensor in plan.signature.feeds]
+        # Strings may have to be encoded.
+        dtypes = [tensor.dtype.numpy for tensor in plan.signature.feeds]
+        self._dtypes = [None if dtype.hasobject else dtype for dtype in dtypes]
 
     @property
     def runners(self) -> list[ItemRunner]:

@@ -66,6 +66,16 @@ async def test_elements_of_several_components_come_out_in_order():
     assert [component.dtype for component in rest] == [np.int32, np.float32, object]
 
 
+async def test_strings_that_are_fed_are_bytes_in_the_queue_in_every_run():
+    queue, fed = FIFOQueue(5, ax.string), ax.placeholder(ax.string)
+    put, take = queue.enqueue(fed), queue.dequeue()
+    async with ax.Session() as session:
+        for text in ("a", "b", "c"):
+            await session.run(put, {fed: np.array([text], object)})
+
+            assert (await session.run(take)).tolist() == [text.encode()]
+
+
 async def test_elements_with_names_are_dicts():
     queue = FIFOQueue(5, [ax.int32, ax.float32], shapes=[[], []], names=["x", "y"])
     async with ax.Session() as session:
