@@ -26,7 +26,10 @@ ROWS: list[list[str]] = [
     ["sessions"],
     ["distributed", "train < saved_model"],
     ["serving"],
-    ["bitwise < image < linalg < lookup < math < nn < random < signal < strings < client < aioexec < demo < cli", "aioexec < testing"],
+    [
+        "bitwise < image < linalg < lookup < math < names < nn < random < signal < strings < client < aioexec < demo < cli",
+        "aioexec < testing",
+    ],
 ]
 
 # Inside `ops`, families in this order; a family that was split keeps its place under its first name.
