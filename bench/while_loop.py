@@ -33,7 +33,9 @@ def build(lib: Any, case: Case) -> Graphed:
         if case.variant == "vector":
             return i + 1, lib.tanh(x * np.float32(1.5))
         if case.variant == "conditional":
-            return i + 1, lib.cond(x > np.float32(1.5), lambda: x - np.float32(1), lambda: x * np.float32(1.25))
+            return i + 1, lib.cond(
+                x > np.float32(1.5), lambda: x - np.float32(1), lambda: x * np.float32(1.25)
+            )
         return i + 1, x * np.float32(0.5) + np.float32(1)
 
     return Graphed(lib.while_loop(lambda i, x: i < limit, body, [0, start]), feeds)

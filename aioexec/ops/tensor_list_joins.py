@@ -216,7 +216,9 @@ def _scatter_into(dtype: DType, variant: Any, tensor: Array, indices: Array) -> 
 def _scatter_into_gradient(op: Operation, dlist: Tensor) -> Sequence[Any]:
     variant, tensor, indices = op.inputs
     without = apply_op("TensorListScatterIntoExistingList", dlist, zeros_like(tensor), indices)
-    without = apply_op("TensorListResize", without, apply_op("TensorListLength", variant))  # it may have grown
+    without = apply_op(
+        "TensorListResize", without, apply_op("TensorListLength", variant)
+    )  # it may have grown
     return [without, _gathered(dlist, indices, tensor), None]
 
 

@@ -164,7 +164,7 @@ def test_the_classes_refuse_what_is_not_a_tuple_of_theirs():
     for call, message in (
         (lambda: StagingArea([ax.float32], shapes=[[], []]), "shapes must be the same length"),
         (lambda: StagingArea([ax.float32], names=["a", "b"]), "names must be the same length"),
-        (lambda: StagingArea([ax.float32], shared_name=5), "shared_name must be a string"),  # type: ignore[arg-type]
+        (lambda: StagingArea([ax.float32], shared_name=5), "shared_name must be a string"),
         (lambda: area.put([[1.0]]), "incompatible"),
         (lambda: area.put({"x": [1.0, 2.0]}), "must have names to enqueue a dictionary"),
         (lambda: named.put([1.0, 2]), "must enqueue a dictionary in a staging area with names"),

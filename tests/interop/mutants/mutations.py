@@ -278,7 +278,7 @@ def _change_tensor(chance: random.Random, attr: AttrValue) -> None:
     tensor = attr.tensor
     what = chance.randrange(8)
     if what == 0:
-        tensor.dtype = chance.randrange(130)
+        tensor.dtype = chance.randrange(130)  # type: ignore[assignment]
     elif what == 1:
         tensor.tensor_content = tensor.tensor_content[: chance.choice((0, 1, -1))] + chance.choice(TEXTS)
     elif what == 2:
@@ -371,7 +371,7 @@ def change_signature(chance: random.Random, mutant: GraphDef) -> None:
     elif what == 1:
         del arguments[chance.randrange(len(arguments))]
     elif what == 2:
-        chance.choice(arguments).type = chance.randrange(130)
+        chance.choice(arguments).type = chance.randrange(130)  # type: ignore[assignment]
     else:
         chance.choice(arguments).name = chance.choice(arguments).name
 
