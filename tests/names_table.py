@@ -14,7 +14,9 @@ PUBLIC = words("""
 Session InteractiveSession get_default_session
 get_session_handle get_session_tensor delete_session_tensor
 while_loop cond case switch_case no_op group tuple Assert identity TensorArray map_fn scan foldl foldr
-FIFOQueue RandomShuffleQueue PaddingFIFOQueue PriorityQueue QueueBase py_func import_graph_def
+FIFOQueue RandomShuffleQueue PaddingFIFOQueue PriorityQueue QueueBase
+ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator
+tables_initializer initialize_all_tables py_func import_graph_def
 SparseTensor SparseTensorValue convert_to_tensor_or_sparse_tensor sparse_placeholder
 Graph Operation Tensor GraphKeys IndexedSlices DeviceSpec
 get_default_graph reset_default_graph convert_to_tensor convert_to_tensor_or_indexed_slices register_tensor_conversion_function
@@ -46,6 +48,31 @@ ELSEWHERE = {
     "client.timeline.Timeline": "client.timeline.Timeline",
     "client.device_lib.list_local_devices": "client.device_lib.list_local_devices",
     "ops.session_ops.TensorHandle": "ops.session_handles.TensorHandle",
+    "ops.data_flow_ops.StagingArea": "ops.staging_class.StagingArea",
+    "ops.data_flow_ops.MapStagingArea": "ops.staging_class.MapStagingArea",
+    "ops.data_flow_ops.Barrier": "ops.barrier.Barrier",
+    "ops.lookup_ops.StaticHashTable": "ops.lookup_tables.StaticHashTable",
+    "ops.lookup_ops.MutableHashTable": "ops.lookup_tables.MutableHashTable",
+    "ops.lookup_ops.DenseHashTable": "ops.lookup_tables.DenseHashTable",
+    "ops.lookup_ops.LookupInterface": "ops.lookup_tables.LookupInterface",
+    "ops.lookup_ops.InitializableLookupTableBase": "ops.lookup_tables.InitializableLookupTableBase",
+    "ops.lookup_ops.HashTable": "ops.lookup_tables.HashTable",
+    "ops.lookup_ops.TableInitializerBase": "ops.table_initializers.TableInitializerBase",
+    "ops.lookup_ops.KeyValueTensorInitializer": "ops.table_initializers.KeyValueTensorInitializer",
+    "ops.lookup_ops.TextFileInitializer": "ops.table_initializers.TextFileInitializer",
+    "ops.lookup_ops.TextFileIndex": "ops.table_initializers.TextFileIndex",
+    "ops.lookup_ops.TextFileIdTableInitializer": "ops.table_initializers.TextFileIdTableInitializer",
+    "ops.lookup_ops.TextFileStringTableInitializer": "ops.table_initializers.TextFileStringTableInitializer",
+    "ops.lookup_ops.StaticVocabularyTable": "ops.vocabularies.StaticVocabularyTable",
+    "ops.lookup_ops.IdTableWithHashBuckets": "ops.vocabularies.IdTableWithHashBuckets",
+    "ops.lookup_ops.HasherSpec": "ops.vocabularies.HasherSpec",
+    "ops.lookup_ops.StrongHashSpec": "ops.vocabularies.StrongHashSpec",
+    "ops.lookup_ops.FastHashSpec": "ops.vocabularies.FastHashSpec",
+    "ops.lookup_ops.index_table_from_file": "ops.vocabularies.index_table_from_file",
+    "ops.lookup_ops.index_table_from_tensor": "ops.vocabularies.index_table_from_tensor",
+    "ops.lookup_ops.index_to_string_table_from_file": "ops.vocabularies.index_to_string_table_from_file",
+    "ops.lookup_ops.index_to_string_table_from_tensor": "ops.vocabularies.index_to_string_table_from_tensor",
+    "ops.lookup_ops.tables_initializer": "ops.lookup_tables.tables_initializer",
     "ops.control_flow_ops.with_dependencies": "ops.control.with_dependencies",
     "ops.control_flow_ops.switch": "ops.control_flow.switch",
     "ops.control_flow_ops.merge": "ops.control_flow.merge",

@@ -37,6 +37,11 @@ class LookupInterface:
     def name(self) -> str:
         raise NotImplementedError
 
+    @property
+    def resource_handle(self) -> Any:
+        """The handle of the table."""
+        raise NotImplementedError
+
     def size(self, name: str | None = None) -> Tensor:
         """How many keys there are."""
         raise NotImplementedError

@@ -39,6 +39,10 @@ DIFFERENT = {
         for name in ERRORS
         if name.endswith("Error")
     },
+    **{
+        f"python.ops.lookup_ops.{kind}": "takes the `shared_name` of 1.x; anonymous tables came with 2.x"
+        for kind in ("HashTable", "MutableHashTable", "DenseHashTable", "InitializableLookupTableBase")
+    },
     "python.ops.session_ops.TensorHandle": "told how to forget its tensor without waiting",
 }
 """Signatures that differ on purpose, each with the reason."""
@@ -140,8 +144,11 @@ def of_constructors(name: str, theirs: type, ours: Any) -> Iterator[str]:
         or name in DIFFERENT
     ):
         return
-    if signature(theirs) != signature(ours):
-        yield f"{name}: expected {signature(theirs)}, got {signature(ours)}"
+    expected = signature(theirs)
+    if {called for called, *_ in expected} == {""}:  # a class that is tracked hides what it takes
+        expected = signature(theirs.__init__)
+    if expected != signature(ours):
+        yield f"{name}: expected {expected}, got {signature(ours)}"
 
 
 def of_members(name: str, theirs: type, ours: type) -> Iterator[str]:
