@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from aioexec.dtypes import DType
+from aioexec.errors import ResourceExhaustedError
 from aioexec.ops.elementwise import Array
 
 LARGE = 128 * 1024
 """Bytes whose copying would hold the event loop: it is left to a worker."""
+_MOST_PADDED, _MOST_PADDING = 1 << 30, 100
+"""Bytes of a padded batch, and how many times those of its elements, that it may not both exceed."""
 
 
 def copied(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -27,18 +31,33 @@ def are_large(values: Sequence[Any]) -> bool:
     return nbytes_of(values) > LARGE
 
 
-def stacked(rows: Sequence[Array], dims: Sequence[int | None], dtype: DType) -> Array:
-    """Rows in one array, as large as the largest of them; behind the others are zeros, or empty strings."""
+def stacked_shape(rows: Sequence[Array], dims: Sequence[int | None]) -> tuple[int, ...]:
+    """The shape of rows in one array: where `dims` does not say how large they are, that of the largest."""
     sizes = [
         max((row.shape[axis] for row in rows), default=0) if dim is None else dim
         for axis, dim in enumerate(dims)
     ]
+    return (len(rows), *sizes)
+
+
+def stacked(rows: Sequence[Array], dims: Sequence[int | None], dtype: DType) -> Array:
+    """Rows in one array; behind those that are smaller are zeros, or empty strings.
+
+    Raises:
+        ResourceExhaustedError: it would be mostly padding, and absurdly large.
+    """
+    shape = stacked_shape(rows, dims)
     if None not in dims:
-        array = np.empty((len(rows), *sizes), dtype.numpy)
+        array = np.empty(shape, dtype.numpy)
         for k, row in enumerate(rows):
             array[k, ...] = row
         return array
-    array = np.full((len(rows), *sizes), b"" if dtype.numpy == np.object_ else 0, dtype.numpy)
+    nbytes = prod(shape) * dtype.numpy.itemsize
+    if nbytes > _MOST_PADDED and nbytes > _MOST_PADDING * nbytes_of(rows):
+        raise ResourceExhaustedError(
+            f"a batch of {len(rows)} elements would be padded to {list(shape)}, {nbytes} bytes"
+        )
+    array = np.full(shape, b"" if dtype.numpy == np.object_ else 0, dtype.numpy)
     for k, row in enumerate(rows):
         place: tuple[Any, ...] = (k, *map(slice, row.shape))
         array[place] = row

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.kernel import NOT_NOW, Compute, KernelContext, PromptKernel, StepContext
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
-from aioexec.ops.copies import LARGE, are_large, copied, stacked
+from aioexec.ops.copies import LARGE, are_large, copied, stacked, stacked_shape
 from aioexec.ops.elementwise import Array, shown
 from aioexec.ops.handles import finder
 from aioexec.ops.queues import names_of
@@ -192,8 +193,9 @@ def _dequeue_several(verb: Callable[[Queue, int], Any], what: str) -> Callable[[
             def finish(elements: Sequence[Element]) -> Any:
                 return result_of(_batch(queue, elements))
 
-            if count > _MANY or count * queue.element_bytes > LARGE:
-                return _dequeue_large(step, queue, partial(verb, queue, count), finish)
+            is_padded = any(None in (dims or ()) for dims in queue.dims)
+            if count > _MANY or count * queue.element_bytes > LARGE or is_padded:
+                return _dequeue_elsewhere(step, queue, partial(verb, queue, count), finish)
             outcome = verb(queue, count)
             return waiting(queue, outcome, finish) if isinstance(outcome, Attempt) else finish(outcome)
 
@@ -202,11 +204,14 @@ def _dequeue_several(verb: Callable[[Queue, int], Any], what: str) -> Callable[[
     return kernel
 
 
-async def _dequeue_large(
+async def _dequeue_elsewhere(
     step: StepContext, queue: Queue, take: Callable[[], Any], finish: Callable[[Sequence[Element]], Any]
 ) -> Any:
+    """Make a batch on a worker, unless it is small after all."""
     elements = await _wait(queue, take())
     try:
+        if len(elements) <= _MANY and _batch_bytes(queue, elements) <= LARGE:
+            return finish(elements)
         return await step.run_in_worker(partial(finish, elements))
     except BaseException:
         queue.give_back(elements)
@@ -228,6 +233,13 @@ def _batch(queue: Queue, elements: Sequence[Element]) -> Element:
             stacked([element[k] for element in elements], dims or (), dtype)
             for k, (dtype, dims) in enumerate(zip(queue.dtypes, queue.dims, strict=True))
         ]
+    )
+
+
+def _batch_bytes(queue: Queue, elements: Sequence[Element]) -> int:
+    return sum(
+        prod(stacked_shape([element[k] for element in elements], dims or ())) * dtype.numpy.itemsize
+        for k, (dtype, dims) in enumerate(zip(queue.dtypes, queue.dims, strict=True))
     )
 
 

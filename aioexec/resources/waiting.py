@@ -138,7 +138,10 @@ class WaitingRoom:
         changed = False
         if not line.is_strict:
             for attempt in list(line):
-                changed |= self._serve_one(line, attempt)
+                if (
+                    not attempt.is_done
+                ):  # else it was served meanwhile, by who came when another one was woken
+                    changed |= self._serve_one(line, attempt)
             return changed
         while line:
             attempt = line[0]
@@ -191,8 +194,14 @@ class _Waiting(asyncio.Future[Any]):
     def _wake(self) -> None:
         if self._attempt.error is not None:
             self.set_exception(self._attempt.error)
+            return
+        try:
+            result = self._finish(self._attempt.result)
+        except Exception as error:  # it is the waiting caller's, not that of who wakes him
+            self.set_exception(error)
+            self._room.undo(self._attempt)
         else:
-            self.set_result(self._finish(self._attempt.result))
+            self.set_result(result)
 
     def result(self) -> Any:
         result = super().result()

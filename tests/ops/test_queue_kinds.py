@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
+from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError, ResourceExhaustedError
 from aioexec.graph.apply import apply_op
 from aioexec.testing import all_tasks_blocked
 
@@ -61,6 +61,29 @@ async def test_large_batches_are_padded_on_a_worker():
 
     assert batch.shape == (400, 3)
     assert batch.sum() == 800
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_batch_that_would_be_absurdly_padded_is_refused_and_nothing_is_lost(waits: bool):
+    queue = ax.PaddingFIFOQueue(-1, [ax.float32], shapes=[[None, None]])
+    value = ax.placeholder(ax.float32)
+    put, two, one = queue.enqueue(value), queue.dequeue_many(2), queue.dequeue()
+    tall, wide = np.zeros((100_000, 1), np.float32), np.zeros((1, 100_000), np.float32)
+    async with ax.Session() as session:
+        for each in (wide, wide, tall):
+            await session.run(put, {value: each})
+        assert (await session.run(two)).shape == (2, 1, 100_000)
+        if not waits:
+            await session.run(put, {value: wide})
+        refused = asyncio.create_task(session.run(two))
+        await all_tasks_blocked()
+        if waits:
+            await session.run(put, {value: wide})
+
+        with pytest.raises(ResourceExhaustedError, match=r"padded to \[2, 100000, 100000\]"):
+            await refused
+
+        assert [(await session.run(one)).shape for _ in range(2)] == [tall.shape, wide.shape]
 
 
 async def test_a_shuffling_queue_chooses_as_tensorflow_does():

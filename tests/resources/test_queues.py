@@ -410,6 +410,21 @@ async def test_a_future_raises_what_its_attempt_fails_with():
         await future
 
 
+async def test_what_goes_wrong_with_a_result_is_the_waiting_callers_and_gives_it_back():
+    queue = queue_of()
+
+    def finish(element: Any) -> Any:
+        raise InvalidArgumentError("no such result")
+
+    future = waiting(queue, waits(queue.dequeue()), finish)
+
+    assert queue.enqueue((1,)) is None
+
+    with pytest.raises(InvalidArgumentError, match="no such result"):
+        await future
+    assert content(queue) == [1]
+
+
 @pytest.mark.parametrize("cancelled", [0, 1, 2])
 async def test_a_cancelled_task_is_passed_over_at_once_and_the_others_keep_their_order(cancelled: int):
     queue = queue_of()
