@@ -29,7 +29,7 @@ class Draft:
 
     Constant: `decided`, what decides each Switch, in the names that conditions use. Changing: `members`, the nodes that run in
     each frame, folded ones no longer; `alive`, the conditions of each node; `above`, which Merges (a bit each) stand anywhere
-    before it; `consumers`, who uses or waits for it, by id(); `switches`, one for each predicate, whose input it is.
+    before it; `consumers`, who uses or waits for it, by id(); `switches`, by predicate, which is what their input comes from.
     """
 
     def __init__(self, graph: Subgraph, new_name: NewName) -> None:
@@ -39,13 +39,13 @@ class Draft:
         self.members: dict[Frame, dict[int, Node]] = {}
         self.consumers: dict[int, dict[int, Node]] = {}
         self.decided: dict[int, Predicate] = {}
-        self.switches: dict[Predicate, Node] = {}
+        self.switches: dict[Predicate, list[Node]] = {}
         for node in graph.nodes:
             self.members.setdefault(self.frame_of[id(node)], {})[id(node)] = node
             self.note_uses(node)
             if role_of(node) is Role.SWITCH:
                 self.decided[id(node)] = decided_by(node)
-                self.switches.setdefault(decided_by(node), node)
+                self.switches.setdefault(decided_by(node), []).append(node)
         self.merge_bits: dict[int, int] = {}
         self.above: dict[int, int] = {}
         for node in graph.nodes:
@@ -88,17 +88,19 @@ class Draft:
 
     def predicate_edge(self, predicate: Predicate) -> Edge:
         """Where a predicate comes from by now."""
-        return self.switches[predicate].inputs[1]
+        return self.switches[predicate][0].inputs[1]
 
     def conditions_of(self, edge: Edge) -> Conditions:
         """The conditions under which an edge carries a value."""
         return of_edge(edge, self.alive, self.decided)
 
-    def drop_switches(self, predicate: Predicate, frame: Frame) -> None:
+    def drop_switches(self, predicate: Predicate) -> None:
         """Remove the Switches of a predicate that nobody uses any more."""
-        for node in reversed(self.nodes_in(frame)):
-            if self.decided.get(id(node)) == predicate and not self.users(node) and not self.is_shown(node):
+        switches = self.switches[predicate]
+        for node in reversed(switches.copy()):
+            if not self.users(node) and not self.is_shown(node):
                 self.remove(node)
+                switches.remove(node)
 
     def is_plain(self, node: Node) -> bool:
         """Whether a node may stand in a region: it neither waits nor decides."""
@@ -173,8 +175,8 @@ class Draft:
         everything = self.graph.nodes
         self.graph.drop_unneeded()
         there = {id(node) for node in self.graph.nodes}
-        inside = {id(node) for node in _used_inside(self.graph.nodes)}
-        known = [node for node in everything if id(node) in inside - there and is_known(node)]
+        missing = {id(node) for node in _used_inside(self.graph.nodes)} - there
+        known = [node for node in everything if id(node) in missing and is_known(node)]
         self.graph.nodes = known + self.graph.nodes
         return self.graph
 

@@ -8,6 +8,7 @@ result which the other branch does not have.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from aioexec.graph.kernel import Role
@@ -39,9 +40,14 @@ def fold_conditionals(draft: Draft, frame: Frame) -> None:
         if not depths:
             return
         deepest = depths[-1]
+        living: dict[
+            Conditions, list[Node]
+        ] = {}  # what is folded now lives under fewer conditions than are looked for
+        for node in draft.nodes_in(frame):
+            living.setdefault(draft.alive[id(node)], []).append(node)
         for key, merges in groups.items():
             if len(key[1]) == deepest:
-                _fold(draft, frame, key, merges)
+                _fold(draft, frame, key, merges, living)
 
 
 def _groups(draft: Draft, frame: Frame) -> dict[Key, list[Node]]:
@@ -58,15 +64,16 @@ def _groups(draft: Draft, frame: Frame) -> dict[Key, list[Node]]:
     return found
 
 
-def _fold(draft: Draft, frame: Frame, key: Key, merges: list[Node]) -> None:
-    """Fold everything one predicate decides, if all of it can be."""
+def _fold(
+    draft: Draft, frame: Frame, key: Key, merges: list[Node], living: Mapping[Conditions, list[Node]]
+) -> None:
+    """Fold everything one predicate decides, if all of it can be; `living` are the nodes of the frame by their conditions."""
     predicate, around = key
     branches = tuple(
         [
             node
-            for node in draft.nodes_in(frame)
-            if draft.alive[id(node)] == around | {(*predicate, way)}
-            and draft.decided.get(id(node)) != predicate
+            for node in living.get(around | {(*predicate, way)}, ())
+            if draft.decided.get(id(node)) != predicate
         ]
         for way in (0, 1)
     )
@@ -84,7 +91,7 @@ def _fold(draft: Draft, frame: Frame, key: Key, merges: list[Node]) -> None:
         return
     for piece in pieces:
         _fold_piece(draft, frame, piece, predicate, around)
-    draft.drop_switches(predicate, frame)
+    draft.drop_switches(predicate)
 
 
 def _may_merge(draft: Draft, merge: Node) -> bool:
