@@ -45,6 +45,7 @@ DOORS = {
     "numba": "aioexec.devices.jit",
     "pytest": "aioexec.testing",
     "pytest_asyncio": "aioexec.testing",
+    "re2": "aioexec.ops.regular_expressions",
     "rich": "aioexec.demo",
     "tensorflow": "(nowhere)",
     "threadpoolctl": "(nowhere)",

@@ -1,16 +1,13 @@
-"""Regular expressions in RE2's syntax, matched by Python's `re`.
+"""Regular expressions by RE2: its time is linear in the text whatever the pattern, where Python's `re` could hold the loop.
 
-A pattern is translated, and refused where RE2 refuses it: no backreferences, no looking around, no atomic groups. What differs:
-`re` tries alternatives one after another, so that a pattern with nested repetitions may take exponential time where RE2 never
-does; classes of Unicode (`\\pL`) are refused; bytes that are no UTF-8 are matched by `.`, one each.
+Text is bytes, taken as UTF-8 where it is that.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -24,175 +21,102 @@ from aioexec.ops.elementwise import Array, same_shape
 from aioexec.ops.string_elements import each, scalar_bytes
 from aioexec.shapes import Dims
 
-Pattern = re.Pattern[str]
-
-# RE2's syntax in Python's
-
-_POSIX: Final = {
-    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7F", "blank": r"\t ", "cntrl": r"\x00-\x1F\x7F",
-    "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~", "punct": r"!-/:-@\[-`{-~", "space": r"\t\n\v\f\r ",
-    "upper": "A-Z", "word": "0-9A-Za-z_", "xdigit": "0-9A-Fa-f",
-}  # fmt: skip
-_NEGATED: Final = {"alpha": r"\x00-@\[-`{-\U0010FFFF", "digit": r"\D", "word": r"\W", "space": r"\S"}
-_TOKEN: Final = re.compile(
-    r"\\Q.*?(?:\\E|\Z) | \\x\{[0-9A-Fa-f]{1,6}\} | \\. | \[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\] | \(\?P?<\w+> | "
-    r"\(\?[a-zA-Z-]*[:)] | \(\? | [()] | \{\d+(?:,\d*)?\} | [*+?] | [$] | .",
-    re.DOTALL | re.VERBOSE,
-)
-_IN_CLASS: Final = re.compile(r"\[:\^?\w+:\]|\\x\{[0-9A-Fa-f]{1,6}\}|\\.|.", re.DOTALL)
-_MOST_REPEATS: Final = 1000
+Pattern = Any  # of re2, which has no types
+Match = Any
 
 
-def _invalid(pattern: str, why: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"Invalid pattern: {pattern}, error: {why}")
-
-
-class _Translation:
-    """One pass over a pattern. `_open` has, for each group that is open, how many scopes of flags end with it."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-        self._open = [0]
-        self._is_multiline = False
-        self._repeats = ""
-
-    def __call__(self) -> str:
-        text = "".join(map(self._token, _TOKEN.findall(self._pattern)))
-        return text + ")" * self._open[0]
-
-    def _token(self, token: str) -> str:
-        before, self._repeats = self._repeats, ""
-        if token in "*+?" or re.fullmatch(r"\{\d+(,\d*)?\}", token):
-            return self._repeat(token, before)
-        if token.startswith("\\"):
-            return self._escape(token)
-        if token.startswith("(?"):
-            return self._group(token)
-        if token == "(":
-            self._open.append(0)
-        elif token == ")" and len(self._open) > 1:
-            return ")" * (1 + self._open.pop())
-        elif token == "$" and not self._is_multiline:
-            return r"\Z"
-        elif token.startswith("[") and len(token) > 1:
-            return self._class(token)
-        return token
-
-    def _repeat(self, token: str, before: str) -> str:
-        """`before`: "" behind what may be repeated, "greedy" behind a repetition, "lazy" behind one with a question mark."""
-        if before == "lazy" or (before == "greedy" and token != "?"):
-            raise _invalid(self._pattern, f"bad repetition operator: {token}")
-        if any(int(number) > _MOST_REPEATS for number in re.findall(r"\d+", token)):
-            raise _invalid(self._pattern, f"invalid repetition size: {token}")
-        self._repeats = "lazy" if before else "greedy"
-        return token
-
-    def _escape(self, token: str) -> str:
-        if token.startswith(r"\Q"):
-            return re.escape(token[2:].removesuffix(r"\E"))
-        if token.startswith(r"\x{"):
-            return self._character(token)
-        if token[1:] in "pPCXuUNRk" or token[1:] in "123456789" or token == "\\":
-            raise _invalid(self._pattern, f"invalid escape sequence: {token}")
-        return r"\Z" if token == r"\z" else token
-
-    def _character(self, token: str) -> str:
-        number = int(token[3:-1], 16)
-        if number > 0x10FFFF:
-            raise _invalid(self._pattern, f"invalid escape sequence: {token}")
-        return re.escape(chr(number))
-
-    def _group(self, token: str) -> str:
-        if re.fullmatch(r"\(\?P?<\w+>", token):
-            self._open.append(0)
-            return "(?P" + token[token.index("<") :]
-        flags = token[2:-1]
-        if not re.fullmatch(r"[ims]*(-[ims]+)?", flags) or token == "(?":
-            raise _invalid(self._pattern, f"invalid perl operator: {token}")
-        self._is_multiline = "m" in flags.partition("-")[0]
-        if token.endswith(":"):
-            self._open.append(0)
-            return token
-        self._open[-1] += 1
-        return f"(?{flags}:"
-
-    def _class(self, token: str) -> str:
-        start = 2 if token.startswith("[^") else 1
-        return token[:start] + "".join(map(self._member, _IN_CLASS.findall(token[start:-1]))) + "]"
-
-    def _member(self, member: str) -> str:
-        if not member.startswith("[:"):
-            if member.startswith("\\"):
-                return self._escape(member)
-            return "\\" + member if member in "[]&|~" else member
-        name = member[2:-2]
-        found = _NEGATED.get(name[1:]) if name.startswith("^") else _POSIX.get(name)
-        if found is None:
-            raise _invalid(self._pattern, f"invalid character class range: {member}")
-        return found
-
-
-@lru_cache(256)
 def compiled(pattern: bytes) -> Pattern:
-    """A pattern of RE2's.
+    """A pattern of RE2's, which keeps the latest ones.
 
     Raises:
-        InvalidArgumentError: RE2 would refuse it, or it has no counterpart.
+        InvalidArgumentError: RE2 refuses it.
     """
-    text = _decoded(pattern)
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
     try:
-        return re.compile(_Translation(text)(), re.ASCII)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise _invalid(text, str(error)) from error
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        shown, why = (each.decode(errors="replace") for each in (pattern, _why(error)))
+        raise InvalidArgumentError(f"Invalid pattern: {shown}, error: {why}") from error
 
 
-def _decoded(text: bytes) -> str:
-    return text.decode("utf-8", "surrogateescape")
+def _why(error: Exception) -> bytes:
+    reason = error.args[0] if error.args else b""
+    return reason if isinstance(reason, bytes) else str(reason).encode()
 
 
 # Replacing
 
-
-def _rewriter(pattern: Pattern, rewrite: str) -> Callable[[re.Match[str]], str] | None:
-    """What becomes of a match; None where the rewrite names groups that there are not: then nothing is replaced."""
-    parts: list[str | int] = []
-    for token in re.findall(r"\\.?|[^\\]+", rewrite, re.DOTALL):
-        if token[:1] != "\\":
-            parts.append(token)
-        elif token[1:].isdecimal() and token.isascii():
-            parts.append(int(token[1:]))
-        elif token == "\\\\":
-            parts.append("\\")
-        else:
-            return lambda match: ""
-    if any(isinstance(part, int) and part > pattern.groups for part in parts):
-        return None
-    return lambda match: "".join(part if isinstance(part, str) else match[part] or "" for part in parts)
+_REWRITE_TOKEN: Final = re.compile(rb"\\.?|[^\\]+", re.DOTALL)
+_CHARACTER: Final = re.compile(
+    rb"[\x00-\x7F]|[\xC2-\xDF][\x80-\xBF]|\xE0[\xA0-\xBF][\x80-\xBF]|[\xE1-\xEF][\x80-\xBF]{2}|"
+    rb"\xF0[\x90-\xBF][\x80-\xBF]{2}|[\xF1-\xF3][\x80-\xBF]{3}|\xF4[\x80-\x8F][\x80-\xBF]{2}|.",
+    re.DOTALL,
+)
 
 
-def _replaced(pattern: Pattern, rewrite: Callable[[re.Match[str]], str], everywhere: bool, text: str) -> str:
-    """An empty match right behind another one does not count."""
-    parts, end, is_first = [], 0, True
-    for match in pattern.finditer(text):
-        if not match[0] and match.end() == end and not is_first:
+class _Rewrite(NamedTuple):
+    """What becomes of a match: text and numbers of groups, up to where the rewrite is wrong, if it is."""
+
+    parts: tuple[bytes | int, ...]
+    is_whole: bool
+    last_group: int
+
+    @classmethod
+    def parse(cls, text: bytes) -> _Rewrite:
+        parts: list[bytes | int] = []
+        tokens = _REWRITE_TOKEN.findall(text)
+        last_group = max(
+            (int(token[1:]) for token in tokens if token[:1] == b"\\" and token[1:].isdigit()), default=0
+        )
+        for token in tokens:
+            if token[:1] != b"\\":
+                parts.append(token)
+            elif token[1:].isdigit():
+                parts.append(int(token[1:]))
+            elif token == b"\\\\":
+                parts.append(b"\\")
+            else:
+                return cls(tuple(parts), False, last_group)
+        return cls(tuple(parts), True, last_group)
+
+    def of(self, match: Match) -> bytes:
+        return b"".join(part if isinstance(part, bytes) else match[part] or b"" for part in self.parts)
+
+
+def _matches(pattern: Pattern, text: bytes) -> Iterator[Match]:
+    """All matches from left to right; an empty one right behind another does not count, and none begins within a character."""
+    at, end = 0, -1
+    while at <= len(text):
+        match = pattern.search(text, at)
+        if match is None:
+            return
+        if match.end() == match.start() == end:
+            character = _CHARACTER.match(text, at)
+            at = character.end() if character else at + 1
             continue
-        parts += [text[end : match.start()], rewrite(match)]
-        end, is_first = match.end(), False
+        yield match
+        at = end = match.end()
+
+
+def _replaced(pattern: Pattern, rewrite: _Rewrite, everywhere: bool, text: bytes) -> bytes:
+    parts, end = [], 0
+    for match in _matches(pattern, text):
+        parts += [text[end : match.start()], rewrite.of(match)]
+        end = match.end()
         if not everywhere:
             break
-    return "".join(parts) + text[end:]
+    return b"".join(parts) + text[end:]
 
 
 def _replace(value: Array, pattern: bytes, rewrite: bytes, everywhere: bool) -> Array:
-    matcher = compiled(pattern)
-    made = _rewriter(matcher, _decoded(rewrite))
-    if made is None:
+    """A rewrite that names groups which are not there replaces nothing, nor does a wrong one where one match is wanted."""
+    matcher, made = compiled(pattern), _Rewrite.parse(rewrite)
+    if made.last_group > matcher.groups or not (made.is_whole or everywhere):
         return value.copy()
-
-    def replaced(text: bytes) -> bytes:
-        return _replaced(matcher, made, everywhere, _decoded(text)).encode("utf-8", "surrogateescape")
-
-    return each(replaced, value)
+    return each(lambda text: _replaced(matcher, made, everywhere, text), value)
 
 
 def _replace_kernel(context: KernelContext) -> Compute:
@@ -217,7 +141,7 @@ def _static_replace_kernel(context: KernelContext) -> Compute:
 
 def _matched(value: Array, pattern: bytes) -> Array:
     matcher = compiled(pattern)
-    return each(lambda text: matcher.fullmatch(_decoded(text)) is not None, value, np.bool_)
+    return each(lambda text: matcher.fullmatch(text) is not None, value, np.bool_)
 
 
 def _match_kernel(context: KernelContext) -> Compute:

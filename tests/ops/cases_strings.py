@@ -72,6 +72,9 @@ ONE_FOR_ONE = [
 EXPRESSIONS = [
     case("RegexReplace", text("aab", "é"), b"a*", b"x", expected=text("xbx", "xéx")),
     case("RegexReplace", text("a"), b"(?=a)", b"x", **BAD),
+    case("RegexReplace", text("é", "aa"), b"a*", b"-", expected=text("-é-", "-")),
+    case("RegexReplace", text("a" * 4000), b"(a*)*(a*)*(a*)*b", b"x", expected=text("a" * 4000)),
+    case("RegexReplace", text("ab"), b"(a)|b", rb"<\1>\q>", expected=text("<a><>")),
     case(
         "StaticRegexReplace", text("ab"), attrs={"pattern": "(a)(b)", "rewrite": r"\2\1"}, expected=text("ba")
     ),

@@ -159,6 +159,12 @@ EXPRESSIONS = [
         for everywhere in (True, False)
     ),
     *(case("RegexReplace", SUBJECTS, const(p), const(r)) for p, r in PATTERNS),
+    *(
+        case("StaticRegexReplace", SUBJECTS, attrs={"pattern": p, "rewrite": r, "replace_global": everywhere})
+        for p in ("(a)(b)?", "é*", r"\b", r"\pL", "(?-s).")
+        for r in (r"<\2>", r"-\q+", "+\\")
+        for everywhere in (True, False)
+    ),
     *(case("RegexFullMatch", SUBJECTS, const(p)) for p, _ in PATTERNS),
     *(case("StaticRegexFullMatch", SUBJECTS, attrs={"pattern": p}) for p, _ in PATTERNS),
     *(case("RegexFullMatch", SUBJECTS, const(p), bad=True) for p in REFUSED),
