@@ -95,7 +95,14 @@ class _Attempt:
         changing = {k for k in range(count) if not _fits(results[k], places[k])}
         if changing:
             return changing
-        results = [self._in_place(result, place) for result, place in zip(results, places, strict=True)]
+        handed_on = {id(held.buffer) for held in results if isinstance(held, Local)}
+        results = [
+            # what is another variable's next value must still be there when all of them are carried
+            result
+            if isinstance(place, Local) and id(place.buffer) in handed_on
+            else self._in_place(result, place)
+            for result, place in zip(results, places, strict=True)
+        ]
         self._carry(results, places)
         layout.pending.append(PendingJump(top, None, self.position))
         out.row = len(layout.pending)

@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 import aioexec as ax
 from tests.control_flow_programs import INPUTS, Body, built, evaluated, programs
+from tests.tiers import Tier, tier as tier
 
 WAYS = {"piece by piece": (-1, "off"), "as single nodes": (0, "off"), "in native programs": (0, "eager")}
 """Level of optimisation (below 0 nothing is folded) and `jit`."""
@@ -67,3 +68,17 @@ def test_random_programs_compute_what_numpy_computes(program: Body, inputs: Any)
 @given(programs(blocks=9, depth=4), SOME_INPUTS)
 def test_many_large_random_programs_compute_what_numpy_computes(program: Body, inputs: Any):
     check(program, inputs)
+
+
+async def test_a_variable_begins_the_next_round_with_what_another_one_was(tier: Tier):
+    with ax.Graph().as_default() as graph:
+        first = ax.placeholder(ax.float32, [3])
+        state = [0, first, first + 1.0, first * 2.0]
+
+        found = ax.while_loop(lambda k, *_: k < 3, lambda k, a, b, c: [k + 1, c * 0.5, a, b], state)[1:]
+
+    async with tier.session(graph) as session:
+        for _ in range(3):
+            results = await session.run(found, {first: [1.0, 2.0, -4.0]})
+            expected = [[0.5, 1.0, -2.0], [1.0, 1.5, -1.5], [1.0, 2.0, -4.0]]
+            np.testing.assert_array_equal(results, expected)
