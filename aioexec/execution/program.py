@@ -458,6 +458,8 @@ class Run:
                 self.objects[output] = result if isinstance(result, Variable) else np.array(result, copy=True)
                 continue
             slot, spec = output
+            if result is None:  # of a branch that was not taken: nobody looks at it
+                result = np.zeros(spec.shape, spec.dtype)
             array = np.asarray(result)
             if array.shape != spec.shape or array.dtype != spec.dtype:
                 raise InternalError(

@@ -157,8 +157,8 @@ class _Attempt:
             taken = structure.regions[bool(predicate)]
             self._region(taken)
             for output, result in zip(self.instruction.outputs, taken.results, strict=True):
-                if result is not None:
-                    layout.held[output] = layout.held[result]
+                # what only the other branch puts out is handed on, but nobody looks at it
+                layout.held[output] = np.zeros(()) if result is None else layout.held[result]
             return set()
         otherwise, out = Label(), Label()
         self._jump(otherwise, predicate)

@@ -82,3 +82,33 @@ async def test_a_variable_begins_the_next_round_with_what_another_one_was(tier: 
             results = await session.run(found, {first: [1.0, 2.0, -4.0]})
             expected = [[0.5, 1.0, -2.0], [1.0, 1.5, -1.5], [1.0, 2.0, -4.0]]
             np.testing.assert_array_equal(results, expected)
+
+
+@pytest.mark.parametrize("changes_state", [False, True])
+async def test_what_only_one_branch_puts_by_is_handed_to_its_gradient(tier: Tier, changes_state: bool):
+    with ax.Graph().as_default() as graph:
+        x, pred = ax.placeholder(ax.float32, [3]), ax.placeholder(ax.bool, [])
+        counter = ax.Variable(0.0, use_resource=True, trainable=False)
+
+        def left():
+            with ax.control_dependencies([counter.assign_add(1.0)] if changes_state else []):
+                return ax.tanh(x)
+
+        def right():
+            return ax.cond(
+                pred,
+                lambda: x * x,
+                lambda: ax.while_loop(lambda k, y: k < 2, lambda k, y: [k + 1, y * x], [0, x])[1],
+            )
+
+        given = ax.cond(pred, left, right)
+        always = ax.cond(ax.constant(False), left, right)
+        (gradient,) = ax.gradients([given, always], [x])
+
+    async with tier.session(graph) as session:
+        await session.run(counter.initializer)
+        values = np.array([0.5, -1.0, 2.0], np.float32)
+        for _ in range(3):
+            for chosen, expected in ((True, 1 - np.tanh(values) ** 2 + 2 * values), (False, 6 * values**2)):
+                actual = await session.run(gradient, {x: values, pred: chosen})
+                np.testing.assert_allclose(actual, expected, rtol=1e-5)
