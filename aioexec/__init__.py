@@ -37,6 +37,7 @@ from aioexec.ops import (  # noqa: F401  (some for their rows only)
     barrier as _barrier,
     checkpoints as _checkpoints,
     control,
+    datasets as _datasets,
     defun as _defun,
     filling,
     functional_control_flow as _functional_control_flow,

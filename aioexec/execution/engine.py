@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from aioexec.devices.device import Device
 from aioexec.devices.jit.library import library
 from aioexec.devices.jit.walker import Walker, walker
 from aioexec.devices.workers import Workers
+from aioexec.errors import UnimplementedError
 from aioexec.execution.arenas import Arenas, BoundedProgram
 from aioexec.execution.budget import budget_of
 from aioexec.execution.cancellation import CancellationManager, StepCancellation
@@ -26,10 +27,11 @@ JitMode = Literal["off", "background", "eager"]
 class Engine:
     """One session's means of execution.
 
-    Constant: `devices` by full name, `jit`, `budget` (of the loop), `workers` for kernels (the pool of a step that asks for no
-    other; not ours to close), `arenas` of each device, if there is a bound, `planner` for plans, `builder` for programs (it
-    waits for compilers, which must not delay planning), `cancellation_manager` (of the session) and `cancellation` (of its
-    steps). `_closing` is done once the session closes, so that nobody waits for a compiler then.
+    Constant: `devices` by full name, `jit`, `budget` (of the loop), `workers` for kernels (the pool of a step that asks for
+    no other; not ours to close), `arenas` of each device, if there is a bound, `planner` for plans, `builder` for programs
+    (it waits for compilers, which must not delay planning), `cancellation_manager` (of the session) and `cancellation` (of
+    its steps). `call` runs the body of a function, with inputs and settings of the step: the session says how. `_closing` is
+    done once the session closes, so that nobody waits for a compiler then.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Engine:
         self.builder = Workers(1, "aioexec-builder")
         self.cancellation_manager = CancellationManager()
         self.cancellation = StepCancellation(self.cancellation_manager)
+        self.call: Callable[..., Awaitable[list[Any]]] = _cannot_call
         self._closing: concurrent.futures.Future[None] = concurrent.futures.Future()
 
     def build(self, item: Item, partition: Partition, inputs: Mapping[int, Spec]) -> Program | None:
@@ -83,6 +86,10 @@ class Engine:
             pool.dismiss()  # both at once: whatever becomes of this task, they end
         for pool in (self.builder, self.planner):
             await pool.close()
+
+
+async def _cannot_call(*arguments: Any) -> list[Any]:
+    raise UnimplementedError("kernels can run bodies of functions in sessions only")
 
 
 def spec_of(value: Any, with_content: bool) -> Spec:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextvars
 import itertools
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioexec.devices.workers import Workers
 from aioexec.errors import AbortedError, CancelledError, OpError
@@ -20,6 +20,7 @@ from aioexec.execution.engine import Engine
 from aioexec.execution.rendezvous import IntraProcessRendezvous
 
 if TYPE_CHECKING:
+    from aioexec.graph.functions import FuncGraph
     from aioexec.observability.step_stats import StepStatsCollector
 
 Result = TypeVar("Result")
@@ -98,6 +99,10 @@ class Step:
         """
         context = contextvars.copy_context()
         return await self.workers.submit(partial(context.run, call)).result()
+
+    def call(self, body: FuncGraph, inputs: Sequence[Any]) -> Awaitable[Sequence[Any]]:
+        """Run the body of a function as a step of its own, which is cancelled with whoever awaits it."""
+        return self.engine.call(body, inputs, StepSettings(workers=self.workers))
 
     def fail(self, error: BaseException) -> None:
         """End the step; only the first error counts."""

@@ -28,6 +28,8 @@ from aioexec.errors import OpError
 
 if TYPE_CHECKING:
     from aioexec.dtypes import DType
+    from aioexec.graph.function_library import FunctionLibrary
+    from aioexec.graph.functions import FuncGraph
     from aioexec.resources.manager import ResourceManager
 
 Result = TypeVar("Result")
@@ -69,7 +71,7 @@ class Role(enum.Enum):
 class KernelContext(Protocol):
     """What a kernel may know when it is bound to a node: once per session and node.
 
-    `device` is the full name of the node's device, `resources` are that device's.
+    `device` is the full name of the node's device, `resources` are that device's, `functions` those of the node's graph.
     """
 
     @property
@@ -84,6 +86,8 @@ class KernelContext(Protocol):
     def output_dtypes(self) -> Sequence[DType]: ...
     @property
     def resources(self) -> ResourceManager: ...
+    @property
+    def functions(self) -> FunctionLibrary: ...
 
 
 Compute = Callable[..., Any]
@@ -117,6 +121,10 @@ class StepContext(Protocol):
 
     def run_in_worker(self, call: Callable[[], Result]) -> Awaitable[Result]:
         """Make a call on a worker, in a copy of the caller's context variables."""
+        ...
+
+    def call(self, body: FuncGraph, inputs: Sequence[Any]) -> Awaitable[Sequence[Any]]:
+        """Run the body of a function with these inputs: its outputs, of which those that are inputs are the same arrays."""
         ...
 
 

@@ -66,7 +66,8 @@ register(
 )
 
 
-def _value_shapes(context: ShapeContext) -> Sequence[Dims]:
+def declared_shapes(context: ShapeContext) -> Sequence[Dims]:
+    """The shapes that a node says its outputs have, one for each of its `output_types`."""
     _scalar(context)
     types, found = context.attrs["output_types"], context.attrs["output_shapes"]
     if len(types) != len(found):
@@ -89,7 +90,7 @@ def _get_value(context: KernelContext) -> Compute:
 register(
     "OptionalGetValue(optional:variant) -> (components:output_types)"
     " [output_types:list(type)>=1; output_shapes:list(shape)>=1]",
-    shape=_value_shapes,
+    shape=declared_shapes,
     kernel=_get_value,
     gradient=lambda op, *gradients: [apply_op("OptionalFromValue", list(gradients))],
     dynamic_shape=True,

@@ -30,6 +30,7 @@ from aioexec.errors import (
 from aioexec.execution.engine import Engine
 from aioexec.execution.executor import Executor
 from aioexec.execution.step import StepSettings
+from aioexec.graph.function_library import FunctionLibrary
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import Attrs, Compute
 from aioexec.graph.kernel_registry import find_kernel
@@ -38,10 +39,11 @@ from aioexec.observability.cost_model import CostModel
 from aioexec.observability.device_log import log_notice
 from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Plan
-from aioexec.planning.subgraph import Signature
+from aioexec.planning.subgraph import Bind, Signature
 from aioexec.resources.manager import ResourceManager
 from aioexec.resources.session_state import SessionState, device_of, session_state
 from aioexec.sessions.blas_threads import BlasThreads
+from aioexec.sessions.bodies import Bodies
 from aioexec.sessions.extending import extend_graph
 from aioexec.sessions.life import closed_error
 from aioexec.sessions.named_steps import Callables, NamedStep
@@ -71,6 +73,7 @@ class NodeContext:
     input_dtypes: Sequence[DType]
     output_dtypes: Sequence[DType]
     resources: ResourceManager
+    functions: FunctionLibrary
 
 
 class DirectSession(SessionRuntime):
@@ -115,6 +118,8 @@ class DirectSession(SessionRuntime):
         self._reports = Reports(options)
         self._partial_runs = PartialRuns(self)
         self._callables = Callables(self)
+        self._bodies = Bodies(self.engine, self._new_planner, self._in_planner, self.bind)
+        self.engine.call = self._bodies.call
         for device in devices.list_devices():
             device.op_segment.add_hold(self.session_handle)
         if options.log_device_placement:
@@ -215,8 +220,8 @@ class DirectSession(SessionRuntime):
 
     # Executors
 
-    def bind(self, op: Operation, device: str = "") -> Compute:
-        """The reference kernel of a node on a device, made at its first use; that of a stateful node once a session.
+    def bind(self, op: Operation, device: str = "", scope: str = "") -> Compute:
+        """The reference kernel of a node on a device, made at its first use; that of a stateful node once a session and scope.
 
         Raises:
             NotFoundError: the op has none there.
@@ -224,7 +229,7 @@ class DirectSession(SessionRuntime):
         place = self.engine.devices.get(device, self.client_device)
         if op.row.is_stateful:
             create = partial(self._make_kernel, op, place)
-            return place.op_segment.find_or_create(self.session_handle, op.name, create)
+            return place.op_segment.find_or_create(self.session_handle, f"{scope}{op.name}", create)
         kernel = self._kernels.get((op, place.name))
         if kernel is None:
             kernel = self._kernels.setdefault((op, place.name), self._make_kernel(op, place))
@@ -239,6 +244,7 @@ class DirectSession(SessionRuntime):
             [tensor.dtype for tensor in op.inputs],
             [tensor.dtype for tensor in op.outputs],
             device.resources,
+            op.graph.functions,
         )
         try:
             return found.make(context)
@@ -285,16 +291,19 @@ class DirectSession(SessionRuntime):
         assert self.graph is not None
         self._blas.hold()
         if self._planner is None:
-            self._planner = Planner(
-                self.graph,
-                self.bind,
-                self.device_set,
-                allow_soft_placement=self.options.allow_soft_placement,
-                place_pruned_graph=self.options.graph_options.place_pruned_graph,
-                optimizer=self.options.graph_options,
-                log=_log_placement if self.options.log_device_placement else None,
-            )
+            self._planner = self._new_planner(self.graph, self.bind)
         return self._planner.plan(signature)
+
+    def _new_planner(self, graph: Graph, bind: Bind) -> Planner:
+        return Planner(
+            graph,
+            bind,
+            self.device_set,
+            allow_soft_placement=self.options.allow_soft_placement,
+            place_pruned_graph=self.options.graph_options.place_pruned_graph,
+            optimizer=self.options.graph_options,
+            log=_log_placement if self.options.log_device_placement else None,
+        )
 
     async def _in_planner(self, call: Callable[[], Result]) -> Result:
         job: Job[Result] = self.engine.planner.submit(call)
@@ -446,6 +455,7 @@ class DirectSession(SessionRuntime):
             await self.device_mgr.close()
         for kept in (self._executors, self._by_asked, self._named, self._kernels):
             kept.clear()
+        self._bodies.clear()
 
 
 def _log_placement(name: str, op_type: str, device: str) -> None:

@@ -40,7 +40,7 @@ class Stepping:
             inputs, outputs = ([tensor.dtype for tensor in each] for each in (op.inputs, op.outputs))
             assert op.row.kernel is not None
             resources = self.engine.devices[device].resources
-            context = NodeContext(op.name, device, op.attrs, inputs, outputs, resources)
+            context = NodeContext(op.name, device, op.attrs, inputs, outputs, resources, op.graph.functions)
             self._kernels[op, device] = op.row.kernel(context)
         return self._kernels[op, device]
 

@@ -33,7 +33,7 @@ class Binder:
             inputs, outputs = ([tensor.dtype for tensor in each] for each in (op.inputs, op.outputs))
             assert op.row.kernel is not None
             self.bound[op] = op.row.kernel(
-                NodeContext(op.name, device, op.attrs, inputs, outputs, self.resources)
+                NodeContext(op.name, device, op.attrs, inputs, outputs, self.resources, op.graph.functions)
             )
         return self.bound[op]
 

@@ -1,0 +1,446 @@
+"""Datasets and iterators: descriptions of sequences of elements, and who goes through one.
+
+A dataset is a value: it never changes, and any number of *passes* go through it. A pass is a pure state machine: `next` gives
+an element, None at the end, or a `Request`, what must be done before it can go on. Whoever asked does that, sets the answer
+or the error, and asks again. A request that nobody has answered (its step was cancelled) is given to the next who asks, so an
+element is never lost. Arrays of elements that are not writeable are somebody else's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from aioexec.dtypes import DType
+from aioexec.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+    OutOfRangeError,
+    ResourceExhaustedError,
+)
+from aioexec.resources.tensor_list import shown
+from aioexec.shapes import Dims, compatible
+
+Array = np.ndarray[Any, Any]
+Element = tuple[Array, ...]
+
+_LARGE = 128 * 1024
+"""Bytes whose copying would hold the event loop."""
+_TURN = 256
+"""Elements of a batch that are gathered without letting others have the event loop."""
+_MOST_ELEMENTS = 1 << 24
+"""The most elements of a batch."""
+
+
+class Request:
+    """What a pass waits for, until there is an answer or an error; by itself only for others to have their turn."""
+
+    __slots__ = ("answer", "error")
+
+    def __init__(self) -> None:
+        self.answer: Element | None = None
+        self.error: OpError | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.answer is None and self.error is None
+
+    def outcome(self) -> Element:
+        """The answer.
+
+        Raises:
+            OpError: it failed.
+        """
+        if self.error is not None:
+            raise self.error
+        assert self.answer is not None
+        return self.answer
+
+
+class Call(Request):
+    """The body of a function is to be run; the answer is its outputs."""
+
+    __slots__ = ("body", "inputs")
+
+    def __init__(self, body: Any, inputs: Element) -> None:
+        super().__init__()
+        self.body = body
+        self.inputs = inputs
+
+
+class Join(Request):
+    """Elements are to be made one, in which they are rows: so many bytes that a worker should do it."""
+
+    __slots__ = ("elements",)
+
+    def __init__(self, elements: Sequence[Element]) -> None:
+        super().__init__()
+        self.elements = elements
+
+
+class Pass(Protocol):
+    """One way through a dataset."""
+
+    def next(self) -> Element | Request | None:
+        """The next element, what must be done before, or None: there are no more.
+
+        Raises:
+            OpError: the next element cannot be had; the one behind it may.
+        """
+        ...
+
+
+class Dataset(Protocol):
+    """A sequence of elements, whose components are of these dtypes and shapes."""
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]: ...
+    @property
+    def dims(self) -> tuple[Dims, ...]: ...
+    def begin(self) -> Pass: ...
+
+
+# Slices
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SliceDataset:
+    """The rows of some arrays of equal length, which nobody writes to."""
+
+    dtypes: tuple[DType, ...]
+    components: Element
+
+    def __post_init__(self) -> None:
+        if any(component.ndim == 0 for component in self.components):
+            raise InvalidArgumentError("All components must be at least 1-dimensional")
+        lengths = {len(component) for component in self.components}
+        if len(lengths) > 1:
+            raise InvalidArgumentError(
+                f"All components must have the same size in the 0th dimension, got {sorted(lengths)}"
+            )
+
+    @property
+    def dims(self) -> tuple[Dims, ...]:
+        return tuple(component.shape[1:] for component in self.components)
+
+    def begin(self) -> Pass:
+        return _Slices(self.components)
+
+
+class _Slices:
+    def __init__(self, components: Element) -> None:
+        self._components = components
+        self._position = 0
+
+    def next(self) -> Element | None:
+        position = self._position
+        if position >= len(self._components[0]):
+            return None
+        self._position += 1
+        return tuple([component[position, ...] for component in self._components])
+
+
+# Batches
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchDataset:
+    """So many elements of another dataset at a time; the last ones are fewer, or left out."""
+
+    source: Dataset
+    size: int
+    drops_remainder: bool = False
+
+    def __post_init__(self) -> None:
+        if self.size <= 0:
+            raise InvalidArgumentError(f"Batch size must be greater than zero, got {self.size}.")
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        return self.source.dtypes
+
+    @property
+    def dims(self) -> tuple[Dims, ...]:
+        rows = self.size if self.drops_remainder else None
+        return tuple(None if dims is None else (rows, *dims) for dims in self.source.dims)
+
+    def begin(self) -> Pass:
+        return _Batches(self.source.begin(), self.size, self.drops_remainder)
+
+
+class _Batches:
+    """`_gathered` are elements of the next batch, `_request` what it waits for: to be joined, or a turn for others."""
+
+    def __init__(self, source: Pass, size: int, drops_remainder: bool) -> None:
+        self._source = source
+        self._size = size
+        self._drops_remainder = drops_remainder
+        self._gathered: list[Element] = []
+        self._request: Request | None = None
+
+    def next(self) -> Element | Request | None:
+        request = self._request
+        if request is not None:
+            if request.is_open:
+                return request
+            self._request = None
+            if isinstance(request, Join):
+                return request.outcome()
+        try:
+            return self._gather()
+        except OpError:
+            self._gathered = []
+            raise
+
+    def _gather(self) -> Element | Request | None:
+        gathered = self._gathered
+        while len(gathered) < self._size:
+            found = self._source.next()
+            if isinstance(found, Request):
+                return found
+            if found is None:
+                break
+            gathered.append(found)
+            if len(gathered) % _TURN == 0 and len(gathered) < self._size:
+                self._request = Request()
+                return self._request
+            if len(gathered) > _MOST_ELEMENTS:
+                raise ResourceExhaustedError(f"OOM: a batch has more than {_MOST_ELEMENTS} elements")
+        self._gathered = []
+        if not gathered or (self._drops_remainder and len(gathered) < self._size):
+            return None
+        if sum(part.nbytes for part in gathered[0]) * len(gathered) <= _LARGE:
+            return joined(gathered)
+        self._request = Join(gathered)
+        return self._request
+
+
+def joined(elements: Sequence[Element]) -> Element:
+    """Elements as the rows of one.
+
+    Raises:
+        InvalidArgumentError: they are of different shapes.
+        ResourceExhaustedError: there is no place for so many.
+    """
+    for k, first in enumerate(elements[0]):
+        for number, element in enumerate(elements):
+            if element[k].shape != first.shape:
+                raise InvalidArgumentError(
+                    f"Cannot batch tensors with different shapes in component {k}. First element had shape "
+                    f"{shown(first.shape)} and element {number} had shape {shown(element[k].shape)}."
+                )
+    try:
+        return tuple([np.stack(parts) for parts in zip(*elements, strict=True)])
+    except MemoryError as error:
+        raise ResourceExhaustedError(f"OOM: no place for a batch of {len(elements)} elements") from error
+
+
+# Repetitions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RepeatDataset:
+    """Another dataset so many times; a negative number is for ever."""
+
+    source: Dataset
+    count: int
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        return self.source.dtypes
+
+    @property
+    def dims(self) -> tuple[Dims, ...]:
+        return self.source.dims
+
+    def begin(self) -> Pass:
+        return _Repetitions(self.source, self.count)
+
+
+class _Repetitions:
+    """`_left` are the passes still to begin, `_is_empty` says that this one has come to nothing yet: nor would the others."""
+
+    def __init__(self, source: Dataset, count: int) -> None:
+        self._dataset = source
+        self._left = count
+        self._source: Pass | None = None
+        self._is_empty = False
+
+    def next(self) -> Element | Request | None:
+        while True:
+            if self._source is None:
+                if self._left == 0 or self._is_empty:
+                    return None
+                self._source, self._is_empty = self._dataset.begin(), True
+                self._left -= 1
+            try:
+                found = self._source.next()
+            except OpError:
+                self._is_empty = False
+                raise
+            if found is not None:
+                self._is_empty = self._is_empty and isinstance(found, Request)
+                return found
+            self._source = None
+
+
+# Functions of elements
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapDataset:
+    """What a function makes of each element of another dataset; `body` is given the components and then `captured`."""
+
+    source: Dataset
+    body: Any
+    captured: Element
+    dtypes: tuple[DType, ...]
+    dims: tuple[Dims, ...]
+
+    def begin(self) -> Pass:
+        return _Mapped(self.source.begin(), self.body, self.captured)
+
+
+class _Mapped:
+    """`_call` is that of the element under way."""
+
+    def __init__(self, source: Pass, body: Any, captured: Element) -> None:
+        self._source = source
+        self._body = body
+        self._captured = captured
+        self._call: Call | None = None
+
+    def next(self) -> Element | Request | None:
+        call = self._call
+        if call is None:
+            found = self._source.next()
+            if found is None or isinstance(found, Request):
+                return found
+            call = self._call = Call(self._body, (*found, *self._captured))
+        if call.is_open:
+            return call
+        self._call = None
+        return call.outcome()
+
+
+# Iterators
+
+Caller = Callable[[Any, Element], Awaitable[Sequence[Array]]]
+"""Runs a body with inputs."""
+InWorker = Callable[[Callable[[], Element]], Awaitable[Element]]
+
+
+class Iterator:
+    """Goes through a dataset, for whoever asks; one after the other.
+
+    Constant: name, container, device, dtypes, dims. Changing: `_pass`, once there is a dataset. `_lock` is held by who waits
+    for an element.
+    """
+
+    def __init__(
+        self, name: str, container: str, device: str, dtypes: Sequence[DType], dims: Sequence[Dims]
+    ) -> None:
+        self.name = name
+        self.container = container
+        self.device = device
+        self.dtypes = tuple(dtypes)
+        self.dims = tuple(dims)
+        self._pass: Pass | None = None
+        self._lock = asyncio.Lock()
+
+    def begin(self, dataset: Dataset) -> None:
+        """Go through this dataset from now on.
+
+        Raises:
+            InvalidArgumentError: its elements are not what the iterator gives.
+        """
+        check_components(self.dtypes, self.dims, dataset.dtypes, dataset.dims)
+        self._pass = dataset.begin()
+
+    async def begin_once(self, make: Callable[[], Awaitable[Dataset]]) -> None:
+        """Go through what `make` gives, unless there is a dataset already."""
+        async with self._lock:
+            if self._pass is None:
+                self.begin(await make())
+
+    def next_at_once(self) -> Element | None:
+        """The next element, if nothing has to be done for it and nobody waits.
+
+        Raises:
+            FailedPreconditionError: there is no dataset.
+            OutOfRangeError: there are no more.
+        """
+        if self._lock.locked():
+            return None
+        found = self._begun().next()
+        return None if isinstance(found, Request) else _element(found)
+
+    async def next(self, call: Caller, in_worker: InWorker) -> Element:
+        """The next element.
+
+        Raises:
+            FailedPreconditionError: there is no dataset.
+            OutOfRangeError: there are no more.
+        """
+        async with self._lock:
+            through = self._begun()
+            while isinstance(found := through.next(), Request):
+                await _answer(found, call, in_worker)
+            return _element(found)
+
+    def _begun(self) -> Pass:
+        if self._pass is None:
+            raise FailedPreconditionError(
+                "GetNext() failed because the iterator has not been initialized. Ensure that you have run the "
+                "initializer operation for this iterator before getting the next element."
+            )
+        return self._pass
+
+
+def _element(found: Element | None) -> Element:
+    if found is None:
+        raise OutOfRangeError("End of sequence")
+    return found
+
+
+async def _answer(request: Request, call: Caller, in_worker: InWorker) -> None:
+    try:
+        if isinstance(request, Call):
+            request.answer = tuple(await call(request.body, request.inputs))
+        elif isinstance(request, Join):
+            elements = request.elements
+            request.answer = await in_worker(lambda: joined(elements))
+        else:
+            await asyncio.sleep(0)
+            request.answer = ()
+    except OpError as error:
+        request.error = error
+
+
+def check_components(
+    expected: Sequence[DType], dims: Sequence[Dims], got: Sequence[DType], got_dims: Sequence[Dims]
+) -> None:
+    """Find that elements of these dtypes and shapes can be given as those expected.
+
+    Raises:
+        InvalidArgumentError: they cannot.
+    """
+    if len(expected) != len(got):
+        raise InvalidArgumentError(
+            f"Number of components does not match: expected {len(expected)} got {len(got)}"
+        )
+    for k, (wanted, found) in enumerate(zip(expected, got, strict=True)):
+        if wanted != found:
+            raise InvalidArgumentError(
+                f"Data type mismatch at component {k}: expected {wanted.name} but got {found.name}"
+            )
+    for k, (wanted_dims, found_dims) in enumerate(zip(dims, got_dims, strict=True)):
+        if not compatible(wanted_dims, found_dims):
+            raise InvalidArgumentError(
+                f"Incompatible shapes at component {k}: expected {shown(wanted_dims)} but got {shown(found_dims)}"
+            )
