@@ -101,6 +101,13 @@ from aioexec.ops.edit_distance import (
 from aioexec.ops.einsum import (
     einsum as einsum,
 )
+from aioexec.ops.example_functions import (
+    FixedLenFeature as FixedLenFeature,
+    FixedLenSequenceFeature as FixedLenSequenceFeature,
+    VarLenFeature as VarLenFeature,
+    parse_example as parse_example,
+    parse_single_example as parse_single_example,
+)
 from aioexec.ops.extremes import (
     clip_by_value as clip_by_value,
     maximum as maximum,
