@@ -13,7 +13,7 @@ import numpy as np
 
 from aioexec import dtypes as dt, shapes
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.functions import FuncGraph
+from aioexec.graph.functions import FuncGraph, Function
 from aioexec.graph.kernel import (
     NOT_NOW,
     Attrs,
@@ -87,10 +87,31 @@ def _repeat(variant: Any, count: Array) -> Array:
 
 
 def _body_of(context: KernelContext, attr: str, types: Sequence[Any]) -> FuncGraph:
-    """The body of a function that an attribute names, which must return values of these dtypes."""
-    body: FuncGraph = context.functions.body(context.attrs[attr])
+    """The body of a function that an attribute names, which must return values of these dtypes.
+
+    Raises:
+        InvalidArgumentError: it does not, or it leads to itself: an iterator would wait for its own elements.
+        NotFoundError: there is no such function.
+    """
+    function = context.functions.function(context.attrs[attr].name)
+    if function in _called_by(function):
+        raise InvalidArgumentError(
+            f"{context.node_name!r}: function {function.name!r} calls itself; recursion is not supported"
+        )
+    body = context.functions.body(context.attrs[attr])
     _check_types(context, body, "returns", [tensor.dtype.base_dtype for tensor in body.outputs], types)
     return body
+
+
+def _called_by(function: Function) -> set[Function]:
+    """The functions that a function leads to, by whatever detour."""
+    found: set[Function] = set()
+    waiting = [function]
+    while waiting:
+        new = set(waiting.pop().called()) - found
+        found |= new
+        waiting.extend(new)
+    return found
 
 
 def _check_types(

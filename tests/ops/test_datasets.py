@@ -15,6 +15,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.functions import FuncGraph
 from aioexec.graph.graph import get_default_graph
+from aioexec.ops.defun import Defun
 from tests.tiers import Tier, tier as tier
 
 
@@ -248,3 +249,32 @@ async def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match="same length"):
         handle = apply_op("IteratorV2", shared_name="", container="", **numbers.says)
         apply_op("IteratorGetNext", handle, output_types=[ax.float32], output_shapes=[[], []])
+
+
+async def test_a_pipeline_in_a_function_that_is_called(graph):
+    @Defun(ax.int32)
+    def first(n: ax.Tensor) -> ax.Tensor:
+        dataset = slices(np.arange(6, dtype=np.int32)).map(lambda x: x + n).batch(4)
+        handle = apply_op("IteratorV2", shared_name="", container="", **dataset.says)
+        with ax.control_dependencies([apply_op("MakeIterator", dataset.variant, handle)]):
+            return ax.identity(dataset.next(handle))
+
+    element = first(ax.constant(5))
+
+    async with ax.Session() as session:
+        assert (await session.run(element)).tolist() == [5, 6, 7, 8]
+
+
+async def test_a_dataset_that_needs_its_own_elements_is_refused(graph):
+    says = {"output_types": [ax.int32], "output_shapes": [[None]]}
+    itself = NameAttrList("factory", {})
+    body = FuncGraph("factory", graph)
+    with body.as_default():
+        handle = apply_op("OneShotIterator", dataset_factory=itself, **says)
+        body.outputs = [slices(apply_op("IteratorGetNext", handle, **says)[0]).variant]
+    graph.add_function(body.as_function())
+    outside = apply_op("OneShotIterator", dataset_factory=itself, **says)
+
+    async with ax.Session() as session:
+        with pytest.raises(InvalidArgumentError, match="'factory' calls itself"):
+            await session.run(outside.op)

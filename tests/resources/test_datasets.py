@@ -36,6 +36,10 @@ def answered(request: Request) -> None:
     request.answer = tuple(2 * part for part in request.inputs) if isinstance(request, Call) else ()
 
 
+def failed(request: Any) -> None:
+    request.error = InvalidArgumentError("no")
+
+
 def rest(through: Pass) -> list[Any]:
     """The first components of all elements there are."""
     found = []
@@ -91,13 +95,14 @@ def test_a_request_nobody_answers_is_made_again():
     assert through.next() is first
     answered(first)
     second = through.next()
+    assert isinstance(second, Call)
     assert second is not first
     assert [part.tolist() for part in second.inputs] == [2]
 
 
 def test_an_element_whose_function_fails_is_skipped():
     through = mapped(slices(1, 2)).begin()
-    through.next().error = InvalidArgumentError("no")
+    failed(through.next())
 
     with pytest.raises(InvalidArgumentError, match="no"):
         through.next()
@@ -107,7 +112,7 @@ def test_an_element_whose_function_fails_is_skipped():
 def test_a_batch_one_of_whose_elements_fails_is_given_up():
     through = BatchDataset(mapped(slices(1, 2, 3)), 2).begin()
     answered(through.next())
-    through.next().error = InvalidArgumentError("no")
+    failed(through.next())
 
     with pytest.raises(InvalidArgumentError):
         through.next()
