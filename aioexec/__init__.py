@@ -48,6 +48,7 @@ from aioexec.ops import (  # noqa: F401  (some for their rows only)
     queue_verbs as _queue_verbs,
     retired as _retired,
     slicing,
+    sparse_protos as _sparse_protos,
     stacks as _stacks,
     staging_class as _staging_class,
     strided_updates as _strided_updates,

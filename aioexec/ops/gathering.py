@@ -254,6 +254,8 @@ def flat_indices(indices: Array, dims: Sequence[int]) -> Array:
 
 
 def _gather_nd(params: Array, indices: Array) -> Array:
+    if not indices.ndim:
+        raise InvalidArgumentError("indices must be at least a vector, got a scalar")
     depth = indices.shape[-1]
     if depth > params.ndim:
         raise InvalidArgumentError(
@@ -279,7 +281,7 @@ def _flattening(indices: Spec, position: int, dims: Sequence[int]) -> list[Launc
 def _bind_gather_nd(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
     params, indices = inputs
     (output,) = outputs
-    if not movable(output):
+    if not movable(output) or not indices.shape:
         return None
     if output.size == 0:
         return Launches(()) if indices.size == 0 else None

@@ -72,6 +72,7 @@ ROWS = [
     ),
     case("GatherNd", unknown(Y), [[1]]),
     case("GatherNd", Y, unknown([[1]])),
+    case("GatherNd", unknown(Y), unknown(1), bad=True),
     *(case("GatherNd", Y, indices, bad=True) for indices in ([[3]], [[0, -1]])),
     case("GatherNd", Y, const([[0, 1, 2]]), bad=True),
     *(
