@@ -87,7 +87,7 @@ def _fold(
         return
     sides = {id(merge): _sides(draft, merge, predicate) for merge in merges}
     pieces = _pieces(draft, merges, branches, sides)
-    if any(not piece.merges for piece in pieces):
+    if not pieces or any(not piece.merges for piece in pieces):
         return
     for piece in pieces:
         _fold_piece(draft, frame, piece, predicate, around)
@@ -119,8 +119,11 @@ def _sides(draft: Draft, merge: Node, predicate: Predicate) -> tuple[int, int]:
 def _pieces(
     draft: Draft, merges: list[Node], branches: tuple[list[Node], ...], sides: dict[int, tuple[int, int]]
 ) -> list[_Piece]:
-    """Part Merges and nodes into levels, and each level into what hangs together."""
+    """Part Merges and nodes into levels, and each level into what hangs together; none if nodes wait for each other."""
     levels = _levels(draft, merges, branches)
+    everything = [*branches[0], *branches[1], *merges]
+    if len(levels) < len(everything):
+        return []
     parents = {member: member for member in levels}
 
     def root(member: int) -> int:
@@ -128,7 +131,6 @@ def _pieces(
             parents[member] = member = parents[parents[member]]
         return member
 
-    everything = [*branches[0], *branches[1], *merges]
     for node in everything:
         for producer in node.producers():
             if levels.get(id(producer)) == levels[id(node)]:

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import aioexec as ax
-from tests.control_flow_programs import INPUTS, Body, built, evaluated, programs
+from tests.control_flow_programs import (
+    INPUTS,
+    Body,
+    Conditional,
+    Expression,
+    Loop,
+    built,
+    evaluated,
+    programs,
+)
 from tests.tiers import Tier, tier as tier
 
 WAYS = {"piece by piece": (-1, "off"), "as single nodes": (0, "off"), "in native programs": (0, "eager")}
@@ -112,3 +121,47 @@ async def test_what_only_one_branch_puts_by_is_handed_to_its_gradient(tier: Tier
             for chosen, expected in ((True, 1 - np.tanh(values) ** 2 + 2 * values), (False, 6 * values**2)):
                 actual = await session.run(gradient, {x: values, pred: chosen})
                 np.testing.assert_allclose(actual, expected, rtol=1e-5)
+
+
+ONE = Expression("i.constant", (1,))
+GIVEN, STATE = (Expression("v.name", (k,)) for k in range(2))
+
+
+def vector(*numbers: float) -> Expression:
+    return Expression("v.constant", numbers)
+
+
+INNER = Conditional(
+    ONE,
+    ONE,
+    Body(
+        (Loop(ONE, 5, (ONE,), (vector(0.25, 0.25, -0.5),), Body((), (ONE,), (GIVEN,))),),
+        (ONE,),
+        (STATE,),
+    ),
+    Body((), (ONE,), (vector(0.25, 1.0, 1.0),)),
+)
+WAITING = Conditional(
+    ONE,
+    ONE,
+    Body(
+        (INNER,), (ONE,), (vector(1.0, 0.25, -0.5), Expression("v.larger", (STATE, vector(-0.5, -0.5, 0.25))))
+    ),
+    Body((), (ONE,), (vector(-0.5, 1.0, -0.5), vector(0.25, 0.25, 0.25))),
+)
+"""Conditionals of one predicate whose gradients, once they are single nodes, wait for each other."""
+
+
+async def test_conditionals_that_wait_for_each_other_are_run_piece_by_piece(tier: Tier):
+    program = Body((WAITING,), (ONE,), (vector(1.0, -0.5, 0.25),))
+    (_, vectors), _ = evaluated(program, (0, 0, [1.0, 1.0, 1.0]))
+    with ax.Graph().as_default() as graph:
+        feeds, results, counter = built(ax, program)
+        gradients = ax.gradients([each * each for each in results if each.dtype == ax.float32], [feeds[2]])
+        fetches = [results[1], *(each for each in gradients if each is not None)]
+
+    async with tier.session(graph) as session:
+        await session.run(counter.initializer)
+        found, *_ = await session.run(fetches, dict(zip(feeds, (0, 0, [1.0, 1.0, 1.0]), strict=True)))
+
+    np.testing.assert_allclose(found, vectors)
