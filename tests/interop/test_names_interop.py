@@ -137,7 +137,7 @@ def differences(name: str, theirs: Any, ours: Any) -> Iterator[str]:
         yield f"{name}: expected {signature(theirs)}, got {signature(ours)}"
 
 
-def of_constructors(name: str, theirs: type, ours: Any) -> Iterator[str]:
+def of_constructors(name: str, theirs: Any, ours: Any) -> Iterator[str]:
     if (
         inspect.getattr_static(theirs, "__init__") is object.__init__
         or hasattr(theirs, "DESCRIPTOR")
