@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.interop.parity.runner import Result, Verdict
-from tests.interop.parity.wanted import wanted
+from tests.interop.parity.wanted import COMPARED_ELSEWHERE, wanted
 
 REPORT = Path(__file__).with_name("REPORT.md")
 
@@ -72,6 +72,7 @@ def text(tallies: Sequence[Tally]) -> str:
         for result in tally.others
     ]
     lines += ["", "## Ops without a table", "", ", ".join(missing(tallies)) or "none", ""]
+    lines += ["## Compared elsewhere", "", *(f"- {op}: {why}" for op, why in COMPARED_ELSEWHERE.items()), ""]
     lines += ["## Ops", "", "| op | cases | agree | not in TensorFlow |", "|---|---|---|---|"]
     lines += [
         f"| {tally.op_type} | {tally.counted} | {tally.agreed} | {tally.skipped} |" for tally in tallies
