@@ -184,7 +184,7 @@ def _both_sides(op: Operation, by_value: Tensor, spread: Tensor) -> Sequence[Ten
 
 
 def _add_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor | None]:
-    raise NotImplementedError("Gradient for SparseDenseCwiseAdd is currently not implemented yet.")
+    raise NotImplementedError("SparseDenseCwiseAdd has no gradient, as in TensorFlow")
 
 
 _WITH_DENSE = "(sp_indices:int64, sp_values:T, sp_shape:int64, dense:T) -> (output:T) [T:type@6]"
