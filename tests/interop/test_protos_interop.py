@@ -25,6 +25,7 @@ UNLOADED = [
     *("tensorflow.core.protobuf.device_properties_pb2", "tensorflow.core.protobuf.status_pb2"),
     *("tensorflow.core.protobuf.queue_runner_pb2", "tensorflow.core.protobuf.saved_model_pb2"),
     *("tensorflow.core.protobuf.tensor_bundle_pb2", "tensorflow.core.protobuf.named_tensor_pb2"),
+    "tensorflow.core.util.saved_tensor_slice_pb2",
 ]
 ARRAYS = [
     np.array(values).astype(kind)
