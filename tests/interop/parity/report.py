@@ -33,7 +33,7 @@ class Tally:
 
     @property
     def share(self) -> float:
-        return self.agreed / self.counted if self.counted else 0.0
+        return self.agreed / self.counted if self.counted else 1.0
 
     @property
     def others(self) -> list[Result]:
