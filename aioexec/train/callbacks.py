@@ -1,0 +1,16 @@
+"""What users hand in may be plain or `async def`: hooks, listeners, init functions, step functions, session creators."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+
+async def settled(value: Value | Awaitable[Value]) -> Value:
+    """What a callback returned, awaited if it is awaitable."""
+    if inspect.isawaitable(value):
+        return await value
+    return value

@@ -1,0 +1,38 @@
+"""Blocking calls made from coroutines: files, checksums, the serialisation of large graphs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+async def off_loop(
+    function: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
+) -> Result:
+    """Call a function that blocks in a thread, in a copy of the caller's context.
+
+    A caller that is cancelled, even twice, leaves only when the function has returned: nothing goes on behind its back.
+    """
+    call = partial(contextvars.copy_context().run, partial(function, *args, **kwargs))
+    running = asyncio.get_running_loop().run_in_executor(None, call)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await _ended(running)
+        raise
+
+
+async def _ended(running: asyncio.Future[Result]) -> None:
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError:
+            continue  # the first cancellation is the one that is raised
+    if not running.cancelled():
+        running.exception()  # the cancellation is what the caller sees

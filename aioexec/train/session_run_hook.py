@@ -1,0 +1,88 @@
+"""The protocol of hooks: what is told before, during and after the steps of a monitored session.
+
+    begin()                          once, while the graph may still be changed
+    after_create_session(s, coord)   once a session was created, or created anew
+    before_run(context)              before each step; may ask for fetches, feeds and options of its own
+    after_run(context, values)       after each step that ended well
+    end(session)                     when the session is closed, unless a step failed
+
+Each method may be plain or `async def`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from aioexec.sessions.session import Session
+    from aioexec.train.coordinator import Coordinator
+
+
+class SessionRunArgs(NamedTuple):
+    """What one step is to fetch and to be fed; `fetches` is any structure that `Session.run` takes."""
+
+    fetches: Any
+    feed_dict: Any = None
+    options: Any = None
+
+
+class SessionRunValues(NamedTuple):
+    """What a step gave to one hook: `results` has the structure of the fetches the hook asked for, None if for none."""
+
+    results: Any
+    options: Any
+    run_metadata: Any
+
+
+class SessionRunContext:
+    """One call of `run`, as hooks see it."""
+
+    __slots__ = ("_original_args", "_session", "_stop_requested")
+
+    def __init__(self, original_args: SessionRunArgs, session: Session) -> None:
+        self._original_args = original_args
+        self._session = session
+        self._stop_requested = False
+
+    @property
+    def original_args(self) -> SessionRunArgs:
+        """What the caller of `run` asked for, without what hooks add."""
+        return self._original_args
+
+    @property
+    def session(self) -> Session:
+        """The session that runs the step."""
+        return self._session
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether a hook has asked to stop after this step."""
+        return self._stop_requested
+
+    def request_stop(self) -> None:
+        """Make `should_stop` true once this step is done."""
+        self._stop_requested = True
+
+
+class SessionRunHook:
+    """Does nothing; subclasses say what they need."""
+
+    def begin(self) -> Awaitable[None] | None:
+        """Be told once before the session is created; the graph may still be changed."""
+
+    def after_create_session(self, session: Session, coord: Coordinator) -> Awaitable[None] | None:
+        """Be told when a session has been created, or created anew; the graph is finalized."""
+
+    def before_run(
+        self, run_context: SessionRunContext
+    ) -> Awaitable[SessionRunArgs | None] | SessionRunArgs | None:
+        """Say what to fetch and feed besides what the caller asks for; None for nothing."""
+
+    def after_run(
+        self, run_context: SessionRunContext, run_values: SessionRunValues
+    ) -> Awaitable[None] | None:
+        """See what the step gave; `run_context.request_stop()` ends the loop."""
+
+    def end(self, session: Session) -> Awaitable[None] | None:
+        """Be told at the end, the session still open, unless a step failed."""
