@@ -21,12 +21,11 @@ async def test_an_error_of_the_call_is_raised():
 
 
 async def test_a_caller_cancelled_twice_leaves_only_when_the_call_has_returned():
-    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+    may_end, ended = threading.Event(), threading.Event()
     seen = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def block():
-        begun.set()
         loop.call_soon_threadsafe(seen.set)
         may_end.wait()
         ended.set()
