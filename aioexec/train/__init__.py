@@ -5,10 +5,18 @@ from aioexec.train.global_step import (
     create_global_step as create_global_step,
     get_global_step as get_global_step,
     get_or_create_global_step as get_or_create_global_step,
+    global_step as global_step,
 )
 from aioexec.train.learning_rates import (
+    cosine_decay as cosine_decay,
+    cosine_decay_restarts as cosine_decay_restarts,
     exponential_decay as exponential_decay,
+    inverse_time_decay as inverse_time_decay,
+    linear_cosine_decay as linear_cosine_decay,
+    natural_exp_decay as natural_exp_decay,
+    noisy_linear_cosine_decay as noisy_linear_cosine_decay,
     piecewise_constant as piecewise_constant,
+    piecewise_constant_decay as piecewise_constant_decay,
     polynomial_decay as polynomial_decay,
 )
 from aioexec.train.optimizer import Optimizer as Optimizer

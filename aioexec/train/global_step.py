@@ -8,17 +8,23 @@ from aioexec import dtypes, shapes
 from aioexec.errors import GraphTypeError, GraphValueError, UnknownNameError
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.keys import GraphKeys
+from aioexec.ops.cond import cond
 from aioexec.ops.initializers import Zeros
+from aioexec.ops.state import assign_add, is_variable_initialized
+from aioexec.ops.variable import Variable
 from aioexec.ops.variable_scope import get_variable
 
 NAME = "global_step"
+READ_KEY = "global_step_read_op_cache"
+"""The collection that holds the tensor which reads the global step."""
 
 
 def get_global_step(graph: Graph | None = None) -> Any:
     """The global step of a graph: what its collection holds, else the tensor "global_step:0"; None if there is none.
 
     Raises:
-        GraphTypeError, GraphValueError: what was found is not a scalar of integers, or there are several.
+        GraphTypeError: what was found is not a scalar of integers.
+        GraphValueError: there are several.
     """
     graph = graph or get_default_graph()
     held = graph.get_collection(GraphKeys.GLOBAL_STEP)
@@ -66,12 +72,68 @@ def assert_global_step(global_step_tensor: Any) -> None:
     """Check that this can be a global step.
 
     Raises:
-        GraphTypeError: it is not of an integer dtype.
-        GraphValueError: it is not a scalar.
+        GraphTypeError: it is no variable or tensor, not of an integer dtype, or not a scalar.
     """
     dtype = getattr(global_step_tensor, "dtype", None)
-    if dtype is None or not dtype.base_dtype.is_integer:
-        raise GraphTypeError(f'existing "global_step" does not have integer type: {global_step_tensor!r}')
+    if dtype is None or not hasattr(global_step_tensor, "dims"):
+        raise GraphTypeError(f'Existing "global_step" must be a Variable or Tensor: {global_step_tensor!r}')
+    if not dtype.base_dtype.is_integer:
+        raise GraphTypeError(f'Existing "global_step" does not have integer type: {global_step_tensor!r}')
     dims = global_step_tensor.dims
     if dims != () and shapes.is_fully_defined(dims):
-        raise GraphValueError(f'existing "global_step" is not scalar: {global_step_tensor!r}')
+        raise GraphTypeError(f'Existing "global_step" is not scalar: {global_step_tensor!r}')
+
+
+async def global_step(sess: Any, global_step_tensor: Any) -> int:
+    """The global step in a session, as a Python integer."""
+    return int(await sess.run(global_step_tensor))
+
+
+def _get_global_step_read(graph: Graph | None = None) -> Any:
+    """The tensor kept for reading the global step; None if there is none yet.
+
+    Raises:
+        RuntimeError: there are several.
+    """
+    held = (graph or get_default_graph()).get_collection(READ_KEY)
+    if len(held) > 1:
+        raise RuntimeError(
+            f"There are multiple items in collection {READ_KEY}. There should be only one: {held!r}"
+        )
+    return held[0] if held else None
+
+
+def _get_or_create_global_step_read(graph: Graph | None = None) -> Any:
+    """A tensor that reads the global step, its initial value where it is not initialised; None without a global step.
+
+    There is one such tensor in a graph, so that all who need the step of a run get the same.
+    """
+    graph = graph or get_default_graph()
+    read, found = _get_global_step_read(graph), get_global_step(graph)
+    if read is not None or found is None:
+        return read
+    with graph.as_default(), graph.name_scope(f"{found.op.name}/"):
+        value = found
+        if isinstance(found, Variable):
+            value = cond(is_variable_initialized(found), found.read_value, lambda: found.initial_value)
+        read = value + 0
+        graph.add_to_collection(READ_KEY, read)
+    return read
+
+
+def _increment_global_step(increment: Any, graph: Graph | None = None) -> Any:
+    """The global step after `increment` was added, which happens after it was read for others in the run.
+
+    Raises:
+        GraphValueError: there is no global step.
+    """
+    graph = graph or get_default_graph()
+    found = get_global_step(graph)
+    if found is None:
+        raise GraphValueError(
+            "Global step tensor should be created by tf.train.get_or_create_global_step before calling increment"
+        )
+    read = _get_or_create_global_step_read(graph)
+    scope = f"{found.op.name}/"
+    with graph.as_default(), graph.name_scope(scope), graph.control_dependencies([read]):
+        return assign_add(found, increment)
