@@ -29,12 +29,11 @@ from aioexec.execution.propagator import (
 )
 from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
-from aioexec.execution.structures import store
+from aioexec.execution.structures import inputs_of, store
 from aioexec.execution.trace import note_known, note_node
 from aioexec.planning.instruction import locate
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition
-from aioexec.resources.variable import Variable
 
 PROGRAM, ASYNCHRONOUS, SEND, RECV = Kind.PROGRAM, Kind.ASYNCHRONOUS, Kind.SEND, Kind.RECV
 SWITCH, MERGE = Kind.SWITCH, Kind.MERGE  # an enum's attribute costs as much as a dictionary
@@ -329,13 +328,7 @@ class PartitionRun:
         self._finished(activation)
 
     def _inputs(self, activation: Activation) -> list[Any]:
-        instruction = activation.item.instructions[0]
-        values = activation.iteration.values
-        inputs = [values[value] for value in instruction.inputs]
-        for k in instruction.dereferences:
-            if isinstance(inputs[k], Variable):
-                inputs[k] = inputs[k].read()
-        return inputs
+        return inputs_of(activation.item.instructions[0], activation.iteration.values)
 
     def _input(self, activation: Activation, position: int) -> Any:
         instruction = activation.item.instructions[0]

@@ -25,7 +25,7 @@ from aioexec.errors import (
     OpError,
 )
 from aioexec.execution.linking import Share, address_of, link
-from aioexec.execution.structures import StructureRun
+from aioexec.execution.structures import StructureRun, dereferenced
 from aioexec.execution.trace import Trace, note_program
 from aioexec.graph.kernel import Kernel, Spec
 from aioexec.observability.allocator_stats import allocator_stats
@@ -385,10 +385,7 @@ class Run:
 
     def _break(self, row: Break) -> None:
         self._publish_before(row)
-        inputs = [self._input(source) for source in row.inputs]
-        for position in row.instruction.dereferences:
-            if isinstance(inputs[position], Variable):
-                inputs[position] = inputs[position].read()
+        inputs = dereferenced(row.instruction, [self._input(source) for source in row.inputs])
         try:
             with np.errstate(all="ignore"):
                 result = self._computed(row.instruction, inputs)

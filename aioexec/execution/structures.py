@@ -126,7 +126,11 @@ class StructureRun:
 
 def inputs_of(instruction: Instruction, values: Any) -> list[Any]:
     """The inputs of a node; a reference that is wanted as a value is the variable's content."""
-    inputs = [values[value] for value in instruction.inputs]
+    return dereferenced(instruction, [values[value] for value in instruction.inputs])
+
+
+def dereferenced(instruction: Instruction, inputs: list[Any]) -> list[Any]:
+    """The inputs of a node, in place of references that are wanted as values what they refer to."""
     for k in instruction.dereferences:
         if isinstance(inputs[k], Variable):
             inputs[k] = inputs[k].read()

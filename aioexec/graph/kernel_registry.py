@@ -137,12 +137,12 @@ def find_kernel(op_type: str, device_type: str, attrs: Attrs, *, runs_cpu_kernel
         NotFoundError: none does.
     """
     kernel = _registered(op_type, device_type, attrs)
-    if kernel is None and runs_cpu_kernels and not attrs.get(LABEL):
+    if kernel is None and runs_cpu_kernels and not label_of(attrs):
         make = registry.lookup(op_type).kernel
         if make is not None:
             return KernelDef(op_type, device_type, make, {})
     if kernel is None:
-        label = f" with label {attrs[LABEL]!r}" if attrs.get(LABEL) else ""
+        label = f" with label {label_of(attrs)!r}" if label_of(attrs) else ""
         raise NotFoundError(
             f"No registered {op_type!r} OpKernel for {device_type!r} devices{label} compatible with the attributes "
             f"{_listed(attrs)}. Registered:\n{describe_kernels(op_type)}"
@@ -155,8 +155,14 @@ def is_overridden(op: Operation, device_type: str) -> bool:
     return op.type in _kernels and _registered(op.type, device_type, op.attrs) is not None
 
 
-def _registered(op_type: str, device_type: str, attrs: Attrs) -> KernelDef | None:
+def label_of(attrs: Attrs) -> str:
+    """The label of the kernel a node asks for; an attribute of that name that is no string asks for none."""
     label = attrs.get(LABEL, "")
+    return label if isinstance(label, str) else ""
+
+
+def _registered(op_type: str, device_type: str, attrs: Attrs) -> KernelDef | None:
+    label = label_of(attrs)
     serving = [
         kernel
         for kernel in _kernels.get(op_type, ())
@@ -183,7 +189,7 @@ def supported_device_types(op: Operation, device_types: DeviceTypes) -> tuple[st
     row = op.row
     if row.role in RUN_BY_ENGINE:
         return tuple(device_types)
-    has_row_kernel = row.kernel is not None and not op.attrs.get(LABEL)
+    has_row_kernel = row.kernel is not None and not label_of(op.attrs)
     if row.name not in _kernels:
         return tuple(name for name, runs in device_types.items() if runs and has_row_kernel)
     priorities: dict[str, int] = {}

@@ -24,9 +24,8 @@ Key = tuple[Predicate, Conditions]
 
 @dataclass(slots=True, eq=False)
 class _Piece:
-    """One conditional to be: its Merges, and the nodes of each branch; by Merge, which input is of which branch."""
+    """One conditional to be: its Merges, and the nodes of each branch."""
 
-    sides: dict[int, tuple[int, int]]
     merges: list[Node] = field(default_factory=list)
     nodes: tuple[list[Node], list[Node]] = field(default_factory=lambda: ([], []))
 
@@ -85,8 +84,7 @@ def _fold(
         _may_fold(draft, node, (*predicate, way_of[id(node)]), merged) for nodes in branches for node in nodes
     ):
         return
-    sides = {id(merge): _sides(draft, merge, predicate) for merge in merges}
-    pieces = _pieces(draft, merges, branches, sides)
+    pieces = _pieces(draft, merges, branches)
     if not pieces or any(not piece.merges for piece in pieces):
         return
     for piece in pieces:
@@ -124,9 +122,7 @@ def _sides(draft: Draft, merge: Node, predicate: Predicate) -> tuple[int, int]:
     return first, 1 - first
 
 
-def _pieces(
-    draft: Draft, merges: list[Node], branches: tuple[list[Node], ...], sides: dict[int, tuple[int, int]]
-) -> list[_Piece]:
+def _pieces(draft: Draft, merges: list[Node], branches: tuple[list[Node], ...]) -> list[_Piece]:
     """Part Merges and nodes into levels, and each level into what hangs together; none if nodes wait for each other."""
     levels = _levels(draft, merges, branches)
     everything = [*branches[0], *branches[1], *merges]
@@ -146,9 +142,9 @@ def _pieces(
     found: dict[int, _Piece] = {}
     for way, nodes in enumerate(branches):
         for node in nodes:
-            found.setdefault(root(id(node)), _Piece(sides)).nodes[way].append(node)
+            found.setdefault(root(id(node)), _Piece()).nodes[way].append(node)
     for merge in merges:
-        found.setdefault(root(id(merge)), _Piece(sides)).merges.append(merge)
+        found.setdefault(root(id(merge)), _Piece()).merges.append(merge)
     return list(found.values())
 
 
@@ -186,10 +182,9 @@ def _fold_piece(draft: Draft, frame: Frame, piece: _Piece, predicate: Predicate,
     escapes = _escapes(draft, piece, own, predicate)
     regions = []
     for way, nodes in enumerate(piece.nodes):
-        results: list[Edge | None] = []
-        for merge in piece.merges:
-            edge = merge.inputs[piece.sides[id(merge)][way]]
-            results.append(inside.edge(edge))
+        results: list[Edge | None] = [
+            inside.edge(merge.inputs[_sides(draft, merge, predicate)[way]]) for merge in piece.merges
+        ]
         mine = {id(node) for node in nodes}
         results += [edge if id(edge[0]) in mine else None for edge in escapes]
         regions.append(region(inside, nodes, results))

@@ -198,13 +198,14 @@ def _is_plain(draft: Draft, found: _LoopNodes) -> bool:
         runs_each_round = goes_on in draft.alive[id(node)] or id(node) in in_condition
         if not runs_each_round and not node.is_pure and node.row.role not in _HARMLESS:
             return False
-    roles = {id(node) for node in found.exits} & draft.targets
-    leaves = {(variable.switch, 0) for variable in found.variables}
-    return not roles and all(node.inputs[0] in leaves for node in found.exits) and _is_closed(draft, found)
+    if draft.targets & {id(node) for node in found.exits}:
+        return False
+    ways_out = {(variable.switch, 0) for variable in found.variables}
+    return all(node.inputs[0] in ways_out for node in found.exits) and _is_closed(draft, found)
 
 
 def _is_closed(draft: Draft, found: _LoopNodes) -> bool:
-    """Whether what follows an Exit is never waited for by an Enter, and the way out is used by Exits alone."""
+    """Whether nothing inside is used outside: the way out is used by Exits alone, and nothing else is shown to anybody."""
     exits = {id(node) for node in found.exits}
     for variable in found.variables:
         uses = draft.users(variable.switch) if variable.switch is not None else []

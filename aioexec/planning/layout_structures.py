@@ -240,10 +240,10 @@ class _Attempt:
             if isinstance(source, Local) and id(source.buffer) in kept:
                 source = self._aside(source)
             copies.append((source, place.buffer, place.spec))
+        if moves:  # first, for they may read what the copies write over
+            self.layout.pending.append(PendingMove(tuple(moves), self.position))
         for each, buffer, spec in copies:
             self._copy(each, buffer, spec)
-        if moves:
-            self.layout.pending.append(PendingMove(tuple(moves), self.position))
 
     def _aside(self, source: Local) -> Local:
         """A copy of what is about to be written over."""

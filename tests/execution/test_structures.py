@@ -60,6 +60,24 @@ async def test_a_value_whose_shape_changes_is_carried_all_the_same(jit: Any):
 
 
 @JITS
+async def test_what_an_object_is_given_in_a_round_is_not_what_was_written_there_in_that_round(jit: Any):
+    with graph() as g:
+        n, x, y = feed([], "int32"), feed([None]), feed([None])
+        _, doubled, before = ax.while_loop(
+            lambda i, a, b: i < n,
+            lambda i, a, b: (i + 1, a * 2.0, a),
+            [ax.constant(0), x, y],
+            shape_invariants=[ax.TensorShape([]), ax.TensorShape([None]), ax.TensorShape([None])],
+        )
+
+    async with stepping(g, jit) as made:
+        found = await made.run([doubled, before], {n: 3, x: [1, 2], y: [0, 0, 0]})
+
+        np.testing.assert_array_equal(found[0], [8, 16])
+        np.testing.assert_array_equal(found[1], [4, 8])
+
+
+@JITS
 async def test_a_branch_that_is_not_taken_may_read_a_variable_that_has_no_value(jit: Any):
     with graph() as g:
         p, v = feed([], "bool"), resource([], name="v")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from aioexec import dtypes
@@ -142,6 +143,16 @@ def test_device_types_are_those_with_a_kernel_in_the_order_given_but_for_priorit
         assert supported_device_types(integers, TYPES) == ("REFERENCE", "CPU")
         integers.set_attr("_kernel", "special")
         assert supported_device_types(integers, TYPES) == ()
+
+
+@pytest.mark.parametrize("label", [3, np.array([1, 2]), FLOAT, ["special"]])
+def test_a_label_that_is_no_string_asks_for_no_kernel_in_particular(label: object):
+    with graph():
+        node = op("Neg", 1.0).op
+    node.set_attr("_kernel", label)
+
+    assert supported_device_types(node, TYPES) == ("CPU", "REFERENCE")
+    assert find_kernel("Neg", "CPU", node.attrs, runs_cpu_kernels=True).label == ""
 
 
 @pytest.mark.parametrize("role", [role for role in Role if role in RUN_BY_ENGINE])
