@@ -1,5 +1,9 @@
 """Training, under the names of `tf.train`: optimizers, learning rates, the global step."""
 
+from aioexec.train.feed_hooks import (
+    FeedFnHook as FeedFnHook,
+    FinalOpsHook as FinalOpsHook,
+)
 from aioexec.train.global_step import (
     assert_global_step as assert_global_step,
     create_global_step as create_global_step,
@@ -7,6 +11,8 @@ from aioexec.train.global_step import (
     get_or_create_global_step as get_or_create_global_step,
     global_step as global_step,
 )
+from aioexec.train.graph_files import write_graph as write_graph
+from aioexec.train.hook_timers import SecondOrStepTimer as SecondOrStepTimer
 from aioexec.train.learning_rates import (
     cosine_decay as cosine_decay,
     cosine_decay_restarts as cosine_decay_restarts,
@@ -19,12 +25,33 @@ from aioexec.train.learning_rates import (
     piecewise_constant_decay as piecewise_constant_decay,
     polynomial_decay as polynomial_decay,
 )
+from aioexec.train.logging_hooks import (
+    LoggingTensorHook as LoggingTensorHook,
+    StepCounterHook as StepCounterHook,
+)
 from aioexec.train.optimizer import Optimizer as Optimizer
 from aioexec.train.optimizers import (
     AdamOptimizer as AdamOptimizer,
     GradientDescentOptimizer as GradientDescentOptimizer,
     MomentumOptimizer as MomentumOptimizer,
 )
+from aioexec.train.saving_hooks import (
+    CheckpointSaverHook as CheckpointSaverHook,
+    CheckpointSaverListener as CheckpointSaverListener,
+)
+from aioexec.train.session_run_hook import (
+    SessionRunArgs as SessionRunArgs,
+    SessionRunContext as SessionRunContext,
+    SessionRunHook as SessionRunHook,
+    SessionRunValues as SessionRunValues,
+)
+from aioexec.train.stopping_hooks import (
+    GlobalStepWaiterHook as GlobalStepWaiterHook,
+    NanLossDuringTrainingError as NanLossDuringTrainingError,
+    NanTensorHook as NanTensorHook,
+    StopAtStepHook as StopAtStepHook,
+)
+from aioexec.train.summary_hooks import SummarySaverHook as SummarySaverHook
 from aioexec.train.update_optimizers import (
     AdadeltaOptimizer as AdadeltaOptimizer,
     AdagradDAOptimizer as AdagradDAOptimizer,

@@ -5,8 +5,12 @@
     before_run(context)              before each step; may ask for fetches, feeds and options of its own
     after_run(context, values)       after each step that ended well
     end(session)                     when the session is closed, unless a step failed
+    on_error(session, error)         instead of `end`, when the loop ends by an error
 
 Each method may be plain or `async def`.
+
+Hooks given to one run alone, `run(fetches, hooks=[...])`, come after the session's own and are asked `before_run` and
+`after_run` only: the graph is final, and the session neither begins nor ends for them.
 """
 
 from __future__ import annotations
@@ -86,3 +90,11 @@ class SessionRunHook:
 
     def end(self, session: Session) -> Awaitable[None] | None:
         """Be told at the end, the session still open, unless a step failed."""
+
+    def on_error(self, session: Session, error: BaseException) -> Awaitable[None] | None:
+        """Be told why the loop ends, in place of `end`: a step or the body of the loop failed for good.
+
+        Told once, with the root cause, which is raised when all hooks were told; also of a cancellation. Not told of what ends
+        a loop well (OutOfRangeError, StopIteration) nor of a failure that the session recovers from. The session may be
+        beyond use. What is raised here is logged, the first error is the one that counts.
+        """

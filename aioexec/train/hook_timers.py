@@ -1,0 +1,96 @@
+"""When a hook acts: every so many steps, or every so many seconds of the loop's clock."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Protocol
+
+from aioexec.errors import GraphValueError
+
+
+class HookTimer(Protocol):
+    """What hooks ask of a timer."""
+
+    def reset(self) -> None:
+        """Forget when it triggered."""
+
+    def should_trigger_for_step(self, step: Any) -> bool:
+        """Whether it is time to act."""
+
+    def update_last_triggered_step(self, step: Any) -> tuple[float | None, Any]:
+        """Note that the hook acts at this step; return the seconds and steps since it last did, None the first time."""
+
+    def last_triggered_step(self) -> Any:
+        """The step of the last time, None before the first."""
+
+
+class SecondOrStepTimer:
+    """Triggers at the first step it is asked about, then once `every_secs` seconds or `every_steps` steps have gone by.
+
+    Never twice for one step.
+
+    Raises:
+        GraphValueError: both or neither of the two are given.
+    """
+
+    def __init__(self, every_secs: float | None = None, every_steps: int | None = None) -> None:
+        if every_secs is None and every_steps is None:
+            raise GraphValueError("Either every_secs or every_steps should be provided")
+        if every_secs is not None and every_steps is not None:
+            raise GraphValueError("Can not provide both every_secs and every_steps")
+        self._every_secs = every_secs
+        self._every_steps = every_steps
+        self.reset()
+
+    def reset(self) -> None:
+        self._last_triggered_step: Any = None
+        self._last_triggered_time: float | None = None
+
+    def should_trigger_for_step(self, step: Any) -> bool:
+        last = self._last_triggered_step
+        if last is None:
+            return True
+        if step == last:
+            return False
+        if self._every_steps is not None:
+            return bool(step >= last + self._every_steps)
+        assert self._every_secs is not None
+        assert self._last_triggered_time is not None
+        return _now() >= self._last_triggered_time + self._every_secs
+
+    def update_last_triggered_step(self, step: Any) -> tuple[float | None, Any]:
+        now = _now()
+        since: tuple[float | None, Any] = (None, None)
+        if self._last_triggered_time is not None:
+            since = (now - self._last_triggered_time, step - self._last_triggered_step)
+        self._last_triggered_time = now
+        self._last_triggered_step = step
+        return since
+
+    def last_triggered_step(self) -> Any:
+        return self._last_triggered_step
+
+
+class NeverTriggerTimer:
+    """Never triggers."""
+
+    def reset(self) -> None:
+        pass
+
+    def should_trigger_for_step(self, step: Any) -> bool:
+        return False
+
+    def update_last_triggered_step(self, step: Any) -> tuple[float | None, Any]:
+        return None, None
+
+    def last_triggered_step(self) -> Any:
+        return None
+
+
+def _now() -> float:
+    """The time of the running loop; outside a loop, of the clock that loops use."""
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:
+        return time.monotonic()

@@ -1,0 +1,100 @@
+"""Hooks that write summaries into an event file: each so many steps or seconds, or once at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from aioexec.errors import GraphValueError
+from aioexec.train.callbacks import settled
+from aioexec.train.event_files import file_writer
+from aioexec.train.global_step_read import required_global_step_read
+from aioexec.train.hook_timers import SecondOrStepTimer
+from aioexec.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+
+if TYPE_CHECKING:
+    from aioexec.sessions.session import Session
+
+
+class SummarySaverHook(SessionRunHook):
+    """Writes summaries at the first step, then each `save_steps` steps or `save_secs` seconds.
+
+    Args:
+        output_dir: where its event file is, unless there is a `summary_writer`; without either nothing is written.
+        scaffold: whose `summary_op` to run, unless there is one or a list of them in `summary_op`.
+
+    Raises:
+        GraphValueError: not exactly one of `save_steps` and `save_secs`, or of `scaffold` and `summary_op`.
+
+    State: `_next_step` is where the global step will be after the next run, None before the first; `_due` says whether the
+    step that runs fetches summaries.
+    """
+
+    def __init__(
+        self,
+        save_steps: int | None = None,
+        save_secs: float | None = None,
+        output_dir: str | None = None,
+        summary_writer: Any = None,
+        scaffold: Any = None,
+        summary_op: Any = None,
+    ) -> None:
+        if (scaffold is None) == (summary_op is None):
+            raise GraphValueError("Exactly one of scaffold or summary_op must be provided")
+        self._summary_op = summary_op
+        self._summary_writer = summary_writer
+        self._output_dir = output_dir
+        self._scaffold = scaffold
+        self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
+
+    def begin(self) -> None:
+        if self._summary_writer is None and self._output_dir:
+            self._summary_writer = file_writer(self._output_dir)
+        self._next_step: int | None = None
+        self._due = False
+        self._global_step_tensor = required_global_step_read("SummarySaverHook")
+        self._request = SessionRunArgs({"global_step": self._global_step_tensor})
+        self._request_with_summary: SessionRunArgs | None = None
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
+        self._due = self._next_step is None or self._timer.should_trigger_for_step(self._next_step)
+        if not self._due:
+            return self._request
+        if (
+            self._request_with_summary is None
+        ):  # a scaffold knows its summaries only when all hooks have begun
+            self._request_with_summary = self._with_summary()
+        return self._request_with_summary
+
+    def after_run(
+        self, run_context: SessionRunContext, run_values: SessionRunValues
+    ) -> Awaitable[None] | None:
+        if self._summary_writer is None:
+            return None
+        if self._due:
+            return self._write(run_context.session, run_values.results.get("summary", ()))
+        self._next_step = int(run_values.results["global_step"]) + 2
+        return None
+
+    async def end(self, session: Session | None = None) -> None:
+        if self._summary_writer is not None:
+            await settled(self._summary_writer.flush())
+
+    async def _write(self, session: Session, summaries: Any) -> None:
+        global_step = int(await session.run(self._global_step_tensor))
+        if self._next_step is None:
+            from aioexec.formats.protos import SessionLog  # messages are loaded when they are used
+
+            self._summary_writer.add_session_log(SessionLog(status=SessionLog.START), global_step)
+        self._timer.update_last_triggered_step(global_step)
+        for summary in summaries:
+            self._summary_writer.add_summary(summary, global_step)
+        self._next_step = global_step + 1
+
+    def _with_summary(self) -> SessionRunArgs:
+        summaries = self._summary_op if self._scaffold is None else self._scaffold.summary_op
+        if summaries is None:
+            return self._request
+        if not isinstance(summaries, list):
+            summaries = [summaries]
+        return SessionRunArgs({"global_step": self._global_step_tensor, "summary": summaries})
