@@ -15,8 +15,8 @@ CASES = [Case("256 branches", size=256)]
 
 def inputs(case: Case) -> tuple[sessions.Array, list[sessions.Array]]:
     generator = np.random.default_rng(7)
-    draw = lambda: (generator.standard_normal((64, 64)) / 8).astype(np.float32)  # noqa: E731
-    return draw(), [draw() for _ in range(case.size)]
+    x, *matrices = (generator.standard_normal((1 + case.size, 64, 64)) / 8).astype(np.float32)
+    return x, matrices
 
 
 def build(lib: Any, case: Case) -> Graphed:

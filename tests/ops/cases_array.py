@@ -11,11 +11,11 @@ from aioexec.errors import InvalidArgumentError
 from tests.ops.harness import Case, case
 
 X = [[0.5, -1.25, 2.0], [-3.0, 0.75, 1.5]]
-I = [[7, 8, 6], [1, 2, 100]]  # noqa: E741
+INTEGERS = [[7, 8, 6], [1, 2, 100]]
 BITS = [[True, False, True], [False, False, True]]
 CUBE = np.arange(24.0).reshape(2, 3, 4) / 4 - 2
 EMPTY = np.zeros((0, 3))
-KINDS = (X, I, BITS, [["a", "b", "c"], ["d", "", "f"]], [[1 + 2j, 0j, -1j]] * 2)
+KINDS = (X, INTEGERS, BITS, [["a", "b", "c"], ["d", "", "f"]], [[1 + 2j, 0j, -1j]] * 2)
 
 
 def of_kinds(op_type: str, *rest: Any, expected: Any, kinds: Any = KINDS, **options: Any) -> list[Case]:
@@ -36,11 +36,13 @@ PASSING = [
     *of_kinds("Identity", expected=lambda x: x),
     *(c for name in ("Snapshot", "StopGradient") for c in of_kinds(name, expected=lambda x: x, gradients=())),
     case("PreventGradient", X, expected=lambda x: x),
-    case("PreventGradient", I, expected=lambda x: x),
+    case("PreventGradient", INTEGERS, expected=lambda x: x),
     case("PreventGradient", BITS, expected=lambda x: x),
-    case("IdentityN", [X, I], expected=(np.asarray(X, np.float32), np.asarray(I)), gradients=(0,)),
+    case(
+        "IdentityN", [X, INTEGERS], expected=(np.asarray(X, np.float32), np.asarray(INTEGERS)), gradients=(0,)
+    ),
     case("PlaceholderWithDefault", X, attrs={"shape": (None, 3)}, expected=lambda x: x, gradients=(0,)),
-    case("PlaceholderWithDefault", I, attrs={"shape": (2, 3)}, expected=lambda x: x),
+    case("PlaceholderWithDefault", INTEGERS, attrs={"shape": (2, 3)}, expected=lambda x: x),
     case("PlaceholderWithDefault", BITS, attrs={"shape": None}, expected=lambda x: x),
     case("Placeholder", attrs={"dtype": "float32", "shape": (None, 2)}, raises=InvalidArgumentError),
 ]
@@ -80,7 +82,7 @@ FILLING = [
     case("Fill", [5], 2.5, expected=[2.5] * 5, vary="index_type", dtypes=("int64",)),
     case("Fill", [-1], 1.0, raises=InvalidArgumentError, vary="T", native=False),
     *of_kinds("ZerosLike", expected=lambda x: texts(x.shape, x), gradients=()),
-    *of_kinds("OnesLike", expected=np.ones_like, gradients=(), kinds=(X, I, BITS, [1j])),
+    *of_kinds("OnesLike", expected=np.ones_like, gradients=(), kinds=(X, INTEGERS, BITS, [1j])),
     *(case(name, value, expected=f)
          for name, f in (("ZerosLike", np.zeros_like), ("OnesLike", np.ones_like)) for value in (1.5, EMPTY)),
     case("Range", 2, 11, 3, expected=[2, 5, 8]),
@@ -144,7 +146,7 @@ REARRANGING = [
             native=kind is X,
             gradients=(0,) if kind is X else (),
         )
-        for kind in (X, I, BITS)
+        for kind in (X, INTEGERS, BITS)
     ),
     *of_kinds("Tile", [2, 3], expected=lambda x, m: np.tile(x, (2, 3))),
     case("Tile", CUBE, [1, 2, 1], expected=lambda x, m: np.tile(x, (1, 2, 1)), gradients=(0,)),
@@ -299,14 +301,14 @@ PADDING = [
     case("Pad", CUBE, [[0, 0], [1, 2], [0, 0]], expected=lambda x, p: np.pad(x, [(0, 0), (1, 2), (0, 0)]),
          gradients=(0,)),
     case("PadV2", X, PADS, 2.5, expected=lambda x, p, v: np.pad(x, PADS, constant_values=v), gradients=(0,)),
-    case("PadV2", I, PADS, 9, expected=lambda x, p, v: np.pad(x, PADS, constant_values=v)),
+    case("PadV2", INTEGERS, PADS, 9, expected=lambda x, p, v: np.pad(x, PADS, constant_values=v)),
     case("PadV2", BITS, PADS, True, expected=lambda x, p, v: np.pad(x, PADS, constant_values=v)),
     *(
         case(name, kind, pads, attrs={"mode": mode.upper()}, expected=f,
              gradients=gradients if kind is X else ())
         for mode, pads in (("reflect", [[1, 0], [2, 1]]), ("symmetric", [[2, 1], [0, 3]]))
         for name, f, gradients in (("MirrorPad", lambda x, p, m=mode, q=pads: np.pad(x, q, mode=m), (0,)),)
-        for kind in (X, I, BITS)
+        for kind in (X, INTEGERS, BITS)
     ),
     case("MirrorPad", X, [[2, 0], [0, 0]], attrs={"mode": "REFLECT"}, raises=InvalidArgumentError),
     case("MirrorPadGrad", [[1.0, 2.0, 3.0, 4.0]], [[0, 0], [1, 1]], attrs={"mode": "SYMMETRIC"},

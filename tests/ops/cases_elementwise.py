@@ -17,7 +17,7 @@ COLUMN = [[1.375], [-0.875]]
 EMPTY = np.zeros((0, 3))
 LONG = np.linspace(-4, 4, 41)
 SPECIAL = [math.inf, -math.inf, math.nan, 0.0, -0.0, 1.0]
-I = [[7, -7, 6], [1, -2, 100]]  # noqa: E741
+INTEGERS = [[7, -7, 6], [1, -2, 100]]
 J = [[2, 3, -4], [5, -2, 7]]
 U = [[7, 8, 6], [1, 2, 100]]
 V = [[2, 3, 4], [5, 2, 7]]
@@ -48,8 +48,8 @@ def binary_cases(
 
 def integer_cases(op_type: str, expected: Any, *, unsigned: bool = True) -> list[Case]:
     cases = [
-        case(op_type, I, J, expected=expected, dtypes=WHOLE),
-        case(op_type, I, [3, -1, 2], expected=expected, dtypes=("int64", "int32")),
+        case(op_type, INTEGERS, J, expected=expected, dtypes=WHOLE),
+        case(op_type, INTEGERS, [3, -1, 2], expected=expected, dtypes=("int64", "int32")),
         case(op_type, 7, 2, expected=expected, dtypes=("int64", "int32")),
         case(op_type, np.arange(-20, 21), 3, expected=expected, dtypes=("int64", "int32")),
     ]
@@ -149,11 +149,11 @@ ARITHMETIC = [
     case("Add", ["a", "b"], "c", expected=np.array([b"ac", b"bc"], object)),
     case("AddN", [X, Y, X], expected=lambda *x: sum(x), gradients=(0, 1, 2)),
     case("AddN", [X], expected=np.asarray(X), gradients=(0,)),
-    case("AddN", [I, J], expected=lambda x, y: x + y),
+    case("AddN", [INTEGERS, J], expected=lambda x, y: x + y),
     case("AddN", [U, V], expected=lambda x, y: x + y),
     case("AddN", [EMPTY, EMPTY], expected=EMPTY),
     case("AddN", [X] * 40, expected=lambda *x: 40 * x[0]),
-    case("AddN", [I] * 17, expected=lambda *x: 17 * x[0], dtypes=("int64", "int32")),
+    case("AddN", [INTEGERS] * 17, expected=lambda *x: 17 * x[0], dtypes=("int64", "int32")),
 ]
 
 POWERS = [
@@ -171,7 +171,7 @@ POWERS = [
     case(
         "ClipByValue", X, np.full((2, 3), -1.0), np.full((2, 3), 1.0), expected=np.clip, gradients=(0, 1, 2)
     ),
-    case("ClipByValue", I, -2, 6, expected=np.clip),
+    case("ClipByValue", INTEGERS, -2, 6, expected=np.clip),
     case("ClipByValue", U, 2, 6, expected=np.clip),
 ]
 
@@ -195,10 +195,10 @@ FUNCTIONS = [
     *(
         case(name, value, expected=f)
         for name, f in (("Neg", np.negative), ("Abs", np.abs), ("Sign", np.sign))
-        for value in (I, -5)
+        for value in (INTEGERS, -5)
     ),
-    case("Round", I, expected=lambda x: x),
-    case("Square", I, expected=lambda x: x * x),
+    case("Round", INTEGERS, expected=lambda x: x),
+    case("Square", INTEGERS, expected=lambda x: x * x),
     case("Square", U, expected=lambda x: x * x),
     *unary_cases("Reciprocal", np.reciprocal),
     *unary_cases("Inv", np.reciprocal),
@@ -262,7 +262,7 @@ def comparison_cases(op_type: str, expected: Any) -> list[Case]:
     return [
         *binary_cases(op_type, expected, gradients=False),
         case(op_type, [1.0, 2.0, 3.0], [3.0, 2.0, 1.0], expected=expected),
-        case(op_type, I, J, expected=expected),
+        case(op_type, INTEGERS, J, expected=expected),
         case(op_type, U, V, expected=expected),
         case(op_type, np.arange(40), 20, expected=expected),
     ]
@@ -323,7 +323,7 @@ CHOICES = [
     case("Select", [True, False], X, Y, expected=np.asarray([X[0], Y[1]]), gradients=(1, 2)),
     case("Select", False, 1.0, 2.0, expected=2.0),
     case("Select", np.zeros((0, 3), bool), EMPTY, EMPTY, expected=EMPTY),
-    case("Select", BITS, I, J, expected=np.where),
+    case("Select", BITS, INTEGERS, J, expected=np.where),
     case("Select", [True, False], U, V, expected=np.asarray([U[0], V[1]])),
     case("Select", BITS, BITS, MORE, expected=np.where),
     case("Select", [True, False], ["a", "b"], ["c", "d"], expected=np.array([b"a", b"d"], object)),
@@ -331,7 +331,7 @@ CHOICES = [
     case("SelectV2", BITS, X, 1.0, expected=np.where, gradients=(1, 2)),
     case("SelectV2", BITS, COLUMN, ROW, expected=np.where, gradients=(1, 2)),
     case("SelectV2", True, X, ROW, expected=np.where, gradients=(1, 2)),
-    case("SelectV2", BITS, I, 5, expected=np.where),
+    case("SelectV2", BITS, INTEGERS, 5, expected=np.where),
     case("SelectV2", BITS, BITS, False, expected=np.where),
     case("SelectV2", np.zeros((0, 3), bool), 1.0, EMPTY, expected=EMPTY),
 ]
@@ -351,10 +351,10 @@ CASTS = [
     case("Cast", X, attrs={"DstT": "float64"}, vary="SrcT", expected=lambda x: x, gradients=(0,)),
     case("Cast", X, attrs={"DstT": "float32"}, vary="SrcT", expected=lambda x: x),
     *(
-        case("Cast", I, attrs={"DstT": to}, vary="SrcT", dtypes=WHOLE, expected=lambda x, to=to: x.astype(to))
+        case("Cast", INTEGERS, attrs={"DstT": to}, vary="SrcT", dtypes=WHOLE, expected=lambda x, to=to: x.astype(to))
         for to in (*NUMBERS, "bool", "uint8")
     ),
-    case("Cast", I, attrs={"DstT": "bfloat16"}, vary="SrcT", dtypes=WHOLE, expected=lambda x: x, native=False),
+    case("Cast", INTEGERS, attrs={"DstT": "bfloat16"}, vary="SrcT", dtypes=WHOLE, expected=lambda x: x, native=False),
     *(case("Cast", BITS, attrs={"DstT": to}, vary="SrcT", expected=lambda x, to=to: x.astype(to)) for to in (*NUMBERS, "bool")),
     case("Cast", U, attrs={"DstT": "float32"}, vary="SrcT", expected=lambda x: x.astype(np.float32)),
     case("Cast", COMPLEX, attrs={"DstT": "complex128"}, vary="SrcT", expected=lambda x: x),

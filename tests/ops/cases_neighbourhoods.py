@@ -56,12 +56,27 @@ def boxes() -> Iterator[Case]:
     limits = np.float32(0.5), np.float32(0.3)
     yield case("NonMaxSuppressionV3", several, scores, 3, *limits, expected=[1], dtypes=SINGLE)
     attrs = {"pad_to_max_output_size": True}
-    padded = lambda *_: (np.array([1, 0, 0]), np.array(1))  # noqa: E731
     yield case(
-        "NonMaxSuppressionV4", several, scores, 3, *limits, attrs=attrs, expected=padded, dtypes=SINGLE
+        "NonMaxSuppressionV4",
+        several,
+        scores,
+        3,
+        *limits,
+        attrs=attrs,
+        expected=lambda *_: (np.array([1, 0, 0]), np.array(1)),
+        dtypes=SINGLE,
     )
-    soft = lambda *_: (np.array([1, 2]), np.array([0.75, 0.25]), np.array(2))  # noqa: E731
-    yield case("NonMaxSuppressionV5", several, scores, 3, 0.5, 0.0, 0.0, expected=soft, dtypes=SINGLE)
+    yield case(
+        "NonMaxSuppressionV5",
+        several,
+        scores,
+        3,
+        0.5,
+        0.0,
+        0.0,
+        expected=lambda *_: (np.array([1, 2]), np.array([0.75, 0.25]), np.array(2)),
+        dtypes=SINGLE,
+    )
     alike = np.array([[1, 0.9, 0], [0.9, 1, 0], [0, 0, 1]])
     yield case("NonMaxSuppressionWithOverlaps", alike, [0.1, 0.3, 0.2], 3, 0.5, 0.0, expected=[1, 2])
     yield case("NonMaxSuppression", several, scores, -1, raises=InvalidArgumentError)
@@ -110,14 +125,28 @@ def fake_quantization() -> Iterator[Case]:
     yield case(f"{name}Args", x, attrs=bounds, expected=rounded)
     yield case(f"{name}ArgsGradient", dy, x, attrs=bounds, expected=inside)
     yield case(f"{name}Vars", x, -0.5, 1.0, attrs=attrs, expected=rounded)
-    sums = lambda *_: (np.array(inside), np.array(1.0), np.array(5.0))  # noqa: E731
-    yield case(f"{name}VarsGradient", dy, x, -0.5, 1.0, attrs=attrs, expected=sums)
+    yield case(
+        f"{name}VarsGradient",
+        dy,
+        x,
+        -0.5,
+        1.0,
+        attrs=attrs,
+        expected=lambda *_: (np.array(inside), np.array(1.0), np.array(5.0)),
+    )
     columns = np.stack([x, x], axis=1)
     low, high = [-0.5, -0.5], [1.0, 1.0]
     yield case(f"{name}VarsPerChannel", columns, low, high, attrs=attrs, expected=np.stack([rounded] * 2, 1))
-    both = lambda *_: (np.stack([inside] * 2, 1), np.ones(2), np.full(2, 5.0))  # noqa: E731
     pairs = np.stack([dy, dy], axis=1)
-    yield case(f"{name}VarsPerChannelGradient", pairs, columns, low, high, attrs=attrs, expected=both)
+    yield case(
+        f"{name}VarsPerChannelGradient",
+        pairs,
+        columns,
+        low,
+        high,
+        attrs=attrs,
+        expected=lambda *_: (np.stack([inside] * 2, 1), np.ones(2), np.full(2, 5.0)),
+    )
     fine = {"num_bits": 16}  # so many steps that a difference sees a line
     apart = np.array([-3.0, -0.2, 0.3, 2.5])
     yield case(f"{name}Args", apart, attrs=fine | {"min": -1.0, "max": 1.0}, gradients=(0,))

@@ -9,7 +9,7 @@ import numpy as np
 from aioexec.errors import InvalidArgumentError
 from tests.ops.harness import Case, case
 
-I = np.array([[0, 1], [1, 0], [1, 2]])  # noqa: E741
+PLACES = np.array([[0, 1], [1, 0], [1, 2]])
 J = np.array([[0, 1], [2, 2]])
 S = np.array([3, 3])
 V = [1.0, 2.0, 3.0]
@@ -24,33 +24,41 @@ def dense(indices: Any, values: Any, shape: Any) -> Any:
     return made
 
 
-FULL = dense(I, V, S)
+FULL = dense(PLACES, V, S)
 
 SHAPED = [
-    case("SparseToDense", I, S, V, 0.0, expected=FULL, dtypes=FLOATS, gradients=(2, 3)),
-    case("SparseToDense", I[::-1], S, V, 0.0, dtypes=WIDE, **BAD),
-    case("SparseReorder", I[::-1], V, S, expected=(I, np.array(V[::-1])), dtypes=FLOATS, gradients=(1,)),
-    case("SparseReshape", I, S, [9], expected=(np.array([[1], [3], [5]]), np.array([9]))),
-    case("SparseReshape", I, S, [2, 2], **BAD),
+    case("SparseToDense", PLACES, S, V, 0.0, expected=FULL, dtypes=FLOATS, gradients=(2, 3)),
+    case("SparseToDense", PLACES[::-1], S, V, 0.0, dtypes=WIDE, **BAD),
+    case(
+        "SparseReorder",
+        PLACES[::-1],
+        V,
+        S,
+        expected=(PLACES, np.array(V[::-1])),
+        dtypes=FLOATS,
+        gradients=(1,),
+    ),
+    case("SparseReshape", PLACES, S, [9], expected=(np.array([[1], [3], [5]]), np.array([9]))),
+    case("SparseReshape", PLACES, S, [2, 2], **BAD),
     case(
         "SparseConcat",
-        [I, J],
+        [PLACES, J],
         [V, [4.0, 5.0]],
         [S, S],
         attrs={"concat_dim": 0},
         dtypes=FLOATS,
-        expected=(np.concatenate([I, J + [3, 0]]), np.array([*V, 4.0, 5.0]), np.array([6, 3])),
+        expected=(np.concatenate([PLACES, J + [3, 0]]), np.array([*V, 4.0, 5.0]), np.array([6, 3])),
     ),
     case(
         "SparseSplit",
         0,
-        I,
+        PLACES,
         V,
         S,
         attrs={"num_split": 2},
         dtypes=FLOATS,
         expected=(
-            I,
+            PLACES,
             np.zeros((0, 2), np.int64),
             np.array(V),
             np.zeros(0),
@@ -60,7 +68,7 @@ SHAPED = [
     ),
     case(
         "SparseSlice",
-        I,
+        PLACES,
         V,
         S,
         [0, 1],
@@ -72,7 +80,7 @@ SHAPED = [
     case(
         "SparseSliceGrad",
         [5.0, 6.0],
-        I,
+        PLACES,
         [0, 1],
         [[0, 0], [1, 1]],
         dtypes=FLOATS,
@@ -83,7 +91,7 @@ SHAPED = [
 COMPUTED = [
     case(
         "SparseTensorDenseMatMul",
-        I,
+        PLACES,
         V,
         S,
         [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
@@ -93,7 +101,7 @@ COMPUTED = [
     ),
     case(
         "SparseTensorDenseMatMul",
-        I,
+        PLACES,
         V,
         S,
         [[1.0, 2.0, 0.5], [3.0, 4.0, 1.5]],
@@ -102,10 +110,18 @@ COMPUTED = [
         expected=lambda i, v, s, b: FULL.T @ b.T,
         gradients=(1, 3),
     ),
-    case("SparseDenseCwiseAdd", I, V, S, [1.0, 2.0, 3.0], dtypes=FLOATS, expected=np.array([3.0, 3.0, 6.0])),
+    case(
+        "SparseDenseCwiseAdd",
+        PLACES,
+        V,
+        S,
+        [1.0, 2.0, 3.0],
+        dtypes=FLOATS,
+        expected=np.array([3.0, 3.0, 6.0]),
+    ),
     case(
         "SparseDenseCwiseMul",
-        I,
+        PLACES,
         V,
         S,
         [1.0, 2.0, 3.0],
@@ -115,7 +131,7 @@ COMPUTED = [
     ),
     case(
         "SparseDenseCwiseDiv",
-        I,
+        PLACES,
         V,
         S,
         [[1.0], [2.0], [4.0]],
@@ -125,7 +141,7 @@ COMPUTED = [
     ),
     case(
         "SparseTensorDenseAdd",
-        I,
+        PLACES,
         V,
         S,
         np.ones((3, 3)),
@@ -137,7 +153,7 @@ COMPUTED = [
     case(
         "SparseAddGrad",
         [1.0, 2.0],
-        I,
+        PLACES,
         J,
         J,
         dtypes=FLOATS,
@@ -145,7 +161,7 @@ COMPUTED = [
     ),
     case(
         "SparseSparseMaximum",
-        I,
+        PLACES,
         V,
         S,
         J,
@@ -156,7 +172,7 @@ COMPUTED = [
     ),
     case(
         "SparseSparseMinimum",
-        I,
+        PLACES,
         V,
         S,
         J,
@@ -165,10 +181,19 @@ COMPUTED = [
         dtypes=FLOATS,
         expected=(np.array([[0, 1], [1, 0], [1, 2], [2, 2]]), np.array([-1.0, 0.0, 0.0, -5.0])),
     ),
-    case("SparseReduceSum", I, V, S, [1], dtypes=FLOATS, expected=np.array([1.0, 5.0, 0.0]), gradients=(1,)),
+    case(
+        "SparseReduceSum",
+        PLACES,
+        V,
+        S,
+        [1],
+        dtypes=FLOATS,
+        expected=np.array([1.0, 5.0, 0.0]),
+        gradients=(1,),
+    ),
     case(
         "SparseReduceMax",
-        I,
+        PLACES,
         V,
         S,
         [0],
@@ -178,7 +203,7 @@ COMPUTED = [
     ),
     case(
         "SparseReduceSumSparse",
-        I,
+        PLACES,
         V,
         S,
         [1],
@@ -187,7 +212,7 @@ COMPUTED = [
     ),
     case(
         "SparseReduceMaxSparse",
-        I,
+        PLACES,
         V,
         S,
         [1],
@@ -218,7 +243,7 @@ COMPUTED = [
     ),
     case(
         "SparseSoftmax",
-        I,
+        PLACES,
         V,
         S,
         dtypes=FLOATS,
@@ -230,7 +255,7 @@ COMPUTED = [
 SUMS = [
     case(
         "SparseAdd",
-        I,
+        PLACES,
         V,
         S,
         J,

@@ -11,7 +11,7 @@ from tests.ops.evaluate import evaluate
 
 X = np.array([[7.5, -7.5, 3.0], [2.5, -0.5, 1.5]], np.float32)
 Y = np.array([[2.0, -2.0, -0.7], [0.5, 3.0, -1.5]], np.float32)
-I = np.array([7, -7, 7, -7], np.int32)  # noqa: E741
+INTEGERS = np.array([7, -7, 7, -7], np.int32)
 J = np.array([2, 2, -3, -3], np.int32)
 
 
@@ -50,19 +50,19 @@ def test_a_python_number_takes_the_dtype_of_the_tensor_on_either_side():
 
 
 def test_integers_divide_down_truly_and_towards_zero():
-    i, j = ax.constant(I), ax.constant(J)
+    i, j = ax.constant(INTEGERS), ax.constant(J)
 
     assert evaluate(i // j).tolist() == [3, -4, -3, 2]
     assert evaluate(i % j).tolist() == [1, 1, -2, -1]
     assert evaluate(ax.truncatediv(i, j)).tolist() == [3, -3, -2, 2]
     assert evaluate(ax.truncatemod(i, j)).tolist() == [1, -1, 1, -1]
     assert (i / j).dtype == ax.float64
-    np.testing.assert_allclose(evaluate(i / j), I / J)
+    np.testing.assert_allclose(evaluate(i / j), INTEGERS / J)
 
 
 def test_tensors_of_different_dtypes_do_not_mix():
     with pytest.raises(GraphTypeError, match="float32"):
-        ax.constant(X) + ax.constant(I)
+        ax.constant(X) + ax.constant(INTEGERS)
 
 
 def test_shapes_that_do_not_broadcast_are_refused_while_building():
@@ -106,7 +106,7 @@ def test_casting_to_the_same_dtype_is_the_same_tensor():
 
     assert ax.cast(x, ax.float32) is x
     assert evaluate(ax.cast(x, ax.int32)).tolist() == [[7, -7, 3], [2, 0, 1]]
-    assert evaluate(ax.to_float(ax.constant(I))).dtype == np.float32
+    assert evaluate(ax.to_float(ax.constant(INTEGERS))).dtype == np.float32
 
 
 def test_saturate_cast_moves_what_does_not_fit():
@@ -127,7 +127,7 @@ def test_add_n_of_nothing_is_refused():
 
 def test_division_by_zero_of_integers_is_an_error_and_of_floats_is_not():
     with pytest.raises(InvalidArgumentError, match="division by zero"):
-        evaluate(ax.constant(I) // ax.placeholder_with_default(np.int32(0), []))
+        evaluate(ax.constant(INTEGERS) // ax.placeholder_with_default(np.int32(0), []))
 
     assert np.isinf(evaluate(ax.constant([1.0]) / ax.constant([0.0]))).all()
 

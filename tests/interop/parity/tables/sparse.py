@@ -14,19 +14,19 @@ def places(*rows: Any, rank: int = 2, dtype: Any = np.int64) -> Any:
     return np.array(rows, dtype).reshape(-1, rank)
 
 
-I = places([0, 1], [1, 0], [1, 2])  # noqa: E741
+PLACES = places([0, 1], [1, 0], [1, 2])
 J = places([0, 1], [2, 2])
 S = np.array([3, 3])
 V = np.array([1.0, 2.0, -3.0], np.float32)
 W = np.array([-1.0, 5.0], np.float32)
 NONE = (places(), np.zeros(0, np.float32), S)
-A, B = (I, V, S), (J, W, S)
+A, B = (PLACES, V, S), (J, W, S)
 DENSE = sample("float32", (3, 3), 4)
 SOME = ("float32", "float64", "int32", "int64", "complex64", "float16", "bfloat16")
 
 
 def typed(name: str) -> tuple[Any, Any, Any]:
-    return I, sample(name, (3,), 5), S
+    return PLACES, sample(name, (3,), 5), S
 
 
 def constants(parts: Any) -> tuple[Any, ...]:
@@ -37,16 +37,21 @@ def unknowns(parts: Any) -> tuple[Any, ...]:
     return tuple(map(unknown, parts))
 
 
-WRONG = ((I, V[:2], S), (I, V, np.array([3, 3, 3])), (I[0], V, S), (I, V, np.array([3, -3])))
+WRONG = (
+    (PLACES, V[:2], S),
+    (PLACES, V, np.array([3, 3, 3])),
+    (PLACES[0], V, S),
+    (PLACES, V, np.array([3, -3])),
+)
 
 TO_DENSE = [
     *(
-        case("SparseToDense", I, const(S), sample(name, (3,), 1), sample(name, (), 2))
+        case("SparseToDense", PLACES, const(S), sample(name, (3,), 1), sample(name, (), 2))
         for name in (*SOME, "string", "bool", "uint8")
     ),
-    case("SparseToDense", I.astype(np.int32), const(S.astype(np.int32)), V, 0.0),
-    case("SparseToDense", I, S, V, 9.0),
-    case("SparseToDense", unknown(I), unknown(S), unknown(V), unknown(1.0)),
+    case("SparseToDense", PLACES.astype(np.int32), const(S.astype(np.int32)), V, 0.0),
+    case("SparseToDense", PLACES, S, V, 9.0),
+    case("SparseToDense", unknown(PLACES), unknown(S), unknown(V), unknown(1.0)),
     case("SparseToDense", np.array([1, 3]), np.array([4]), 7.0, 0.0),
     case("SparseToDense", np.int64(1), np.array([4]), 7.0, 0.0, grad=False),
     case("SparseToDense", places(), const(S), NONE[1], 2.0),
@@ -67,38 +72,38 @@ TO_DENSE = [
             (places([0, 0], [0, 0]), S, [1.0, 2.0]),
             (places([0, 3]), S, [1.0]),
             (places([0, -1]), S, [1.0]),
-            (I, np.array([3]), V),
-            (I, S, V[:2]),
-            (I, np.array([3, -3]), V),
-            (I, np.array([[3, 3]]), V),
+            (PLACES, np.array([3]), V),
+            (PLACES, S, V[:2]),
+            (PLACES, np.array([3, -3]), V),
+            (PLACES, np.array([[3, 3]]), V),
         )
     ),
 ]
 
 ORDER = [
-    *(case("SparseReorder", I[::-1], sample(name, (3,)), S) for name in (*SOME, "string", "bool")),
+    *(case("SparseReorder", PLACES[::-1], sample(name, (3,)), S) for name in (*SOME, "string", "bool")),
     case("SparseReorder", places([1, 2], [0, 1], [1, 0], [0, 1]), [1.0, 2.0, 3.0, 4.0], S),
     case("SparseReorder", *NONE),
     case("SparseReorder", *unknowns(A)),
     *(case("SparseReorder", *unknowns(parts), bad=True) for parts in WRONG[:3]),
     *(
-        case("SparseReshape", I, S, const(np.array(new)))
+        case("SparseReshape", PLACES, S, const(np.array(new)))
         for new in ([9], [-1, 1], [3, 3], [1, 9, 1], [3, -1], [1, 1, -1, 3])
     ),
-    case("SparseReshape", I, S, np.array([9])),
-    case("SparseReshape", *unknowns((I, S, np.array([9])))),
+    case("SparseReshape", PLACES, S, np.array([9])),
+    case("SparseReshape", *unknowns((PLACES, S, np.array([9])))),
     case("SparseReshape", places(), np.array([0, 3]), np.array([0])),
     case("SparseReshape", places(), np.array([2, 3]), np.array([3, 2])),
     *(
         case("SparseReshape", *unknowns((at, shape, np.array(new))), bad=True)
         for at, shape, new in (
-            (I, S, [2, 2]),
-            (I, S, [-1, -1]),
-            (I, S, [2, -1]),
-            (I, S, [-2, 4]),
+            (PLACES, S, [2, 2]),
+            (PLACES, S, [-1, -1]),
+            (PLACES, S, [2, -1]),
+            (PLACES, S, [-2, 4]),
             (places(), np.array([0, 3]), [-1, 0]),
-            (I, np.array([9]), [9]),
-            (I[0], S, [9]),
+            (PLACES, np.array([9]), [9]),
+            (PLACES[0], S, [9]),
         )
     ),
 ]
@@ -107,7 +112,7 @@ JOINED = [
     *(
         case(
             "SparseConcat",
-            [I, J],
+            [PLACES, J],
             [sample(name, (3,)), sample(name, (2,))],
             [S, S],
             attrs={"concat_dim": axis},
@@ -115,22 +120,24 @@ JOINED = [
         for name in ("float32", "int64", "string", "bool")
         for axis in (0, 1, -1)
     ),
-    case("SparseConcat", [I, I], [V, V], [S, np.array([3, 4])], attrs={"concat_dim": 1}),
-    case("SparseConcat", [I, places()], [V, NONE[1]], [S, S], attrs={"concat_dim": 0}),
-    case("SparseConcat", [unknown(I), I], [unknown(V), V], [S, unknown(S)], attrs={"concat_dim": 0}),
+    case("SparseConcat", [PLACES, PLACES], [V, V], [S, np.array([3, 4])], attrs={"concat_dim": 1}),
+    case("SparseConcat", [PLACES, places()], [V, NONE[1]], [S, S], attrs={"concat_dim": 0}),
+    case(
+        "SparseConcat", [unknown(PLACES), PLACES], [unknown(V), V], [S, unknown(S)], attrs={"concat_dim": 0}
+    ),
     *(
         case(
             "SparseConcat",
-            [unknown(I), unknown(at)],
+            [unknown(PLACES), unknown(at)],
             [V, V],
             [S, unknown(shape)],
             attrs={"concat_dim": axis},
             bad=True,
         )
         for at, shape, axis in (
-            (I, np.array([3, 4]), 0),
-            (I, S, 2),
-            (I, S, -3),
+            (PLACES, np.array([3, 4]), 0),
+            (PLACES, S, 2),
+            (PLACES, S, -3),
             (places([0] * 3, [1] * 3, [2] * 3, rank=3), np.array([3, 3, 3]), 0),
         )
     ),
@@ -158,17 +165,21 @@ JOINED = [
         for b, n in (([0], [2, 2]), ([0, 0], [2]))
     ),
     *(
-        case("SparseSliceGrad", sample(name, (2,)), I, np.array([0, 1]), places([0, 0], [1, 1]))
+        case("SparseSliceGrad", sample(name, (2,)), PLACES, np.array([0, 1]), places([0, 0], [1, 1]))
         for name in ("float32", "float64", "int32", "complex64", "float16", "int8", "uint8", "int16", "int64")
     ),
     case(
-        "SparseSliceGrad", unknown(W), unknown(I), unknown(np.array([0, 1])), unknown(places([0, 0], [1, 1]))
+        "SparseSliceGrad",
+        unknown(W),
+        unknown(PLACES),
+        unknown(np.array([0, 1])),
+        unknown(places([0, 0], [1, 1])),
     ),
-    case("SparseSliceGrad", NONE[1], I, np.array([0, 1]), places()),
+    case("SparseSliceGrad", NONE[1], PLACES, np.array([0, 1]), places()),
     case(
         "SparseSliceGrad",
         unknown(W),
-        unknown(I),
+        unknown(PLACES),
         unknown(np.array([0])),
         unknown(places([0, 0], [1, 1])),
         bad=True,
@@ -187,18 +198,18 @@ PRODUCTS = [
         for flip_a in (False, True)
         for flip_b in (False, True)
     ),
-    case("SparseTensorDenseMatMul", I.astype(np.int32), V, S, DENSE),
-    case("SparseTensorDenseMatMul", I, V, const(np.array([2, 3])), DENSE),
+    case("SparseTensorDenseMatMul", PLACES.astype(np.int32), V, S, DENSE),
+    case("SparseTensorDenseMatMul", PLACES, V, const(np.array([2, 3])), DENSE),
     case("SparseTensorDenseMatMul", *unknowns(A), unknown(DENSE)),
     case("SparseTensorDenseMatMul", *NONE, DENSE),
-    case("SparseTensorDenseMatMul", I, V, S, np.zeros((3, 0), np.float32)),
+    case("SparseTensorDenseMatMul", PLACES, V, S, np.zeros((3, 0), np.float32)),
     *(
         case("SparseTensorDenseMatMul", *unknowns(parts), unknown(b), bad=True)
         for parts, b in (
             (A, np.ones((4, 2))),
             ((places([3, 0]), V[:1], S), DENSE),
             ((places([0, 3]), V[:1], S), DENSE),
-            ((I, V[:2], S), DENSE),
+            ((PLACES, V[:2], S), DENSE),
             (A, np.ones(3)),
         )
     ),
@@ -227,7 +238,10 @@ WITH_DENSE = [
         for shape in ((2,), (2, 3, 3), (3, 2))
     ),
     *(case("SparseTensorDenseAdd", *typed(name), sample(name, (3, 3), 2)) for name in SOME),
-    *(case("SparseTensorDenseAdd", I.astype(name), V, S.astype(name), DENSE) for name in ("int32", "int64")),
+    *(
+        case("SparseTensorDenseAdd", PLACES.astype(name), V, S.astype(name), DENSE)
+        for name in ("int32", "int64")
+    ),
     case("SparseTensorDenseAdd", *unknowns(A), unknown(DENSE)),
     case("SparseTensorDenseAdd", *NONE, DENSE),
     *(
@@ -258,12 +272,12 @@ PAIRS = [
         for parts in ((J, W, np.array([3, 4])), (places([0], rank=1), W[:1], np.array([3])), (J, W[:1], S))
     ),
     *(
-        case("SparseAddGrad", sample(name, (4,)), I, J, places([0, 1], [1, 0], [1, 2], [2, 2]))
+        case("SparseAddGrad", sample(name, (4,)), PLACES, J, places([0, 1], [1, 0], [1, 2], [2, 2]))
         for name in ("float32", "float64", "int32", "complex64", "int64")
     ),
-    case("SparseAddGrad", unknown(V), unknown(I), unknown(J), unknown(I)),
+    case("SparseAddGrad", unknown(V), unknown(PLACES), unknown(J), unknown(PLACES)),
     case("SparseAddGrad", NONE[1], places(), places(), places()),
-    case("SparseAddGrad", unknown(W), unknown(I), unknown(J), unknown(I), bad=True),
+    case("SparseAddGrad", unknown(W), unknown(PLACES), unknown(J), unknown(PLACES), bad=True),
     *(
         case(f"SparseSparse{op}", *typed(name), J, sample(name, (2,), 2), S, grad=False)
         for op in ("Maximum", "Minimum")
@@ -293,7 +307,7 @@ REDUCTIONS = [
         for axes in AXES
         for keeps in (False, True)
     ),
-    *(case(f"SparseReduce{op}", I, V, const(S), const([1])) for op in ("Sum", "Max")),
+    *(case(f"SparseReduce{op}", PLACES, V, const(S), const([1])) for op in ("Sum", "Max")),
     *(
         case(f"SparseReduce{op}{kind}", *unknowns(A), unknown(np.array([1], np.int32)), grad=False)
         for op in ("Sum", "Max")
@@ -340,10 +354,10 @@ ROWS = [
     case("SparseSoftmax", places([0, 0, 0], [0, 0, 2], [1, 1, 0], rank=3), V, np.array([2, 2, 3])),
     case("SparseSoftmax", *unknowns(A)),
     case("SparseSoftmax", *NONE, grad=False),
-    case("SparseSoftmax", I, np.array([1e4, -1e4, 0.0], np.float32), S),
+    case("SparseSoftmax", PLACES, np.array([1e4, -1e4, 0.0], np.float32), S),
     *(
         case("SparseSoftmax", *unknowns(parts), bad=True)
-        for parts in ((places([0], rank=1), V[:1], np.array([3])), (I, V[:2], S))
+        for parts in ((places([0], rank=1), V[:1], np.array([3])), (PLACES, V[:2], S))
     ),
 ]
 
