@@ -79,8 +79,8 @@ class Session:
         NotFoundError: no session factory accepts the target.
 
     State: `_runtime` is None before the first use and after `close`; `_home` is the loop it was opened in, and `_loop` the same
-    while runs are accepted; `_prepared` and `_parts` remember structures; `_at_once` says whether steps may be run without
-    suspending.
+    while runs are accepted; `_prepared` and `_parts` remember structures; `_owned` are tasks that end with it; `_at_once`
+    says whether steps may be run without suspending.
     """
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
@@ -97,6 +97,7 @@ class Session:
         self._at_once = False
         self._prepared: dict[Any, Prepared] = {}
         self._parts: dict[Any, Parts] = {}
+        self._owned: set[asyncio.Task[Any]] = set()
         self._defaults = contextlib.ExitStack()
         self._wrap_handle = _handle_wrapper(weakref.ref(self))
 
@@ -180,16 +181,29 @@ class Session:
             grace: seconds after which runs that are still under way are cancelled and raise SessionClosedError: 0 for at
                 once, None for never.
         """
-        if self._runtime is None:
-            self._closed = True
-            return
-        self._check_place()
+        if self._runtime is not None:
+            self._check_place()
         self._closed = True
+        await self._end_owned()
+        if self._runtime is None:
+            return
         await self._runtime.close(grace)
         if self._runtime is not None:  # nobody else has closed it meanwhile
             self._runtime = None
             SESSIONS_OPEN.decrement()
         self._prepared.clear()
+
+    def own(self, task: asyncio.Task[Any]) -> None:
+        """Let a task that runs steps again and again end with the session: `close` cancels it first, and waits for it."""
+        self._owned.add(task)
+        task.add_done_callback(self._owned.discard)
+
+    async def _end_owned(self) -> None:
+        others = self._owned - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others)
 
     def __del__(self) -> None:
         if getattr(self, "_runtime", None) is not None and not self._closed:

@@ -1,5 +1,6 @@
 """Training, under the names of `tf.train`: optimizers, learning rates, the global step."""
 
+from aioexec.train.coordinator import Coordinator as Coordinator
 from aioexec.train.feed_hooks import (
     FeedFnHook as FeedFnHook,
     FinalOpsHook as FinalOpsHook,
@@ -29,11 +30,17 @@ from aioexec.train.logging_hooks import (
     LoggingTensorHook as LoggingTensorHook,
     StepCounterHook as StepCounterHook,
 )
+from aioexec.train.looper import LooperThread as LooperThread
 from aioexec.train.optimizer import Optimizer as Optimizer
 from aioexec.train.optimizers import (
     AdamOptimizer as AdamOptimizer,
     GradientDescentOptimizer as GradientDescentOptimizer,
     MomentumOptimizer as MomentumOptimizer,
+)
+from aioexec.train.queue_runner import (
+    QueueRunner as QueueRunner,
+    add_queue_runner as add_queue_runner,
+    start_queue_runners as start_queue_runners,
 )
 from aioexec.train.saving_hooks import (
     CheckpointSaverHook as CheckpointSaverHook,

@@ -1,0 +1,84 @@
+"""Whether a group of tasks should stop, and why: the decisions of a Coordinator.
+
+    RUNNING ── request_stop ──▶ STOPPING ── join ──▶ JOINED
+       ▲                            │                  │
+       └──────── clear_stop ────────┴──────────────────┘
+
+Joining without a request, when all members have ended, makes it JOINED but not stopping. Pure: no task, no lock, no clock;
+`coordinator.py` does what it says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from aioexec.errors import GraphValueError
+
+ENDS_OF_INPUT = (StopIteration, StopAsyncIteration)
+"""They cannot leave a coroutine, so `join` could not raise them: they are always a clean stop."""
+
+
+class StopState:
+    """Who asked for a stop first, and with which error.
+
+    Args:
+        clean_types: errors that ask for a stop but are none.
+
+    State: `is_stopping`: a stop was requested; `is_joined`: the group was waited for, so an error that comes now has nobody to
+    raise it but its bringer. `error` is the one of the request that came first, or None if it had none: it is what `join`
+    raises. All change only through the events below.
+    """
+
+    def __init__(self, clean_types: Iterable[type[BaseException]]) -> None:
+        self._clean_types = (*clean_types, *ENDS_OF_INPUT, asyncio.CancelledError)
+        self.is_stopping = False
+        self.is_joined = False
+        self.error: BaseException | None = None
+
+    def request_stop(self, reported: object) -> bool:
+        """A stop is requested, with an exception, `sys.exc_info()`, or None; whether it is the first request.
+
+        Raises:
+            BaseException: the reported error, if the group was joined.
+        """
+        error = self._counted(reported)
+        if self.is_joined and error is not None:
+            raise error
+        if self.is_stopping:
+            return False
+        self.is_stopping = True
+        self.error = error
+        return True
+
+    def clear_stop(self) -> None:
+        """The group may run again: the request is forgotten."""
+        self.is_stopping = self.is_joined = False
+        self.error = None
+
+    def joined(self) -> None:
+        """The group was waited for."""
+        self.is_joined = True
+
+    def _counted(self, reported: object) -> BaseException | None:
+        """The error that was reported; None if there is none, or one that means a clean stop."""
+        if reported is None:
+            return None
+        error = reported[1] if isinstance(reported, tuple) and len(reported) == 3 else reported
+        if error is None or not isinstance(error, BaseException):
+            return GraphValueError(
+                f"ex must be a tuple or sys.exc_info must return the current exception: {reported!r}"
+            )
+        return None if isinstance(_meant(error), self._clean_types) else error
+
+    def check_invariants(self) -> None:
+        assert self.error is None or self.is_stopping
+        assert not isinstance(self.error, self._clean_types)
+
+
+def _meant(error: BaseException) -> BaseException:
+    """The StopIteration that Python turned into a RuntimeError because it was raised in a coroutine; else the error itself."""
+    cause = error.__cause__
+    if type(error) is RuntimeError and isinstance(cause, ENDS_OF_INPUT) and "StopIteration" in str(error):
+        return cause
+    return error
