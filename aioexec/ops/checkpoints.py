@@ -122,7 +122,7 @@ def _saving(save: Save, places_at: int | None) -> Reference:
     first = 2 if places_at is None else 3
 
     def kernel(context: KernelContext) -> Compute:
-        types = context.input_dtypes[first:]
+        types = [dtype.base_dtype for dtype in context.input_dtypes[first:]]  # a variable comes as a reference
 
         def compute(step: StepContext, path: Array, names: Array, *rest: Array) -> Awaitable[None]:
             places = np.full(names.shape, b"", object) if places_at is None else rest[0]

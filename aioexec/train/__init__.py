@@ -1,5 +1,14 @@
 """Training, under the names of `tf.train`: optimizers, learning rates, the global step."""
 
+from aioexec.train.checkpoint_state import (
+    checkpoint_exists as checkpoint_exists,
+    generate_checkpoint_state_proto as generate_checkpoint_state_proto,
+    get_checkpoint_mtimes as get_checkpoint_mtimes,
+    get_checkpoint_state as get_checkpoint_state,
+    latest_checkpoint as latest_checkpoint,
+    remove_checkpoint as remove_checkpoint,
+    update_checkpoint_state as update_checkpoint_state,
+)
 from aioexec.train.coordinator import Coordinator as Coordinator
 from aioexec.train.feed_hooks import (
     FeedFnHook as FeedFnHook,
@@ -42,6 +51,7 @@ from aioexec.train.queue_runner import (
     add_queue_runner as add_queue_runner,
     start_queue_runners as start_queue_runners,
 )
+from aioexec.train.saver import Saver as Saver
 from aioexec.train.saving_hooks import (
     CheckpointSaverHook as CheckpointSaverHook,
     CheckpointSaverListener as CheckpointSaverListener,

@@ -1,0 +1,228 @@
+"""The `checkpoint` file beside checkpoints: which there are, and which is the latest.
+
+It is a text message, CheckpointState. It is replaced at once, never changed in place, and names a checkpoint once that is
+whole on the disk. All calls here block; coroutines make them through `off_loop`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import logging
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from aioexec.errors import GraphValueError, NotFoundError, OpError
+from aioexec.formats.bundle_entries import index_name
+from aioexec.formats.checkpoint_files import InputFile, OutputFile, naming, sync_folder
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_NAME: Final = "checkpoint"
+_V2: Final = 2
+_MAX_STATE: Final = 64 << 20
+_SHARDS_OF_PREFIX: Final = re.compile(r"-[\d?]+-of-\d+$")
+
+Path = str | os.PathLike[str]
+
+
+def state_path(folder: Path, latest_filename: str | None = None) -> str:
+    """Where the state of the checkpoints in a folder is."""
+    return os.path.join(os.fspath(folder), latest_filename or DEFAULT_NAME)
+
+
+def generate_checkpoint_state_proto(
+    save_dir: Path,
+    model_checkpoint_path: str,
+    all_model_checkpoint_paths: Sequence[str] | None = None,
+    all_model_checkpoint_timestamps: Sequence[float] | None = None,
+    last_preserved_timestamp: float | None = None,
+) -> Any:
+    """A CheckpointState: the latest checkpoint, and all, from the oldest to the latest.
+
+    Relative paths become relative to `save_dir`, if this is relative too.
+
+    Raises:
+        GraphValueError: there are timestamps, but not one for each path.
+    """
+    from aioexec.formats.protos import CheckpointState
+
+    paths = list(all_model_checkpoint_paths or ())
+    if not paths or paths[-1] != model_checkpoint_path:
+        paths.append(model_checkpoint_path)
+    times = list(all_model_checkpoint_timestamps or ())
+    if times and len(times) != len(paths):
+        raise GraphValueError(
+            "Checkpoint timestamps, if provided, must match checkpoint paths "
+            f"(got paths {paths} and timestamps {times})"
+        )
+
+    def in_folder(path: str) -> str:
+        keep = os.path.isabs(save_dir) or os.path.isabs(path)
+        return path if keep else os.path.relpath(path, save_dir)
+
+    return CheckpointState(
+        model_checkpoint_path=in_folder(model_checkpoint_path),
+        all_model_checkpoint_paths=map(in_folder, paths),
+        all_model_checkpoint_timestamps=times,
+        last_preserved_timestamp=last_preserved_timestamp,
+    )
+
+
+def update_checkpoint_state(
+    save_dir: Path,
+    model_checkpoint_path: str,
+    all_model_checkpoint_paths: Sequence[str] | None = None,
+    latest_filename: str | None = None,
+    all_model_checkpoint_timestamps: Sequence[float] | None = None,
+    last_preserved_timestamp: float | None = None,
+) -> None:
+    """Write the state of the checkpoints in a folder.
+
+    Raises:
+        RuntimeError: the checkpoint has the name of the file for the state.
+        OpError: the file cannot be written; the former one stays.
+    """
+    write_checkpoint_state(
+        save_dir,
+        model_checkpoint_path,
+        all_model_checkpoint_paths,
+        latest_filename,
+        all_model_checkpoint_timestamps=all_model_checkpoint_timestamps,
+        last_preserved_timestamp=last_preserved_timestamp,
+    )
+
+
+def write_checkpoint_state(
+    save_dir: Path,
+    model_checkpoint_path: str,
+    all_model_checkpoint_paths: Sequence[str] | None = None,
+    latest_filename: str | None = None,
+    save_relative_paths: bool = False,
+    all_model_checkpoint_timestamps: Sequence[float] | None = None,
+    last_preserved_timestamp: float | None = None,
+) -> None:
+    """`update_checkpoint_state`, and with `save_relative_paths` all paths as seen from the folder."""
+    from google.protobuf import text_format
+
+    def seen(path: str) -> str:
+        return os.path.relpath(path, save_dir) if save_relative_paths and os.path.isabs(path) else path
+
+    state = generate_checkpoint_state_proto(
+        save_dir,
+        seen(model_checkpoint_path),
+        [seen(path) for path in all_model_checkpoint_paths or ()],
+        all_model_checkpoint_timestamps,
+        last_preserved_timestamp,
+    )
+    target = state_path(save_dir, latest_filename)
+    if target == state.model_checkpoint_path:
+        raise RuntimeError(
+            f"Save path {model_checkpoint_path!r} conflicts with path used for checkpoint state. "
+            "Please use a different save path."
+        )
+    with OutputFile(target) as file:
+        file.write(text_format.MessageToString(state).encode())
+        file.commit()
+    sync_folder(target)
+
+
+def get_checkpoint_state(checkpoint_dir: Path, latest_filename: str | None = None) -> Any:
+    """The state of the checkpoints in a folder, with paths that are absolute or begin with the folder.
+
+    Returns:
+        A CheckpointState; None if there is no file, or one that cannot be read (which is logged).
+
+    Raises:
+        GraphValueError: the file names no checkpoint.
+    """
+    from google.protobuf import text_format
+
+    from aioexec.formats.protos import CheckpointState
+
+    path = state_path(checkpoint_dir, latest_filename)
+    try:
+        with InputFile(path) as file:
+            text = file.read_at(0, min(file.size, _MAX_STATE))
+        state = text_format.Merge(text, CheckpointState())
+    except NotFoundError:
+        return None
+    except (OpError, text_format.ParseError, UnicodeDecodeError) as error:
+        logger.warning("%s: %s", type(error).__name__, error)
+        logger.warning("%s: Checkpoint ignored", path)
+        return None
+    if not state.model_checkpoint_path:
+        raise GraphValueError(f"Invalid checkpoint state loaded from {os.fspath(checkpoint_dir)}")
+    folder = os.fspath(checkpoint_dir)
+    state.model_checkpoint_path = os.path.join(folder, state.model_checkpoint_path)
+    state.all_model_checkpoint_paths[:] = [
+        os.path.join(folder, each) for each in state.all_model_checkpoint_paths
+    ]
+    return state
+
+
+def latest_checkpoint(checkpoint_dir: Path, latest_filename: str | None = None) -> str | None:
+    """The path of the latest checkpoint in a folder; None if there is no state, or its checkpoint is gone."""
+    state = get_checkpoint_state(checkpoint_dir, latest_filename)
+    if state is None:
+        return None
+    path: str = state.model_checkpoint_path
+    if checkpoint_exists(path):
+        return path
+    logger.error("Couldn't match files for checkpoint %s", path)
+    return None
+
+
+def checkpoint_exists(checkpoint_prefix: Path) -> bool:
+    """Whether there is a checkpoint of this path, in either format."""
+    return _file_of(os.fspath(checkpoint_prefix)) is not None
+
+
+def get_checkpoint_mtimes(checkpoint_prefixes: Iterable[Path]) -> list[float]:
+    """When checkpoints were written, in seconds since the epoch, for those of the paths that are there."""
+    times = []
+    for prefix in checkpoint_prefixes:
+        path = _file_of(os.fspath(prefix))
+        if path is not None:
+            with contextlib.suppress(FileNotFoundError):  # someone deletes old ones meanwhile
+                times.append(os.stat(path).st_mtime)
+    return times
+
+
+def _file_of(prefix: str) -> str | None:
+    """The file that says that a checkpoint is there."""
+    for path in (index_name(prefix), prefix):
+        found = matching(path)
+        if found:
+            return found[0]
+    return None
+
+
+def matching(path: str) -> list[str]:
+    """The file of that name, else those that the name matches as a pattern."""
+    return [path] if os.path.exists(path) else sorted(glob.glob(path))
+
+
+def meta_graph_filename(checkpoint_filename: str, meta_graph_suffix: str = "meta") -> str:
+    """Where the meta graph of a checkpoint is."""
+    return f"{_SHARDS_OF_PREFIX.sub('', checkpoint_filename)}.{meta_graph_suffix}"
+
+
+def remove_checkpoint(
+    checkpoint_prefix: Path, checkpoint_format_version: int = _V2, meta_graph_suffix: str = "meta"
+) -> None:
+    """Remove the files of a checkpoint; the one that makes it a checkpoint first.
+
+    Raises:
+        OpError: a file cannot be removed.
+    """
+    prefix = os.fspath(checkpoint_prefix)
+    if checkpoint_format_version == _V2:
+        paths = [index_name(prefix), *glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????")]
+    else:
+        paths = matching(prefix)
+    for path in [*paths, meta_graph_filename(prefix, meta_graph_suffix)]:
+        with contextlib.suppress(FileNotFoundError), naming(path):
+            os.unlink(path)
