@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping, Sequence
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from aioexec import (
     bitwise as bitwise,
@@ -17,12 +18,12 @@ from aioexec import (
     image as image,
     linalg as linalg,
     lookup as lookup,
+    losses as losses,
     math as math,
     nn as nn,
     random as random,
     signal as signal,
     strings as strings,
-    train as train,
 )
 from aioexec.devices.builtin import register_builtin_factories
 from aioexec.gradients.calls import gradient_of_call, symbolic_gradient_bodies
@@ -69,6 +70,9 @@ from aioexec.sessions.session import Session as Session
 from aioexec.shapes import Dimension as Dimension, TensorShape as TensorShape
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from aioexec import train as train
 
 newaxis = None
 range = filling.range_
@@ -145,11 +149,15 @@ _PROTOS = frozenset(
     }
 )
 
+_MODULES = frozenset({"train"})
+
 
 def __getattr__(name: str) -> Any:
-    """Messages are loaded when they are used: a program that only runs graphs needs none."""
+    """Messages and the training stack are loaded when they are used: a program that only runs graphs needs none."""
     if name in _PROTOS:
         from aioexec.formats import protos
 
         return getattr(protos, name)
+    if name in _MODULES:
+        return import_module(f"aioexec.{name}")
     raise AttributeError(f"module 'aioexec' has no attribute {name!r}")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ["numba", "llvmlite", "grpc", "aiohttp", "rich", "tensorflow", "pytest"]
+ROOT = Path(__file__).parents[1]
+HEAVY = ["numba", "llvmlite", "grpc", "aiohttp", "rich", "re2", "scipy", "PIL", "tensorflow", "pytest"]
 
 
 @pytest.mark.slow
@@ -16,10 +17,21 @@ def test_importing_loads_no_heavy_library(module):
 
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
-        cwd=Path(__file__).parents[1],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
 
     assert (result.stdout.strip(), result.stderr) == ("[]", "")
+
+
+@pytest.mark.slow
+def test_the_training_stack_is_loaded_when_it_is_used():
+    program = "import sys, aioexec; before = 'aioexec.train' in sys.modules; print(before, aioexec.train.Optimizer.__name__)"
+
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert (result.stdout.strip(), result.stderr) == ("False Optimizer", "")
