@@ -54,9 +54,9 @@ def import_graph_def(
         GraphTypeError: an argument of a wrong type.
         GraphValueError: anything else that is wrong.
     """
-    source = _own_proto(graph_def, GraphDef, "graph_def")
+    source = own_proto(graph_def, GraphDef, "graph_def")
     producer_ops = (
-        None if producer_op_list is None else _own_proto(producer_op_list, OpList, "producer_op_list")
+        None if producer_op_list is None else own_proto(producer_op_list, OpList, "producer_op_list")
     )
     wanted = _check_names("return_elements", return_elements)
     mapped = dict(input_map or {})
@@ -98,7 +98,7 @@ def _keep_version(graph: Graph, producer: int) -> None:
     graph.oldest_producer = producer if known is None else min(known, producer)
 
 
-def _own_proto(message: Any, kind: Any, argument: str) -> Any:
+def own_proto(message: Any, kind: Any, argument: str) -> Any:
     """`message` as a message of ours; one of TensorFlow's goes through its bytes.
 
     Raises:

@@ -1,9 +1,13 @@
-"""Initial values that depend on other variables: rewritten so that the order of initialisation does not matter."""
+"""Initial values as tensors; those that depend on other variables, so that the order of initialisation does not matter."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from aioexec import shapes
+from aioexec.dtypes import DType
+from aioexec.errors import GraphValueError
+from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import Role
 from aioexec.graph.keys import GraphKeys
@@ -60,3 +64,26 @@ def _read_by(op: Operation, variables: dict[Operation, Any]) -> Any:
 
 def _takes_references(op: Operation) -> bool:
     return any(arg.is_ref for arg in op.row.definition.inputs)
+
+
+def initial_tensor(graph: Graph, initial_value: Any, dtype: DType | None, validate_shape: bool) -> Tensor:
+    """An initial value as a tensor; a function is called where its nodes lie under "Initializer".
+
+    Raises:
+        GraphValueError: its shape is to be known and is not.
+    """
+    if not callable(initial_value):
+        tensor = convert_to_tensor(initial_value, dtype, name="initial_value")
+    else:
+        with graph.name_scope("Initializer"), graph.device(None):
+            tensor = convert_to_tensor(initial_value(), dtype, name="initial_value")
+    if validate_shape and not shapes.is_fully_defined(tensor.dims):
+        raise GraphValueError(
+            f"Variable {graph.get_name_scope()!r}: initial_value must have a shape specified, got {tensor!r}"
+        )
+    return tensor
+
+
+def guarded(variable: Any) -> Tensor:
+    """The initial value of a variable, not depending on whether other variables have been initialized."""
+    return without_uninitialized(variable.initialized_value(), f"_{variable.op.name.replace('/', '_')}")

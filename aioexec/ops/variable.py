@@ -10,12 +10,10 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
-from aioexec import shapes
 from aioexec.dtypes import DType, as_dtype
-from aioexec.errors import GraphTypeError, GraphValueError, UnimplementedError
+from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor, register_tensor_conversion_function
 from aioexec.graph.graph import Graph, get_default_graph
@@ -23,8 +21,18 @@ from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import EVALUATORS, Operation, Tensor
 from aioexec.graph.operators import Operators
-from aioexec.ops import save_slices, scatter_updates, state
-from aioexec.ops.initial_values import without_uninitialized
+from aioexec.graph.proto_functions import register_proto_function
+from aioexec.ops import save_slices, scatter_updates, state, variable_defs
+from aioexec.ops.initial_values import guarded, initial_tensor
+from aioexec.ops.variable_kinds import (
+    VariableAggregation,
+    VariableSynchronization,
+    checked_copies,
+    choose_resource,
+    disable_resource_variables as disable_resource_variables,
+    enable_resource_variables as enable_resource_variables,
+    resource_variables_enabled as resource_variables_enabled,
+)
 from aioexec.ops.variables import (
     assign_add_variable_op,
     assign_sub_variable_op,
@@ -35,38 +43,6 @@ from aioexec.ops.variables import (
     variable_op_v2,
 )
 from aioexec.shapes import Dims, TensorShape
-
-VARIABLE_SCOPES: Final = ("__varscope",)
-"""The collection that holds the current variable scope of a graph, as its only value."""
-
-
-@dataclass(slots=True)
-class _Defaults:
-    use_resource: bool = False
-
-
-_defaults = _Defaults()
-
-
-def enable_resource_variables() -> None:
-    """Make resource variables where nothing else is said."""
-    _defaults.use_resource = True
-
-
-def disable_resource_variables() -> None:
-    """Make reference variables where nothing else is said, as it is at the start."""
-    _defaults.use_resource = False
-
-
-def resource_variables_enabled() -> bool:
-    return _defaults.use_resource
-
-
-def _choose_resource(use_resource: bool | None) -> bool:
-    if use_resource is None:
-        scopes = get_default_graph().get_collection(VARIABLE_SCOPES)
-        use_resource = scopes[0].use_resource if scopes else None
-    return _defaults.use_resource if use_resource is None else use_resource
 
 
 class Variable(Operators):
@@ -92,7 +68,9 @@ class Variable(Operators):
 
     def __new__(cls, *args: Any, use_resource: bool | None = None, **kwargs: Any) -> Variable:
         if cls is Variable:
-            kind = ResourceVariable if _choose_resource(use_resource) else ReferenceVariable
+            if kwargs.get("variable_def") is not None:
+                use_resource = variable_defs.is_of_resource(kwargs["variable_def"])
+            kind = ResourceVariable if choose_resource(use_resource) else ReferenceVariable
             return object.__new__(kind)
         return object.__new__(cls)
 
@@ -114,18 +92,21 @@ class Variable(Operators):
         aggregation: Any = None,
         shape: Any = None,
     ) -> None:
+        self._constraint = constraint
+        self._declared: Any = shape
         if variable_def is not None:
-            raise UnimplementedError("Variable: making one from a VariableDef")
+            variable_defs.fill(self, variable_def, import_scope)
+            return
         if initial_value is None:
             raise GraphValueError(f"Variable {name!r}: initial_value must be specified")
         if isinstance(collections, str) or not isinstance(collections, Iterable | None):
             raise GraphValueError(f"Variable {name!r}: collections must be a list, got {collections!r}")
         if constraint is not None and not callable(constraint):
             raise GraphValueError(f"Variable {name!r}: constraint must be callable, got {constraint!r}")
-        self._trainable = trainable is None or trainable
-        self._constraint = constraint
+        self.synchronization, self.aggregation, self._trainable = checked_copies(
+            synchronization, aggregation, trainable, name
+        )
         self._validate_shape = validate_shape
-        self._declared: Any = shape
         graph = get_default_graph()
         placed = graph.device(caching_device) if caching_device is not None else None
         with graph.control_dependencies(None), graph.name_scope(name or "Variable") as scope:
@@ -137,7 +118,9 @@ class Variable(Operators):
 
     # What the kinds do in their own way
 
-    _initial_value: Tensor
+    synchronization: VariableSynchronization
+    aggregation: VariableAggregation
+    _initial_value: Tensor | None = None  # None if it was imported and nobody says
     _initializer: Operation
     _tensor: Tensor  # the reference, or the handle
     _element: Tensor  # the read that fetching and evaluating means
@@ -151,6 +134,14 @@ class Variable(Operators):
         caching: contextlib.AbstractContextManager[None] | None,
     ) -> None:
         """Make the nodes; `scope` is the name of the variable with a slash."""
+        raise NotImplementedError
+
+    def _snapshot_tensor(self) -> Tensor:
+        """The read that a VariableDef names."""
+        raise NotImplementedError
+
+    def _take_snapshot(self, snapshot: Tensor | None) -> None:
+        """Set what reads it, of an imported variable."""
         raise NotImplementedError
 
     def value(self) -> Tensor:
@@ -199,6 +190,13 @@ class Variable(Operators):
 
     # What they share
 
+    to_proto = variable_defs.to_proto
+
+    @staticmethod
+    def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:
+        """The variable a VariableDef describes, of nodes that are in the default graph."""
+        return Variable(variable_def=variable_def, import_scope=import_scope)
+
     SaveSliceInfo = save_slices.SaveSliceInfo
     slice_info: save_slices.SaveSliceInfo | None = None
     """Set where the variable is a part of another."""
@@ -208,23 +206,6 @@ class Variable(Operators):
 
     def _get_save_slice_info(self) -> save_slices.SaveSliceInfo | None:
         return self.slice_info
-
-    def _initial(self, graph: Graph, initial_value: Any, dtype: DType | None) -> Tensor:
-        """The initial value as a tensor; a function is called where its nodes lie under "Initializer"."""
-        if not callable(initial_value):
-            tensor = convert_to_tensor(initial_value, dtype, name="initial_value")
-        else:
-            with graph.name_scope("Initializer"), graph.device(None):
-                tensor = convert_to_tensor(initial_value(), dtype, name="initial_value")
-        if self._validate_shape and not shapes.is_fully_defined(tensor.dims):
-            raise GraphValueError(
-                f"Variable {graph.get_name_scope()!r}: initial_value must have a shape specified, got {tensor!r}"
-            )
-        return tensor
-
-    def _guarded(self) -> Tensor:
-        """The initial value, not depending on whether other variables have been initialized."""
-        return without_uninitialized(self._initial_value, f"_{self._tensor.op.name.replace('/', '_')}")
 
     @property
     def dtype(self) -> DType:
@@ -276,11 +257,13 @@ class Variable(Operators):
         return self._initializer
 
     @property
-    def initial_value(self) -> Tensor:
+    def initial_value(self) -> Tensor | None:
         return self._initial_value
 
     def initialized_value(self) -> Tensor:
         """What the variable holds once initialized, for use in initial values of others: the initial value."""
+        if self._initial_value is None:
+            raise GraphValueError(f"variable {self.name!r} was imported without its initial value")
         return self._initial_value
 
     def eval(self, session: Any = None) -> Any:
@@ -338,13 +321,20 @@ class ReferenceVariable(Variable):
         scope: str,
         caching: contextlib.AbstractContextManager[None] | None,
     ) -> None:
-        self._initial_value = value = self._initial(graph, initial_value, dtype)
+        self._initial_value = value = initial_tensor(graph, initial_value, dtype, self._validate_shape)
         dims = value.dims if self._validate_shape else None
         self._tensor = self._element = variable_op_v2(dims, value.dtype, name=scope)
-        assigned = state.assign(self._tensor, self._guarded(), validate_shape=self._validate_shape)
+        assigned = state.assign(self._tensor, guarded(self), validate_shape=self._validate_shape)
         self._initializer = assigned.op
         with caching or graph.colocate_with(self._tensor.op):
             self._snapshot = apply_op("Identity", self._tensor, name="read")
+
+    def _snapshot_tensor(self) -> Tensor:
+        return self._snapshot
+
+    def _take_snapshot(self, snapshot: Tensor | None) -> None:
+        self._element = self._tensor
+        self._snapshot = self.read_value() if snapshot is None else snapshot
 
     def _ref(self) -> Tensor:
         return self._tensor
@@ -390,7 +380,7 @@ class ResourceVariable(Variable):
         caching: contextlib.AbstractContextManager[None] | None,
     ) -> None:
         with contextlib.nullcontext() if callable(initial_value) else graph.name_scope("Initializer"):
-            self._initial_value = value = self._initial(graph, initial_value, dtype)
+            self._initial_value = value = initial_tensor(graph, initial_value, dtype, self._validate_shape)
         dims = value.dims if self._validate_shape else None
         if self._declared is not None:
             dims = TensorShape(self._declared).plain
@@ -400,12 +390,22 @@ class ResourceVariable(Variable):
         with graph.name_scope("IsInitialized"):
             self._is_initialized = var_is_initialized_op(handle)
         with graph.name_scope("Assign") as assign:
-            self._initializer = assign_variable_op(handle, self._guarded(), name=assign)
+            self._initializer = assign_variable_op(handle, guarded(self), name=assign)
         with graph.name_scope("Read"):
             self._element = self._read()
         if caching is not None:
             with caching:
                 self._cached = apply_op("Identity", self._element)
+
+    def _snapshot_tensor(self) -> Tensor:
+        return self._element if self._cached is None else self._cached
+
+    def _take_snapshot(self, snapshot: Tensor | None) -> None:
+        self._dtype = self._tensor.op.attrs["dtype"]
+        self._is_initialized = variable_defs.known_is_initialized(self._tensor)
+        self._element = self._read() if snapshot is None else snapshot
+        if snapshot is not None and snapshot.op.type != "ReadVariableOp":
+            self._cached = snapshot
 
     def _read(self) -> Tensor:
         """A read, behind the update this object came from, if any."""
@@ -493,3 +493,7 @@ register_tensor_conversion_function(Variable, _converted)
 
 def is_resource_variable(variable: Any) -> bool:
     return isinstance(variable, ResourceVariable)
+
+
+for _collection in variable_defs.COLLECTIONS:
+    register_proto_function(_collection, "VariableDef", Variable.to_proto, Variable.from_proto)

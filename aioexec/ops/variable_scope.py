@@ -14,7 +14,8 @@ from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Tensor
 from aioexec.ops.partitioned_variables import Partitioner
-from aioexec.ops.variable import VARIABLE_SCOPES, Variable
+from aioexec.ops.variable import Variable
+from aioexec.ops.variable_kinds import VARIABLE_SCOPES
 from aioexec.ops.variable_store import AUTO_REUSE as AUTO_REUSE, Request, VariableStore
 
 Getter = Callable[..., Any]

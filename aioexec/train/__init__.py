@@ -23,6 +23,14 @@ from aioexec.train.global_step import (
 )
 from aioexec.train.graph_files import write_graph as write_graph
 from aioexec.train.hook_timers import SecondOrStepTimer as SecondOrStepTimer
+from aioexec.train.input_producers import (
+    input_producer as input_producer,
+    limit_epochs as limit_epochs,
+    match_filenames_once as match_filenames_once,
+    range_input_producer as range_input_producer,
+    slice_input_producer as slice_input_producer,
+    string_input_producer as string_input_producer,
+)
 from aioexec.train.learning_rates import (
     cosine_decay as cosine_decay,
     cosine_decay_restarts as cosine_decay_restarts,
@@ -40,6 +48,8 @@ from aioexec.train.logging_hooks import (
     StepCounterHook as StepCounterHook,
 )
 from aioexec.train.looper import LooperThread as LooperThread
+from aioexec.train.meta_graph_import import import_meta_graph as import_meta_graph
+from aioexec.train.meta_graphs import export_meta_graph as export_meta_graph
 from aioexec.train.optimizer import Optimizer as Optimizer
 from aioexec.train.optimizers import (
     AdamOptimizer as AdamOptimizer,

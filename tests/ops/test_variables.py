@@ -14,7 +14,6 @@ from aioexec.errors import (
     GraphTypeError,
     GraphValueError,
     InvalidArgumentError,
-    UnimplementedError,
 )
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant
@@ -334,7 +333,7 @@ def test_sparse_reads_take_rows_alone(graph):
         ({}, GraphValueError),
         ({"initial_value": 1.0, "collections": "variables"}, GraphValueError),
         ({"initial_value": 1.0, "constraint": 3}, GraphValueError),
-        ({"initial_value": 1.0, "variable_def": object()}, UnimplementedError),
+        ({"initial_value": 1.0, "variable_def": object()}, GraphTypeError),
         ({"initial_value": "text", "dtype": "float32"}, GraphTypeError),
     ],
 )

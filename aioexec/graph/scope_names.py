@@ -1,0 +1,43 @@
+"""Names with a scope put before them, or taken off: of nodes, tensors, control inputs ("^a") and groups ("loc:@a")."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+_MARKED: Final = re.compile(r"(\^|loc:@|)(.*)", re.DOTALL)
+
+
+def strip_name_scope(name: Any, export_scope: str | None) -> Any:
+    """A name without the scope it begins with; as it is if it is not in that scope, or is no string."""
+    if not export_scope or not isinstance(name, str | bytes):
+        return name
+    mark, rest = _parts(name)
+    scope = export_scope.removesuffix("/")
+    if not rest.startswith(f"{scope}/"):
+        return mark + rest
+    return mark + rest.removeprefix(scope).lstrip("/")
+
+
+def prepend_name_scope(name: Any, import_scope: str | None) -> Any:
+    """A name with a scope before it; as it is if there is no scope, or it is no string."""
+    if not import_scope or not isinstance(name, str | bytes):
+        return name
+    mark, rest = _parts(name)
+    return f"{mark}{import_scope.removesuffix('/')}/{rest}"
+
+
+def is_in_scope(name: str, scope: str | None) -> bool:
+    """Whether a name is that of a scope or of something in it; without a scope everything is."""
+    if not scope:
+        return True
+    scope = scope.removesuffix("/")
+    rest = _parts(name)[1].split(":")[0]
+    return rest == scope or rest.startswith(f"{scope}/")
+
+
+def _parts(name: str | bytes) -> tuple[str, str]:
+    """What marks a name as that of a control input or a group, and the name."""
+    match = _MARKED.fullmatch(name.decode() if isinstance(name, bytes) else name)
+    assert match is not None
+    return match[1], match[2]

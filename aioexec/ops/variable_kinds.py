@@ -1,0 +1,86 @@
+"""What kinds of variables there are: in reference or resource, and how copies of one on several devices would be kept alike.
+
+Which of the first two is made where the caller does not say, the variable scope tells, else one setting of the process. The
+others are kept for programs and MetaGraphs that name them: there is one copy of a variable here.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aioexec.errors import GraphValueError
+from aioexec.graph.graph import get_default_graph
+
+VARIABLE_SCOPES: Final = ("__varscope",)
+"""The collection that holds the current variable scope of a graph, as its only value."""
+
+
+@dataclass(slots=True)
+class _Defaults:
+    use_resource: bool = False
+
+
+_defaults = _Defaults()
+
+
+def enable_resource_variables() -> None:
+    """Make resource variables where nothing else is said."""
+    _defaults.use_resource = True
+
+
+def disable_resource_variables() -> None:
+    """Make reference variables where nothing else is said, as it is at the start."""
+    _defaults.use_resource = False
+
+
+def resource_variables_enabled() -> bool:
+    return _defaults.use_resource
+
+
+def choose_resource(use_resource: bool | None) -> bool:
+    if use_resource is None:
+        scopes = get_default_graph().get_collection(VARIABLE_SCOPES)
+        use_resource = scopes[0].use_resource if scopes else None
+    return _defaults.use_resource if use_resource is None else use_resource
+
+
+class VariableSynchronization(enum.Enum):
+    """When copies of a variable are made alike."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(enum.Enum):
+    """What becomes of updates of several copies of a variable."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+def checked_copies(
+    synchronization: Any, aggregation: Any, trainable: bool | None, name: str | None
+) -> tuple[VariableSynchronization, VariableAggregation, bool]:
+    """What was said of copies of a variable, or its default; and whether the variable is trainable.
+
+    Raises:
+        GraphValueError: a mode there is not.
+    """
+    synchronized = _mode(VariableSynchronization, synchronization, "synchronization", name)
+    aggregated = _mode(VariableAggregation, aggregation, "aggregation", name)
+    if trainable is None:
+        trainable = synchronized is not VariableSynchronization.ON_READ
+    return synchronized, aggregated, trainable
+
+
+def _mode(kind: Any, given: Any, word: str, name: str | None) -> Any:
+    try:
+        return kind(0 if given is None else getattr(given, "value", given))
+    except ValueError as error:
+        raise GraphValueError(f"Invalid variable {word} mode: {given!r} for variable: {name}") from error
