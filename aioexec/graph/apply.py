@@ -95,10 +95,10 @@ def _known_dtypes(definition: OpDef, arguments: Sequence[Any], attrs: dict[str, 
 def _convert_argument(definition: OpDef, arg: ArgDef, value: Any, known: dict[str, DType]) -> list[Tensor]:
     try:
         if arg.type_list_attr:
-            return [convert_to_tensor(item) for item in value]
+            return [convert_to_tensor(item, name=f"{arg.name}_{place}") for place, item in enumerate(value)]
         dtype = arg.dtype if arg.dtype is not None else known.get(arg.type_attr)
         if arg.number_attr:
-            return convert_n_to_tensor(value, dtype)
+            return convert_n_to_tensor(value, dtype, arg.name)
         attr = definition.attr(arg.type_attr) if arg.type_attr else None
         preferred = attr.default if attr is not None else None
         return [convert_to_tensor(value, dtype, arg.name, preferred_dtype=preferred, as_ref=arg.is_ref)]

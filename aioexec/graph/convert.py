@@ -153,11 +153,13 @@ def _pack(values: Sequence[Any], dtype: DType | None, name: str | None) -> Tenso
     )
 
 
-def convert_n_to_tensor(values: Sequence[Any], dtype: DType | None = None) -> list[Tensor]:
-    """Convert each value, giving Python values the dtype of the first tensor among them."""
+def convert_n_to_tensor(
+    values: Sequence[Any], dtype: DType | None = None, name: str | None = None
+) -> list[Tensor]:
+    """Convert each value, giving Python values the dtype of the first tensor among them, and names with their place."""
     if dtype is None:
         dtype = next((symbolic_dtype(value) for value in values if symbolic_dtype(value) is not None), None)
-    return [convert_to_tensor(value, dtype) for value in values]
+    return [convert_to_tensor(value, dtype, name and f"{name}_{place}") for place, value in enumerate(values)]
 
 
 def symbolic_dtype(value: Any) -> DType | None:
