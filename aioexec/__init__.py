@@ -45,6 +45,7 @@ from aioexec.ops import (  # noqa: F401  (some for their rows only)
     functional_ops as _functional_ops,
     functions as _functions,
     list_uses as _list_uses,
+    optimizer_updates as _optimizer_updates,
     optional as _optional,
     queue_verbs as _queue_verbs,
     retired as _retired,
@@ -149,7 +150,7 @@ _PROTOS = frozenset(
     }
 )
 
-_MODULES = frozenset({"train"})
+_MODULES = frozenset({"summary", "train"})
 
 
 def __getattr__(name: str) -> Any:
