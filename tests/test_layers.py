@@ -27,7 +27,7 @@ ROWS: list[list[str]] = [
     ["distributed", "train < saved_model"],
     ["serving"],
     [
-        "bitwise < image < linalg < lookup < math < names < nn < random < signal < strings < client < aioexec < demo < cli",
+        "bitwise < image < linalg < lookup < losses < math < names < nn < random < signal < strings < summary < client < aioexec < demo < cli",
         "aioexec < testing",
     ],
 ]
@@ -46,7 +46,7 @@ DOORS = {
     "pytest": "aioexec.testing",
     "pytest_asyncio": "aioexec.testing",
     "re2": "aioexec.ops.regular_expressions",
-    "rich": "aioexec.demo",
+    "rich": "aioexec.demo or aioexec.train.progress_hook",
     "tensorflow": "(nowhere)",
     "threadpoolctl": "(nowhere)",
     "uvloop": "aioexec.testing or aioexec.demo",

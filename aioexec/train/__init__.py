@@ -56,6 +56,8 @@ from aioexec.train.optimizers import (
     GradientDescentOptimizer as GradientDescentOptimizer,
     MomentumOptimizer as MomentumOptimizer,
 )
+from aioexec.train.profiler_hook import ProfilerHook as ProfilerHook
+from aioexec.train.progress_hook import ProgressHook as ProgressHook
 from aioexec.train.queue_runner import (
     QueueRunner as QueueRunner,
     add_queue_runner as add_queue_runner,

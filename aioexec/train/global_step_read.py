@@ -8,23 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from aioexec.errors import FailedPreconditionError
+from aioexec.train.errors import TrainingStateError
 from aioexec.train.global_step import _get_or_create_global_step_read
-
-
-class MissingGlobalStepError(FailedPreconditionError, RuntimeError):
-    """A hook counts by the global step, and the graph has none."""
 
 
 def required_global_step_read(user: str) -> Any:
     """The shared read in the default graph, made at first use.
 
     Raises:
-        MissingGlobalStepError: the graph has no global step.
+        TrainingStateError: the graph has no global step.
     """
     read = _get_or_create_global_step_read()
     if read is None:
-        raise MissingGlobalStepError(f"Global step should be created to use {user}")
+        raise TrainingStateError(f"Global step should be created to use {user}")
     return read
 
 

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from google.protobuf import text_format
+
 from aioexec.formats.file_errors import canonical
 from aioexec.graph.graph import Graph
 
@@ -21,8 +23,6 @@ def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool =
     Raises:
         OpError: the file cannot be written.
     """
-    from google.protobuf import text_format
-
     graph_def = graph_or_graph_def
     if isinstance(graph_def, Graph):
         graph_def = graph_def.as_graph_def()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aioexec.errors import GraphValueError, UnknownNameError
+from aioexec.formats.protos import Summary
 from aioexec.graph.graph import get_default_graph
 from aioexec.train.callbacks import settled
 from aioexec.train.event_files import file_writer
@@ -167,8 +168,6 @@ class StepCounterHook(SessionRunHook):
         """Say the rate; subclasses that say something else override it."""
         rate = elapsed_steps / elapsed_time
         if self._summary_writer is not None:
-            from aioexec.formats.protos import Summary  # messages are loaded when they are used
-
             values = [Summary.Value(tag=self._summary_tag, simple_value=rate)]
             self._summary_writer.add_summary(Summary(value=values), global_step)
         logger.info("%s: %g", self._summary_tag, rate)

@@ -7,10 +7,13 @@ import os
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aioexec.errors import FailedPreconditionError, GraphValueError
+from aioexec.errors import GraphValueError
+from aioexec.formats.protos import SessionLog
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.keys import GraphKeys
+from aioexec.graph.metagraph_export import create_meta_graph_def
 from aioexec.train.callbacks import settled
+from aioexec.train.errors import TrainingStateError
 from aioexec.train.event_files import file_writer
 from aioexec.train.global_step_read import StepForecast, required_global_step_read
 from aioexec.train.graph_files import write_graph
@@ -23,10 +26,6 @@ if TYPE_CHECKING:
     from aioexec.train.coordinator import Coordinator
 
 logger = logging.getLogger(__name__)
-
-
-class NoSaverError(FailedPreconditionError, RuntimeError):
-    """A hook is to save, and was not told by which saver."""
 
 
 class CheckpointSaverListener:
@@ -127,8 +126,6 @@ class CheckpointSaverHook(SessionRunHook):
         self._summary_writer.add_meta_graph(meta_graph_def)
 
     def _described(self, graph: Graph) -> tuple[Any, Any]:
-        from aioexec.graph.metagraph_export import create_meta_graph_def  # it loads messages
-
         graph_def = graph.as_graph_def(add_shapes=True)
         if self._save_graph_def:
             write_graph(graph_def, self._checkpoint_dir, "graph.pbtxt")
@@ -144,8 +141,6 @@ class CheckpointSaverHook(SessionRunHook):
         logger.info("Saving checkpoints for %d into %s.", step, self._save_path)
         saver = self._get_saver()
         await saver.save(session, self._save_path, global_step=step, write_meta_graph=self._save_graph_def)
-        from aioexec.formats.protos import SessionLog  # messages are loaded when they are used
-
         saved = SessionLog(status=SessionLog.CHECKPOINT, checkpoint_path=self._save_path)
         self._summary_writer.add_session_log(saved, step)
         logger.info("Calling checkpoint listeners after saving checkpoint %d...", step)
@@ -164,12 +159,12 @@ class CheckpointSaverHook(SessionRunHook):
         if self._saver is None:
             savers = get_default_graph().get_collection(GraphKeys.SAVERS)
             if not savers:
-                raise NoSaverError(
+                raise TrainingStateError(
                     f"No items in collection {GraphKeys.SAVERS}. Please add a saver to the collection "
                     "or provide a saver or scaffold"
                 )
             if len(savers) > 1:
-                raise NoSaverError(
+                raise TrainingStateError(
                     f"More than one item in collection {GraphKeys.SAVERS}. "
                     "Please indicate which one to use by passing it to the constructor"
                 )

@@ -8,6 +8,8 @@ import math
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from aioexec.errors import GraphValueError
 from aioexec.train.global_step_read import required_global_step_read
 from aioexec.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
@@ -81,7 +83,7 @@ class NanTensorHook(SessionRunHook):
         return self._request
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        if not math.isnan(run_values.results):
+        if not _has_nan(run_values.results):
             return
         message = "Model diverged with loss = NaN."
         if self._fail_on_nan_loss:
@@ -118,6 +120,10 @@ class GlobalStepWaiterHook(SessionRunHook):
                     last_logged = step
                 await asyncio.sleep(POLL_SECONDS)
         self._worker_is_started = True
+
+
+def _has_nan(loss: Any) -> bool:
+    return bool(np.isnan(loss).any()) if getattr(loss, "ndim", 0) else math.isnan(loss)
 
 
 def check_stop(num_steps: int | None, last_step: int | None) -> None:

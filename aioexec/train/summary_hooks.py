@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from aioexec.errors import GraphValueError
+from aioexec.formats.protos import SessionLog
 from aioexec.train.callbacks import settled
 from aioexec.train.event_files import file_writer
 from aioexec.train.global_step_read import required_global_step_read
@@ -83,8 +84,6 @@ class SummarySaverHook(SessionRunHook):
     async def _write(self, session: Session, summaries: Any) -> None:
         global_step = int(await session.run(self._global_step_tensor))
         if self._next_step is None:
-            from aioexec.formats.protos import SessionLog  # messages are loaded when they are used
-
             self._summary_writer.add_session_log(SessionLog(status=SessionLog.START), global_step)
         self._timer.update_last_triggered_step(global_step)
         for summary in summaries:
