@@ -1,0 +1,219 @@
+"""Event files: TFRecord files of Event protos, which TensorBoard reads while they grow.
+
+The first record tells the version. Events are encoded by hand, since each is one field behind a time and a step: a training
+step that writes a summary pays for it once, and a protobuf message of it would cost more than all the rest.
+
+An `EventFile` holds whole records only: where the disk gave up within one, the file is cut back to the last whole one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from enum import IntEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from aioexec.errors import DataLossError, InvalidArgumentError, NotFoundError
+from aioexec.formats.file_errors import canonical
+from aioexec.formats.records import encode_record, read_records
+
+if TYPE_CHECKING:
+    from aioexec.formats.protos import Event
+
+VERSION: Final = b"brain.Event:2"
+
+_WALL_TIME: Final = struct.Struct("<Bd")
+_WALL_TIME_TAG: Final = 1 << 3 | 1
+_STEP_TAG: Final = b"\x10"
+_LENGTH_DELIMITED: Final = 2
+_INT64: Final = 1 << 63
+_ANY_ESCAPE: Final = re.compile(r"[/\0]")
+
+_numbers = itertools.count()
+"""One a file of this process: two files that begin in the same second have different names."""
+
+
+class What(IntEnum):
+    """What an event tells: the number of its field in the proto."""
+
+    FILE_VERSION = 3
+    GRAPH_DEF = 4
+    SUMMARY = 5
+    SESSION_LOG = 7
+    TAGGED_RUN_METADATA = 8
+    META_GRAPH_DEF = 9
+
+
+_TAGS: Final = {what: bytes([what << 3 | _LENGTH_DELIMITED]) for what in What}
+
+
+def _varint(number: int) -> bytes:
+    parts = bytearray()
+    while number > 0x7F:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)
+
+
+_length = lru_cache(1 << 10)(_varint)
+"""Lengths come again and again."""
+
+
+def encode_event(wall_time: float, step: int, what: What, content: bytes) -> bytes:
+    """An Event proto with one field set, of which `content` is the serialised value.
+
+    Raises:
+        InvalidArgumentError: the step is no 64-bit number.
+    """
+    if not -_INT64 <= step < _INT64:
+        raise InvalidArgumentError(f"Value out of range: expected a step of 64 bits, got {step}")
+    at = _WALL_TIME.pack(_WALL_TIME_TAG, wall_time)
+    if step:
+        at += _STEP_TAG + _varint(step % (1 << 64))
+    return b"".join((at, _TAGS[what], _length(len(content)), content))
+
+
+def read_events(path: str | os.PathLike[str]) -> Iterator[Event]:
+    """The events of a file; a plain generator that reads as it goes, and blocks.
+
+    A file may still grow: it ends where the beginning of a record is not whole.
+
+    Raises:
+        NotFoundError: there is no such file.
+        DataLossError: a record is damaged, or its data is not there to the end.
+    """
+    from google.protobuf.message import DecodeError
+
+    from aioexec.formats.protos import Event
+
+    try:
+        with open(path, "rb") as file:
+            for place, data in read_records(file):
+                try:
+                    yield Event.FromString(data)
+                except DecodeError as error:
+                    raise DataLossError(f"{os.fspath(path)}: the record at {place} is no event") from error
+    except OSError as error:
+        raise canonical(os.fspath(path), error) from error
+
+
+class EventFile:
+    """A file that events are appended to, made with the first of them. For one thread at a time; its methods block.
+
+    Its name is `events.out.tfevents.<seconds>.<host>.<pid>.<number><suffix>`, which no other file has.
+
+    Attributes:
+        path: where it is; None until it is there.
+    """
+
+    def __init__(self, directory: str, suffix: str = "") -> None:
+        if _ANY_ESCAPE.search(suffix):
+            raise InvalidArgumentError(f"filename_suffix must be part of a file name, got {suffix!r}")
+        self._directory = directory
+        self._suffix = suffix
+        self.path: str | None = None
+        self._descriptor = -1  # open from the first record until `close`
+        self._size = 0  # of the whole records
+        self._is_listed = False  # whether the directory was told to keep its name
+
+    def append(self, records: bytes) -> None:
+        """Write whole records, all or none of them.
+
+        Raises:
+            OpError: the disk did not take them.
+        """
+        try:
+            if self._descriptor < 0:
+                self._create()
+            self._write(records)
+        except OSError as error:
+            raise canonical(self.path or self._directory, error) from error
+
+    def sync(self) -> None:
+        """Have the disk keep what was written, come what may.
+
+        Raises:
+            NotFoundError: somebody removed the file; the next record begins another one.
+            OpError: the disk did not keep it.
+        """
+        if self._descriptor < 0:
+            return
+        assert self.path is not None
+        try:
+            os.fsync(self._descriptor)
+            if not self._is_listed:
+                _sync_directory(self._directory)
+                self._is_listed = True
+            is_removed = not os.fstat(self._descriptor).st_nlink
+        except OSError as error:
+            raise canonical(self.path, error) from error
+        if is_removed:
+            self.close()
+            raise NotFoundError(f"The events file {self.path} has disappeared.")
+
+    def close(self) -> None:
+        """Let go of the file; a further record begins another one."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):
+            self.close()
+
+    def _create(self) -> None:
+        os.makedirs(self._directory, exist_ok=True)
+        seconds = int(time.time())
+        name = f"events.out.tfevents.{seconds:010}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}{self._suffix}"
+        path = os.path.join(self._directory, name)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self._descriptor = os.open(path, flags, 0o644)
+        self.path, self._size, self._is_listed = path, 0, False
+        try:
+            self._write(encode_record(encode_event(seconds, 0, What.FILE_VERSION, VERSION)))
+        except OSError:
+            self.close()
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            raise
+
+    def _write(self, records: bytes) -> None:
+        rest: Any = memoryview(records)
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, self._size)
+            raise
+        self._size += len(records)
+
+
+def write_asset(path: str, content: str) -> None:
+    """Write a file that belongs to the events, and the directories it is in.
+
+    Raises:
+        OpError: the disk did not take it.
+    """
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(content)
+    except OSError as error:
+        raise canonical(path, error) from error
+
+
+def _sync_directory(directory: str) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

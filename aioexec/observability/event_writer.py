@@ -1,0 +1,271 @@
+"""Events on their way to a file: taken at once, written by a thread.
+
+`add` never waits: not for the disk, not for room. The thread is there only while something is not yet on the disk. It writes
+what has gathered every twentieth of a second, so that TensorBoard sees events as they happen, and has the disk keep it (fsync)
+`flush_secs` later; then it ends. A flush writes and syncs at once, in a thread of the loop's executor.
+
+What waits is bounded in bytes. Beyond the bound `add` refuses with ResourceExhaustedError rather than wait or lose something
+silently; `await flush()` is how a producer that is faster than its disk keeps in step.
+
+Where the disk fails, nothing that was taken is lost: it waits for the next attempt, made with the next event or flush. The
+error is told once: by the flush, or if none asked, by the next `add`. When the interpreter ends, everything is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Protocol
+
+from aioexec.errors import OpError, ResourceExhaustedError
+
+THREAD_NAME: Final = "aioexec-event-writer"
+MOST_WAITING: Final = 64 << 20
+"""Bytes."""
+
+_GATHERING: Final = 0.05
+"""Seconds."""
+_URGENT: Final = 1 << 20
+"""Bytes that are written without gathering more."""
+_PIECE: Final = 1 << 18
+"""Bytes, about, that are written at once."""
+
+_log = logging.getLogger(__name__)
+
+
+class File(Protocol):
+    """What events are written to; errors are `OpError`s."""
+
+    def append(self, records: bytes) -> None: ...
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+Item = bytes | Callable[[], None]
+"""A record, or something else to do in its turn."""
+
+_writers: weakref.WeakSet[EventWriter] = weakref.WeakSet()
+"""All of this process: what they hold must be written when it ends, and is not a forked child's."""
+
+
+class EventWriter:
+    """Writes records to a file, in the order they were added; from any thread.
+
+    Constant: the file, used by one thread at a time: the one that holds `_writing`.
+
+    Changing, guarded by `_changed`, which is never held while something is written:
+        _waiting: what is not written, oldest first; `_waiting_bytes` also counts what is being written.
+        _sync_at: when the disk is to keep what was written; None if it does.
+        _error: of an attempt, until somebody is told.
+        _is_closed: nothing is taken any more.
+        _thread: None if nothing is to be written or synced, or the last attempt failed.
+    """
+
+    def __init__(self, file: File, flush_secs: float) -> None:
+        self._file = file
+        self._flush_secs = flush_secs
+        self._begin()
+        _writers.add(self)
+
+    def begin_as_child(self) -> None:
+        """Be as new: in a forked child nobody writes, and what waits is the parent's."""
+        self._file.close()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._writing = threading.Lock()
+        self._changed = threading.Condition(threading.Lock())
+        self._waiting: list[Item] = []
+        self._waiting_bytes = 0
+        self._sync_at: float | None = None
+        self._error: OpError | None = None
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was taken is on the disk."""
+        return not self._waiting and self._sync_at is None
+
+    def add(self, item: Item) -> None:
+        """Take what is to be written; nothing once closed.
+
+        Raises:
+            ResourceExhaustedError: too much waits already.
+            OpError: what was taken earlier could not be written; it still waits. This was not taken.
+        """
+        size = _size(item)
+        with self._changed:
+            if self._is_closed:
+                return
+            self._raise_error()
+            before = self._waiting_bytes
+            if before and before + size > MOST_WAITING:
+                raise ResourceExhaustedError(
+                    f"event writer: {before} bytes wait for the disk, no room for {size} more (limit {MOST_WAITING}); "
+                    "await flush() to keep in step"
+                )
+            self._waiting.append(item)
+            self._waiting_bytes = before + size
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
+                self._thread.start()
+            elif len(self._waiting) == 1 or before < _URGENT <= before + size:
+                self._changed.notify()
+
+    async def flush(self) -> None:
+        """Return when all that was added before is on the disk.
+
+        Raises:
+            OpError: it could not be written, and still waits; or something earlier failed and nobody was told.
+        """
+        if not self.is_idle or self._error is not None:
+            await asyncio.to_thread(self.flush_now)
+
+    def flush_now(self) -> None:
+        """`flush`, which blocks."""
+        self._attempt(must_sync=True)
+        with self._changed:
+            self._changed.notify()
+            self._raise_error()
+
+    async def close(self) -> None:
+        """Write what waits and end; what is added from now on is ignored.
+
+        Raises:
+            OpError: something could not be written, and is lost.
+        """
+        with self._changed:
+            self._is_closed = True
+        await asyncio.to_thread(self._close_now)
+
+    def reopen(self) -> None:
+        """Take events again, if closed."""
+        with self._changed:
+            self._is_closed = False
+
+    def _close_now(self) -> None:
+        try:
+            self.flush_now()
+        finally:
+            with self._writing, self._changed:
+                self._file.close()
+                self._waiting, self._waiting_bytes, self._sync_at = [], 0, None
+                thread = self._thread
+                self._changed.notify()
+            if thread is not None:
+                thread.join()
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    # The thread
+
+    def _run(self) -> None:
+        while self._has_work():
+            self._attempt(must_sync=False)
+
+    def _has_work(self) -> bool:
+        """Wait until it is time to write or to sync; False if the thread is to end."""
+        with self._changed:
+            if self._sync_at is not None and not self._is_called():
+                self._changed.wait_for(self._is_called, self._sync_at - time.monotonic())
+            if self._waiting and self._error is None:
+                self._changed.wait_for(self._is_urgent, _GATHERING)
+            if self.is_idle or self._error is not None:
+                self._thread = None
+            return self._thread is not None
+
+    def _is_called(self) -> bool:
+        return bool(self._waiting) or self.is_idle or self._error is not None
+
+    def _is_urgent(self) -> bool:
+        return self._waiting_bytes >= _URGENT or not self._waiting
+
+    # Any thread
+
+    def _attempt(self, must_sync: bool) -> None:
+        """Write what waits, and sync if it must be or is due; what could not be written goes on waiting."""
+        with self._writing:
+            try:
+                self._write()
+                if self._sync_at is not None and (must_sync or time.monotonic() >= self._sync_at):
+                    self._file.sync()
+                    with self._changed:
+                        self._sync_at = None
+            except OpError as error:
+                with self._changed:
+                    self._error = error
+
+    def _write(self) -> None:
+        with self._changed:
+            taken, self._waiting = self._waiting, []
+            if taken and self._sync_at is None:
+                self._sync_at = time.monotonic() + self._flush_secs
+        written = 0
+        try:
+            for items in _pieces(taken):
+                if isinstance(items, list):
+                    self._file.append(b"".join(items))
+                    written += len(items)
+                else:
+                    items()
+                    written += 1
+        finally:
+            with self._changed:
+                self._waiting[:0] = taken[written:]
+                self._waiting_bytes -= sum(map(_size, taken[:written]))
+
+
+def _size(item: Item) -> int:
+    return len(item) if isinstance(item, bytes) else 0
+
+
+def _pieces(items: Iterable[Item]) -> Iterator[list[bytes] | Callable[[], None]]:
+    """Records to write together, and what else there is to do between them."""
+    records, size = list[bytes](), 0
+    for item in items:
+        if isinstance(item, bytes):
+            records.append(item)
+            size += len(item)
+        if records and (size >= _PIECE or not isinstance(item, bytes)):
+            yield records
+            records, size = [], 0
+        if not isinstance(item, bytes):
+            yield item
+    if records:
+        yield records
+
+
+# The process
+
+
+@atexit.register
+def _write_all() -> None:
+    for writer in tuple(_writers):
+        try:
+            writer.flush_now()
+        except OpError as error:
+            _log.warning("events were lost: %s", error)
+
+
+def _begin_as_child() -> None:
+    for writer in tuple(_writers):
+        writer.begin_as_child()
+
+
+os.register_at_fork(after_in_child=_begin_as_child)

@@ -1,0 +1,231 @@
+"""FileWriter: what a training program tells TensorBoard, as events in a file.
+
+The `add_…` methods encode what they are given and return; they wait for nothing, and may be called without a loop. `flush` and
+`close` are awaited. A file begins with the first event: making a writer touches neither the disk nor the loop.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+
+from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
+from aioexec.formats.event_files import EventFile, What, encode_event, write_asset
+from aioexec.formats.records import encode_record
+from aioexec.observability.event_writer import EventWriter
+from aioexec.observability.plugin_assets import all_plugin_assets
+
+if TYPE_CHECKING:
+    from aioexec.formats.protos import Event, MetaGraphDef, RunMetadata, SessionLog, Summary
+
+_PLUGINS: Final = "plugins"
+_METADATA_TAG: Final = b"\x4a"
+"""What the metadata of a summary's value begins with; a summary without this byte has none."""
+
+
+class FileWriter:
+    """Writes events to a file in `logdir`, from any thread.
+
+    Args:
+        graph: a graph to write first, with `graph_def` or a GraphDef in its place as in older programs.
+        max_queue: taken for TensorFlow's sake. Nothing here waits for room in a queue; see `event_writer` for what bounds it.
+        flush_secs: how long the disk may take to keep an event, which is in the file much earlier.
+        filename_suffix: put behind the name of the file.
+        session: taken for TensorFlow's sake: this process writes the file, whatever the session.
+    """
+
+    def __init__(
+        self,
+        logdir: str | os.PathLike[str],
+        graph: Any = None,
+        max_queue: int = 10,
+        flush_secs: float = 120,
+        graph_def: Any = None,
+        filename_suffix: str | None = None,
+        session: Any = None,
+    ) -> None:
+        self._logdir = os.fsdecode(logdir)
+        self._events = EventWriter(EventFile(self._logdir, filename_suffix or ""), flush_secs)
+        self._described_tags = set[str]()  # their metadata is written: once is enough
+        self._run_tags = set[str]()
+        if graph is not None or graph_def is not None:
+            self.add_graph(graph, graph_def=graph_def)
+            self._add_as_meta_graph(graph if graph_def is None else graph_def)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def get_logdir(self) -> str:
+        """The directory the file is in."""
+        return self._logdir
+
+    def add_summary(self, summary: bytes | Summary | np.ndarray[Any, Any], global_step: Any = None) -> None:
+        """Write a summary: a proto, or its bytes as a summary op yields them.
+
+        Of each tag only the first metadata is written.
+
+        Raises:
+            DataLossError: these bytes are no summary.
+        """
+        content = self._bytes_of(summary)
+        if _METADATA_TAG in content:
+            content = self._with_news_only(content)
+        self._add(What.SUMMARY, content, global_step)
+
+    def add_session_log(self, session_log: SessionLog, global_step: Any = None) -> None:
+        """Write that a session started or stopped. TensorBoard forgets the steps from a START on, so write it first."""
+        self._add(What.SESSION_LOG, _serialized(session_log, "SessionLog", "session_log"), global_step)
+
+    def add_graph(self, graph: Any, global_step: Any = None, graph_def: Any = None) -> None:
+        """Write a graph with what is known of its shapes, and the assets of its plugins; or a GraphDef as it is.
+
+        Raises:
+            GraphTypeError: it is neither.
+            GraphValueError: both arguments are given.
+        """
+        if graph is not None and graph_def is not None:
+            raise GraphValueError("Please pass only graph, or graph_def (deprecated), but not both.")
+        given = graph if graph_def is None else graph_def
+        content = _graph_def_of(given).SerializeToString()
+        if hasattr(given, "get_collection"):
+            self._add_assets(given)
+        self._add(What.GRAPH_DEF, content, global_step)
+
+    def add_meta_graph(self, meta_graph_def: MetaGraphDef, global_step: Any = None) -> None:
+        """Write a graph with its collections and signatures."""
+        content = _serialized(meta_graph_def, "MetaGraphDef", "meta_graph_def")
+        self._add(What.META_GRAPH_DEF, content, global_step)
+
+    def add_run_metadata(self, run_metadata: RunMetadata, tag: str, global_step: Any = None) -> None:
+        """Write what a step measured of itself, under a tag that TensorBoard shows beside the graph.
+
+        Raises:
+            GraphValueError: the tag was used before.
+        """
+        from aioexec.formats.protos import TaggedRunMetadata
+
+        content = _serialized(run_metadata, "RunMetadata", "run_metadata")
+        if tag in self._run_tags:
+            raise GraphValueError(f"The provided tag was already used for this event type: {tag!r}")
+        tagged = TaggedRunMetadata(tag=tag, run_metadata=content)
+        self._add(What.TAGGED_RUN_METADATA, tagged.SerializeToString(), global_step)
+        self._run_tags.add(tag)
+
+    def add_event(self, event: Event) -> None:
+        """Write an event as it is."""
+        content = _serialized(event, "Event", "event")
+        self._warn_if_closed()
+        self._events.add(encode_record(content))
+
+    async def flush(self) -> None:
+        """Return when all that was added before is on the disk.
+
+        Raises:
+            OpError: the disk did not take it. It still waits; a further flush tries again.
+        """
+        self._warn_if_closed()
+        await self._events.flush()
+
+    async def close(self) -> None:
+        """Flush, and end the file. Adding to a closed writer does nothing but warn.
+
+        Raises:
+            OpError: the disk did not take what was added, and it is lost.
+        """
+        await self._events.close()
+
+    def reopen(self) -> None:
+        """Take events again after `close`, for another file."""
+        self._events.reopen()
+
+    # How
+
+    def _warn_if_closed(self) -> None:
+        if self._events.is_closed:
+            warnings.warn(
+                "Attempting to use a closed FileWriter. The operation will be a noop unless the FileWriter is explicitly "
+                "reopened.",
+                stacklevel=4,
+            )
+
+    def _add(self, what: What, content: bytes, global_step: Any) -> None:
+        self._warn_if_closed()
+        step = 0 if global_step is None else int(global_step)
+        self._events.add(encode_record(encode_event(time.time(), step, what, content)))
+
+    def _bytes_of(self, summary: Any) -> bytes:
+        from google.protobuf.message import DecodeError
+
+        from aioexec.formats.protos import Summary
+
+        if isinstance(summary, np.ndarray) and not summary.ndim:
+            summary = summary.item()
+        if not isinstance(summary, bytes):
+            return _serialized(summary, "Summary", "summary")
+        try:
+            Summary.FromString(summary)
+        except DecodeError as error:
+            raise InvalidArgumentError(
+                f"add_summary: expected a serialized Summary, got {len(summary)} other bytes"
+            ) from error
+        return summary
+
+    def _with_news_only(self, content: bytes) -> bytes:
+        """The summary without the metadata that was written before."""
+        from aioexec.formats.protos import Summary
+
+        summary = Summary.FromString(content)
+        for value in summary.value:
+            if not value.HasField("metadata"):
+                continue
+            if value.tag in self._described_tags:
+                value.ClearField("metadata")
+            self._described_tags.add(value.tag)
+        return summary.SerializeToString()
+
+    def _add_assets(self, graph: Any) -> None:
+        for asset in all_plugin_assets(graph):
+            assert asset.plugin_name is not None, "the graph refuses others"
+            folder = os.path.join(self._logdir, _PLUGINS, asset.plugin_name)
+            for name, content in asset.assets().items():
+                self._events.add(partial(write_asset, os.path.join(folder, name), content))
+
+    def _add_as_meta_graph(self, graph: Any) -> None:
+        from aioexec.formats.protos import MetaGraphDef
+
+        meta_graph_def = MetaGraphDef()
+        meta_graph_def.graph_def.MergeFromString(_graph_def_of(graph).SerializeToString())
+        self.add_meta_graph(meta_graph_def)
+
+
+def _graph_def_of(graph: Any) -> Any:
+    if hasattr(graph, "as_graph_def"):
+        return graph.as_graph_def(add_shapes=True)
+    if not _is_message(graph, "GraphDef"):
+        raise GraphTypeError(
+            f"The passed graph must be an instance of `Graph` or the deprecated `GraphDef`, got {type(graph).__name__}"
+        )
+    return graph
+
+
+def _is_message(value: Any, kind: str) -> bool:
+    """Whether this is a proto of that name: ours, or TensorFlow's."""
+    return getattr(getattr(value, "DESCRIPTOR", None), "name", None) == kind
+
+
+def _serialized(message: Any, kind: str, argument: str) -> bytes:
+    if not _is_message(message, kind):
+        raise GraphTypeError(f"{argument} must be type {kind}, saw type: {type(message).__name__}")
+    content: bytes = message.SerializeToString()
+    return content

@@ -1,0 +1,43 @@
+"""FileWriterCache: one FileWriter a directory, for all who write there."""
+
+from __future__ import annotations
+
+import threading
+from typing import ClassVar
+
+from aioexec.graph.graph import get_default_graph
+from aioexec.observability.summary_writer import FileWriter
+
+
+class FileWriterCache:
+    """The writers of this process; each lives until `clear`."""
+
+    _lock: ClassVar = threading.Lock()
+    _writers: ClassVar[dict[str, FileWriter]] = {}  # by directory, guarded by the lock
+
+    @staticmethod
+    def get(logdir: str) -> FileWriter:
+        """The writer for a directory; a new one writes the default graph first."""
+        with FileWriterCache._lock:
+            if logdir not in FileWriterCache._writers:
+                FileWriterCache._writers[logdir] = FileWriter(logdir, graph=get_default_graph())
+            return FileWriterCache._writers[logdir]
+
+    @staticmethod
+    async def clear() -> None:
+        """Close and forget all writers.
+
+        Raises:
+            OpError: of the first whose events could not be written; the others are closed all the same.
+        """
+        with FileWriterCache._lock:
+            writers = list(FileWriterCache._writers.values())
+            FileWriterCache._writers.clear()
+        first: Exception | None = None
+        for writer in writers:
+            try:
+                await writer.close()
+            except Exception as error:
+                first = first or error
+        if first is not None:
+            raise first
