@@ -12,10 +12,11 @@ from aioexec.errors import GraphValueError, UnknownNameError
 from aioexec.formats.protos import Summary
 from aioexec.graph.graph import get_default_graph
 from aioexec.train.callbacks import settled
-from aioexec.train.event_files import file_writer
+from aioexec.train.file_writer_cache import FileWriterCache
 from aioexec.train.global_step import get_global_step
 from aioexec.train.global_step_read import StepForecast, required_global_step_read
 from aioexec.train.hook_timers import HookTimer, NeverTriggerTimer, SecondOrStepTimer
+from aioexec.train.off_loop import off_loop
 from aioexec.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 
 if TYPE_CHECKING:
@@ -133,9 +134,9 @@ class StepCounterHook(SessionRunHook):
         self._forecast = StepForecast()
         self._warned = 0
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         if self._summary_writer is None and self._output_dir:
-            self._summary_writer = file_writer(self._output_dir)
+            self._summary_writer = await off_loop(FileWriterCache.get, self._output_dir)
         self._global_step_tensor = required_global_step_read("StepCounterHook")
         self._summary_tag = f"{get_global_step().op.name}/sec"
         self._request = SessionRunArgs(self._global_step_tensor)

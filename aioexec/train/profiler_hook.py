@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aioexec.formats.file_errors import canonical
 from aioexec.formats.protos import RunOptions
 from aioexec.observability.timeline import Timeline
-from aioexec.train.event_files import file_writer
+from aioexec.train.file_writer_cache import FileWriterCache
 from aioexec.train.global_step_read import required_global_step_read
 from aioexec.train.hook_timers import SecondOrStepTimer
 from aioexec.train.off_loop import off_loop
@@ -50,8 +50,8 @@ class ProfilerHook(SessionRunHook):
         self._show_memory = show_memory
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
 
-    def begin(self) -> None:
-        self._file_writer = file_writer(self._output_dir)
+    async def begin(self) -> None:
+        self._file_writer = await off_loop(FileWriterCache.get, self._output_dir)
         self._next_step: int | None = None
         self._due = False
         self._global_step_tensor = required_global_step_read("ProfilerHook")

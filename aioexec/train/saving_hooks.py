@@ -14,7 +14,7 @@ from aioexec.graph.keys import GraphKeys
 from aioexec.graph.metagraph_export import create_meta_graph_def
 from aioexec.train.callbacks import settled
 from aioexec.train.errors import TrainingStateError
-from aioexec.train.event_files import file_writer
+from aioexec.train.file_writer_cache import FileWriterCache
 from aioexec.train.global_step_read import StepForecast, required_global_step_read
 from aioexec.train.graph_files import write_graph
 from aioexec.train.hook_timers import SecondOrStepTimer
@@ -81,7 +81,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._forecast = StepForecast()
 
     async def begin(self) -> None:
-        self._summary_writer = file_writer(self._checkpoint_dir)
+        self._summary_writer = await off_loop(FileWriterCache.get, self._checkpoint_dir)
         self._global_step_tensor = required_global_step_read("CheckpointSaverHook")
         self._request = SessionRunArgs(self._global_step_tensor)
         for listener in self._listeners:
@@ -89,7 +89,7 @@ class CheckpointSaverHook(SessionRunHook):
 
     async def after_create_session(self, session: Session, coord: Coordinator) -> None:
         global_step = int(await session.run(self._global_step_tensor))
-        await self._describe(session.graph)
+        await off_loop(self._describe, session.graph)
         await self._save(session, global_step)
         self._timer.update_last_triggered_step(global_step)
 
@@ -119,19 +119,17 @@ class CheckpointSaverHook(SessionRunHook):
             if await self._save(session, global_step):
                 run_context.request_stop()
 
-    async def _describe(self, graph: Graph) -> None:
-        """Write the graph, which is final now: on its own and into the event file."""
-        graph_def, meta_graph_def = await off_loop(self._described, graph)
-        self._summary_writer.add_graph(graph_def=graph_def)
-        self._summary_writer.add_meta_graph(meta_graph_def)
-
-    def _described(self, graph: Graph) -> tuple[Any, Any]:
+    def _describe(self, graph: Graph) -> None:
+        """Write the graph, which is final now: on its own and into the event file. Blocks."""
         graph_def = graph.as_graph_def(add_shapes=True)
         if self._save_graph_def:
             write_graph(graph_def, self._checkpoint_dir, "graph.pbtxt")
         saver = self._get_saver()
         saver_def = None if saver is None else saver.saver_def
-        return graph_def, create_meta_graph_def(graph_def=graph_def, saver_def=saver_def, graph=graph)
+        self._summary_writer.add_graph(graph)
+        self._summary_writer.add_meta_graph(
+            create_meta_graph_def(graph_def=graph_def, saver_def=saver_def, graph=graph)
+        )
 
     async def _save(self, session: Session, step: int) -> bool:
         """Save a checkpoint; return whether a listener asks to stop."""

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from aioexec.errors import GraphValueError
 from aioexec.formats.protos import SessionLog
 from aioexec.train.callbacks import settled
-from aioexec.train.event_files import file_writer
+from aioexec.train.file_writer_cache import FileWriterCache
 from aioexec.train.global_step_read import required_global_step_read
 from aioexec.train.hook_timers import SecondOrStepTimer
+from aioexec.train.off_loop import off_loop
 from aioexec.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 
 if TYPE_CHECKING:
@@ -48,9 +49,9 @@ class SummarySaverHook(SessionRunHook):
         self._scaffold = scaffold
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         if self._summary_writer is None and self._output_dir:
-            self._summary_writer = file_writer(self._output_dir)
+            self._summary_writer = await off_loop(FileWriterCache.get, self._output_dir)
         self._next_step: int | None = None
         self._due = False
         self._global_step_tensor = required_global_step_read("SummarySaverHook")
