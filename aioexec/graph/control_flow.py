@@ -12,181 +12,24 @@ has one.
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.graph.graph import Graph, get_default_graph
-from aioexec.graph.kernel import Role
+from aioexec.errors import GraphTypeError
+from aioexec.graph import control_flow_defs
+from aioexec.graph.control_flow_context import (
+    ControlFlowContext as ControlFlowContext,
+    is_inside as is_inside,
+    is_loop_constant as is_loop_constant,
+    loops_around as loops_around,
+    output_context as output_context,
+    switch_ref_or_tensor as switch_ref_or_tensor,
+    while_context as while_context,
+)
+from aioexec.graph.graph import get_default_graph
+from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.registry import Row
-
-_CLEAR_CONTEXT: Final = (Role.SWITCH, Role.ENTER)  # made outside of any context when they bring a tensor in
-
-
-def output_context(op: Operation) -> ControlFlowContext | None:
-    """The context in which the outputs of an operation are: of an Exit, the one around its loop."""
-    context = op._control_flow_context
-    if context is not None and op.row.role is Role.EXIT:
-        return context.outer_context
-    return context
-
-
-def while_context(context: ControlFlowContext | None) -> WhileContext | None:
-    """The innermost loop around or at a context."""
-    return None if context is None else context.GetWhileContext()
-
-
-def is_inside(inner: ControlFlowContext | None, outer: ControlFlowContext | None) -> bool:
-    """Whether a context is `outer` or lies in it; everything lies in None."""
-    while inner is not outer and inner is not None:
-        inner = inner.outer_context
-    return inner is outer
-
-
-def loops_around(context: ControlFlowContext | None) -> Iterator[WhileContext]:
-    """The loops around or at a context, the innermost first."""
-    loop = while_context(context)
-    while loop is not None:
-        yield loop
-        loop = while_context(loop.outer_context)
-
-
-def switch_ref_or_tensor(data: Tensor, pred: Tensor, name: str = "Switch") -> tuple[Tensor, Tensor]:
-    """A Switch beside the node of `data`; of a reference, one that hands the reference on."""
-    graph = data.graph
-    with graph.colocate_with(data.op, ignore_existing=True):
-        op_type = "RefSwitch" if data.dtype.is_ref else "Switch"
-        op = graph.create_op(op_type, [data, pred], name=name)
-    return op.outputs[0], op.outputs[1]
-
-
-class ControlFlowContext(abc.ABC):
-    """A branch of a conditional, or a loop.
-
-    Constant: the graph, the context around it. Growing: `_values`, the tensors that may be used inside as they are, and
-    `_external_values`, what stands inside for a tensor from outside.
-    """
-
-    def __init__(self, graph: Graph, name: str) -> None:
-        self._graph = graph
-        self._name = name
-        self._outer_context = graph._get_control_flow_context()
-        self._values: set[Tensor] = set()
-        self._external_values: dict[Tensor, Tensor] = {}
-        self._entered_from: list[ControlFlowContext | None] = []
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def outer_context(self) -> ControlFlowContext | None:
-        return self._outer_context
-
-    @property
-    @abc.abstractmethod
-    def back_prop(self) -> bool: ...
-
-    @abc.abstractmethod
-    def GetWhileContext(self) -> WhileContext | None:
-        """The innermost loop around or at this context."""
-
-    @abc.abstractmethod
-    def GetControlPivot(self) -> Tensor | None:
-        """What is alive exactly when a node of this context should run."""
-
-    @abc.abstractmethod
-    def AddValue(self, val: Tensor) -> Tensor:
-        """Return what stands inside for a tensor, which is brought in if it is from outside."""
-
-    @abc.abstractmethod
-    def bring_in(
-        self, inputs: Sequence[Tensor], controls: Sequence[Operation]
-    ) -> tuple[list[Tensor], list[Operation]]:
-        """Return the inputs and control inputs that a node made here gets for those it was given."""
-
-    @abc.abstractmethod
-    def AddOp(self, op: Operation) -> None:
-        """Note an operation just made here."""
-
-    def known(self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Operation | None:
-        """An operation that gives what the one about to be made would; None if there is none."""
-        return None
-
-    def IsCondContext(self) -> bool:
-        return isinstance(self, CondContext)
-
-    def IsWhileContext(self) -> bool:
-        return isinstance(self, WhileContext)
-
-    def Enter(self) -> None:
-        """Make the nodes that follow in this context."""
-        self._entered_from.append(self._graph._get_control_flow_context())
-        self._graph._set_control_flow_context(self)
-
-    def Exit(self) -> None:
-        """Go back to where this context was entered from."""
-        self._graph._set_control_flow_context(self._entered_from.pop())
-
-    def ExitResult(self, result: Iterable[Tensor]) -> None:
-        """Let the context around use these tensors of this one."""
-        if self._outer_context is not None:
-            self._outer_context._values.update(result)
-
-    def check_use(self, tensor: Tensor, row: Row, name: str, user: ControlFlowContext | None) -> None:
-        """Check that a node `name` made in the context `user` may use `tensor`, which was made in this one.
-
-        Raises:
-            GraphValueError: it is in a loop that the node is not in.
-        """
-        made_in = while_context(output_context(tensor.op))
-        used_in = while_context(user)
-        if is_inside(used_in, made_in) or (used_in is None and row.role in _CLEAR_CONTEXT):
-            return
-        if any(context.differentiated is made_in for context in loops_around(used_in)):
-            return
-        source = tensor.op.name
-        reason = f"{source!r} is in a while loop" if used_in is None else "they are in different while loops"
-        raise GraphValueError(f"Cannot use {source!r} as input to {name!r} because {reason}")
-
-    def _adopt(self, op: Operation) -> None:
-        """Set the context of a node, whose values nobody outside of the program will see."""
-        op._set_control_flow_context(self)
-        if self._outer_context is not None or op.row.role is not Role.EXIT:
-            self._graph.prevent_fetching(op)
-            for tensor in op.outputs:
-                self._graph.prevent_feeding(tensor)
-
-    def _internal_controls(self, controls: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
-        """Part control inputs into those of the same loop, and those from outside of it."""
-        loop = self.GetWhileContext()
-        if loop is None:
-            return list(controls), []
-        internal: list[Operation] = []
-        external: list[Operation] = []
-        for op in controls:
-            (internal if while_context(output_context(op)) is loop else external).append(op)
-        return internal, external
-
-    def _waiting_inside(self, external: Sequence[Operation]) -> list[Operation]:
-        """Nodes of this context that wait for operations outside of the loop, as far as those have outputs.
-
-        A control edge may not lead into a loop, so an output is brought in as data.
-        """
-        if not external:
-            return []
-        with self._graph.control_dependencies(None):
-            self.Enter()
-            try:
-                return [self._snapshot(op.outputs[0]) for op in external if op.outputs]
-            finally:
-                self.Exit()
-
-    def _snapshot(self, tensor: Tensor) -> Operation:
-        with self._graph.name_scope("Identity") as scope:
-            return self._graph.create_op("Identity", [tensor], name=scope)
+from aioexec.graph.proto_functions import register_proto_function
 
 
 class CondContext(ControlFlowContext):
@@ -213,6 +56,9 @@ class CondContext(ControlFlowContext):
     @property
     def branch(self) -> int:
         return self._branch
+
+    def IsCondContext(self) -> bool:
+        return True
 
     @property
     def back_prop(self) -> bool:
@@ -254,6 +100,19 @@ class CondContext(ControlFlowContext):
     def AddOp(self, op: Operation) -> None:
         self._add_everywhere(op.outputs)
         self._adopt(op)
+
+    to_proto = control_flow_defs.cond_to_proto
+
+    def to_control_flow_context_def(self, context_def: Any, export_scope: str | None = None) -> None:
+        context_def.cond_ctxt.CopyFrom(self.to_proto(export_scope))
+
+    @staticmethod
+    def from_proto(context_def: Any, import_scope: str | None = None) -> CondContext:
+        """The branch a CondContextDef describes, of nodes that are in the default graph."""
+        context = CondContext._named(context_def.context_name, import_scope)
+        control_flow_defs.fill_cond(context, context_def, import_scope)
+        _add_nested(context, context_def.nested_contexts, import_scope)
+        return context
 
     def _add_everywhere(self, tensors: Iterable[Tensor]) -> None:
         """What is made in a branch may be used around it: it is in the same frame."""
@@ -329,11 +188,27 @@ class WhileContext(ControlFlowContext):
     def loop_exits(self) -> list[Tensor]:
         return list(self._loop_exits)
 
+    def IsWhileContext(self) -> bool:
+        return True
+
     def GetWhileContext(self) -> WhileContext:
         return self
 
     def GetControlPivot(self) -> Tensor | None:
         return self._pivot_for_pred if self._pivot_for_body is None else self._pivot_for_body
+
+    to_proto = control_flow_defs.while_to_proto
+
+    def to_control_flow_context_def(self, context_def: Any, export_scope: str | None = None) -> None:
+        context_def.while_ctxt.CopyFrom(self.to_proto(export_scope))
+
+    @staticmethod
+    def from_proto(context_def: Any, import_scope: str | None = None) -> WhileContext:
+        """The loop a WhileContextDef describes, of nodes that are in the default graph."""
+        context = WhileContext._named(context_def.context_name, import_scope)
+        control_flow_defs.fill_while(context, context_def, import_scope)
+        _add_nested(context, context_def.nested_contexts, import_scope)
+        return context
 
     # Loop variables
 
@@ -458,6 +333,25 @@ class WhileContext(ControlFlowContext):
         return pivot
 
 
-def is_loop_constant(op: Operation) -> bool:
-    """Whether an operation is what stands in a loop for a tensor from outside: the same in each iteration."""
-    return op.row.role is Role.ENTER and bool(op.attrs["is_constant"])
+def from_control_flow_context_def(context_def: Any, import_scope: str | None = None) -> ControlFlowContext:
+    """The branch or loop a message describes, of nodes that are in the default graph."""
+    if context_def.HasField("cond_ctxt"):
+        return CondContext.from_proto(context_def.cond_ctxt, import_scope)
+    return WhileContext.from_proto(context_def.while_ctxt, import_scope)
+
+
+def _add_nested(context: ControlFlowContext, context_defs: Iterable[Any], import_scope: str | None) -> None:
+    context.Enter()
+    try:
+        for context_def in context_defs:
+            from_control_flow_context_def(context_def, import_scope)
+    finally:
+        context.Exit()
+
+
+register_proto_function(
+    GraphKeys.COND_CONTEXT, "CondContextDef", CondContext.to_proto, CondContext.from_proto
+)
+register_proto_function(
+    GraphKeys.WHILE_CONTEXT, "WhileContextDef", WhileContext.to_proto, WhileContext.from_proto
+)
