@@ -135,9 +135,12 @@ _PROTOS = frozenset(
         "AttrValue",
         "CallableOptions",
         "ConfigProto",
+        "Event",
         "GPUOptions",
         "GraphDef",
         "GraphOptions",
+        "HistogramProto",
+        "LogMessage",
         "MetaGraphDef",
         "NameAttrList",
         "NodeDef",
@@ -145,7 +148,9 @@ _PROTOS = frozenset(
         "RPCOptions",
         "RunMetadata",
         "RunOptions",
+        "SessionLog",
         "Summary",
+        "SummaryMetadata",
         "TensorProto",
     }
 )

@@ -54,17 +54,15 @@ class What(IntEnum):
 _TAGS: Final = {what: bytes([what << 3 | _LENGTH_DELIMITED]) for what in What}
 
 
+@lru_cache(1 << 10)
 def _varint(number: int) -> bytes:
+    """Lengths come again and again, and so do steps with several summaries."""
     parts = bytearray()
     while number > 0x7F:
         parts.append(number & 0x7F | 0x80)
         number >>= 7
     parts.append(number)
     return bytes(parts)
-
-
-_length = lru_cache(1 << 10)(_varint)
-"""Lengths come again and again."""
 
 
 def encode_event(wall_time: float, step: int, what: What, content: bytes) -> bytes:
@@ -78,10 +76,10 @@ def encode_event(wall_time: float, step: int, what: What, content: bytes) -> byt
     at = _WALL_TIME.pack(_WALL_TIME_TAG, wall_time)
     if step:
         at += _STEP_TAG + _varint(step % (1 << 64))
-    return b"".join((at, _TAGS[what], _length(len(content)), content))
+    return b"".join((at, _TAGS[what], _varint(len(content)), content))
 
 
-def read_events(path: str | os.PathLike[str]) -> Iterator[Event]:
+def summary_iterator(path: str | os.PathLike[str]) -> Iterator[Event]:
     """The events of a file; a plain generator that reads as it goes, and blocks.
 
     A file may still grow: it ends where the beginning of a record is not whole.

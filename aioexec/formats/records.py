@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import BinaryIO, Final
 
 from aioexec.errors import DataLossError, InvalidArgumentError
@@ -95,7 +96,11 @@ def _read(content: BinaryIO | _Inflated, size: int, place: int, may_end: bool = 
 
 def encode_record(data: bytes) -> bytes:
     """A record of these bytes."""
-    length = struct.pack("<Q", len(data))
-    return b"".join(
-        (length, _CHECKSUM.pack(masked(crc32c(length))), data, _CHECKSUM.pack(masked(crc32c(data))))
-    )
+    return b"".join((_header(len(data)), data, _CHECKSUM.pack(masked(crc32c(data)))))
+
+
+@lru_cache(1 << 10)
+def _header(length: int) -> bytes:
+    """What a record begins with; lengths come again and again."""
+    encoded = struct.pack("<Q", length)
+    return encoded + _CHECKSUM.pack(masked(crc32c(encoded)))

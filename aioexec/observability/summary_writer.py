@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -78,7 +79,7 @@ class FileWriter:
         Raises:
             DataLossError: these bytes are no summary.
         """
-        content = self._bytes_of(summary)
+        content = _summary_bytes(summary)
         if _METADATA_TAG in content:
             content = self._with_news_only(content)
         self._add(What.SUMMARY, content, global_step)
@@ -125,8 +126,7 @@ class FileWriter:
     def add_event(self, event: Event) -> None:
         """Write an event as it is."""
         content = _serialized(event, "Event", "event")
-        self._warn_if_closed()
-        self._events.add(encode_record(content))
+        self._add_record(encode_record(content))
 
     async def flush(self) -> None:
         """Return when all that was added before is on the disk.
@@ -134,7 +134,8 @@ class FileWriter:
         Raises:
             OpError: the disk did not take it. It still waits; a further flush tries again.
         """
-        self._warn_if_closed()
+        if self._events.is_closed:
+            _warn_of_closed()
         await self._events.flush()
 
     async def close(self) -> None:
@@ -151,41 +152,20 @@ class FileWriter:
 
     # How
 
-    def _warn_if_closed(self) -> None:
-        if self._events.is_closed:
-            warnings.warn(
-                "Attempting to use a closed FileWriter. The operation will be a noop unless the FileWriter is explicitly "
-                "reopened.",
-                stacklevel=4,
-            )
-
     def _add(self, what: What, content: bytes, global_step: Any) -> None:
-        self._warn_if_closed()
         step = 0 if global_step is None else int(global_step)
-        self._events.add(encode_record(encode_event(time.time(), step, what, content)))
+        self._add_record(encode_record(encode_event(time.time(), step, what, content)))
 
-    def _bytes_of(self, summary: Any) -> bytes:
-        from google.protobuf.message import DecodeError
-
-        from aioexec.formats.protos import Summary
-
-        if isinstance(summary, np.ndarray) and not summary.ndim:
-            summary = summary.item()
-        if not isinstance(summary, bytes):
-            return _serialized(summary, "Summary", "summary")
-        try:
-            Summary.FromString(summary)
-        except DecodeError as error:
-            raise InvalidArgumentError(
-                f"add_summary: expected a serialized Summary, got {len(summary)} other bytes"
-            ) from error
-        return summary
+    def _add_record(self, record: bytes) -> None:
+        if self._events.is_closed:
+            _warn_of_closed()
+        else:
+            self._events.add(record)
 
     def _with_news_only(self, content: bytes) -> bytes:
         """The summary without the metadata that was written before."""
-        from aioexec.formats.protos import Summary
-
-        summary = Summary.FromString(content)
+        parse, _ = _parsing()
+        summary = parse(content)
         for value in summary.value:
             if not value.HasField("metadata"):
                 continue
@@ -207,6 +187,38 @@ class FileWriter:
         meta_graph_def = MetaGraphDef()
         meta_graph_def.graph_def.MergeFromString(_graph_def_of(graph).SerializeToString())
         self.add_meta_graph(meta_graph_def)
+
+
+def _warn_of_closed() -> None:
+    warnings.warn(
+        "Attempting to use a closed FileWriter. The operation will be a noop unless the FileWriter is explicitly reopened.",
+        stacklevel=4,
+    )
+
+
+def _summary_bytes(summary: Any) -> bytes:
+    if isinstance(summary, np.ndarray) and not summary.ndim:
+        summary = summary.item()
+    if not isinstance(summary, bytes):
+        return _serialized(summary, "Summary", "summary")
+    parse, failure = _parsing()
+    try:
+        parse(summary)
+    except failure as error:
+        raise InvalidArgumentError(
+            f"add_summary: expected a serialized Summary, got {len(summary)} other bytes"
+        ) from error
+    return summary
+
+
+@cache
+def _parsing() -> tuple[Callable[[bytes], Summary], type[Exception]]:
+    """How to read a summary, and what says that it is none: looked up once, for each step writes summaries."""
+    from google.protobuf.message import DecodeError
+
+    from aioexec.formats.protos import Summary
+
+    return Summary.FromString, DecodeError
 
 
 def _graph_def_of(graph: Any) -> Any:
