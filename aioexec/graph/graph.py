@@ -81,6 +81,9 @@ class Graph:
         """Make the graph read-only."""
         self._finalized = True
 
+    def _unsafe_unfinalize(self) -> None:
+        self._finalized = False
+
     def _check_not_finalized(self) -> None:
         if self._finalized:
             raise RuntimeError("Graph is finalized and cannot be modified")
@@ -489,11 +492,7 @@ def get_default_graph() -> Graph:
 
 
 def reset_default_graph() -> None:
-    """Replace the default graph of the process by an empty one.
-
-    Raises:
-        GraphValueError: inside `with graph.as_default()`.
-    """
+    """Replace the default graph of the process by an empty one; GraphValueError inside `with graph.as_default()`."""
     if default_graphs.depth:
         raise GraphValueError("reset_default_graph inside a `with graph.as_default()`: leave the graph first")
     _fallback.clear()

@@ -1,5 +1,6 @@
 """Training, under the names of `tf.train`: optimizers, learning rates, the global step."""
 
+from aioexec.formats.event_files import summary_iterator as summary_iterator
 from aioexec.train.checkpoint_state import (
     checkpoint_exists as checkpoint_exists,
     generate_checkpoint_state_proto as generate_checkpoint_state_proto,
@@ -50,6 +51,11 @@ from aioexec.train.logging_hooks import (
 from aioexec.train.looper import LooperThread as LooperThread
 from aioexec.train.meta_graph_import import import_meta_graph as import_meta_graph
 from aioexec.train.meta_graphs import export_meta_graph as export_meta_graph
+from aioexec.train.monitored_session import (
+    MonitoredSession as MonitoredSession,
+    SingularMonitoredSession as SingularMonitoredSession,
+)
+from aioexec.train.monitored_training import MonitoredTrainingSession as MonitoredTrainingSession
 from aioexec.train.optimizer import Optimizer as Optimizer
 from aioexec.train.optimizers import (
     AdamOptimizer as AdamOptimizer,
@@ -68,6 +74,13 @@ from aioexec.train.saving_hooks import (
     CheckpointSaverHook as CheckpointSaverHook,
     CheckpointSaverListener as CheckpointSaverListener,
 )
+from aioexec.train.scaffold import Scaffold as Scaffold
+from aioexec.train.session_creators import (
+    ChiefSessionCreator as ChiefSessionCreator,
+    SessionCreator as SessionCreator,
+    WorkerSessionCreator as WorkerSessionCreator,
+)
+from aioexec.train.session_manager import SessionManager as SessionManager
 from aioexec.train.session_run_hook import (
     SessionRunArgs as SessionRunArgs,
     SessionRunContext as SessionRunContext,

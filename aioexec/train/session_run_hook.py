@@ -6,6 +6,7 @@
     after_run(context, values)       after each step that ended well
     end(session)                     when the session is closed, unless a step failed
     on_error(session, error)         instead of `end`, when the loop ends by an error
+    on_recovery(error, attempt)      when a session was lost, before another is created
 
 Each method may be plain or `async def`.
 
@@ -97,4 +98,10 @@ class SessionRunHook:
         Told once, with the root cause, which is raised when all hooks were told; also of a cancellation. Not told of what ends
         a loop well (OutOfRangeError, StopIteration) nor of a failure that the session recovers from. The session may be
         beyond use. What is raised here is logged, the first error is the one that counts.
+        """
+
+    def on_recovery(self, error: BaseException, attempt: int) -> Awaitable[None] | None:
+        """Be told that the session was lost to this error and is created anew.
+
+        `attempt` counts from 1, and again from 1 after a step that ended well. What is raised here ends the loop.
         """
