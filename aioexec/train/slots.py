@@ -58,6 +58,6 @@ def _created(
         )
     part = primary.slice_info
     if part is not None:  # the slot is a part of a larger slot in the same way
-        whole = f"{part.full_name}/{name}"
-        slot._set_save_slice_info(replace(part, full_name=whole))
+        own = slot.op.name.removeprefix(f"{node.name}/")  # the name that was asked for, made unique
+        slot._set_save_slice_info(replace(part, full_name=f"{part.full_name}/{own}"))
     return slot
