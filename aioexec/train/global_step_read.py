@@ -1,15 +1,18 @@
-"""The read of the global step that all hooks of a graph share.
+"""The read of the global step that all hooks of a graph share: in each step it comes before the step is counted.
 
-Fetched together with a train op it gives the step's number before or after the op has counted it: nothing orders the two. Hooks
-take it for the number before ("stale"), and read again in a run of its own where one step more or less would matter.
+So what hooks fetch is the number of steps done before ("stale"). Others may train the same variables meanwhile, or count in
+ways not known here: where one step more or less would matter, hooks read again in a run of its own.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from aioexec.graph.graph import get_default_graph
 from aioexec.train.errors import TrainingStateError
-from aioexec.train.global_step import _get_or_create_global_step_read
+from aioexec.train.global_step import _get_or_create_global_step_read, get_global_step
+
+_COUNTS: Final = ("AssignAdd", "AssignAddVariableOp")
 
 
 def required_global_step_read(user: str) -> Any:
@@ -21,7 +24,20 @@ def required_global_step_read(user: str) -> Any:
     read = _get_or_create_global_step_read()
     if read is None:
         raise TrainingStateError(f"Global step should be created to use {user}")
+    if not get_default_graph().finalized:
+        _order(read)
     return read
+
+
+def _order(read: Any) -> None:
+    """Let whatever counts the global step wait for the read; without it, plans would read it now before, now after.
+
+    An op in a loop or conditional can wait only for its neighbours, and does not.
+    """
+    counted = get_global_step().op.outputs[0]
+    for op in counted.consumers():
+        if op.type in _COUNTS and op._get_control_flow_context() is None and read.op not in op.control_inputs:
+            op.add_control_inputs([read.op])
 
 
 class StepForecast:

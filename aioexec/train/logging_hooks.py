@@ -101,7 +101,7 @@ class LoggingTensorHook(SessionRunHook):
             logger.info("%s", await settled(self._formatter(values)))
             return
         with np.printoptions(suppress=True):
-            line = ", ".join(f"{tag} = {values[tag]}" for tag in self._tag_order)
+            line = ", ".join(f"{tag} = {values[tag]!s}" for tag in self._tag_order)
         if elapsed is None:
             logger.info("%s", line)
         else:
