@@ -1,11 +1,15 @@
 """Writes tensor bundles: TensorFlow's checkpoints of the second format, as TensorFlow writes them.
 
-The data file takes its name first, then the index does: a bundle that is there is whole. See `bundle_entries` for the layout.
+The data files take their names first, then the index does: a bundle that is there is whole. Where it takes the place of a
+former one, its data files have other names than those of that, which are removed last; so whenever the writer stops, the former
+bundle is there, or the new one. As the names say how many data files there are, this takes an empty one more. See
+`bundle_entries` for the layout.
 """
 
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import struct
 from collections.abc import Iterator, Sequence
@@ -15,7 +19,7 @@ from typing import Self
 import numpy as np
 
 from aioexec.dtypes import DType, string
-from aioexec.errors import InvalidArgumentError, NotFoundError
+from aioexec.errors import InvalidArgumentError, NotFoundError, OpError
 from aioexec.formats.bundle_entries import (
     HEADER_KEY,
     IS_BIG_ENDIAN,
@@ -42,7 +46,7 @@ from aioexec.formats.tensor_slice import ShapeAndSlice
 class BundleWriter:
     """A bundle of one data file in the making. Used as a context: without `finish`, nothing of it stays.
 
-    `_entries`: what is in the data file so far, by key.
+    `_entries`: what is in the data file so far, by key. `_shards`: how many data files the bundle will have.
 
     Raises:
         OpError: of the class that says what the operating system refused.
@@ -53,7 +57,8 @@ class BundleWriter:
         self._prefix = prefix
         self._proceed = proceed
         self._entries: dict[bytes, BundleEntryProto] = {}
-        self._data = OutputFile(shard_name(prefix, 0, 1))
+        self._shards = _free_count(prefix, 1)
+        self._data = OutputFile(shard_name(prefix, 0, self._shards))
 
     def __enter__(self) -> Self:
         return self
@@ -101,7 +106,7 @@ class BundleWriter:
         """Put the bundle in its place, and that of a former one."""
         self._proceed()
         self._data.commit()
-        write_index(self._prefix, self._entries, 1)
+        _finish(self._prefix, self._entries, 1, self._shards)
 
     def _write(self, name: str, key: bytes, value: Array, dtype: DType) -> None:
         if key in self._entries:
@@ -160,6 +165,28 @@ def _identity(entry: BundleEntryProto) -> tuple[int, bytes]:
     return entry.dtype, entry.shape.SerializeToString()
 
 
+def _free_count(prefix: str, shards: int) -> int:
+    """How many data files a bundle of so many shards is to have: one more if a bundle that is there has as many."""
+    try:
+        header, _ = read_index(prefix)
+    except OpError:  # there is none, or none that could be read: nothing is lost with it
+        return shards
+    return shards + (header.num_shards == shards)
+
+
+def _finish(prefix: str, entries: dict[bytes, BundleEntryProto], shards: int, count: int) -> None:
+    """Put the index in its place, once the first `shards` of `count` data files are in theirs; remove a former bundle."""
+    for shard in range(shards, count):
+        with OutputFile(shard_name(prefix, shard, count)) as empty:
+            empty.commit()
+    if count != shards:
+        sync_folder(prefix)  # the former index must not go before the new data is there for good
+    write_index(prefix, entries, count)
+    for path in stray_shards(prefix, count):
+        with contextlib.suppress(OSError):  # it only takes space
+            os.unlink(path)
+
+
 def write_index(prefix: str, entries: dict[bytes, BundleEntryProto], shards: int) -> None:
     """Put the index of a bundle in its place, once its data files are in theirs."""
     header = BundleHeaderProto(num_shards=shards)
@@ -174,6 +201,12 @@ def write_index(prefix: str, entries: dict[bytes, BundleEntryProto], shards: int
         table.finish()
         file.commit()
     sync_folder(prefix)
+
+
+def stray_shards(prefix: str, count: int) -> list[str]:
+    """Data files of that prefix that belong to no bundle of `count` of them."""
+    found = glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????")
+    return [path for path in found if not path.endswith(f"-of-{count:05d}")]
 
 
 # Merging
@@ -198,11 +231,11 @@ def merge(prefixes: Sequence[str], destination: str, allow_missing_files: bool =
     sources: list[str] = []
     for prefix in found:
         _add_index(merged, prefix, sources)
+    count = _free_count(destination, len(sources))
     for shard, source in enumerate(sources):
-        target = shard_name(destination, shard, len(sources))
         with naming(source):
-            os.replace(source, target)
-    write_index(destination, merged, len(sources))
+            os.replace(source, shard_name(destination, shard, count))
+    _finish(destination, merged, len(sources), count)
     for prefix in found:
         if prefix != destination:
             with contextlib.suppress(FileNotFoundError), naming(prefix):

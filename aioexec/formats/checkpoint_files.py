@@ -1,12 +1,18 @@
 """Files that are read at any place, and files that appear under their name when they are whole, or not at all.
 
+A file that is being written has no name where the system can do so, or else one that says what it is, and its writer holds a
+lock on it, which the system takes back when the process dies: so what the dead have left can be told from the work of the
+living, by `remove_abandoned`, whatever process, container or user they were.
+
 Every call blocks: callers on an event loop make it on a worker. Errors of the operating system are canonical ones here.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import re
 import stat
 import uuid
 from collections.abc import Iterator
@@ -17,6 +23,7 @@ from aioexec.errors import DataLossError, FailedPreconditionError
 from aioexec.formats.file_errors import canonical
 
 _DESCRIPTORS: Final = "/proc/self/fd"
+_ASIDE: Final = re.compile(r"\.tempstate[0-9a-f]{32}$")
 
 
 @contextlib.contextmanager
@@ -26,6 +33,33 @@ def naming(path: str) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:  # ValueError: a zero byte in a name
         raise canonical(path, error) from error
+
+
+def hold(descriptor: int) -> bool:
+    """Take the lock on an open file until it is closed or the process ends; False if somebody has it, or there are no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def remove_abandoned(folder: str) -> None:
+    """Remove the files in a folder whose writers died before they were whole."""
+    with contextlib.suppress(OSError), os.scandir(folder or ".") as entries:
+        for entry in entries:
+            if _ASIDE.search(entry.name):
+                with contextlib.suppress(OSError):
+                    _remove_if_abandoned(entry.path)
+
+
+def _remove_if_abandoned(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if hold(descriptor):
+            os.unlink(path)
+    finally:
+        os.close(descriptor)
 
 
 class InputFile:
@@ -91,6 +125,7 @@ class OutputFile:
         self._aside: str | None = None
         with naming(path):
             self._descriptor = self._open()
+        hold(self._descriptor)
 
     def _open(self) -> int:
         nameless = getattr(os, "O_TMPFILE", 0)
@@ -130,12 +165,19 @@ class OutputFile:
         with naming(self.path):
             os.fsync(self._descriptor)
             if self._aside is None:
-                aside, source = self._other_name(), f"{_DESCRIPTORS}/{self._descriptor}"
-                # `src_dir_fd` is not looked at, but with one Python makes the call that follows the link
-                os.link(source, aside, src_dir_fd=self._descriptor, follow_symlinks=True)
+                with contextlib.suppress(FileExistsError):
+                    self._link(self.path)
+                    return
+                aside = self._other_name()
+                self._link(aside)
                 self._aside = aside
             os.replace(self._aside, self.path)
             self._aside = None
+
+    def _link(self, name: str) -> None:
+        # `src_dir_fd` is not looked at, but with one Python makes the call that follows the link
+        source = f"{_DESCRIPTORS}/{self._descriptor}"
+        os.link(source, name, src_dir_fd=self._descriptor, follow_symlinks=True)
 
 
 def sync_folder(path: str) -> None:

@@ -21,7 +21,8 @@ from aioexec.formats.checkpoint_files import InputFile, OutputFile, naming, sync
 logger = logging.getLogger(__name__)
 
 DEFAULT_NAME: Final = "checkpoint"
-_V2: Final = 2
+V1: Final = 1
+V2: Final = 2
 _MAX_STATE: Final = 64 << 20
 _SHARDS_OF_PREFIX: Final = re.compile(r"-[\d?]+-of-\d+$")
 
@@ -207,11 +208,16 @@ def matching(path: str) -> list[str]:
 
 def meta_graph_filename(checkpoint_filename: str, meta_graph_suffix: str = "meta") -> str:
     """Where the meta graph of a checkpoint is."""
-    return f"{_SHARDS_OF_PREFIX.sub('', checkpoint_filename)}.{meta_graph_suffix}"
+    return f"{without_shards(checkpoint_filename)}.{meta_graph_suffix}"
+
+
+def without_shards(checkpoint_filename: str) -> str:
+    """The path of a checkpoint without the numbers of files that the first format adds."""
+    return _SHARDS_OF_PREFIX.sub("", checkpoint_filename)
 
 
 def remove_checkpoint(
-    checkpoint_prefix: Path, checkpoint_format_version: int = _V2, meta_graph_suffix: str = "meta"
+    checkpoint_prefix: Path, checkpoint_format_version: int = V2, meta_graph_suffix: str = "meta"
 ) -> None:
     """Remove the files of a checkpoint; the one that makes it a checkpoint first.
 
@@ -219,7 +225,7 @@ def remove_checkpoint(
         OpError: a file cannot be removed.
     """
     prefix = os.fspath(checkpoint_prefix)
-    if checkpoint_format_version == _V2:
+    if checkpoint_format_version == V2:
         paths = [index_name(prefix), *glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????")]
     else:
         paths = matching(prefix)

@@ -1,15 +1,17 @@
 """Saver: keeps variables in checkpoints, and the list of checkpoints in the `checkpoint` file.
 
 A checkpoint counts once the `checkpoint` file names it, and older ones are deleted once it does not. Whatever stops a save, the
-checkpoints named before are there; what it left behind goes away as `unfinished_saves` says.
+checkpoints named before are there; what it left behind goes away as `begun_saves` says.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from aioexec.errors import (
@@ -20,19 +22,23 @@ from aioexec.errors import (
     NotFoundError,
     OpError,
 )
-from aioexec.graph.graph import get_default_graph
+from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.scope_names import prepend_name_scope, strip_name_scope
+from aioexec.train.begun_saves import BegunSave, clear_away
 from aioexec.train.checkpoint_state import (
     DEFAULT_NAME,
+    V2,
     checkpoint_exists,
     get_checkpoint_mtimes,
-    remove_checkpoint,
+    meta_graph_filename,
     write_checkpoint_state,
 )
+from aioexec.train.errors import TrainingStateError
+from aioexec.train.meta_graphs import export_meta_graph
 from aioexec.train.off_loop import off_loop
 from aioexec.train.saveables import all_saveable_objects
-from aioexec.train.saver_builder import V2, BaseSaverBuilder, BulkSaverBuilder
+from aioexec.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder
 
 logger = logging.getLogger(__name__)
 
@@ -108,8 +114,8 @@ class Saver:
         self._is_built = False
         self._is_empty = False
         self._kept: list[Kept] = []
-        self._to_delete: list[Kept] = []
         self._next_to_keep = 0.0
+        self._turn = asyncio.Lock()
         self.saver_def = saver_def
         if saver_def is not None:
             self._check_saver_def()
@@ -188,7 +194,7 @@ class Saver:
             OpError: why the files cannot be written; the checkpoints that were listed are still.
         """
         if not self._is_built:
-            raise RuntimeError("`build()` should be called before save if defer_build==True")
+            raise TrainingStateError("`build()` should be called before save if defer_build==True")
         _check_session(sess)
         listed = latest_filename or DEFAULT_NAME
         if os.path.dirname(listed):
@@ -202,43 +208,88 @@ class Saver:
         else:
             step = await _number(sess, global_step)
             prefix = f"{prefix}-{step:08d}" if self._pad_step_number else f"{prefix}-{step}"
+        meta = None
+        if write_meta_graph:
+            meta = partial(
+                self._export, sess.graph, prefix, meta_graph_suffix, strip_default_attrs, save_debug_info
+            )
         if self._is_empty:
+            if meta is not None:
+                await off_loop(meta)
             return None
-        return await self._save(sess, prefix, listed, meta_graph_suffix, write_state)
+        begun = BegunSave(prefix, self._write_version, listed if write_state else None, meta_graph_suffix)
+        async with self._turn:
+            try:
+                path = await self._write(sess, prefix, begun, meta)
+                if write_state:
+                    await off_loop(self._list, path, prefix, listed, begun)
+            finally:
+                await off_loop(begun.end)
+        return path
 
-    async def _save(
-        self, sess: Any, prefix: str, listed: str, meta_graph_suffix: str, write_state: bool
-    ) -> str:
-        feeds = {self.saver_def.filename_tensor_name: prefix}
+    async def _write(self, sess: Any, prefix: str, begun: BegunSave, meta: Callable[[], Any] | None) -> str:
+        """Write the files of a checkpoint, and say where it is."""
         try:
-            path: str = os.fsdecode(await sess.run(self.saver_def.save_tensor_name, feeds))
+            await off_loop(begun.begin)
+            feeds = {self.saver_def.filename_tensor_name: prefix}
+            path = os.fsdecode(await sess.run(self.saver_def.save_tensor_name, feeds))
         except (FailedPreconditionError, NotFoundError) as error:
             folder = os.path.dirname(prefix)
             if folder and not await off_loop(os.path.isdir, folder):
                 raise GraphValueError(f"Parent directory of {prefix} doesn't exist, can't save.") from error
             raise
-        if write_state:
-            await self._list(path, os.path.dirname(prefix), listed, meta_graph_suffix)
+        if meta is not None:
+            await off_loop(meta)
         return path
 
-    async def _list(self, path: str, folder: str, listed: str, meta_graph_suffix: str) -> None:
-        """Name a checkpoint as the latest one, and delete those that there are too many of."""
+    def _list(self, path: str, prefix: str, listed: str, begun: BegunSave) -> None:
+        """Name a checkpoint as the latest one, and say which are to go since there are too many. Blocks."""
         kept, to_delete = self._kept, []
         if self.saver_def.max_to_keep:
             kept = [each for each in kept if each[0] != path] + [(path, time.time())]
             excess = max(len(kept) - self.saver_def.max_to_keep, 0)
             kept, to_delete = kept[excess:], kept[:excess]
-        paths = [each for each, _ in kept]
-        await off_loop(write_checkpoint_state, folder, path, paths, listed, self._save_relative_paths)
-        self._kept = kept
+        next_to_keep = self._next_to_keep
+        replaced = []
         for old, written in to_delete:
-            if written > self._next_to_keep:
-                self._next_to_keep += self._seconds_between_kept
-                continue
-            try:
-                await off_loop(remove_checkpoint, old, self._write_version, meta_graph_suffix)
-            except OpError as error:
-                logger.warning("Ignoring: %s", error)
+            if written > next_to_keep:
+                next_to_keep += self._seconds_between_kept
+            else:
+                replaced.append(old)
+        begun.replaces(replaced)
+        paths = [each for each, _ in kept]
+        write_checkpoint_state(os.path.dirname(prefix), path, paths, listed, self._save_relative_paths)
+        self._kept, self._next_to_keep = kept, next_to_keep
+
+    def _export(self, graph: Graph, prefix: str, suffix: str, strip: bool, debug: bool) -> None:
+        with graph.as_default():
+            self.export_meta_graph(
+                meta_graph_filename(prefix, suffix), strip_default_attrs=strip, save_debug_info=debug
+            )
+
+    def export_meta_graph(
+        self,
+        filename: str | os.PathLike[str] | None = None,
+        collection_list: Iterable[str] | None = None,
+        as_text: bool = False,
+        export_scope: str | None = None,
+        clear_devices: bool = False,
+        clear_extraneous_savers: bool = False,
+        strip_default_attrs: bool = False,
+        save_debug_info: bool = False,
+    ) -> Any:
+        """The default graph with this saver as a MetaGraphDef; see `aioexec.train.export_meta_graph`. Blocks."""
+        return export_meta_graph(
+            filename=filename,
+            saver_def=self.saver_def,
+            collection_list=collection_list,
+            as_text=as_text,
+            export_scope=export_scope,
+            clear_devices=clear_devices,
+            clear_extraneous_savers=clear_extraneous_savers,
+            strip_default_attrs=strip_default_attrs,
+            save_debug_info=save_debug_info,
+        )
 
     # Restoring
 
@@ -285,7 +336,13 @@ class Saver:
         self._kept = list(last_checkpoints_with_time)
 
     def recover_last_checkpoints(self, checkpoint_paths: Iterable[str]) -> None:
-        """Go on with the checkpoints of a former run: those of the paths that are there are kept. Blocks."""
+        """Go on with the checkpoints of a former run: those of the paths that are there are kept.
+
+        What saves of dead processes have left beside them is removed. Blocks.
+        """
+        checkpoint_paths = list(checkpoint_paths)
+        for folder in {os.path.dirname(path) for path in checkpoint_paths}:
+            clear_away(folder)
         found = [(path, get_checkpoint_mtimes([path])) for path in checkpoint_paths]
         self.set_last_checkpoints_with_time([(path, times[0]) for path, times in found if times])
 

@@ -22,10 +22,8 @@ from aioexec.ops.identity import placeholder_with_default
 from aioexec.ops.partitioned_variables import PartitionedVariable
 from aioexec.ops.shapes_of import shape as shape_of
 from aioexec.train import saveables as saveable_kinds
+from aioexec.train.checkpoint_state import V1, V2
 from aioexec.train.saveables import SaveableObject, by_name, saveables_of
-
-V1: Final = 1
-V2: Final = 2
 
 _SAVING: Final = {V1: ("SaveSlices", "save"), V2: ("SaveV2", "SaveV2")}
 
