@@ -1,6 +1,16 @@
 """Training, under the names of `tf.train`: optimizers, learning rates, the global step."""
 
 from aioexec.formats.event_files import summary_iterator as summary_iterator
+from aioexec.train.batching import (
+    batch as batch,
+    batch_join as batch_join,
+    maybe_batch as maybe_batch,
+    maybe_batch_join as maybe_batch_join,
+    maybe_shuffle_batch as maybe_shuffle_batch,
+    maybe_shuffle_batch_join as maybe_shuffle_batch_join,
+    shuffle_batch as shuffle_batch,
+    shuffle_batch_join as shuffle_batch_join,
+)
 from aioexec.train.checkpoint_state import (
     checkpoint_exists as checkpoint_exists,
     generate_checkpoint_state_proto as generate_checkpoint_state_proto,
@@ -93,7 +103,10 @@ from aioexec.train.stopping_hooks import (
     NanTensorHook as NanTensorHook,
     StopAtStepHook as StopAtStepHook,
 )
-from aioexec.train.summary_hooks import SummarySaverHook as SummarySaverHook
+from aioexec.train.summary_hooks import (
+    SummaryAtEndHook as SummaryAtEndHook,
+    SummarySaverHook as SummarySaverHook,
+)
 from aioexec.train.update_optimizers import (
     AdadeltaOptimizer as AdadeltaOptimizer,
     AdagradDAOptimizer as AdagradDAOptimizer,

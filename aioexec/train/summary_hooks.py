@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aioexec.errors import GraphValueError
 from aioexec.formats.protos import SessionLog
+from aioexec.graph.graph import get_default_graph
+from aioexec.ops.summary_functions import merge_all
 from aioexec.train.callbacks import settled
 from aioexec.train.file_writer_cache import FileWriterCache
+from aioexec.train.global_step import get_or_create_global_step
 from aioexec.train.global_step_read import required_global_step_read
 from aioexec.train.hook_timers import SecondOrStepTimer
 from aioexec.train.off_loop import off_loop
@@ -16,6 +19,7 @@ from aioexec.train.session_run_hook import SessionRunArgs, SessionRunContext, Se
 
 if TYPE_CHECKING:
     from aioexec.sessions.session import Session
+    from aioexec.train.coordinator import Coordinator
 
 
 class SummarySaverHook(SessionRunHook):
@@ -98,3 +102,46 @@ class SummarySaverHook(SessionRunHook):
         if not isinstance(summaries, list):
             summaries = [summaries]
         return SessionRunArgs({"global_step": self._global_step_tensor, "summary": summaries})
+
+
+class SummaryAtEndHook(SessionRunHook):
+    """Writes summaries once, at the end: of an evaluation, say.
+
+    Args:
+        log_dir: where its event file is, unless there is a `summary_writer`.
+        summary_op: what to run; all summaries of the graph by default.
+
+    Raises:
+        GraphValueError: neither a `log_dir` nor a `summary_writer`.
+    """
+
+    def __init__(
+        self,
+        log_dir: str | None = None,
+        summary_writer: Any = None,
+        summary_op: Any = None,
+        feed_dict: Mapping[Any, Any] | None = None,
+    ) -> None:
+        if log_dir is None and summary_writer is None:
+            raise GraphValueError("One of log_dir or summary_writer should be used")
+        self._log_dir = log_dir
+        self._summary_writer = summary_writer
+        self._summary_op = summary_op
+        self._merges_all = summary_op is None
+        self._feed_dict = feed_dict
+
+    def begin(self) -> None:
+        if self._merges_all and getattr(self._summary_op, "graph", None) is not get_default_graph():
+            self._summary_op = merge_all()  # None if there are none
+        self._global_step = get_or_create_global_step()
+
+    async def after_create_session(self, session: Session, coord: Coordinator) -> None:
+        if self._summary_writer is None and self._log_dir is not None:
+            self._summary_writer = await off_loop(FileWriterCache.get, self._log_dir)
+
+    async def end(self, session: Session) -> None:
+        if self._summary_op is not None:
+            step = await session.run(self._global_step)
+            summary = await session.run(self._summary_op, self._feed_dict)
+            self._summary_writer.add_summary(summary, int(step))
+        await settled(self._summary_writer.flush())
