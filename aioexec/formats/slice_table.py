@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -158,6 +158,11 @@ class SliceTableReader:
     def __exit__(self, *exception: object) -> None:
         for file in self._files:
             file.close()
+
+    def tensors(self) -> Iterator[tuple[str, DType, tuple[int, ...]]]:
+        """Name, dtype and shape of each tensor, by name."""
+        for name, tensor in sorted(self._tensors.items()):
+            yield name, tensor.dtype, tensor.shape
 
     def read(self, name: str, dtype: DType, wanted: ShapeAndSlice | None = None) -> Array:
         """A tensor, or a part of it.

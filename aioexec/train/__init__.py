@@ -11,6 +11,12 @@ from aioexec.train.batching import (
     shuffle_batch as shuffle_batch,
     shuffle_batch_join as shuffle_batch_join,
 )
+from aioexec.train.checkpoint_reader import (
+    NewCheckpointReader as NewCheckpointReader,
+    list_variables as list_variables,
+    load_checkpoint as load_checkpoint,
+    load_variable as load_variable,
+)
 from aioexec.train.checkpoint_state import (
     checkpoint_exists as checkpoint_exists,
     generate_checkpoint_state_proto as generate_checkpoint_state_proto,
@@ -20,6 +26,7 @@ from aioexec.train.checkpoint_state import (
     remove_checkpoint as remove_checkpoint,
     update_checkpoint_state as update_checkpoint_state,
 )
+from aioexec.train.checkpoint_waiting import checkpoints_iterator as checkpoints_iterator
 from aioexec.train.coordinator import Coordinator as Coordinator
 from aioexec.train.feed_hooks import (
     FeedFnHook as FeedFnHook,
