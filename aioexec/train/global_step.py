@@ -8,9 +8,9 @@ from aioexec import dtypes, shapes
 from aioexec.errors import GraphTypeError, GraphValueError, UnknownNameError
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.keys import GraphKeys
-from aioexec.ops.cond import cond
+from aioexec.ops.identity import identity
 from aioexec.ops.initializers import Zeros
-from aioexec.ops.state import assign_add, is_variable_initialized
+from aioexec.ops.state import assign_add
 from aioexec.ops.variable import Variable
 from aioexec.ops.variable_scope import get_variable
 
@@ -104,19 +104,17 @@ def _get_global_step_read(graph: Graph | None = None) -> Any:
 
 
 def _get_or_create_global_step_read(graph: Graph | None = None) -> Any:
-    """A tensor that reads the global step, its initial value where it is not initialised; None without a global step.
+    """A tensor that reads the global step; None without a global step.
 
-    There is one such tensor in a graph, so that all who need the step of a run get the same.
+    There is one such tensor in a graph, so that all who need the step of a run get the same. It is a read and no more: asking
+    in each step whether the variable is initialised, as TensorFlow's does, costs several times as much as the step.
     """
     graph = graph or get_default_graph()
     read, found = _get_global_step_read(graph), get_global_step(graph)
     if read is not None or found is None:
         return read
     with graph.as_default(), graph.name_scope(f"{found.op.name}/"):
-        value = found
-        if isinstance(found, Variable):
-            value = cond(is_variable_initialized(found), found.read_value, lambda: found.initial_value)
-        read = value + 0
+        read = found.read_value() if isinstance(found, Variable) else identity(found)
         graph.add_to_collection(READ_KEY, read)
     return read
 
