@@ -124,6 +124,7 @@ class Variable(Operators):
     _initializer: Operation
     _tensor: Tensor  # the reference, or the handle
     _element: Tensor  # the read that fetching and evaluating means
+    _snapshot: Tensor  # the read that others may share, which a VariableDef names
 
     def _make(
         self,
@@ -134,10 +135,6 @@ class Variable(Operators):
         caching: contextlib.AbstractContextManager[None] | None,
     ) -> None:
         """Make the nodes; `scope` is the name of the variable with a slash."""
-        raise NotImplementedError
-
-    def _snapshot_tensor(self) -> Tensor:
-        """The read that a VariableDef names."""
         raise NotImplementedError
 
     def _take_snapshot(self, snapshot: Tensor | None) -> None:
@@ -256,6 +253,10 @@ class Variable(Operators):
         """The operation that assigns the initial value."""
         return self._initializer
 
+    def initialize_by(self, initial_value: Tensor, initializer: Operation) -> None:
+        """Take another initial value, and the operation that assigns it."""
+        self._initial_value, self._initializer = initial_value, initializer
+
     @property
     def initial_value(self) -> Tensor | None:
         return self._initial_value
@@ -311,8 +312,6 @@ class Variable(Operators):
 class ReferenceVariable(Variable):
     """A variable of the first kind: VariableV2, assigned and read through a reference edge."""
 
-    _snapshot: Tensor
-
     def _make(
         self,
         graph: Graph,
@@ -328,9 +327,6 @@ class ReferenceVariable(Variable):
         self._initializer = assigned.op
         with caching or graph.colocate_with(self._tensor.op):
             self._snapshot = apply_op("Identity", self._tensor, name="read")
-
-    def _snapshot_tensor(self) -> Tensor:
-        return self._snapshot
 
     def _take_snapshot(self, snapshot: Tensor | None) -> None:
         self._element = self._tensor
@@ -392,18 +388,15 @@ class ResourceVariable(Variable):
         with graph.name_scope("Assign") as assign:
             self._initializer = assign_variable_op(handle, guarded(self), name=assign)
         with graph.name_scope("Read"):
-            self._element = self._read()
+            self._element = self._snapshot = self._read()
         if caching is not None:
             with caching:
-                self._cached = apply_op("Identity", self._element)
-
-    def _snapshot_tensor(self) -> Tensor:
-        return self._element if self._cached is None else self._cached
+                self._cached = self._snapshot = apply_op("Identity", self._element)
 
     def _take_snapshot(self, snapshot: Tensor | None) -> None:
         self._dtype = self._tensor.op.attrs["dtype"]
         self._is_initialized = variable_defs.known_is_initialized(self._tensor)
-        self._element = self._read() if snapshot is None else snapshot
+        self._element = self._snapshot = self._read() if snapshot is None else snapshot
         if snapshot is not None and snapshot.op.type != "ReadVariableOp":
             self._cached = snapshot
 

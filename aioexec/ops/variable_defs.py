@@ -47,7 +47,7 @@ def to_proto(variable: Variable, export_scope: str | None = None) -> VariableDef
     proto = VariableDef(
         variable_name=strip_name_scope(variable.name, export_scope),
         initializer_name=strip_name_scope(variable.initializer.name, export_scope),
-        snapshot_name=strip_name_scope(variable._snapshot_tensor().name, export_scope),
+        snapshot_name=strip_name_scope(variable._snapshot.name, export_scope),
         is_resource=variable._tensor.dtype == resource,
         trainable=variable.trainable,
         synchronization=variable.synchronization.value,  # type: ignore[arg-type]

@@ -41,6 +41,7 @@ from aioexec.train.global_step import (
 )
 from aioexec.train.graph_files import write_graph as write_graph
 from aioexec.train.hook_timers import SecondOrStepTimer as SecondOrStepTimer
+from aioexec.train.init_from_checkpoint import init_from_checkpoint as init_from_checkpoint
 from aioexec.train.input_producers import (
     input_producer as input_producer,
     limit_epochs as limit_epochs,
