@@ -51,10 +51,12 @@ class StepForecast:
 
     def __init__(self) -> None:
         self._last: int | None = None
-        self._largest: int | None = None
+        self._largest = 1
 
     def reached(self, stale: int) -> int:
-        if self._last is not None:
-            self._largest = max(stale - self._last, self._largest or 1)
-        self._last = stale
-        return stale + (self._largest or self.UNKNOWN)
+        last, self._last = self._last, stale
+        if last is None:
+            return stale + self.UNKNOWN
+        if stale - last > self._largest:
+            self._largest = stale - last
+        return stale + self._largest
