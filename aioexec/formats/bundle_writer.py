@@ -238,7 +238,7 @@ def merge(prefixes: Sequence[str], destination: str, allow_missing_files: bool =
     _finish(destination, merged, len(sources), count)
     for prefix in found:
         if prefix != destination:
-            with contextlib.suppress(FileNotFoundError), naming(prefix):
+            with contextlib.suppress(NotFoundError), naming(prefix):
                 os.unlink(index_name(prefix))
 
 

@@ -230,5 +230,5 @@ def remove_checkpoint(
     else:
         paths = matching(prefix)
     for path in [*paths, meta_graph_filename(prefix, meta_graph_suffix)]:
-        with contextlib.suppress(FileNotFoundError), naming(path):
+        with contextlib.suppress(NotFoundError), naming(path):
             os.unlink(path)

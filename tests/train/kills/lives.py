@@ -1,0 +1,66 @@
+"""Begins processes that save and are killed, and says what they had acknowledged."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.train.kills.nursery import Life, as_line
+
+REPOSITORY = Path(__file__).parents[3]
+
+
+@dataclass
+class Lived:
+    """What is known of a life that is over: the last step it acknowledged, its calls that touched the disk if it told."""
+
+    acknowledged: int | None = None
+    calls: int | None = None
+    exit_code: int = 0
+
+
+class Nursery:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def live(self, life: Life) -> Lived:
+        """Begin a process, and wait for its end."""
+        lived = Lived()
+        assert self._process.stdin is not None
+        self._process.stdin.write(as_line(life))
+        self._process.stdin.flush()
+        while "ended" not in (said := self.said()):
+            lived.acknowledged = said.get("saved", lived.acknowledged)
+            lived.calls = said.get("calls", lived.calls)
+        lived.exit_code = said["ended"]
+        return lived
+
+    def said(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the nursery is gone"
+        said: dict[str, Any] = json.loads(line)
+        return said
+
+
+@contextmanager
+def nursery() -> Iterator[Nursery]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.train.kills.nursery"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+        env={**os.environ, "AIOEXEC_JIT": "off"},
+    )
+    with process:
+        found = Nursery(process)
+        assert found.said() == {"ready": True}
+        yield found
