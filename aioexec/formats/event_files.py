@@ -113,12 +113,12 @@ class EventFile:
     """
 
     def __init__(self, directory: str, suffix: str = "") -> None:
-        if _ANY_ESCAPE.search(suffix):
-            raise InvalidArgumentError(f"filename_suffix must be part of a file name, got {suffix!r}")
         self._directory = directory
         self._suffix = suffix
         self.path: str | None = None
         self._descriptor = -1  # open from the first record until `close`
+        if _ANY_ESCAPE.search(suffix):
+            raise InvalidArgumentError(f"filename_suffix must be part of a file name, got {suffix!r}")
         self._size = 0  # of the whole records
         self._is_listed = False  # whether the directory was told to keep its name
 

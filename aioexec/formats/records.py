@@ -65,23 +65,33 @@ def inflated(file: BinaryIO, compression: str) -> BinaryIO | _Inflated:
 def read_records(file: BinaryIO, compression: str = "") -> Iterator[tuple[int, bytes]]:
     """The place and the data of each record; places are those of the content, not of a compressed file.
 
+    A file may still be written to: it ends where the beginning of a record is not whole.
+
     Raises:
-        DataLossError: the file is damaged, or ends within a record.
+        DataLossError: the file is damaged, or ends within the data of a record.
     """
     content, place = inflated(file, compression), 0
-    while header := _read(content, _HEADER.size, place, may_end=True):
+    while len(header := _read(content, _HEADER.size)) == _HEADER.size:
         length, checksum = _HEADER.unpack(header)
         if masked(crc32c(header[:8])) != checksum:
             raise DataLossError(f"corrupted record at {place}")
-        data = _read(content, length, place)
-        (checksum,) = _CHECKSUM.unpack(_read(content, _CHECKSUM.size, place))
+        data = _whole(content, length, place)
+        (checksum,) = _CHECKSUM.unpack(_whole(content, _CHECKSUM.size, place))
         if masked(crc32c(data)) != checksum:
             raise DataLossError(f"corrupted record at {place}")
         yield place, data
         place += _HEADER.size + length + _CHECKSUM.size
 
 
-def _read(content: BinaryIO | _Inflated, size: int, place: int, may_end: bool = False) -> bytes:
+def _whole(content: BinaryIO | _Inflated, size: int, place: int) -> bytes:
+    data = _read(content, size)
+    if len(data) < size:
+        raise DataLossError(f"truncated record at {place}' failed with Read less bytes than requested")
+    return data
+
+
+def _read(content: BinaryIO | _Inflated, size: int) -> bytes:
+    """As many bytes as there are, up to `size`."""
     parts, missing = [], size
     while missing > 0:
         part = content.read(min(missing, _PIECE))
@@ -89,8 +99,6 @@ def _read(content: BinaryIO | _Inflated, size: int, place: int, may_end: bool = 
             break
         parts.append(part)
         missing -= len(part)
-    if missing and not (may_end and missing == size):
-        raise DataLossError(f"truncated record at {place}' failed with Read less bytes than requested")
     return b"".join(parts)
 
 

@@ -72,6 +72,7 @@ class EventWriter:
     def __init__(self, file: File, flush_secs: float) -> None:
         self._file = file
         self._flush_secs = flush_secs
+        self._is_closed = False
         self._begin()
         _writers.add(self)
 
@@ -87,7 +88,6 @@ class EventWriter:
         self._waiting_bytes = 0
         self._sync_at: float | None = None
         self._error: OpError | None = None
-        self._is_closed = False
         self._thread: threading.Thread | None = None
 
     @property

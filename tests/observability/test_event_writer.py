@@ -1,0 +1,416 @@
+"""The writer takes events without waiting, keeps their order, loses none that it took, and leaves no thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aioexec.errors import OpError, ResourceExhaustedError, UnknownError
+from aioexec.formats.event_files import summary_iterator
+from aioexec.observability import event_writer
+from aioexec.observability.event_writer import THREAD_NAME, EventWriter
+
+LONG = 3600.0
+
+
+class Disk:
+    """A file in memory that can be made to wait and to fail; it keeps what was asked of it in order."""
+
+    def __init__(self) -> None:
+        self.log: list[Any] = []
+        self.open = threading.Event()  # while it is not set, nothing is written
+        self.open.set()
+        self.asked = threading.Event()  # somebody wants to write
+        self.synced = threading.Event()
+        self.failures: list[OpError] = []
+        self.content = b""
+
+    def append(self, records: bytes) -> None:
+        self.asked.set()
+        assert self.open.wait(30)
+        self._fail()
+        self.content += records
+        self.log.append(records)
+
+    def sync(self) -> None:
+        self._fail()
+        self.log.append("sync")
+        self.synced.set()
+
+    def close(self) -> None:
+        self.log.append("close")
+
+    def _fail(self) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+
+
+@pytest.fixture
+def disk():
+    return Disk()
+
+
+def threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == THREAD_NAME]
+
+
+async def until(event: threading.Event) -> None:
+    assert await asyncio.to_thread(event.wait, 30)
+
+
+def join_threads() -> None:
+    for thread in threads():
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+# Taking
+
+
+async def test_adding_never_waits_for_the_disk(disk):
+    writer = EventWriter(disk, LONG)
+    disk.open.clear()
+    writer.add(b"first,")
+    await until(disk.asked)
+
+    for _ in range(1000):
+        writer.add(b"x")
+    assert disk.content == b""
+
+    disk.open.set()
+    await writer.flush()
+    assert disk.content == b"first," + b"x" * 1000
+    await writer.close()
+
+
+async def test_what_was_added_is_written_in_order_by_whoever_adds_it(disk):
+    writer = EventWriter(disk, LONG)
+
+    def add(name: str) -> None:
+        for k in range(300):
+            writer.add(f"{name}{k} ".encode())
+
+    async with asyncio.TaskGroup() as group:
+        for name in "abcd":
+            group.create_task(asyncio.to_thread(add, name))
+    await writer.close()
+
+    words = disk.content.decode().split()
+    assert len(words) == 1200
+    for name in "abcd":
+        assert [word for word in words if word[0] == name] == [f"{name}{k}" for k in range(300)]
+
+
+async def test_large_amounts_are_written_in_pieces_of_whole_records(disk):
+    writer = EventWriter(disk, LONG)
+    disk.open.clear()
+    writer.add(b"-")
+    await until(disk.asked)
+    for _ in range(40):
+        writer.add(b"r" * 30_000)
+    disk.open.set()
+    await writer.close()
+
+    pieces = [each for each in disk.log if isinstance(each, bytes)][1:]
+    assert len(pieces) > 1
+    assert all(len(piece) % 30_000 == 0 for piece in pieces)
+
+
+async def test_other_things_to_do_are_done_in_their_turn(disk):
+    writer = EventWriter(disk, LONG)
+    writer.add(b"a")
+    writer.add(lambda: disk.log.append("done"))
+    writer.add(b"b")
+    await writer.flush()
+
+    assert b"".join(each.encode() if isinstance(each, str) else each for each in disk.log) == b"adonebsync"
+    await writer.close()
+
+
+async def test_what_waits_is_bounded_and_a_flush_makes_room(disk, monkeypatch):
+    monkeypatch.setattr(event_writer, "MOST_WAITING", 100)
+    writer = EventWriter(disk, LONG)
+    disk.open.clear()
+    writer.add(b"x" * 60)
+    await until(disk.asked)
+    writer.add(b"y" * 40)
+
+    with pytest.raises(ResourceExhaustedError, match="100 bytes wait for the disk, no room for 1 more"):
+        writer.add(b"z")
+
+    disk.open.set()
+    await writer.flush()
+    writer.add(b"z")
+    await writer.close()
+    assert disk.content == b"x" * 60 + b"y" * 40 + b"z"
+
+
+async def test_one_record_may_be_larger_than_the_bound(disk, monkeypatch):
+    monkeypatch.setattr(event_writer, "MOST_WAITING", 100)
+    writer = EventWriter(disk, LONG)
+    writer.add(b"x" * 1000)
+    await writer.close()
+
+    assert len(disk.content) == 1000
+
+
+# Flushing
+
+
+async def test_a_flush_has_the_disk_keep_everything_added_before(disk):
+    writer = EventWriter(disk, LONG)
+    writer.add(b"a")
+    writer.add(b"b")
+    await writer.flush()
+
+    assert disk.content == b"ab"
+    assert disk.log[-1] == "sync"
+    assert writer.is_idle
+    await writer.close()
+
+
+async def test_a_flush_of_nothing_does_nothing(disk):
+    await EventWriter(disk, LONG).flush()
+
+    assert disk.log == []
+    assert threads() == []
+
+
+def test_the_thread_writes_at_once_syncs_when_it_is_due_and_ends(disk):
+    writer = EventWriter(disk, 0.0)
+    writer.add(b"a")
+
+    assert disk.synced.wait(30)
+    join_threads()
+    assert disk.log == [b"a", "sync"]
+    assert writer.is_idle
+
+
+def test_the_thread_writes_long_before_the_disk_must_keep_it(disk):
+    writer = EventWriter(disk, LONG)
+    writer.add(b"a")
+
+    assert disk.asked.wait(30)
+    writer.flush_now()
+    join_threads()
+    assert disk.log == [b"a", "sync"]
+
+
+def test_a_thread_that_ended_is_followed_by_another(disk):
+    writer = EventWriter(disk, 0.0)
+    for content in (b"a", b"b"):
+        disk.synced.clear()
+        writer.add(content)
+        assert disk.synced.wait(30)
+        join_threads()
+
+    assert disk.log == [b"a", "sync", b"b", "sync"]
+
+
+async def test_a_cancelled_flush_takes_nothing_with_it(disk):
+    writer = EventWriter(disk, LONG)
+    disk.open.clear()
+    writer.add(b"a")
+    flush = asyncio.create_task(writer.flush())
+    await until(disk.asked)
+    flush.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await flush
+
+    writer.add(b"b")
+    disk.open.set()
+    await writer.close()
+    assert disk.content == b"ab"
+
+
+# Closing
+
+
+async def test_closing_writes_syncs_closes_and_leaves_no_thread(disk):
+    writer = EventWriter(disk, LONG)
+    writer.add(b"a")
+    await until(disk.asked)
+    await writer.close()
+
+    assert disk.log == [b"a", "sync", "close"]
+    assert threads() == []
+
+
+async def test_a_closed_writer_takes_nothing_until_it_is_reopened(disk):
+    writer = EventWriter(disk, LONG)
+    await writer.close()
+    writer.add(b"ignored")
+    writer.reopen()
+    writer.add(b"taken")
+    await writer.close()
+
+    assert disk.content == b"taken"
+
+
+async def test_closing_twice_is_closing_once_more(disk):
+    writer = EventWriter(disk, LONG)
+    writer.add(b"a")
+    await asyncio.gather(writer.close(), writer.close())
+
+    assert disk.content == b"a"
+    assert threads() == []
+
+
+async def test_a_cancelled_close_is_finished_by_the_next(disk):
+    writer = EventWriter(disk, LONG)
+    disk.open.clear()
+    writer.add(b"a")
+    close = asyncio.create_task(writer.close())
+    await until(disk.asked)
+    close.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await close
+    disk.open.set()
+    await writer.close()
+
+    assert disk.content == b"a"
+    assert threads() == []
+
+
+# Failing
+
+
+async def test_a_flush_that_fails_says_why_and_the_next_writes_everything_in_order(disk):
+    writer = EventWriter(disk, LONG)
+    disk.failures = [UnknownError("no space")]
+    writer.add(b"a")
+    writer.add(b"b")
+
+    with pytest.raises(UnknownError, match="no space"):
+        await writer.flush()
+    assert disk.content == b""
+
+    await writer.flush()
+    assert disk.content == b"ab"
+    await writer.close()
+
+
+def test_an_error_nobody_waited_for_is_told_to_the_next_who_adds_once(disk):
+    writer = EventWriter(disk, LONG)
+    disk.failures = [UnknownError("no space")]
+    writer.add(b"a")
+    join_threads()
+
+    with pytest.raises(UnknownError, match="no space"):
+        writer.add(b"not taken")
+    writer.add(b"b")
+    writer.flush_now()
+    assert disk.content == b"ab"
+    join_threads()
+
+
+async def test_an_error_nobody_waited_for_is_told_to_the_next_flush_once(disk):
+    writer = EventWriter(disk, LONG)
+    disk.failures = [UnknownError("no space")]
+    writer.add(b"a")
+    await asyncio.to_thread(join_threads)
+
+    with pytest.raises(UnknownError, match="no space"):
+        await writer.flush()
+    assert disk.content == b"a"
+    await writer.flush()
+    await writer.close()
+
+
+async def test_a_sync_that_fails_is_no_acknowledgement(disk):
+    writer = EventWriter(disk, LONG)
+    writer.add(b"a")
+    await until(disk.asked)
+    writer.add(b"b")
+    disk.failures = [UnknownError("lost power")]
+
+    with pytest.raises(UnknownError, match="lost power"):
+        await writer.flush()
+    await writer.flush()
+    assert disk.content == b"ab"
+    assert disk.log[-1] == "sync"
+    await writer.close()
+
+
+async def test_closing_tells_what_is_lost_and_ends_all_the_same(disk):
+    writer = EventWriter(disk, LONG)
+    disk.failures = [UnknownError("no space")] * 3
+    writer.add(b"a")
+
+    with pytest.raises(UnknownError, match="no space"):
+        await writer.close()
+    assert disk.log[-1] == "close"
+    assert threads() == []
+    assert writer.is_idle
+    await writer.close()
+
+
+async def test_half_of_what_waits_may_be_written_before_the_disk_fails(disk):
+    def fail() -> None:
+        if failing:
+            raise failing.pop()
+
+    writer = EventWriter(disk, LONG)
+    failing: list[OpError] = [UnknownError("no space")]
+    items: list[bytes | Callable[[], None]] = [b"a", fail, b"b"]
+    for item in items:
+        writer.add(item)
+
+    with pytest.raises(UnknownError, match="no space"):
+        await writer.flush()
+    await writer.flush()
+
+    assert disk.content == b"ab"
+    await writer.close()
+
+
+# Processes
+
+PROGRAM = """
+    import os, sys
+    from aioexec.observability.summary_writer import FileWriter
+    from aioexec.formats.protos import Summary
+
+    def add(step):
+        writer.add_summary(Summary(value=[Summary.Value(tag="loss", simple_value=1.0)]), step)
+
+    writer = FileWriter(sys.argv[1])
+"""
+
+
+def run(program: str, directory: Path) -> list[list[int]]:
+    """The steps in each event file that a program left."""
+    source = textwrap.dedent(PROGRAM) + textwrap.dedent(program)
+    subprocess.run([sys.executable, "-c", source, str(directory)], check=True, timeout=50)
+    files = sorted(directory.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    return [[event.step for event in summary_iterator(path) if event.HasField("summary")] for path in files]
+
+
+@pytest.mark.slow
+def test_a_program_that_ends_without_closing_loses_nothing(tmp_path):
+    assert run("for step in range(1000): add(step)", tmp_path) == [list(range(1000))]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_writes_its_own_events_only(tmp_path):
+    program = """
+        add(1)
+        child = os.fork()
+        add(2 if child else 3)
+        if not child:
+            writer._events.flush_now()
+            os._exit(0)
+        os.waitpid(child, 0)
+    """
+
+    assert sorted(run(program, tmp_path)) == [[1, 2], [3]]
