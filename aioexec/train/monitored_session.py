@@ -71,10 +71,11 @@ class _State(enum.Enum):
 
 
 class _FirstError:
-    """The first error of several, which counts; later ones are logged."""
+    """The first error of several, of tasks and of blocks, which counts; later ones are logged."""
 
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
+    def __init__(self, coord: Coordinator, error: BaseException | None) -> None:
+        self._coord = coord
+        self.error = error_of(coord) or error
 
     def __enter__(self) -> None:
         return None
@@ -85,8 +86,8 @@ class _FirstError:
         if not isinstance(error, Exception):
             return False  # a cancellation always gets through
         if self.error is None:
-            self.error = error
-        elif error is not self.error:
+            self.error = error_of(self._coord) or error
+        if error is not self.error:
             logger.warning("an error while a session was closed, after %r: %r", self.error, error)
         return True
 
@@ -118,7 +119,7 @@ class _CoordinatedSessionCreator:
                 for hook in self._hooks:
                     await called(hook.after_create_session, tf_sess, coord)
             except BaseException as error:
-                with _FirstError(error):
+                with _FirstError(coord, error):
                     await session.close()
                 raise
         return session
@@ -225,12 +226,12 @@ class _MonitoredSession:
         assert sess is not None
         assert coord is not None
         self._state = _State.CLOSING
-        first = _FirstError(error_of(coord) or error)
+        first = _FirstError(coord, error)
         try:
             with self._graph.as_default():
                 try:
                     with first:
-                        await self._tell_of_end(None if error is None else first.error)
+                        await self._tell_of_end(coord, None if error is None else first.error)
                 finally:
                     with first:
                         await sess.close()
@@ -239,13 +240,13 @@ class _MonitoredSession:
         if first.error is not None and first.error is not error:
             raise first.error
 
-    async def _tell_of_end(self, error: BaseException | None) -> None:
+    async def _tell_of_end(self, coord: Coordinator, error: BaseException | None) -> None:
         """Tell hooks that the loop has ended: well, or by an error, and then what they raise does not count."""
         for hook in self._hooks:
             if error is None:
                 await called(hook.end, self._tf_sess())
             elif hasattr(hook, "on_error"):
-                with _FirstError(error):
+                with _FirstError(coord, error):
                     await called(hook.on_error, self._tf_sess(), error)
 
     async def _recovering(self, error: BaseException, losses: int) -> None:
