@@ -115,6 +115,21 @@ ELSEWHERE = {
     "framework.smart_cond.smart_constant_value": "ops.smart_cond.smart_constant_value",
     "framework.sparse_tensor.is_sparse": "graph.sparse_tensor.is_sparse",
     "framework.graph_util.extract_sub_graph": "graph.graph_util.extract_sub_graph",
+    "summary.summary.scalar": "summary.scalar",
+    "summary.summary.histogram": "summary.histogram",
+    "summary.summary.image": "summary.image",
+    "summary.summary.audio": "summary.audio",
+    "summary.summary.text": "summary.text",
+    "summary.summary.tensor_summary": "summary.tensor_summary",
+    "summary.summary.merge": "summary.merge",
+    "summary.summary.merge_all": "summary.merge_all",
+    "summary.summary.get_summary_description": "summary.get_summary_description",
+    "summary.writer.writer.FileWriter": "summary.FileWriter",
+    "summary.writer.writer_cache.FileWriterCache": "summary.FileWriterCache",
+    "summary.summary_iterator.summary_iterator": "train.summary_iterator",
+    "summary.plugin_asset.PluginAsset": "summary.PluginAsset",
+    "summary.plugin_asset.get_plugin_asset": "summary.get_plugin_asset",
+    "summary.plugin_asset.get_all_plugin_assets": "summary.get_all_plugin_assets",
 }
 """`tensorflow.python.name` of TensorFlow, below `aioexec` here: internal there, or public under another name."""
 
@@ -134,5 +149,6 @@ NOT_OFFERED = {
     "control_flow_ops._Identity, control_flow_ops._Enter": "`identity`, `ops.control_flow.enter` and `ref_enter` say which",
     "errors_impl._make_specific_exception": "`errors.exception_type_from_error_code` gives the class to call",
     "errors_impl.raise_exception_on_not_ok_status": "reads the status of a C call",
+    "summary_ops_v2.*, summary.initialize, summary.all_v2_summary_ops": "write from within eager execution",
 }
 """Names that programs import and that are not here, with the reason."""
