@@ -14,6 +14,7 @@ from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
+from aioexec.graph.sparse_tensor import is_sparse
 from aioexec.ops.elementwise import Array, op_scope, shown
 from aioexec.shapes import Dims
 
@@ -196,6 +197,8 @@ def shape_internal(
 ) -> Tensor:
     """As `shape`; without `optimize` always a node."""
     with op_scope(name, "Shape", input) as scope:
+        if is_sparse(input):
+            return _typed(apply_op("Cast", input.dense_shape, DstT=out_type))
         tensor = convert_to_tensor(input)
         if optimize and shapes.is_fully_defined(tensor.dims):
             return constant(list(tensor.dims or ()), out_type, name=scope)

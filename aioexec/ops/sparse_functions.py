@@ -15,6 +15,8 @@ from aioexec.graph.node import Tensor
 from aioexec.graph.sparse_tensor import SparseTensor, is_sparse
 from aioexec.ops import sparse_math, sparse_rows, sparse_tensors  # noqa: F401  (their rows)
 from aioexec.ops.elementwise import op_scope
+from aioexec.ops.gathering import gather
+from aioexec.ops.identity import identity
 
 
 def _parts(value: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -197,7 +199,7 @@ def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
     """Only the elements that a vector of booleans says."""
     indices, values, shape = _parts(sp_input)
     kept = apply_op("Reshape", apply_op("Where", to_retain), [-1])
-    return SparseTensor(apply_op("Gather", indices, kept), apply_op("Gather", values, kept), shape)
+    return SparseTensor(gather(indices, kept), gather(values, kept), identity(shape))
 
 
 def sparse_transpose(

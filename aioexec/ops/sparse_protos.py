@@ -5,7 +5,7 @@ What is read is checked for what the parts say of one another; whether indices l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,7 +24,9 @@ _MOST_ROWS: Final = 1 << 28
 _VARINT_BITS: Final = 7
 
 
-class _Parts(NamedTuple):
+class Parts(NamedTuple):
+    """A sparse tensor."""
+
     indices: Array
     values: Array
     shape: Array
@@ -84,7 +86,12 @@ def _read(text: bytes) -> tuple[Array, int]:
 # Writing
 
 
-def _check_parts(indices: Array, values: Array, shape: Array) -> None:
+def check_parts(indices: Array, values: Array, shape: Array) -> None:
+    """The parts of a sparse tensor have the ranks they must have.
+
+    Raises:
+        InvalidArgumentError: they have not.
+    """
     if np.ndim(indices) != 2:
         raise InvalidArgumentError(
             f"Input indices should be a matrix but received shape {shown(np.shape(indices))}"
@@ -96,7 +103,7 @@ def _check_parts(indices: Array, values: Array, shape: Array) -> None:
             )
 
 
-def _row(parts: _Parts, dtype: DType) -> list[bytes]:
+def _row(parts: Parts, dtype: DType) -> list[bytes]:
     return [_written(parts.indices, dt.int64), _written(parts.values, dtype), _written(parts.shape, dt.int64)]
 
 
@@ -112,8 +119,8 @@ def _serialize_kernel(context: KernelContext) -> Compute:
     dtype = context.attrs["T"]
 
     def compute(indices: Array, values: Array, shape: Array) -> Array:
-        _check_parts(indices, values, shape)
-        return array_of(_row(_Parts(indices, values, shape), dtype), (3,))
+        check_parts(indices, values, shape)
+        return array_of(_row(Parts(indices, values, shape), dtype), (3,))
 
     return compute
 
@@ -124,22 +131,41 @@ def _serialize_many_kernel(context: KernelContext) -> Compute:
     dtype = context.attrs["T"]
 
     def compute(indices: Array, values: Array, shape: Array) -> Array:
-        _check_parts(indices, values, shape)
-        _check_batch(indices, values, shape)
-        count = int(shape[0])
-        if count > _MOST_ROWS:
-            raise ResourceExhaustedError(f"{count} sparse tensors are too many to serialize")
-        rows = np.empty((count, 3), np.object_)
-        rows[:] = _row(_Parts(indices[:0, 1:], values[:0], shape[1:]), dtype)
-        numbers, starts, counts = np.unique(indices[:, 0], return_index=True, return_counts=True)
-        for number, start, end in zip(numbers, starts, starts + counts, strict=True):
-            rows[number] = _row(_Parts(indices[start:end, 1:], values[start:end], shape[1:]), dtype)
+        check_parts(indices, values, shape)
+        check_batch(indices, values, shape)
+        empty, tensors = taken_apart(Parts(indices, values, shape))
+        rows = np.empty((int(shape[0]), 3), np.object_)
+        rows[:] = _row(empty, dtype)
+        for number, parts in tensors:
+            rows[number] = _row(parts, dtype)
         return rows
 
     return compute
 
 
-def _check_batch(indices: Array, values: Array, shape: Array) -> None:
+def taken_apart(batch: Parts) -> tuple[Parts, Iterator[tuple[int, Parts]]]:
+    """What the first dimension of a checked sparse tensor goes over: one without elements, and the others by their places.
+
+    Raises:
+        ResourceExhaustedError: there are too many of them.
+    """
+    indices, values, shape = batch
+    if shape[0] > _MOST_ROWS:
+        raise ResourceExhaustedError(f"{shape[0]} sparse tensors are too many to serialize")
+    numbers, starts, counts = np.unique(indices[:, 0], return_index=True, return_counts=True)
+    tensors = (
+        (int(number), Parts(indices[start:end, 1:], values[start:end], shape[1:]))
+        for number, start, end in zip(numbers, starts, starts + counts, strict=True)
+    )
+    return Parts(indices[:0, 1:], values[:0], shape[1:]), tensors
+
+
+def check_batch(indices: Array, values: Array, shape: Array) -> None:
+    """The first dimension of a sparse tensor can go over others.
+
+    Raises:
+        InvalidArgumentError: it has no other, its parts do not fit one another, or its elements are out of order.
+    """
     if shape.size < 2:
         raise InvalidArgumentError(f"Rank of input SparseTensor should be > 1, but saw rank: {shape.size}")
     if indices.shape != (values.size, shape.size):
@@ -157,7 +183,7 @@ def _check_batch(indices: Array, values: Array, shape: Array) -> None:
 # Reading
 
 
-def _read_parts(row: Array, number: int, dtype: DType) -> _Parts:
+def _read_parts(row: Array, number: int, dtype: DType) -> Parts:
     (indices, _), (values, kind), (shape, _) = map(_read, row)
     for what, part, rank in (
         ("an index matrix", indices, 2),
@@ -179,14 +205,14 @@ def _read_parts(row: Array, number: int, dtype: DType) -> _Parts:
             f"Expected counts of SparseTensor[{number}].indices to match its values and shape but they do not: "
             f"{shown(indices.shape)} vs. {values.size} and {shape.size}"
         )
-    return _Parts(indices, values, shape)
+    return Parts(indices, values, shape)
 
 
 def _deserialize_kernel(context: KernelContext) -> Compute:
     """Sparse tensors of one rank joined along new dimensions, as large as the largest."""
     dtype: DType = context.attrs["dtype"]
 
-    def compute(serialized: Array) -> tuple[Array, Array, Array]:
+    def compute(serialized: Array) -> Parts:
         if not serialized.ndim or serialized.shape[-1] != 3 or not serialized.size:
             raise InvalidArgumentError(
                 f"Serialized sparse should have 3 as the last dimension and at least 1 serialized tensor, got shape "
@@ -194,20 +220,29 @@ def _deserialize_kernel(context: KernelContext) -> Compute:
             )
         batch = serialized.shape[:-1]
         parts = [_read_parts(row, n, dtype) for n, row in enumerate(serialized.reshape(-1, 3))]
-        ranks = [each.shape.size for each in parts]
-        if len(set(ranks)) > 1:
-            raise InvalidArgumentError(f"Inconsistent shape across SparseTensors: ranks are {shown(ranks)}")
-        places = np.repeat(np.arange(len(parts)), [each.values.size for each in parts])
-        before = np.stack(np.unravel_index(places, batch), axis=1) if batch else np.zeros((len(places), 0))
-        indices = np.concatenate([before, np.concatenate([each.indices for each in parts])], axis=1)
-        largest = np.max([each.shape for each in parts], axis=0)
-        return (
-            indices.astype(np.int64),
-            np.concatenate([each.values for each in parts]),
-            np.concatenate([batch, largest]).astype(np.int64),
-        )
+        return put_together(parts, batch)
 
     return compute
+
+
+def put_together(tensors: Sequence[Parts], batch: tuple[int, ...]) -> Parts:
+    """Sparse tensors of one rank, at least one, as one with new dimensions before; as large as the largest.
+
+    Raises:
+        InvalidArgumentError: their ranks differ.
+    """
+    ranks = [each.shape.size for each in tensors]
+    if len(set(ranks)) > 1:
+        raise InvalidArgumentError(f"Inconsistent shape across SparseTensors: ranks are {shown(ranks)}")
+    places = np.repeat(np.arange(len(tensors)), [each.values.size for each in tensors])
+    before = np.stack(np.unravel_index(places, batch), axis=1) if batch else np.zeros((len(places), 0))
+    indices = np.concatenate([before, np.concatenate([each.indices for each in tensors])], axis=1)
+    largest = np.max([each.shape for each in tensors], axis=0)
+    return Parts(
+        indices.astype(np.int64),
+        np.concatenate([each.values for each in tensors]),
+        np.concatenate([batch, largest]).astype(np.int64),
+    )
 
 
 # Rows

@@ -179,7 +179,7 @@ ELSEWHERE = {
     *(
         row.name
         for row in registry.registered()
-        if re.search(r"Queue(V2)?$|Barrier|Accumulator|Table|Dataset|Iterator", row.name)
+        if re.search(r"Queue(V2)?$|Barrier|Accumulator|Table|Dataset|Iterator|TensorsMap$", row.name)
     ),
 }
 """Ops on lists, and on resources that are no variables: like those that wait, each has tests of its own beside this file."""
