@@ -68,10 +68,8 @@ def _add_many_kernel(context: KernelContext) -> Compute:
         numbers = np.full(count, -1, np.int64)
         for place, parts in tensors:
             numbers[place] = held.add(_kept(parts, dtype))
-        for place in np.flatnonzero(
-            numbers < 0
-        ):  # those without elements come after the others, as in TensorFlow
-            numbers[place] = held.add(without)
+        rest = numbers < 0  # those without elements come after the others, as in TensorFlow
+        numbers[rest] = [held.add(without) for _ in range(int(rest.sum()))]
         return numbers
 
     return compute
