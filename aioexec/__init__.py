@@ -20,6 +20,7 @@ from aioexec import (
     lookup as lookup,
     losses as losses,
     math as math,
+    metrics as metrics,
     nn as nn,
     random as random,
     signal as signal,
@@ -36,6 +37,7 @@ from aioexec.names.state import *
 from aioexec.names.tensors import *
 from aioexec.ops import (  # noqa: F401  (some for their rows only)
     barrier as _barrier,
+    checkpoint_remapping as _checkpoint_remapping,
     checkpoints as _checkpoints,
     control,
     datasets as _datasets,
@@ -51,6 +53,7 @@ from aioexec.ops import (  # noqa: F401  (some for their rows only)
     retired as _retired,
     slicing,
     sparse_protos as _sparse_protos,
+    sparse_tensors_maps as _sparse_tensors_maps,
     stacks as _stacks,
     staging_class as _staging_class,
     strided_updates as _strided_updates,

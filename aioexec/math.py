@@ -58,6 +58,9 @@ from aioexec.ops.complex_numbers import (
     imag as imag,
     real as real,
 )
+from aioexec.ops.confusion_matrix import (
+    confusion_matrix as confusion_matrix,
+)
 from aioexec.ops.cumulative import (
     cumprod as cumprod,
     cumsum as cumsum,

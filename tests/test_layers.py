@@ -27,7 +27,7 @@ ROWS: list[list[str]] = [
     ["distributed", "train < saved_model"],
     ["serving"],
     [
-        "bitwise < image < linalg < lookup < losses < math < names < nn < random < signal < strings < summary < client < aioexec < demo < cli",
+        "bitwise < image < linalg < lookup < losses < math < metrics < names < nn < random < signal < strings < summary < client < aioexec < demo < cli",
         "aioexec < testing",
     ],
 ]

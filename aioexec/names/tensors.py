@@ -77,6 +77,9 @@ from aioexec.ops.complex_numbers import (
     imag as imag,
     real as real,
 )
+from aioexec.ops.confusion_matrix import (
+    confusion_matrix as confusion_matrix,
+)
 from aioexec.ops.counting import (
     count_up_to as count_up_to,
 )

@@ -5,7 +5,8 @@ A program is a `Builder`, called with the module `tensorflow.compat.v1` and with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,43 +19,68 @@ from tests.interop.building import Builder, Built
 RELATIVE = {"float64": 1e-12, "float32": 1e-6, "float16": 2e-3, "bfloat16": 2e-2}
 
 
+@dataclass(frozen=True, eq=False)
+class Measured(Built):
+    """A program with fetches for a last run, after the others."""
+
+    after: Sequence[Any] = ()
+
+
 @dataclass
 class Outcome:
     """What a program gave: a failure's class, or values, static shapes and the names in its collections."""
 
     failure: str = ""
     results: list[list[Any]] = field(default_factory=list)
+    after: list[Any] = field(default_factory=list)
     shapes: list[Any] = field(default_factory=list)
     collections: dict[str, list[str]] = field(default_factory=dict)
 
 
-def with_tensorflow(tf: Any, build: Builder) -> Outcome:
+@contextlib.contextmanager
+def kind_of_variables(module: Any, resource: bool) -> Iterator[None]:
+    """New variables are resources, or references."""
+    was = module.resource_variables_enabled()
+    (module.enable_resource_variables if resource else module.disable_resource_variables)()
+    try:
+        yield
+    finally:
+        (module.enable_resource_variables if was else module.disable_resource_variables)()
+
+
+def with_tensorflow(tf: Any, build: Builder, resource: bool = True) -> Outcome:
     outcome = Outcome()
     try:
         with tf.Graph().as_default() as graph:
-            built = build(tf)
+            with kind_of_variables(tf, resource):
+                built = build(tf)
             _describe(outcome, graph, built)
             with tf.Session(graph=graph) as session:
                 if built.init is not None:
                     session.run(built.init)
                 for feed in built.feeds:
                     outcome.results.append(session.run(_fetched(built), feed)[0])
+                if isinstance(built, Measured):
+                    outcome.after = session.run(list(built.after))
     except (tf.errors.OpError, ValueError, TypeError, RuntimeError) as error:
         outcome.failure = _kind(error, tf.errors.OpError)
     return outcome
 
 
-async def here(build: Builder) -> Outcome:
+async def here(build: Builder, resource: bool = True) -> Outcome:
     outcome = Outcome()
     try:
         with ax.Graph().as_default() as graph:
-            built = build(ax)
+            with kind_of_variables(ax, resource):
+                built = build(ax)
             _describe(outcome, graph, built)
             async with ax.Session(graph=graph) as session:
                 if built.init is not None:
                     await session.run(built.init)
                 for feed in built.feeds:
                     outcome.results.append((await session.run(_fetched(built), feed))[0])
+                if isinstance(built, Measured):
+                    outcome.after = await session.run(list(built.after))
     except (OpError, ValueError, TypeError, RuntimeError) as error:
         outcome.failure = _kind(error, OpError)
     return outcome
@@ -65,9 +91,12 @@ def _fetched(built: Built) -> list[Any]:
 
 
 def _describe(outcome: Outcome, graph: Any, built: Built) -> None:
-    outcome.shapes = [_dims(tensor) for tensor in built.fetches]
+    after = built.after if isinstance(built, Measured) else ()
+    outcome.shapes = [_dims(tensor) for tensor in (*built.fetches, *after)]
     outcome.collections = {
-        str(name): [item.name for item in graph.get_collection(name) if hasattr(item, "name")]
+        str(name): [
+            getattr(item, "handle", item).name for item in graph.get_collection(name) if hasattr(item, "name")
+        ]
         for name in sorted(map(str, graph.get_all_collection_keys()))
         if name not in ("cond_context", "while_context", "__variable_store")
     }
@@ -110,6 +139,10 @@ def differences(theirs: Outcome, ours: Outcome, tolerance: float = 1.0) -> Itera
             problem = difference(got, expected, tolerance, scale)
             if problem:
                 yield f"run {run}, fetch {k}: {problem}"
+    for k, (got, expected) in enumerate(zip(ours.after, theirs.after, strict=True)):
+        problem = difference(got, expected, tolerance, _largest(expected))
+        if problem:
+            yield f"fetch {k} of the last run: {problem}"
 
 
 def _is_as_precise(ours: Any, theirs: Any) -> bool:
@@ -147,9 +180,10 @@ def difference(got: Any, expected: Any, tolerance: float, scale: float) -> str:
     return "" if near else f"{got} instead of {expected}"
 
 
-async def compare(tf: Any, build: Builder, tolerance: float = 1.0) -> list[str]:
+async def compare(tf: Any, build: Builder, tolerance: float = 1.0, resource: bool = True) -> list[str]:
     """Run a program in both engines; what differs."""
-    return list(differences(with_tensorflow(tf, build), await here(build), tolerance))
+    theirs, ours = with_tensorflow(tf, build, resource), await here(build, resource)
+    return list(differences(theirs, ours, tolerance))
 
 
 def table() -> tuple[dict[str, Builder], Callable[[str, Builder], None]]:
