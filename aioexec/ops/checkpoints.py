@@ -28,7 +28,8 @@ Work = Callable[..., Any]
 """Called on a worker with a function that it calls now and then, and that raises if the step was given up."""
 
 
-async def _on_worker(step: StepContext, work: Work, *arguments: Any) -> Any:
+async def on_worker(step: StepContext, work: Work, *arguments: Any) -> Any:
+    """Do work on a worker of the device, and leave when it has ended."""
     given_up = threading.Event()
 
     def proceed() -> None:
@@ -45,7 +46,8 @@ async def _on_worker(step: StepContext, work: Work, *arguments: Any) -> Any:
         manager.try_deregister_callback(token)
 
 
-def _path(value: Array, what: str) -> str:
+def as_path(value: Array, what: str) -> str:
+    """The one string an input has, as a path."""
     if value.size != 1:
         raise InvalidArgumentError(f"Input {what} should have a single element, got {value.size} instead.")
     return os.fsdecode(value.reshape(-1)[0])
@@ -122,7 +124,9 @@ def _saving(save: Save, places_at: int | None) -> Reference:
     first = 2 if places_at is None else 3
 
     def kernel(context: KernelContext) -> Compute:
-        types = [dtype.base_dtype for dtype in context.input_dtypes[first:]]  # a variable comes as a reference
+        types = [
+            dtype.base_dtype for dtype in context.input_dtypes[first:]
+        ]  # a variable comes as a reference
 
         def compute(step: StepContext, path: Array, names: Array, *rest: Array) -> Awaitable[None]:
             places = np.full(names.shape, b"", object) if places_at is None else rest[0]
@@ -130,7 +134,7 @@ def _saving(save: Save, places_at: int | None) -> Reference:
             named = _checked(names, places, len(values), "tensors")
             for (_, place), text, value in zip(named, places, values, strict=True):
                 _check_saved(place, text, value)
-            return _on_worker(step, save, _path(path, "prefix"), named, values, types)
+            return on_worker(step, save, as_path(path, "prefix"), named, values, types)
 
         return compute
 
@@ -172,7 +176,7 @@ def _restore_kernel(context: KernelContext) -> Compute:
 
     def compute(step: StepContext, prefix: Array, names: Array, places: Array) -> Awaitable[Any]:
         named = _checked(names, places, len(types), "expected dtypes")
-        return _outputs(_on_worker(step, _restore, _path(prefix, "prefix"), named, types))
+        return _outputs(on_worker(step, _restore, as_path(prefix, "prefix"), named, types))
 
     return compute
 
@@ -182,10 +186,13 @@ def _restore_table_kernel(context: KernelContext) -> Compute:
 
     def compute(step: StepContext, pattern: Array, name: Array, place: Array | None = None) -> Awaitable[Any]:
         named = [
-            (_path(name, "tensor_name"), None if place is None else _place(_path(place, "shape_and_slice")))
+            (
+                as_path(name, "tensor_name"),
+                None if place is None else _place(as_path(place, "shape_and_slice")),
+            )
         ]
-        path = _path(pattern, "file_pattern")
-        return _outputs(_on_worker(step, _restore_from_tables, path, named, types))
+        path = as_path(pattern, "file_pattern")
+        return _outputs(on_worker(step, _restore_from_tables, path, named, types))
 
     return compute
 
@@ -213,8 +220,8 @@ def _merge_kernel(context: KernelContext) -> Compute:
                 "Input checkpoint_prefixes should be an 1-D tensor and destination_prefix a scalar, got "
                 f"{shown(prefixes.shape)} and {shown(destination.shape)} instead."
             )
-        path = _path(destination, "destination_prefix")
-        return _on_worker(step, _merge, _names(prefixes), path, delete, lenient)
+        path = as_path(destination, "destination_prefix")
+        return on_worker(step, _merge, _names(prefixes), path, delete, lenient)
 
     return compute
 

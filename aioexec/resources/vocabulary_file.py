@@ -90,7 +90,7 @@ def _lines(path: str, count: int) -> Sequence[bytes]:
     lines = content.split(b"\n")
     if not lines[-1]:
         lines.pop()
-    if count >= 0:
+    if lines and count >= 0:
         if count > len(lines):
             raise InvalidArgumentError(f"Invalid vocab_size in {path}: expected {count} but got {len(lines)}")
         lines = lines[:count]
