@@ -347,7 +347,8 @@ class Run:
         assert isinstance(failed, ProgramRow)
         instruction = self.program.variant.instructions[failed.position]
         row = instruction.node.row
-        statuses = row.lists.statuses if row.lists is not None else row.native.statuses if row.native else ()
+        statuses = row.lists.statuses if row.lists is not None else ()
+        statuses = statuses or (row.native.statuses if row.native is not None else ())
         status = int(words[walking.STATUS])
         if not 1 <= status <= len(statuses):
             return locate(

@@ -277,8 +277,13 @@ class ListVerb(enum.Enum):
     WRITE_ALL = "write_all"  # sets them to the rows of input `value`
     LENGTH = "length"
     ELEMENT_SHAPE = "element_shape"
+    ZEROS_LIKE = "zeros_like"  # makes one as long, of zeros
+    ADD = "add"  # adds the lists at all inputs, element by element
     GRADIENT = "gradient"  # gives the list of gradients by a list, for the attr `source`
     CLOSE = "close"
+
+
+CHANGING = frozenset({ListVerb.PUSH, ListVerb.POP, ListVerb.WRITE, ListVerb.WRITE_ALL, ListVerb.ADD})
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +298,7 @@ class ListUse:
         writes_once: an element that is set may not be set again, but in a list of gradients, where it is added to.
         zeros: an element that is not set is read as zeros.
         statuses: what goes wrong: an index outside (or nothing to pop), an element that is not as it must be.
+        also_tensors: the op is for tensors, and lists are among them.
     """
 
     verb: ListVerb
@@ -307,6 +313,7 @@ class ListUse:
     writes_once: bool = False
     zeros: bool = False
     statuses: tuple[tuple[type[OpError], str], ...] = ()
+    also_tensors: bool = False
 
     @property
     def takes_all(self) -> bool:

@@ -134,6 +134,19 @@ def add_all(storage: Any, flags: Any, elements: Any, count: int, size: int) -> i
     return 0
 
 
+def add_list(storage: Any, flags: Any, others: Any, other_flags: Any, count: int, size: int) -> int:
+    """Add the elements of another list; those that are not set are zeros."""
+    for k in range(count):
+        if other_flags[k] == 1:
+            for j in range(size):
+                if flags[k] == 0:
+                    storage[k * size + j] = others[k * size + j]
+                else:
+                    storage[k * size + j] += others[k * size + j]
+            flags[k] = 1
+    return 0
+
+
 RESET = LoopKernel(reset, ("int64", "int64"), 0, 0)
 UNSET_ALL = LoopKernel(unset, ("uint8",), 1, 0)
 
@@ -166,3 +179,7 @@ def read_all_kernel(dtype: str) -> LoopKernel:
 def write_all_kernel(dtype: str, adds: bool) -> LoopKernel:
     pointers = (dtype, "uint8", dtype)
     return LoopKernel(add_all, pointers, 2, 0) if adds else LoopKernel(write_all, pointers, 3, 0)
+
+
+def add_list_kernel(dtype: str) -> LoopKernel:
+    return LoopKernel(add_list, (dtype, "uint8", dtype, "uint8"), 2, 0)

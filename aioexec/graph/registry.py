@@ -126,7 +126,7 @@ class Row:
         """
         return (
             not self.definition.is_stateful
-            and self.lists is None
+            and (self.lists is None or self.lists.also_tensors)
             and not self.writes
             and not self.asynchronous
             and self.role in (Role.COMPUTE, Role.IDENTITY, Role.CONSTANT)

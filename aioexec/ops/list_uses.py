@@ -67,6 +67,8 @@ _USES = {
     "TensorListStack": ListUse(ListVerb.READ_ALL, ("value",), shape=1, statuses=_ITEM),
     "TensorListElementShape": ListUse(ListVerb.ELEMENT_SHAPE, ("value",)),
     "TensorListLength": ListUse(ListVerb.LENGTH, ("value",)),
+    "ZerosLike": ListUse(ListVerb.ZEROS_LIKE, ("list",), also_tensors=True),
+    "AddN": ListUse(ListVerb.ADD, ("list",), also_tensors=True),
 }
 
 for _op_type, _use in _USES.items():

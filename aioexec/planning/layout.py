@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from aioexec import shapes
-from aioexec.graph.kernel import Alias, Kernel, Launches, Operand, Role, Spec
+from aioexec.graph.kernel import Alias, Kernel, Launches, ListUse, Operand, Role, Spec
 from aioexec.graph.node import Operation
 from aioexec.graph.registry import ShapeContext
 from aioexec.planning.buffers import Buffer, Local
@@ -144,7 +144,7 @@ class Layout:
             if reason is not None:
                 self._lay_break(position, instruction, inputs, reason)
             return
-        if row.lists is not None and self._with_lists:
+        if row.lists is not None and self._with_lists and _is_of_lists(row.lists, inputs):
             lay_list(self, position, instruction, inputs)
             return
         source = self._aliased(position, instruction, inputs)
@@ -475,6 +475,10 @@ class Layout:
                 return None
             specs.append(Spec(tensor.dtype.numpy, tuple(int(d or 0) for d in output)))
         return specs
+
+
+def _is_of_lists(use: ListUse, inputs: list[Held]) -> bool:
+    return not use.also_tensors or any(isinstance(held, InMemory) for held in inputs)
 
 
 def _may_reshape(op: Operation) -> bool:

@@ -24,6 +24,7 @@ from aioexec.graph.list_launches import (
     RESET,
     UNSET_ALL,
     ZEROS,
+    add_list_kernel,
     count_kernel,
     pop_kernel,
     push_kernel,
@@ -89,16 +90,25 @@ class _Verb:
         if made is not None:
             self._finish(made(), None)
             return
-        held = self.inputs[0]
+        if self.use.verb is ListVerb.ADD:
+            self._finish(self._sum([self._in_memory(held) for held in self.inputs]), None)
+            return
+        slab = self._in_memory(self.inputs[0])
+        if self.use.verb is ListVerb.ZEROS_LIKE:
+            self._finish(self._zeros_like(slab), None)
+            return
+        self._check_use(slab)
+        self._verb(slab)
+
+    def _in_memory(self, held: Held) -> Slab:
         if not isinstance(held, InMemory):
             raise ListsRefusedError(f"{self.instruction.node.name!r} uses a list that is not in memory")
         slab = held.slab
-        self._check_use(slab)
         if slab.is_value and held.version != slab.version:
             raise ListsRefusedError(f"{self.instruction.node.name!r} uses a list that has changed since")
         for buffer in slab.buffers():
             self.layout.note_use(Local(buffer, 0, _BYTES), self.position)
-        self._verb(slab)
+        return slab
 
     def _check_use(self, slab: Slab) -> None:
         """Leave to the reference kernels what they will refuse, or do in another way."""
@@ -213,6 +223,32 @@ class _Verb:
         self._place_fixed(slab)
         self._rows_of(slab, spec)
         return slab
+
+    def _zeros_like(self, slab: Slab) -> Slab:
+        if slab.count is None:
+            raise ListsRefusedError("zeros for each element of a list that grows")
+        made = Slab(slab.dtype, slab.count, slab.is_value, writes_once=False, zeros=True, dims=slab.dims)
+        self.layout.slabs.append(made)
+        self._place_fixed(made)
+        if slab.element is not None:
+            self._agree(made, slab.element)
+        return made
+
+    def _sum(self, slabs: list[Slab]) -> Slab:
+        """Add all lists to the one that was made first: that is the one a loop carries."""
+        first, *others = sorted(slabs, key=self.layout.slabs.index)
+        storage, flags, count = self._fixed(first)
+        self._change(first)
+        for other in others:
+            if other is first or other.count != count or other.dtype != first.dtype:
+                raise ListsRefusedError("a sum of a list and itself, or of lists that do not fit")
+            if other.element is None:
+                continue
+            self._agree(first, other.element)
+            other_storage, other_flags, _ = self._fixed(other)
+            operands = [(storage, 0), (flags, 0), (other_storage, 0), (other_flags, 0)]
+            self._row(add_list_kernel(_name(first.dtype)), operands, (count, other.element.size))
+        return first
 
     # Growing lists
 

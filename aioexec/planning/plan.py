@@ -387,7 +387,9 @@ def _shape_operands(instructions: Sequence[Instruction]) -> set[int]:
             continue
         wanted.update(value for parameter, value in instruction.parameters() if parameter in wanted)
         row = instruction.node.row
-        if row.lists is not None:  # what is in a list is never known; how long it is may be
+        if (
+            row.lists is not None and not row.lists.also_tensors
+        ):  # what is in a list is never known; how long it is may be
             asked = (row.lists.size, row.lists.index if row.lists.takes_all else -1)
             wanted.update(instruction.inputs[k] for k in asked if k >= 0)
             continue

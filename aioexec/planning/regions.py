@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from aioexec.graph.kernel import Role
+from aioexec.dtypes import variant
+from aioexec.graph.kernel import CHANGING, ListVerb, Role
 from aioexec.planning.draft import Draft
 from aioexec.planning.items import is_known
 from aioexec.planning.new_nodes import tensor_of
@@ -93,7 +94,7 @@ def region(inside: Inside, nodes: Sequence[Node], results: list[Edge | None]) ->
         node.controls = [control for control in node.controls if id(control) in inside.own]
     ordered = in_order(nodes, before(nodes))
     results = _without_identities(ordered, results)
-    return Region(_needed(ordered, results), results)
+    return Region(_readers_first(_needed(ordered, results)), results)
 
 
 def _without_identities(nodes: list[Node], results: Sequence[Edge | None]) -> list[Edge | None]:
@@ -124,6 +125,25 @@ def _needed(nodes: list[Node], results: Sequence[Edge | None]) -> list[Node]:
     for node in kept:
         node.controls = [each for each in _spliced(node.controls, dropped) if id(each) in ids]
     return kept[::-1]
+
+
+def _readers_first(nodes: list[Node]) -> list[Node]:
+    """Who reads a list that is a value before who makes another of it, where that can be: in a program both are one memory."""
+    waited_for = before(nodes)
+    uses: dict[Edge, list[tuple[Node, bool]]] = {}
+    for node in nodes:
+        use = node.row.lists if node.feed is None and node.structure is None else None
+        if use is not None:
+            for edge in node.inputs if use.verb is ListVerb.ADD else node.inputs[:1]:
+                if edge[0].output_dtypes()[edge[1]] == variant:
+                    uses.setdefault(edge, []).append((node, use.verb in CHANGING))
+    for users in uses.values():
+        readers = [node for node, changes in users if not changes]
+        for node, changes in users:
+            if changes:
+                waited_for[id(node)] += readers
+    ordered = in_order(nodes, waited_for)
+    return ordered if len(ordered) == len(nodes) else nodes
 
 
 def _spliced(controls: Iterable[Node], dropped: dict[int, Node]) -> list[Node]:

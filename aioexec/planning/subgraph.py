@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.dtypes import DType
+from aioexec.dtypes import DType, variant
 from aioexec.graph.attrs import arg_dtypes
 from aioexec.graph.kernel import Compute, Role
 from aioexec.graph.node import Operation, Tensor
@@ -125,7 +125,10 @@ class Node:
 
     @property
     def is_pure(self) -> bool:
-        return self.feed is None and self.row.is_pure
+        """Same inputs, same outputs, nothing else; see `Row.is_pure`."""
+        if self.feed is not None or not self.row.is_pure:
+            return False
+        return self.row.lists is None or variant not in self.output_dtypes()
 
     def output_dtypes(self) -> list[DType]:
         if self.feed is not None:

@@ -211,3 +211,58 @@ async def test_an_array_is_read_and_written_by_rows_and_its_mistakes_are_told():
             await made.run([result], {n: 6, x: value})
         found = await made.run([result], {n: 5, x: value})
         np.testing.assert_array_equal(found[0], value * 2)
+
+
+def list_of_rows(x: Any) -> Any:
+    return op("TensorListFromTensor", x, np.array([3], np.int32))
+
+
+def rows_of(made: Any) -> Any:
+    return op("TensorListStack", made, np.array([3], np.int32), element_dtype=ax.float32, num_elements=4)
+
+
+@pytest.mark.parametrize("rounds", [0, 3, 4])
+async def test_lists_are_read_then_changed_and_added_up_in_memory(rounds: int):
+    row = np.array([3], np.int32)
+
+    def body(i: Any, left: Any, total: Any) -> Any:
+        emptied = op("TensorListSetItem", left, i, np.zeros(3, np.float32))
+        element = op("TensorListGetItem", left, i, row, element_dtype=ax.float32)  # as it was before
+        mine = op("TensorListReserve", row, 4, element_dtype=ax.float32)
+        mine = op("TensorListSetItem", mine, i, element * 2.0)
+        return i + 1, emptied, op("AddN", [mine, total, list_of_rows(np.ones((4, 3), np.float32))])
+
+    with graph() as g:
+        n, x = feed([], "int32"), feed([4, 3])
+        given = list_of_rows(x)
+        variables = [ax.constant(0), given, op("ZerosLike", list_of_rows(x * 3.0))]
+        _, left, total = ax.while_loop(lambda i, left, total: i < n, body, variables)
+        results = [rows_of(left), rows_of(total)]
+
+    value = np.arange(12, dtype=np.float32).reshape(4, 3)
+    done = (np.arange(4) < rounds)[:, None]
+    async with stepping(g, "eager") as made:
+        for _ in range(2):
+            found = await made.run(results, {n: rounds, x: value})
+            np.testing.assert_array_equal(found[0], np.where(done, 0, value))
+            np.testing.assert_array_equal(found[1], np.where(done, value * 2, 0) + rounds)
+        (program,) = programs(made)
+        assert not program.variant.breaks
+
+
+@JITS
+async def test_zeros_like_two_lists_of_one_are_two(jit: Any):
+    with graph() as g:
+        x = feed([4, 3])
+        given = list_of_rows(x)
+        changed = op("TensorListSetItem", op("ZerosLike", given), 1, np.ones(3, np.float32))
+        results = [rows_of(changed), rows_of(op("ZerosLike", given)), rows_of(op("AddN", [given, changed]))]
+
+    value = np.arange(12, dtype=np.float32).reshape(4, 3)
+    one = np.zeros((4, 3))
+    one[1] = 1
+    async with stepping(g, jit) as made:
+        found = await made.run(results, {x: value})
+
+        for result, expected in zip(found, [one, np.zeros((4, 3)), value + one], strict=True):
+            np.testing.assert_array_equal(result, expected)
