@@ -74,11 +74,12 @@ def read_records(file: BinaryIO, compression: str = "") -> Iterator[tuple[int, b
     while len(header := _read(content, _HEADER.size)) == _HEADER.size:
         length, checksum = _HEADER.unpack(header)
         if masked(crc32c(header[:8])) != checksum:
-            raise DataLossError(f"corrupted record at {place}")
+            doubt = "" if place else " (Is this even a TFRecord file?)"
+            raise DataLossError(f"corrupted record at {place}{doubt}")
         data = _whole(content, length, place)
         (checksum,) = _CHECKSUM.unpack(_whole(content, _CHECKSUM.size, place))
         if masked(crc32c(data)) != checksum:
-            raise DataLossError(f"corrupted record at {place}")
+            raise DataLossError(f"corrupted record at {place + _HEADER.size}")
         yield place, data
         place += _HEADER.size + length + _CHECKSUM.size
 
