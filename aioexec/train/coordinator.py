@@ -43,15 +43,16 @@ class Coordinator:
     """Ends a group of tasks together.
 
     Args:
-        clean_stop_exception_types: errors that mean a stop without an error: OutOfRangeError by default. StopIteration always
-            does: it cannot leave a coroutine.
+        clean_stop_exception_types: errors that mean a stop without an error: by default those that end an input,
+            OutOfRangeError and StopAsyncIteration. A StopIteration counts as the former: it cannot leave a coroutine.
 
     State, guarded by `_lock` because threads may ask for a stop: `_state` decides; `_members` are registered since the last
     `join`; `_waiters` are futures of whoever waits for a stop, each resolved in its own loop.
     """
 
     def __init__(self, clean_stop_exception_types: Iterable[type[BaseException]] | None = None) -> None:
-        types = (OutOfRangeError,) if clean_stop_exception_types is None else clean_stop_exception_types
+        ends = (OutOfRangeError, StopAsyncIteration)
+        types = ends if clean_stop_exception_types is None else clean_stop_exception_types
         self._lock = threading.Lock()
         self._state = StopState(types)
         self._members: set[Member] = set()

@@ -14,13 +14,14 @@ import asyncio
 from collections.abc import Iterable
 
 from aioexec.errors import GraphValueError
-
-ENDS_OF_INPUT = (StopIteration, StopAsyncIteration)
-"""They cannot leave a coroutine, so `join` could not raise them: they are always a clean stop."""
+from aioexec.train.errors import end_of_loop, is_stop_iteration
 
 
 class StopState:
     """Who asked for a stop first, and with which error.
+
+    A StopIteration, which could not leave `join`, is an EndOfLoopError, hence an OutOfRangeError. A cancellation is no error:
+    whoever was cancelled says so itself.
 
     Args:
         clean_types: errors that ask for a stop but are none.
@@ -31,7 +32,7 @@ class StopState:
     """
 
     def __init__(self, clean_types: Iterable[type[BaseException]]) -> None:
-        self._clean_types = (*clean_types, *ENDS_OF_INPUT, asyncio.CancelledError)
+        self._clean_types = (*clean_types, asyncio.CancelledError)
         self.is_stopping = False
         self.is_joined = False
         self.error: BaseException | None = None
@@ -69,16 +70,10 @@ class StopState:
             return GraphValueError(
                 f"ex must be a tuple or sys.exc_info must return the current exception: {reported!r}"
             )
-        return None if isinstance(_meant(error), self._clean_types) else error
+        ended = end_of_loop(error)
+        forms = (error, error.__cause__, ended) if is_stop_iteration(error) else (error,)
+        return None if any(isinstance(form, self._clean_types) for form in forms) else ended
 
     def check_invariants(self) -> None:
         assert self.error is None or self.is_stopping
-        assert not isinstance(self.error, self._clean_types)
-
-
-def _meant(error: BaseException) -> BaseException:
-    """The StopIteration that Python turned into a RuntimeError because it was raised in a coroutine; else the error itself."""
-    cause = error.__cause__
-    if type(error) is RuntimeError and isinstance(cause, ENDS_OF_INPUT) and "StopIteration" in str(error):
-        return cause
-    return error
+        assert not isinstance(self.error, (*self._clean_types, StopIteration))
