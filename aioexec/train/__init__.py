@@ -1,6 +1,7 @@
 """Training, under the names of `tf.train`: optimizers, learning rates, the global step."""
 
 from aioexec.formats.event_files import summary_iterator as summary_iterator
+from aioexec.train.basic_loops import basic_train_loop as basic_train_loop
 from aioexec.train.batching import (
     batch as batch,
     batch_join as batch_join,
@@ -28,6 +29,12 @@ from aioexec.train.checkpoint_state import (
 )
 from aioexec.train.checkpoint_waiting import checkpoints_iterator as checkpoints_iterator
 from aioexec.train.coordinator import Coordinator as Coordinator
+from aioexec.train.evaluation import (
+    StopAfterNEvalsHook as StopAfterNEvalsHook,
+    evaluate_once as evaluate_once,
+    evaluate_repeatedly as evaluate_repeatedly,
+    get_or_create_eval_step as get_or_create_eval_step,
+)
 from aioexec.train.feed_hooks import (
     FeedFnHook as FeedFnHook,
     FinalOpsHook as FinalOpsHook,
@@ -74,6 +81,7 @@ from aioexec.train.monitored_session import (
     SingularMonitoredSession as SingularMonitoredSession,
 )
 from aioexec.train.monitored_training import MonitoredTrainingSession as MonitoredTrainingSession
+from aioexec.train.moving_averages import ExponentialMovingAverage as ExponentialMovingAverage
 from aioexec.train.optimizer import Optimizer as Optimizer
 from aioexec.train.optimizers import (
     AdamOptimizer as AdamOptimizer,
@@ -115,6 +123,7 @@ from aioexec.train.summary_hooks import (
     SummaryAtEndHook as SummaryAtEndHook,
     SummarySaverHook as SummarySaverHook,
 )
+from aioexec.train.supervisor import Supervisor as Supervisor
 from aioexec.train.update_optimizers import (
     AdadeltaOptimizer as AdadeltaOptimizer,
     AdagradDAOptimizer as AdagradDAOptimizer,
@@ -123,4 +132,8 @@ from aioexec.train.update_optimizers import (
     ProximalAdagradOptimizer as ProximalAdagradOptimizer,
     ProximalGradientDescentOptimizer as ProximalGradientDescentOptimizer,
     RMSPropOptimizer as RMSPropOptimizer,
+)
+from aioexec.train.warm_starting import (
+    VocabInfo as VocabInfo,
+    warm_start as warm_start,
 )
