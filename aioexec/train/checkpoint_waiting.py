@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from aioexec.train.callbacks import settled
 from aioexec.train.checkpoint_state import Path, latest_checkpoint
@@ -46,7 +46,7 @@ async def checkpoints_iterator(
     min_interval_secs: float = 0,
     timeout: float | None = None,
     timeout_fn: Callable[[], bool | Awaitable[bool]] | None = None,
-) -> AsyncIterator[str]:
+) -> AsyncGenerator[str, None]:
     """The checkpoints that come into a folder, as they come; those in between are missed while the caller is busy.
 
     Args:

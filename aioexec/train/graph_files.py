@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool =
         aside.write_bytes(data)
         aside.replace(path)
     except OSError as error:
-        aside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
         raise canonical(path, error) from error
     return path

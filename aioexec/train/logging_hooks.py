@@ -14,7 +14,7 @@ from aioexec.graph.graph import get_default_graph
 from aioexec.train.callbacks import settled
 from aioexec.train.file_writer_cache import FileWriterCache
 from aioexec.train.global_step import get_global_step
-from aioexec.train.global_step_read import StepForecast, required_global_step_read
+from aioexec.train.global_step_read import required_global_step_read
 from aioexec.train.hook_timers import HookTimer, NeverTriggerTimer, SecondOrStepTimer
 from aioexec.train.off_loop import off_loop
 from aioexec.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
@@ -131,7 +131,6 @@ class StepCounterHook(SessionRunHook):
         self._summary_writer = summary_writer
         self._output_dir = output_dir
         self._last_global_step: int | None = None
-        self._forecast = StepForecast()
         self._warned = 0
 
     async def begin(self) -> None:
@@ -151,7 +150,7 @@ class StepCounterHook(SessionRunHook):
         if stale == self._last_global_step:
             self._warn(stale)
         self._last_global_step = stale
-        if self._timer.should_trigger_for_step(self._forecast.reached(stale)):
+        if self._timer.should_trigger_for_step(stale + 1):
             return self._count(run_context)
         return None
 

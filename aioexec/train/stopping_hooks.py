@@ -60,7 +60,7 @@ class StopAtStepHook(SessionRunHook):
         return None
 
     async def _stop_if_reached(self, run_context: SessionRunContext, last_step: int) -> None:
-        """The step read along with others may have been counted already, or not at all: look again."""
+        """Others may have counted meanwhile, and this run need not have counted at all: look again."""
         if await run_context.session.run(self._global_step_tensor) >= last_step:
             run_context.request_stop()
 
