@@ -137,8 +137,15 @@ class BundleReader:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         for file in self._shards.values():
             file.close()
+
+    def open_shards(self) -> int:
+        """Open all data files, so that several threads may read at once; the bytes they have."""
+        return sum(self._shard(number).size for number in range(self._header.num_shards))
 
     def tensors(self) -> Iterator[tuple[str, DType, tuple[int, ...]]]:
         """Name, dtype and shape of each tensor, in order; a tensor in parts counts once."""

@@ -5,12 +5,14 @@ Files are written and read on a worker. A step that is given up leaves the files
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +25,10 @@ from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import Array, shown
 from aioexec.shapes import Dims
 
+_BYTES_FOR_A_WORKER: Final = 16 << 20
+"""Of a checkpoint that is read: for less, one more is not worth while."""
+_MOST_WORKERS: Final = min(4, os.cpu_count() or 1)
+
 Proceed = Callable[[], None]
 Work = Callable[..., Any]
 """Called on a worker with a function that it calls now and then, and that raises if the step was given up."""
@@ -30,6 +36,13 @@ Work = Callable[..., Any]
 
 async def on_worker(step: StepContext, work: Work, *arguments: Any) -> Any:
     """Do work on a worker of the device, and leave when it has ended."""
+    with _watched(step) as proceed:
+        return await step.run_in_worker(partial(work, proceed, *arguments))
+
+
+@contextlib.contextmanager
+def _watched(step: StepContext) -> Iterator[Proceed]:
+    """What work is to call now and then, until it has ended."""
     given_up = threading.Event()
 
     def proceed() -> None:
@@ -41,7 +54,7 @@ async def on_worker(step: StepContext, work: Work, *arguments: Any) -> Any:
     if not manager.register_callback(token, given_up.set):
         raise CancelledError("the step was given up")
     try:
-        return await step.run_in_worker(partial(work, proceed, *arguments))
+        yield proceed
     finally:
         manager.try_deregister_callback(token)
 
@@ -144,19 +157,70 @@ def _saving(save: Save, places_at: int | None) -> Reference:
 # Restoring
 
 
-def _restore(proceed: Proceed, prefix: str, named: Named, types: Sequence[DType]) -> list[Array]:
-    from aioexec.formats.bundle_entries import index_name
-    from aioexec.formats.bundle_reader import BundleReader
+class _Restoring:
+    """A bundle some tensors of which are read, by one worker or, if it is large, by several at once.
 
-    if not os.path.exists(index_name(prefix)):
-        return _restore_from_tables(proceed, prefix, named, types)
-    values: list[Any] = [None] * len(named)
-    with BundleReader(prefix, proceed) as reader:
-        places = [reader.place(name) for name, _ in named]
-        for k in sorted(range(len(named)), key=places.__getitem__):  # as the disk has them
-            name, place = named[k]
-            values[k] = reader.read(name, types[k], place)
+    `workers`: how many. `_left`: numbers of the tensors that none has begun to read, as the disk has them. `_is_over`: one
+    could not be read.
+    """
+
+    def __init__(self, proceed: Proceed, prefix: str, named: Named, types: Sequence[DType]) -> None:
+        from aioexec.formats.bundle_reader import BundleReader
+
+        self._named = named
+        self._types = types
+        self._values: list[Any] = [None] * len(named)
+        self._is_over = False
+        with contextlib.ExitStack() as opened:
+            self._reader = opened.enter_context(BundleReader(prefix, proceed))
+            places = [self._reader.place(name) for name, _ in named]
+            self._left = deque(sorted(range(len(named)), key=places.__getitem__))
+            shares = self._reader.open_shards() // _BYTES_FOR_A_WORKER + 1
+            self.workers = min(shares, _MOST_WORKERS, len(named))
+            self._opened = opened.pop_all()
+
+    def read(self) -> None:
+        """Read tensors until none is left, as others do."""
+        while not self._is_over:
+            try:
+                k = self._left.popleft()
+            except IndexError:
+                return
+            name, place = self._named[k]
+            try:
+                self._values[k] = self._reader.read(name, self._types[k], place)
+            except BaseException:
+                self._is_over = True
+                raise
+
+    def close(self) -> list[Array]:
+        """What was read."""
+        self._opened.close()
+        return self._values
+
+
+async def _restored(step: StepContext, prefix: str, named: Named, types: Sequence[DType]) -> list[Array]:
+    with _watched(step) as proceed:
+        restoring = await step.run_in_worker(partial(_open, proceed, prefix, named, types))
+        if restoring is None:
+            tables = partial(_restore_from_tables, proceed, prefix, named, types)
+            return await step.run_in_worker(tables)
+        try:
+            reads = (step.run_in_worker(restoring.read) for _ in range(restoring.workers))
+            ended = await asyncio.gather(*reads, return_exceptions=True)
+        finally:
+            values = restoring.close()
+    for error in ended:
+        if error is not None:
+            raise error
     return values
+
+
+def _open(proceed: Proceed, prefix: str, named: Named, types: Sequence[DType]) -> _Restoring | None:
+    """A bundle; None if there is none of that name: it may be a file of the first format."""
+    from aioexec.formats.bundle_entries import index_name
+
+    return _Restoring(proceed, prefix, named, types) if os.path.exists(index_name(prefix)) else None
 
 
 def _restore_from_tables(proceed: Proceed, pattern: str, named: Named, types: Sequence[DType]) -> list[Array]:
@@ -176,7 +240,7 @@ def _restore_kernel(context: KernelContext) -> Compute:
 
     def compute(step: StepContext, prefix: Array, names: Array, places: Array) -> Awaitable[Any]:
         named = _checked(names, places, len(types), "expected dtypes")
-        return _outputs(on_worker(step, _restore, as_path(prefix, "prefix"), named, types))
+        return _outputs(_restored(step, as_path(prefix, "prefix"), named, types))
 
     return compute
 

@@ -67,11 +67,10 @@ async def live(life: Life) -> int:
         await off_loop(lived.saver.recover_last_checkpoints, list(state.all_model_checkpoint_paths))
     fate = Fate(life.die_before)
     async with lived.session() as session:
-        os.fsync = lambda descriptor: (
-            None
-        )  # the system keeps what a killed process has written, be it on the disk or not
         for name in TOUCHING:
-            setattr(os, name, fate.wrap(getattr(os, name)))
+            # what a killed process has written the system keeps, be it on the disk or not
+            call = getattr(os, name) if name != "fsync" else lambda descriptor: None
+            setattr(os, name, fate.wrap(call))
         if life.die_after is not None:
             signal.setitimer(signal.ITIMER_REAL, life.die_after)  # nobody handles the signal: it kills
         for step in range(life.first, life.first + life.saves):
