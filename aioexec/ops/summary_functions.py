@@ -35,7 +35,8 @@ def histogram(
 ) -> Tensor:
     """How the elements of a tensor are spread."""
     with _summary_scope(name, family, [values], "HistogramSummary") as (tag, scope):
-        made = apply_op("HistogramSummary", tag, values, name=scope)
+        own = convert_to_tensor(values, name="values")  # of its own dtype, not the default of the op's
+        made = apply_op("HistogramSummary", tag, own, name=scope)
     return _collected(made, collections)
 
 
@@ -48,7 +49,8 @@ def image(
 ) -> Tensor:
     """The first images of a batch [batch, height, width, channels], tagged `name/image/0` and so on."""
     with _summary_scope(name, family, [tensor]) as (tag, scope):
-        made = apply_op("ImageSummary", tag, tensor, max_images=max_outputs, name=scope)
+        own = convert_to_tensor(tensor, name="tensor")
+        made = apply_op("ImageSummary", tag, own, max_images=max_outputs, name=scope)
     return _collected(made, collections)
 
 

@@ -192,6 +192,8 @@ def histograms(lib: Any) -> list[Any]:
             lib.summary.histogram("h", values),
             lib.summary.histogram("h", lib.constant([1, 2, 3]), family="f"),
             lib.summary.histogram("", values),
+            lib.summary.histogram("numbers", [1, 2, 3]),
+            lib.summary.histogram("array", np.arange(3)),
         ]
 
 
@@ -202,6 +204,7 @@ def images(lib: Any) -> list[Any]:
         lib.summary.image("grey", lib.constant(grey)),
         lib.summary.image("one", lib.constant(grey), max_outputs=1, family="f"),
         lib.summary.image("coloured", lib.constant(coloured), 5),
+        lib.summary.image("array", coloured),
     ]
 
 
