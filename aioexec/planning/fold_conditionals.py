@@ -103,17 +103,14 @@ def _may_merge(draft: Draft, merge: Node) -> bool:
 
 def _may_fold(draft: Draft, node: Node, condition: tuple[int, int, int], merged: set[int]) -> bool:
     """Whether a node of a branch can stand in a region: whoever uses it is a Merge, or alive in the same branch only."""
-    if not draft.is_plain(node) or draft.is_shown(node) or _wants_reference(node):
+    if not draft.is_plain(node) or draft.is_shown(node) or _takes_reference(node):
         return False
     return all(id(user) in merged or condition in draft.alive[id(user)] for user in draft.users(node))
 
 
-def _wants_reference(node: Node) -> bool:
-    """Whether a node takes a reference itself, not what it refers to: that does not get into a region."""
-    references = {
-        k for k, (producer, index) in enumerate(node.inputs) if producer.output_dtypes()[index].is_ref
-    }
-    return bool(references.difference(node.dereferences()))
+def _takes_reference(node: Node) -> bool:
+    """Whether a node takes a reference or what it refers to, which may be nothing yet: read only if the branch is taken."""
+    return any(producer.output_dtypes()[index].is_ref for producer, index in node.inputs)
 
 
 def _sides(draft: Draft, merge: Node, predicate: Predicate) -> tuple[int, int]:

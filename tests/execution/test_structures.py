@@ -93,6 +93,20 @@ async def test_a_branch_that_is_not_taken_may_read_a_variable_that_has_no_value(
 
 
 @JITS
+async def test_a_branch_that_is_not_taken_may_read_what_a_reference_refers_to_before_there_is_anything(
+    jit: Any,
+):
+    with graph() as g:
+        variable = ax.Variable(np.full(2, 3.0, np.float32), use_resource=False)
+        start = ax.cond(
+            ax.is_variable_initialized(variable), variable.read_value, lambda: variable.initial_value
+        )
+
+    async with stepping(g, jit) as made:
+        np.testing.assert_array_equal(await made.run([start]), [[3, 3]])
+
+
+@JITS
 async def test_a_variable_written_in_a_branch_or_a_loop_has_what_was_written(jit: Any):
     with graph() as g:
         p, n, v = feed([], "bool"), feed([], "int32"), resource([], name="v")
