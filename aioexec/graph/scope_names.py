@@ -9,10 +9,11 @@ _MARKED: Final = re.compile(r"(\^|loc:@|)(.*)", re.DOTALL)
 
 
 def strip_name_scope(name: Any, export_scope: str | None) -> Any:
-    """A name without the scope it begins with; as it is if it is not in that scope, or is no string."""
-    if not export_scope or not isinstance(name, str | bytes):
+    """A name without the scope it begins with; as it is if it is not in that scope, or is no text."""
+    text = _text(name) if export_scope else None
+    if text is None or export_scope is None:
         return name
-    mark, rest = _parts(name)
+    mark, rest = _parts(text)
     scope = export_scope.removesuffix("/")
     if not rest.startswith(f"{scope}/"):
         return mark + rest
@@ -20,10 +21,11 @@ def strip_name_scope(name: Any, export_scope: str | None) -> Any:
 
 
 def prepend_name_scope(name: Any, import_scope: str | None) -> Any:
-    """A name with a scope before it; as it is if there is no scope, or it is no string."""
-    if not import_scope or not isinstance(name, str | bytes):
+    """A name with a scope before it; as it is if there is no scope, or it is no text."""
+    text = _text(name) if import_scope else None
+    if text is None or import_scope is None:
         return name
-    mark, rest = _parts(name)
+    mark, rest = _parts(text)
     return f"{mark}{import_scope.removesuffix('/')}/{rest}"
 
 
@@ -36,8 +38,17 @@ def is_in_scope(name: str, scope: str | None) -> bool:
     return rest == scope or rest.startswith(f"{scope}/")
 
 
-def _parts(name: str | bytes) -> tuple[str, str]:
+def _text(name: Any) -> str | None:
+    if not isinstance(name, bytes):
+        return name if isinstance(name, str) else None
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _parts(name: str) -> tuple[str, str]:
     """What marks a name as that of a control input or a group, and the name."""
-    match = _MARKED.fullmatch(name.decode() if isinstance(name, bytes) else name)
+    match = _MARKED.fullmatch(name)
     assert match is not None
     return match[1], match[2]
