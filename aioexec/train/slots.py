@@ -10,7 +10,8 @@ from aioexec import shapes
 from aioexec.graph.apply import apply_op
 from aioexec.ops.filling import zeros
 from aioexec.ops.initializers import Zeros
-from aioexec.ops.variable import is_resource_variable
+from aioexec.ops.save_slices import SaveSliceInfo
+from aioexec.ops.variable import Variable, is_resource_variable
 from aioexec.ops.variable_scope import get_variable, variable_scope
 
 
@@ -36,28 +37,43 @@ def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_
         return create_slot_with_initializer(
             primary, Zeros(), primary.dims, wanted, name, colocate_with_primary
         )
-    shape = apply_op("Shape", primary.initialized_value())
+    shape = apply_op("Shape", primary.initialized_value() if isinstance(primary, Variable) else primary)
     return create_slot(primary, zeros(shape, wanted), name, colocate_with_primary)
 
 
 def _created(
     primary: Any, name: str, initializer: Any, shape: Any, dtype: Any, colocate: bool, validate_shape: bool
 ) -> Any:
-    """The variable scope makes the name unique; the variable's own name in it is empty, so that it gets just that name."""
+    """The variable scope makes the name unique; the variable's own name in it is empty, so that it gets just that name.
+
+    A slot of a variable is of its kind, one of a tensor of the usual kind; neither is partitioned, whatever the scope says.
+    """
     node = primary.op
     placed = node.graph.colocate_with(node) if colocate else contextlib.nullcontext()
-    with variable_scope(None, f"{node.name}/{name}"), placed:
+    with variable_scope(None, f"{node.name}/{name}") as scope, placed:
+        scope.set_partitioner(None)
         slot = get_variable(
             "",
             initializer=initializer,
             trainable=False,
-            use_resource=is_resource_variable(primary),
+            use_resource=is_resource_variable(primary) if isinstance(primary, Variable) else None,
             shape=shape,
             dtype=dtype,
             validate_shape=validate_shape,
         )
-    part = primary.slice_info
-    if part is not None:  # the slot is a part of a larger slot in the same way
-        own = slot.op.name.removeprefix(f"{node.name}/")  # the name that was asked for, made unique
-        slot._set_save_slice_info(replace(part, full_name=f"{part.full_name}/{own}"))
+    part = primary.slice_info if isinstance(primary, Variable) else None
+    if part is not None and slot.dims != ():  # the slot is a part of a larger slot in the same way
+        slot._set_save_slice_info(_part_of_slot(part, slot, slot.op.name.removeprefix(f"{node.name}/")))
     return slot
+
+
+def _part_of_slot(part: SaveSliceInfo, slot: Any, name: str) -> SaveSliceInfo:
+    """What part of the whole slot this is; of slots of lower rank, in the dimensions there are."""
+    rank = None if slot.dims is None else len(slot.dims)
+    return replace(
+        part,
+        full_name=f"{part.full_name}/{name}",
+        full_shape=part.full_shape[:rank],
+        var_offset=part.var_offset[:rank],
+        var_shape=part.var_shape[:rank],
+    )

@@ -48,11 +48,22 @@ def kind_of_variables(module: Any, resource: bool) -> Iterator[None]:
         (module.enable_resource_variables if was else module.disable_resource_variables)()
 
 
+@contextlib.contextmanager
+def first_control_flow(tf: Any) -> Iterator[None]:
+    """New conditionals and loops are of Switch and Merge nodes, as in 1.x."""
+    was = tf.control_flow_v2_enabled()
+    tf.disable_control_flow_v2()
+    try:
+        yield
+    finally:
+        (tf.enable_control_flow_v2 if was else tf.disable_control_flow_v2)()
+
+
 def with_tensorflow(tf: Any, build: Builder, resource: bool = True) -> Outcome:
     outcome = Outcome()
     try:
         with tf.Graph().as_default() as graph:
-            with kind_of_variables(tf, resource):
+            with kind_of_variables(tf, resource), first_control_flow(tf):
                 built = build(tf)
             _describe(outcome, graph, built)
             with tf.Session(graph=graph) as session:
