@@ -146,12 +146,12 @@ def structure_key(fetches: Any) -> Hashable | None:
     kind = type(fetches)
     if kind is Tensor or kind is Operation or isinstance(fetches, str):
         return fetches  # type: ignore[no-any-return]
-    if isinstance(fetches, list | tuple):
-        keys = tuple([structure_key(item) for item in fetches])
-        return None if None in keys else (type(fetches), keys)
-    if isinstance(fetches, Mapping):
-        keys = tuple([structure_key(item) for item in fetches.values()])
-        return None if None in keys else (type(fetches), tuple(fetches), keys)
+    if kind is list or isinstance(fetches, list | tuple):
+        keys = tuple([item if type(item) is Tensor else structure_key(item) for item in fetches])
+        return None if None in keys else (kind, keys)
+    if kind is dict or isinstance(fetches, Mapping):
+        keys = tuple([item if type(item) is Tensor else structure_key(item) for item in fetches.values()])
+        return None if None in keys else (kind, tuple(fetches), keys)
     if hasattr(fetches, "_as_graph_element") or conversion_of(fetches) is not None:
         return id(fetches), fetches if isinstance(fetches, Hashable) else None
     return None

@@ -6,20 +6,39 @@ protos then, as TensorFlow's do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import is_
 from typing import Any
 
 from aioexec.errors import GraphTypeError
+from aioexec.graph.node import Tensor
 from aioexec.train.callbacks import settled
 from aioexec.train.errors import TrainingStateError, end_of_loop, is_stop_iteration
 from aioexec.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunValues
 from aioexec.train.wrapped_sessions import _WrappedSession
 
 
+class _StepContext(SessionRunContext):
+    """A context that makes `original_args` when a hook asks for them: few do, and each step has a context."""
+
+    __slots__ = ("_feed_dict", "_fetches")
+
+    def __init__(self, fetches: Any, feed_dict: Mapping[Any, Any] | None, session: Any) -> None:
+        self._fetches = fetches
+        self._feed_dict = feed_dict
+        self._session = session
+        self._stop_requested = False
+
+    @property
+    def original_args(self) -> SessionRunArgs:
+        return SessionRunArgs(self._fetches, self._feed_dict)
+
+
 class _HookedSession(_WrappedSession):
     """A session whose steps hooks take part in.
 
-    `_should_stop` is set for good once a hook asked for a stop.
+    `_should_stop` is set for good once a hook asked for a stop. `_merged` is what hooks wanted last: many want the same each
+    time. `_no_options` and `_no_metadata` are what they see where nobody asked for any.
     """
 
     def __init__(self, sess: Any, hooks: Sequence[Any]) -> None:
@@ -28,8 +47,9 @@ class _HookedSession(_WrappedSession):
         super().__init__(sess)
         self._hooks = hooks
         self._should_stop = False
-        self._new_options = RunOptions
+        self._merged = _Merged(hooks, [None] * len(hooks))
         self._new_metadata = RunMetadata
+        self._no_options, self._no_metadata = RunOptions(), RunMetadata()
 
     def _check_stop(self) -> bool:
         return self._should_stop
@@ -50,28 +70,22 @@ class _HookedSession(_WrappedSession):
         """
         if self._should_stop:
             raise TrainingStateError("Run called even after should_stop requested.")
-        context = SessionRunContext(SessionRunArgs(fetches, feed_dict), self._sess)
+        context = _StepContext(fetches, feed_dict, self._sess)
         everybody = [*self._hooks, *hooks] if hooks else self._hooks
-        merged = _Merged(fetches, options)
         try:
-            places = []
-            for hook in everybody:
-                request = hook.before_run(context)
-                if type(request) is not SessionRunArgs and request is not None:
-                    request = await settled(request)
-                places.append(0 if request is None else merged.add(hook, request))
-            options = merged.options
+            requests: list[Any] = []
+            while (waiting := _ask(everybody, context, requests)) is not None:
+                requests.append(await settled(waiting))
+            merged = self._merged if self._merged.is_of(requests) else self._merge(everybody, requests)
+            if not merged.is_plain:
+                feed_dict, options = merged.with_feeds(feed_dict), merged_options(options, merged.options)
             if options is not None and run_metadata is None:
                 run_metadata = self._new_metadata()
-            values = await self._sess.run(merged.fetches, merged.with_feeds(feed_dict), options, run_metadata)
-            if everybody:
-                options = self._new_options() if options is None else options
-                run_metadata = self._new_metadata() if run_metadata is None else run_metadata
-            for hook, place in zip(everybody, places, strict=True):
-                results = values[place] if place else None
-                told = hook.after_run(context, SessionRunValues(results, options, run_metadata))
-                if told is not None:
-                    await settled(told)
+            values = await self._sess.run([fetches, *merged.fetches], feed_dict, options, run_metadata)
+            seen = options or self._no_options, run_metadata or self._no_metadata
+            untold = zip(everybody, merged.places, strict=True)
+            while (waiting := _tell(untold, context, values, *seen)) is not None:
+                await settled(waiting)
         except (StopIteration, RuntimeError) as error:
             if not is_stop_iteration(error):
                 raise
@@ -80,19 +94,67 @@ class _HookedSession(_WrappedSession):
             self._should_stop = True
         return values[0]
 
+    def _merge(self, hooks: Sequence[Any], requests: Sequence[Any]) -> _Merged:
+        merged = _Merged(hooks, requests)
+        if merged.is_plain:
+            self._merged = merged
+        return merged
+
+
+def _ask(hooks: Sequence[Any], context: SessionRunContext, requests: list[Any]) -> Any:
+    """Ask the hooks that have not been asked, up to the first that does not answer at once; what to wait for then."""
+    for hook in hooks[len(requests) :]:
+        request = hook.before_run(context)
+        if type(request) is not SessionRunArgs and request is not None:
+            return request
+        requests.append(request)
+    return None
+
+
+def _tell(
+    untold: Iterator[tuple[Any, int]],
+    context: SessionRunContext,
+    values: Sequence[Any],
+    options: Any,
+    run_metadata: Any,
+) -> Any:
+    """Give hooks what they wanted, up to the first that is not done at once; what to wait for then."""
+    for hook, place in untold:
+        results = values[place] if place else None
+        waiting = hook.after_run(context, SessionRunValues(results, options, run_metadata))
+        if waiting is not None:
+            return waiting
+    return None
+
 
 class _Merged:
-    """What one step fetches and feeds: `fetches` holds the caller's structure, then the hooks'."""
+    """What hooks want of one step.
 
-    __slots__ = ("_hook_feeds", "fetches", "options")
+    Attributes:
+        fetches: the structures they want.
+        places: by hook, where its structure is after the caller's; 0 if it wants none.
+        feeds: what all of them feed.
+        options: what all of them ask for, or None.
+        is_plain: whether they only fetch.
+    """
 
-    def __init__(self, fetches: Any, options: Any) -> None:
-        self.fetches = [fetches]
-        self.options = options
-        self._hook_feeds: dict[Any, Any] | None = None
+    __slots__ = ("_requests", "feeds", "fetches", "is_plain", "options", "places")
 
-    def add(self, hook: Any, request: SessionRunArgs) -> int:
-        """Add what a hook wants; the place of its fetches, 0 if there are none."""
+    def __init__(self, hooks: Sequence[Any], requests: Sequence[SessionRunArgs | None]) -> None:
+        self._requests = requests
+        self.fetches: list[Any] = []
+        self.places: list[int] = []
+        self.feeds: dict[Any, Any] = {}
+        self.options: Any = None
+        for hook, request in zip(hooks, requests, strict=True):
+            self.places.append(0 if request is None else self._add(hook, request))
+        self.is_plain = not self.feeds and self.options is None
+
+    def is_of(self, requests: Sequence[SessionRunArgs | None]) -> bool:
+        """Whether these are the very same requests."""
+        return len(requests) == len(self._requests) and all(map(is_, requests, self._requests))
+
+    def _add(self, hook: Any, request: SessionRunArgs) -> int:
         try:
             fetches, feed_dict, options = request.fetches, request.feed_dict, request.options
         except AttributeError as error:
@@ -100,25 +162,25 @@ class _Merged:
                 f"{type(hook).__name__}.before_run: expected SessionRunArgs or None, got {request!r}"
             ) from error
         if feed_dict:
-            if self._hook_feeds is None:
-                self._hook_feeds = {}
-            _check_disjoint(self._hook_feeds, feed_dict, "Same tensor is fed by two hooks.")
-            self._hook_feeds.update(feed_dict)
+            _check_disjoint(self.feeds, feed_dict, "Same tensor is fed by two hooks.")
+            self.feeds.update(feed_dict)
         if options is not None:
             self.options = merged_options(self.options, options)
         if fetches is None:
             return 0
+        if type(fetches) is Tensor:  # many hooks want the global step
+            for place, known in enumerate(self.fetches, 1):
+                if known is fetches:
+                    return place
         self.fetches.append(fetches)
-        return len(self.fetches) - 1
+        return len(self.fetches)
 
-    def with_feeds(self, feed_dict: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
+    def with_feeds(self, feed_dict: Mapping[Any, Any] | None) -> Mapping[Any, Any]:
         """All feeds, the caller's and the hooks'."""
-        if not self._hook_feeds:
-            return feed_dict
-        if feed_dict:
-            _check_disjoint(feed_dict, self._hook_feeds, "Same tensor is fed by a SessionRunHook and user.")
-            self._hook_feeds.update(feed_dict)
-        return self._hook_feeds
+        if not feed_dict:
+            return self.feeds
+        _check_disjoint(feed_dict, self.feeds, "Same tensor is fed by a SessionRunHook and user.")
+        return {**self.feeds, **feed_dict}
 
 
 def _check_disjoint(feeds: Mapping[Any, Any], others: Mapping[Any, Any], message: str) -> None:
@@ -128,12 +190,13 @@ def _check_disjoint(feeds: Mapping[Any, Any], others: Mapping[Any, Any], message
 
 
 def merged_options(options: Any, wanted: Any) -> Any:
-    """RunOptions with what both ask for: the larger number, either flag, all watches; neither is changed."""
+    """RunOptions with what both ask for, each of which may be None: the larger number, either flag, all watches."""
     from aioexec.formats.protos import RunOptions
 
+    if options is None or wanted is None:
+        return options if wanted is None else wanted
     merged = RunOptions()
-    if options is not None:
-        merged.CopyFrom(options)
+    merged.CopyFrom(options)
     for name in ("trace_level", "timeout_in_ms", "inter_op_thread_pool"):
         setattr(merged, name, max(getattr(merged, name), getattr(wanted, name)))
     for name in ("output_partition_graphs", "report_tensor_allocations_upon_oom"):

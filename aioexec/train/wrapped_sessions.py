@@ -222,13 +222,13 @@ class _RecoverableSession(_WrappedSession):
                 return True  # what it was is raised by `close`
         return False
 
-    async def run(self, *args: Any, **kwargs: Any) -> Any:
+    async def run(self, *args: Any) -> Any:
         while True:
             sess = self._sess
             if sess is None or self._lost is not None:
                 sess = await self._ready()
             try:
-                values = await sess.run(*args, **kwargs)
+                values = await sess.run(*args)
             except PREEMPTION_ERRORS as error:
                 self._lose(sess, error)
             else:

@@ -16,7 +16,7 @@ Its calls are written as words:
     T       a task of the coordinator has ended     !Error  what leaves the program
 
 `e` and `r` are ours alone. A script says what happens in a call, here in the second of its kind: `b1:2 Aborted`. `stop` is the
-context's `request_stop`; `tasks_stop` and `tasks_Aborted` are what a task of the coordinator asks for, or fails with, meanwhile;
+context's `request_stop`; `tasks_stop` and `tasks_Aborted` are what a task of the coordinator asks for or fails with meanwhile;
 `body` is what the program does itself after a step.
 """
 

@@ -23,7 +23,7 @@ class Script:
         self.counts: Counter[str] = Counter()
         self.coord: Any = None
         self.threads: list[tuple[Any, threading.Thread]] = []
-        self.errors = {
+        self.kinds = {
             "Aborted": lambda: tf.errors.AbortedError(None, None, "scripted"),
             "Unavailable": lambda: tf.errors.UnavailableError(None, None, "scripted"),
             "OutOfRange": lambda: tf.errors.OutOfRangeError(None, None, "scripted"),
@@ -43,14 +43,17 @@ class Script:
             elif what == "stop":
                 context.request_stop()
             else:
-                raise self.errors[what]()
+                raise self.error(what)
+
+    def error(self, what: str) -> Exception:
+        return self.kinds[what]()
 
     def fail_task(self, what: str) -> None:
         if what == "stop":
             self.coord.request_stop()
             return
         try:
-            raise self.errors[what]()
+            raise self.error(what)
         except Exception as error:  # TensorFlow takes an error only where it is handled
             self.coord.request_stop(error)
 
@@ -61,7 +64,7 @@ class Script:
             thread.join()
 
     def name_of(self, error: BaseException) -> str:
-        return next(name for name, make in self.errors.items() if type(make()) is type(error))
+        return next(name for name, make in self.kinds.items() if type(make()) is type(error))
 
 
 def hooks_of(tf: Any, script: Script) -> list[Any]:
