@@ -114,13 +114,17 @@ class _Table(LookupInterface):
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
         """All keys, and their values, in any order."""
-        keys, values = apply_op(
-            "LookupTableExportV2",
-            self._resource_handle,
-            name=name or f"{self._name}_export_values",
-            Tkeys=self._key_dtype,
-            Tvalues=self._value_dtype,
-        )
+        graph, handle = get_default_graph(), self._resource_handle
+        with (
+            graph.name_scope(name or f"{self._name}_lookup_table_export_values"),
+            graph.colocate_with(handle.op),
+        ):
+            keys, values = apply_op(
+                "LookupTableExportV2",
+                handle,
+                Tkeys=self._key_dtype,
+                Tvalues=self._value_dtype,
+            )
         keys.set_shape((None, *([None] * self._key_rank)))
         if self._default_value.dims is not None:
             values.set_shape((None, *(self._default_value.dims or (1,) * self._key_rank)))

@@ -99,7 +99,8 @@ class ReferenceVariableSaveable(SaveableObject):
     def __init__(self, var: Any, slice_spec: str, name: str) -> None:
         reference = convert_to_tensor(var, as_ref=True)
         self._reference = reference
-        super().__init__(var, [SaveSpec(reference, slice_spec, name, reference.dtype)], name)
+        tensor = var.value() if isinstance(var, Variable) else var
+        super().__init__(var, [SaveSpec(tensor, slice_spec, name)], name)
 
     def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Any:
         strict = restored_shapes is None and self._reference.shape.is_fully_defined()
