@@ -142,6 +142,8 @@ def counting() -> Callable[..., Any]:
     numbers = itertools.count(101)
 
     def make(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+        rows: Any
+        columns: Any
         rows, columns = (None if hasattr(size, "op") else size for size in shape)
         if rows is None:
             return aioexec.reshape(aioexec.cast(aioexec.range(1, shape[0] + 1), aioexec.float32), [-1, 1])

@@ -132,12 +132,13 @@ def averages(m: Any) -> None:
     average = m.train.ExponentialMovingAverage(0.5)
     with m.control_dependencies([average.apply(m.trainable_variables()), count.assign_add(0.25)]):
         loss = m.reduce_mean(m.square(y - 1.0)) + 0.1 * count.read_value()
-    for name, items in {
+    kept: dict[str, list[Any]] = {
         "ints": [1, 2],
         "floats": [1.5, -2.0],
         "texts": ["a", "b/c"],
         "bytes": [b"c"],
-    }.items():
+    }
+    for name, items in kept.items():
         for item in items:
             m.add_to_collection(name, item)
     m.add_to_collection(m.GraphKeys.UPDATE_OPS, loss.op)
