@@ -24,6 +24,7 @@ QUESTIONS = [
     "two_devices",
     "while_loop",
     "recurrent",
+    "summaries",
     "graph_import",
     "planning",
     "cold_start",

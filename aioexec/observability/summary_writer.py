@@ -79,9 +79,12 @@ class FileWriter:
         Raises:
             DataLossError: these bytes are no summary.
         """
-        content = _summary_bytes(summary)
-        if _METADATA_TAG in content:
-            content = self._with_news_only(content)
+        if isinstance(summary, np.ndarray) and not summary.ndim:
+            summary = summary.item()
+        content = summary if isinstance(summary, bytes) else _serialized(summary, "Summary", "summary")
+        parsed = _parsed(content)
+        if _METADATA_TAG in content and self._clear_known_metadata(parsed):
+            content = parsed.SerializeToString()
         self._add(What.SUMMARY, content, global_step)
 
     def add_session_log(self, session_log: SessionLog, global_step: Any = None) -> None:
@@ -162,17 +165,17 @@ class FileWriter:
         else:
             self._events.add(record)
 
-    def _with_news_only(self, content: bytes) -> bytes:
-        """The summary without the metadata that was written before."""
-        parse, _ = _parsing()
-        summary = parse(content)
+    def _clear_known_metadata(self, summary: Summary) -> bool:
+        """Clear the metadata that was written before; tell whether there was any."""
+        found = False
         for value in summary.value:
             if not value.HasField("metadata"):
                 continue
             if value.tag in self._described_tags:
                 value.ClearField("metadata")
+                found = True
             self._described_tags.add(value.tag)
-        return summary.SerializeToString()
+        return found
 
     def _add_assets(self, graph: Any) -> None:
         for asset in all_plugin_assets(graph):
@@ -196,19 +199,14 @@ def _warn_of_closed() -> None:
     )
 
 
-def _summary_bytes(summary: Any) -> bytes:
-    if isinstance(summary, np.ndarray) and not summary.ndim:
-        summary = summary.item()
-    if not isinstance(summary, bytes):
-        return _serialized(summary, "Summary", "summary")
+def _parsed(content: bytes) -> Summary:
     parse, failure = _parsing()
     try:
-        parse(summary)
+        return parse(content)
     except failure as error:
         raise InvalidArgumentError(
-            f"add_summary: expected a serialized Summary, got {len(summary)} other bytes"
+            f"add_summary: expected a serialized Summary, got {len(content)} other bytes"
         ) from error
-    return summary
 
 
 @cache
