@@ -3,12 +3,13 @@
 import argparse
 import asyncio
 import functools
+import signal
 import sys
 
 from rich.console import Console
 
 from aioexec.demo import digits, display, training
-from aioexec.demo.progress import REQUIRED_ACCURACY
+from aioexec.demo.progress import REQUIRED_ACCURACY, Outcome
 
 try:
     from uvloop import new_event_loop
@@ -17,6 +18,7 @@ except ImportError:  # there is none for Windows
 
 _SECONDS = 15.0
 _MOST_SECONDS = 45.0
+_FOLDER = "aioexec-demo"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--batch-size", type=_positive, default=32, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="of the split, the start and the order")
+    parser.add_argument(
+        "--folder",
+        default=_FOLDER,
+        help="of checkpoints and events; training goes on from what is there (default: %(default)s)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,18 +46,38 @@ def run(arguments: argparse.Namespace) -> int:
         most_seconds=arguments.seconds or _MOST_SECONDS,
         batch_size=arguments.batch_size,
         seed=arguments.seed,
+        folder=arguments.folder,
     )
     watch = functools.partial(display.watch, console)
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            outcome = runner.run(training.run(settings, data, watch))
-    except KeyboardInterrupt:
+            outcome, interrupted = runner.run(_until_interrupted(settings, data, watch))
+    except KeyboardInterrupt:  # the second one
         return 130
     console.print(display.summary(outcome))
+    if interrupted:
+        return 130
     if outcome.accuracy < REQUIRED_ACCURACY:
         print(f"accuracy below {REQUIRED_ACCURACY}: {outcome.accuracy:.4f}", file=sys.stderr)
         return 1
     return 0
+
+
+async def _until_interrupted(
+    settings: training.Settings, data: digits.Digits, watch: training.Watch
+) -> tuple[Outcome, bool]:
+    """Run the demo; Ctrl-C ends the training, which is saved, and a second one everything."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        stop.set()
+        loop.remove_signal_handler(signal.SIGINT)
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        return await training.run(settings, data, watch, stop), stop.is_set()
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
 
 
 def _positive(text: str) -> int:

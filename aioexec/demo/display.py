@@ -63,7 +63,7 @@ def panel(progress: Progress) -> RenderableType:
     numbers = [
         ("loss", f"{progress.loss:.4f}", sparkline(losses), "magenta"),
         ("test accuracy", f"{progress.accuracy:.1%}", sparkline(progress.accuracies), "green"),
-        ("steps/s", f"{progress.steps_per_second():,.0f}", f"{progress.steps:,} steps", ""),
+        ("steps/s", f"{progress.steps_per_second():,.0f}", _steps(progress.began_at, progress.steps), ""),
         ("run natively", f"{progress.native_share:.0%}", tier, ""),
         ("worst loop lag", f"{progress.probe.worst_ms:.1f} ms", "in this one event loop", ""),
         ("over HTTP", f"{progress.answered:,}", f"{right} of the last {len(progress.recent)} right", ""),
@@ -102,10 +102,19 @@ def summary(outcome: Outcome) -> RenderableType:
     table.add_row("loop lag", str(outcome.lag))
     table.add_row("run natively", f"{outcome.native_share:.1%} of the nodes of a training step")
     table.add_row("over HTTP", f"{outcome.answered:,} predictions answered while training")
+    table.add_row(
+        "saved",
+        f"at step {outcome.began_at + outcome.steps:,} in {outcome.folder}; the next demo goes on from there",
+    )
+    table.add_row("its history", f"tensorboard --logdir {outcome.folder}")
     table.add_row("one prediction", f"POST {outcome.predict_url}")
     answer = _verdict(outcome.prediction)
     table.add_row(Text(drawing(outcome.prediction.image), "white on grey11"), answer)
     return table
+
+
+def _steps(began_at: int, steps: int) -> str:
+    return f"{steps:,} steps" + (f" after {began_at:,} earlier" if began_at else "")
 
 
 def sparkline(values: Sequence[float]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import aioexec as ax
 from aioexec.demo import digits
+from aioexec.train.global_step_read import required_global_step_read
 
 _HIDDEN = (128, 64)
 _LEARNING_RATE = 0.001
@@ -19,7 +20,8 @@ class Network:
     graph: ax.Graph
     images: ax.Tensor  # fed: float32 [n, 64]
     labels: ax.Tensor  # fed for training and for the accuracy: int32 [n]
-    initialize: ax.Operation
+    global_step: ax.Variable
+    step: ax.Tensor  # how many training steps were done before this one, as hooks read it
     train: ax.Operation
     loss: ax.Tensor
     accuracy: ax.Tensor
@@ -43,14 +45,21 @@ def build(seed: int = 0) -> Network:
         loss = ax.reduce_mean(losses, name="loss")
         step = ax.train.get_or_create_global_step()
         rate = ax.train.exponential_decay(_LEARNING_RATE, step, _DECAY_STEPS, _DECAY)
+        train = ax.train.AdamOptimizer(rate).minimize(loss, global_step=step)
+        step_read = required_global_step_read("the demo")
+        ax.summary.scalar("training/loss", loss)
+        ax.summary.scalar("training/learning_rate", rate)
+        for variable in ax.trainable_variables():
+            ax.summary.histogram(f"variables/{variable.op.name}", variable)
         classes = ax.argmax(logits, 1, output_type=ax.int32, name="classes")
         right = ax.cast(ax.equal(classes, labels), ax.float32)
         return Network(
             graph=graph,
             images=images,
             labels=labels,
-            train=ax.train.AdamOptimizer(rate).minimize(loss, global_step=step),
-            initialize=ax.global_variables_initializer(),
+            train=train,
+            global_step=step,
+            step=step_read,
             loss=loss,
             accuracy=ax.reduce_mean(right, name="accuracy"),
             classes=classes,

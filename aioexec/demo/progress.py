@@ -42,6 +42,7 @@ class Progress:
     Attributes:
         goal_seconds: how long the training is to take.
         loss: a moving average.
+        began_at: how many steps were done when this training began: those of an earlier one that it goes on with.
         losses, accuracies: after each epoch; the accuracies are those of the test images.
         native_share: of the nodes of a training step, as of the latest epoch.
         native_from: when that was enough for the first time, in seconds; infinity before.
@@ -51,6 +52,7 @@ class Progress:
     goal_seconds: float
     probe: LoopLagProbe
     url: str = ""
+    began_at: int = 0
     steps: int = 0
     loss: float = float("nan")
     losses: list[float] = field(default_factory=list)
@@ -115,6 +117,7 @@ class Outcome:
     """What the demo reports at its end."""
 
     accuracy: float
+    began_at: int
     steps: int
     seconds: float
     latest_steps_per_second: float
@@ -123,6 +126,7 @@ class Outcome:
     answered: int
     prediction: Prediction
     predict_url: str
+    folder: str
 
     @property
     def steps_per_second(self) -> float:

@@ -1,7 +1,12 @@
-"""The demo's one event loop: it trains a network, serves predictions of it, and is the client that asks for them."""
+"""The demo's one event loop: it trains a network, serves predictions of it, and is the client that asks for them.
+
+Training is a monitored session's: it saves itself every few seconds and when it ends, so that the next one goes on where this
+one was, however it ended; and it leaves events for TensorBoard beside the checkpoints.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +18,7 @@ from aioexec.demo.digits import Digits, Examples
 from aioexec.demo.network import Network
 from aioexec.demo.progress import Outcome, Prediction, Progress
 from aioexec.observability.loop_lag import LoopLagProbe
-from aioexec.serving import PredictionClient, serve
+from aioexec.serving import PredictionClient, Server, serve
 
 Work = Coroutine[Any, Any, None]
 
@@ -27,50 +32,110 @@ _PAUSE_SECONDS = 0.01
 _NATIVE_SECONDS = 3.0
 """Of training by native code, so that its speed is seen, where the compiler took long."""
 
+_SAVE_SECONDS = 3.0
+_SUMMARY_SECONDS = 0.5
+_COUNT_STEPS = 1000  # between two notes of the speed
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line sets: training takes `seconds`, or up to `most_seconds` if it is no success by then."""
+    """What the command line sets: training takes `seconds`, or up to `most_seconds` if it is no success by then.
+
+    Attributes:
+        folder: of checkpoints and events; training goes on from what is there.
+    """
 
     seconds: float
     most_seconds: float
     batch_size: int
     seed: int
+    folder: str
 
 
-async def run(settings: Settings, digits: Digits, watch: Watch) -> Outcome:
-    """Train, serve and ask, all at once."""
+async def run(settings: Settings, digits: Digits, watch: Watch, stop: asyncio.Event | None = None) -> Outcome:
+    """Train, serve and ask, all at once, until the time is over or `stop` is set."""
     net = network.build(settings.seed)
-    async with (
-        ax.Session(graph=net.graph) as session,
-        serve(
-            session,
-            {"images": net.images},
-            {"classes": net.classes, "probabilities": net.probabilities},
-            name=_MODEL,
-        ) as server,
-        PredictionClient(server.predict_url) as client,
-    ):
-        await session.run(net.initialize)
-        async with LoopLagProbe() as probe:
-            progress = Progress(settings.seconds, probe, server.predict_url)
-            await _while_training(
-                _train(session, net, digits, settings, progress),
-                _ask_again_and_again(client, digits.test, settings.seed, progress),
-                watch(progress),
-            )
-            seconds, latest = progress.seconds, progress.steps_per_second()
-        return Outcome(
-            accuracy=progress.accuracy,
-            steps=progress.steps,
-            seconds=seconds,
-            latest_steps_per_second=latest,
-            lag=probe.result(),
-            native_share=progress.native_share,
-            answered=progress.answered,
-            prediction=await _ask(client, digits.test, 0),
-            predict_url=server.predict_url,
+    served = _Served(net)
+    stopping = _Stopping(stop or asyncio.Event())
+    with net.graph.as_default():
+        monitored = ax.train.MonitoredTrainingSession(
+            checkpoint_dir=settings.folder,
+            hooks=[stopping, served],
+            save_checkpoint_secs=_SAVE_SECONDS,
+            save_summaries_secs=_SUMMARY_SECONDS,
+            log_step_count_steps=_COUNT_STEPS,
         )
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(ax.summary.FileWriterCache.clear)
+        session = await stack.enter_async_context(monitored)
+        client = await stack.enter_async_context(PredictionClient(served.url))
+        probe = await stack.enter_async_context(LoopLagProbe())
+        began_at = await session.run_step_fn(lambda step_context: step_context.session.run(net.global_step))
+        progress = Progress(settings.seconds, probe, served.url, began_at=int(began_at))
+        await _while_training(
+            _train(session, net, digits, settings, progress),
+            _ask_again_and_again(client, digits.test, settings.seed, progress),
+            watch(progress),
+        )
+        seconds, latest = progress.seconds, progress.steps_per_second()
+        prediction = await _ask(client, digits.test, 0)
+    return Outcome(
+        accuracy=progress.accuracy,
+        began_at=progress.began_at,
+        steps=progress.steps,
+        seconds=seconds,
+        latest_steps_per_second=latest,
+        lag=probe.result(),
+        native_share=progress.native_share,
+        answered=progress.answered,
+        prediction=prediction,
+        predict_url=served.url,
+        folder=settings.folder,
+    )
+
+
+class _Served(ax.train.SessionRunHook):
+    """Serves the model of the session that trains it, from when it is created till training ends.
+
+    State: `url` is where; `_open` closes the server.
+    """
+
+    def __init__(self, net: Network) -> None:
+        self.url = ""
+        self._net = net
+        self._open = AsyncExitStack()
+
+    async def after_create_session(self, session: ax.Session, coord: ax.train.Coordinator) -> None:
+        await self._open.aclose()  # that of a session that was lost
+        net = self._net
+        server: Server = await self._open.enter_async_context(
+            serve(
+                session,
+                {"images": net.images},
+                {"classes": net.classes, "probabilities": net.probabilities},
+                name=_MODEL,
+            )
+        )
+        self.url = server.predict_url
+
+    async def end(self, session: ax.Session) -> None:
+        await self._open.aclose()
+
+    async def on_error(self, session: ax.Session, error: BaseException) -> None:
+        await self._open.aclose()
+
+
+class _Stopping(ax.train.SessionRunHook):
+    """Ends training after the step in which somebody asks for it."""
+
+    def __init__(self, stop: asyncio.Event) -> None:
+        self._stop = stop
+
+    def after_run(
+        self, run_context: ax.train.SessionRunContext, run_values: ax.train.SessionRunValues
+    ) -> None:
+        if self._stop.is_set():
+            run_context.request_stop()
 
 
 async def _while_training(training: Work, *companions: Work) -> None:
@@ -83,17 +148,26 @@ async def _while_training(training: Work, *companions: Work) -> None:
 
 
 async def _train(
-    session: ax.Session, net: Network, digits: Digits, settings: Settings, progress: Progress
+    session: ax.train.MonitoredSession, net: Network, digits: Digits, settings: Settings, progress: Progress
 ) -> None:
-    random = np.random.default_rng(settings.seed)
-    step = [net.train, net.loss]
-    while _goes_on(settings, progress):
+    random = np.random.default_rng([settings.seed, progress.began_at])
+    while _goes_on(settings, progress) and not session.should_stop():
         for batch in digits.train.batches(settings.batch_size, random):
-            feeds = _feeds(net, batch)
-            _, loss = await session.run(step, feeds)
+            _, loss = await session.run([net.train, net.loss], _feeds(net, batch))
             progress.stepped(float(loss))
-        accuracy = await session.run(net.accuracy, _feeds(net, digits.test))
-        progress.epoch_ended(float(accuracy), await session.native_share(step, feeds))
+            if session.should_stop():
+                break
+        await session.run_step_fn(lambda step_context: _test(step_context.session, net, digits, progress))
+
+
+async def _test(session: ax.Session, net: Network, digits: Digits, progress: Progress) -> None:
+    """Note how good the network is by now, in runs that are no business of hooks."""
+    feeds = _feeds(net, digits.test)
+    accuracy = await session.run(net.accuracy, feeds)
+    share = await session.native_share(
+        [net.train, net.loss, net.step], feeds
+    )  # what a step with hooks fetches
+    progress.epoch_ended(float(accuracy), share)
 
 
 def _goes_on(settings: Settings, progress: Progress) -> bool:

@@ -62,6 +62,7 @@ def test_the_line_shows_the_numbers(progress):
 def test_the_summary_shows_what_the_demo_found():
     outcome = Outcome(
         accuracy=0.975,
+        began_at=500,
         steps=1000,
         seconds=0.5,
         latest_steps_per_second=9000.4,
@@ -70,6 +71,7 @@ def test_the_summary_shows_what_the_demo_found():
         answered=12,
         prediction=WRONG,
         predict_url="http://127.0.0.1:1/",
+        folder="somewhere",
     )
 
     text = shown(display.summary(outcome))
@@ -80,6 +82,8 @@ def test_the_summary_shows_what_the_demo_found():
         "p50 0.10 ms, p99 0.20 ms, max 0.30 ms",
         "96.0% of the nodes",
         "12 predictions",
+        "at step 1,500 in somewhere",
+        "tensorboard --logdir somewhere",
         "1 (50.0%), wrong: 7",
     ):
         assert part in text
