@@ -29,6 +29,7 @@ from aioexec.train.checkpoint_state import (
 )
 from aioexec.train.checkpoint_waiting import checkpoints_iterator as checkpoints_iterator
 from aioexec.train.coordinator import Coordinator as Coordinator
+from aioexec.train.device_setter import replica_device_setter as replica_device_setter
 from aioexec.train.evaluation import (
     StopAfterNEvalsHook as StopAfterNEvalsHook,
     evaluate_once as evaluate_once,
@@ -124,6 +125,7 @@ from aioexec.train.summary_hooks import (
     SummarySaverHook as SummarySaverHook,
 )
 from aioexec.train.supervisor import Supervisor as Supervisor
+from aioexec.train.sync_replicas import SyncReplicasOptimizer as SyncReplicasOptimizer
 from aioexec.train.update_optimizers import (
     AdadeltaOptimizer as AdadeltaOptimizer,
     AdagradDAOptimizer as AdagradDAOptimizer,

@@ -260,14 +260,14 @@ class SessionManager:
 
     async def _model_ready(self, sess: Session) -> str | None:
         """Why the model is not ready; None if it is."""
-        return await _missing(self._ready_op, sess, "Model not ready")
+        return await missing_variables(self._ready_op, sess, "Model not ready")
 
     async def _model_ready_for_local_init(self, sess: Session) -> str | None:
         """Why the model is not ready for local_init_op; None if it is."""
-        return await _missing(self._ready_for_local_init_op, sess, "Model not ready for local init")
+        return await missing_variables(self._ready_for_local_init_op, sess, "Model not ready for local init")
 
 
-async def _missing(ready_op: Any, sess: Session, what: str) -> str | None:
+async def missing_variables(ready_op: Any, sess: Session, what: str) -> str | None:
     """What a ready op says is not initialised; None if nothing."""
     if ready_op is None:
         return None
