@@ -29,6 +29,13 @@ OpError
 """)
 """`tf.name` of TensorFlow, `aioexec.name` here."""
 
+TRAIN = words("""
+SessionRunHook SessionRunArgs SessionRunContext SessionRunValues SecondOrStepTimer CheckpointSaverListener CheckpointSaverHook
+LoggingTensorHook StepCounterHook StopAtStepHook NanTensorHook GlobalStepWaiterHook SummarySaverHook ProfilerHook FeedFnHook
+FinalOpsHook write_graph
+""")
+"""`tf.train.name` of TensorFlow, `aioexec.train.name` here."""
+
 ERRORS = words("""
 OpError CancelledError UnknownError InvalidArgumentError DeadlineExceededError NotFoundError AlreadyExistsError
 PermissionDeniedError UnauthenticatedError ResourceExhaustedError FailedPreconditionError AbortedError OutOfRangeError
@@ -126,6 +133,9 @@ ELSEWHERE = {
     "summary.summary.get_summary_description": "summary.get_summary_description",
     "summary.writer.writer.FileWriter": "summary.FileWriter",
     "summary.writer.writer_cache.FileWriterCache": "summary.FileWriterCache",
+    "training.evaluation._StopAfterNEvalsHook": "train.StopAfterNEvalsHook",
+    "training.evaluation._evaluate_once": "train.evaluate_once",
+    "training.evaluation._get_or_create_eval_step": "train.get_or_create_eval_step",
     "summary.summary_iterator.summary_iterator": "train.summary_iterator",
     "summary.plugin_asset.PluginAsset": "summary.PluginAsset",
     "summary.plugin_asset.get_plugin_asset": "summary.get_plugin_asset",

@@ -13,7 +13,7 @@ import pytest
 
 import aioexec
 from aioexec import dtypes
-from tests.names_table import ELSEWHERE, ERRORS, MESSAGES, PUBLIC
+from tests.names_table import ELSEWHERE, ERRORS, MESSAGES, PUBLIC, TRAIN
 from tests.test_seeds_table import fields_of
 
 pytestmark = pytest.mark.interop
@@ -195,6 +195,11 @@ def test_a_public_name_takes_tensorflows_arguments(tf: Any, name: str):
         theirs = tf.compat.v1.SparseTensorValue if hasattr(tf, "compat") else tf.SparseTensorValue
 
     assert list(differences(name, theirs or getattr(tf, name), getattr(aioexec, name))) == []
+
+
+@pytest.mark.parametrize("name", TRAIN)
+def test_a_name_for_training_takes_tensorflows_arguments(tf: Any, name: str):
+    assert list(differences(f"train.{name}", getattr(tf.train, name), getattr(aioexec.train, name))) == []
 
 
 @pytest.mark.parametrize("name", ERRORS)
