@@ -116,8 +116,10 @@ class DenseHashTable(LookupTable):
                     self._buckets[place] = (self.deleted_key, self._entries.pop(key))
 
     def replace(self, keys: Array, values: Array) -> None:
-        """Forget everything but these; the keys that mark buckets are passed over."""
+        """Forget everything but these, which may be as they were exported; the keys that mark buckets are passed over."""
         flat = keys.reshape(len(keys), *self.key_dims) if keys.ndim and keys.size else keys
+        if not self.value_dims and values.shape == (len(flat), 1):
+            values = values.reshape(-1)
         self._check_values(flat, values)
         with self._lock:
             entries = dict(zip(self._hashable(flat), self._rows(values), strict=True))
