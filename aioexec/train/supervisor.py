@@ -11,6 +11,7 @@ session was closed. OutOfRangeError and StopIteration end the block as they end 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -322,7 +323,7 @@ class Supervisor:
         close_summary_writer: bool = True,
         ignore_live_threads: bool = False,
     ) -> None:
-        """Stop all that was started, and wait for it; the session stays open.
+        """Stop all that was started, and wait for it; the session stays open. A stop that is cancelled has no more grace.
 
         Args:
             threads: to wait for besides.
@@ -340,6 +341,10 @@ class Supervisor:
                 stop_grace_period_secs=self._stop_grace_secs,
                 ignore_live_threads=ignore_live_threads,
             )
+        except asyncio.CancelledError:
+            with contextlib.suppress(Exception):  # the cancellation is what the caller sees
+                await self.coord.join(threads, stop_grace_period_secs=0, ignore_live_threads=True)
+            raise
         finally:
             if close_summary_writer and self.summary_writer is not None:
                 self.summary_writer.add_session_log(SessionLog(status=SessionLog.STOP))
