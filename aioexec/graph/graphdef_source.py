@@ -20,7 +20,9 @@ from aioexec.graph.node_def_export import OUTPUT_SHAPES as OUTPUT_SHAPES
 from aioexec.shapes import TensorShape
 
 _NODE_NAME: Final = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
-_INPUT: Final = re.compile(r"(\^?)([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*)(?::(\d{1,9}))?")
+_INPUT: Final = re.compile(
+    r"(\^?)([A-Za-z0-9.$][A-Za-z0-9_.\\/>-]*)(?::(\d{1,9}))?"
+)  # with $, what no node is called
 CONTROL: Final = -1  # the output index that stands for a control edge
 COLOCATION: Final = "_class"  # the attribute that names the groups a node is colocated with
 COLOCATED: Final = "loc:@"  # how a group of colocated nodes is named in the attr _class
