@@ -33,6 +33,9 @@ TRAIN = words("""
 SessionRunHook SessionRunArgs SessionRunContext SessionRunValues SecondOrStepTimer CheckpointSaverListener CheckpointSaverHook
 LoggingTensorHook StepCounterHook StopAtStepHook NanTensorHook GlobalStepWaiterHook SummarySaverHook ProfilerHook FeedFnHook
 FinalOpsHook write_graph
+Coordinator LooperThread QueueRunner add_queue_runner start_queue_runners Supervisor basic_train_loop
+input_producer limit_epochs match_filenames_once range_input_producer slice_input_producer string_input_producer
+batch batch_join maybe_batch maybe_batch_join shuffle_batch shuffle_batch_join maybe_shuffle_batch maybe_shuffle_batch_join
 """)
 """`tf.train.name` of TensorFlow, `aioexec.train.name` here."""
 
@@ -133,6 +136,9 @@ ELSEWHERE = {
     "summary.summary.get_summary_description": "summary.get_summary_description",
     "summary.writer.writer.FileWriter": "summary.FileWriter",
     "summary.writer.writer_cache.FileWriterCache": "summary.FileWriterCache",
+    "training.supervisor.SVSummaryThread": "train.supervisor_services.SVSummaryThread",
+    "training.supervisor.SVStepCounterThread": "train.supervisor_services.SVStepCounterThread",
+    "training.supervisor.SVTimerCheckpointThread": "train.supervisor_services.SVTimerCheckpointThread",
     "training.evaluation._StopAfterNEvalsHook": "train.StopAfterNEvalsHook",
     "training.evaluation._evaluate_once": "train.evaluate_once",
     "training.evaluation._get_or_create_eval_step": "train.get_or_create_eval_step",

@@ -367,6 +367,19 @@ class Supervisor:
         """Wait until a stop is requested."""
         await self.coord.wait_for_stop()
 
+    # What all this was called before TensorFlow 1.0
+
+    PrepareSession = prepare_or_wait_for_session
+    StartQueueRunners = start_queue_runners
+    StartStandardServices = start_standard_services
+    Stop = stop
+    RequestStop = request_stop
+    Loop = loop
+    ShouldStop = should_stop
+    StopOnException = stop_on_exception
+    WaitForStop = wait_for_stop
+    SummaryComputed = summary_computed
+
 
 def _given(value: Any, collection: str, make: Callable[[], Any]) -> Any:
     """What was given; by default the first of a collection of the default graph, or something new that is put there."""

@@ -43,6 +43,7 @@ DIFFERENT = {
         f"python.ops.lookup_ops.{kind}": "takes the `shared_name` of 1.x; anonymous tables came with 2.x"
         for kind in ("HashTable", "MutableHashTable", "DenseHashTable", "InitializableLookupTableBase")
     },
+    "train.Supervisor": "waits 1 s for a model, not 30: TensorFlow's workers idle half a minute after a restart of their chief",
     "python.ops.session_ops.TensorHandle": "told how to forget its tensor without waiting",
 }
 """Signatures that differ on purpose, each with the reason."""
@@ -84,6 +85,11 @@ NOT_OURS = [
         "grad_state EnterGradientColocation ExitGradientColocation AddForwardLoopCounter AddBackpropLoopCounter"
         " AddBackpropAccumulator AddBackpropIndexedSlicesAccumulator",
         "gradients of loops come with the next stage",
+    ),
+    (
+        "LooperThread SVSummaryThread SVStepCounterThread SVTimerCheckpointThread",
+        "getName setName isDaemon setDaemon ident native_id",
+        "of threads of the operating system; here these are tasks, which have a name",
     ),
     (CONTEXTS, "IsXLAContext", "there is none: programs are compiled by `devices.jit`"),
 ]
