@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from aioexec import dtypes as dt
 from aioexec.dtypes import DType
 from aioexec.graph.apply import apply_op
-from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.node import Operation, Tensor
@@ -175,7 +175,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
             cast(convert_to_tensor(local_step), dt.int64),
             cast(convert_to_tensor(grad_indices), dt.int64),
             convert_to_tensor(grad_values, self._dtype),
-            convert_to_tensor([] if grad_shape is None else grad_shape, dt.int64),
+            cast(constant([], dt.int64) if grad_shape is None else grad_shape, dt.int64),
             name=name,
             has_known_shape=grad_shape is not None,
         )

@@ -237,7 +237,7 @@ class SparseAccumulator(Accumulator):
         self._check_indices(indices, sizes)
 
     def _check_sizes(self, what: str, sizes: Sequence[int | None] | None, expected: Dims) -> None:
-        if sizes is None or expected is None:
+        if sizes is None or not expected:  # a scalar stands for any shape
             return
         if what == "values" and len(sizes) != len(expected):
             raise InvalidArgumentError(

@@ -30,6 +30,7 @@ from aioexec.train.optimizer import GradientAndVariable, Optimizer
 from aioexec.train.queue_runner import QueueRunner
 from aioexec.train.session_manager import missing_variables
 from aioexec.train.session_run_hook import SessionRunHook
+from aioexec.train.task_thread import TaskThread
 
 QUEUE_NAME = "sync_token_q"
 
@@ -253,4 +254,21 @@ class SyncReplicasHook(SessionRunHook):
         await session.run(self._local_init_op)
         if self._init_tokens_op is not None:
             await session.run(self._init_tokens_op)
-            optimizer.get_chief_queue_runner().create_threads(session, coord=coord, daemon=True, start=True)
+            _start(optimizer.get_chief_queue_runner(), session, coord)
+
+
+def _start(runner: QueueRunner, session: Session, coord: Coordinator) -> None:
+    """Start the runner of the chief, which ends when a stop is requested.
+
+    Closing its queue would not do: it waits for gradients, and nobody may give any more.
+    """
+    taking, *others = runner.create_threads(session, coord=coord, daemon=True)
+
+    async def cancel_on_stop() -> None:
+        await coord.wait_for_stop()
+        taking.cancel()
+
+    stopping = TaskThread(cancel_on_stop, f"{taking.name}-stop", daemon=True, owner=session.own)
+    coord.register_thread(stopping)
+    for thread in (taking, *others, stopping):
+        thread.start()
