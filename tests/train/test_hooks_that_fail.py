@@ -1,0 +1,229 @@
+"""Hooks that do harm: what they raise, what they never return from, whom they tell; and hooks for one step alone."""
+
+import asyncio
+
+import pytest
+
+from aioexec import train
+from aioexec.errors import InvalidArgumentError, OpError
+from tests.train.hooked import Model, model as model, trained
+
+pytestmark = pytest.mark.usefixtures("virtual_clock")
+
+METHODS = ["begin", "after_create_session", "before_run", "after_run", "end"]
+
+
+def hook_with(method, does):
+    """A hook with one method."""
+    return type("Hook", (train.SessionRunHook,), {method: lambda self, *args: does(*args)})()
+
+
+class Witness(train.SessionRunHook):
+    """Remembers how the loop ended."""
+
+    def __init__(self):
+        self.ended = 0
+        self.errors = []
+
+    def end(self, session):
+        self.ended += 1
+
+    async def on_error(self, session, error):
+        await asyncio.sleep(0)
+        self.errors.append(error)
+
+
+async def forever(*args):
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_hook_that_never_returns_ends_with_the_callers_deadline(model: Model, method):
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(60):
+            await trained(model, [hook_with(method, forever)], 3)
+
+    assert loop.time() - started == 60.0
+
+
+@pytest.mark.parametrize("method", ["before_run", "after_run"])
+async def test_a_deadline_for_a_step_leaves_the_session_usable(model: Model, method):
+    stuck = hook_with(method, forever)
+
+    async with train.MonitoredSession() as session:
+        await session.run(model.train_op)  # now it has a plan: time does not wait for planners
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(60):
+                await session.run(model.train_op, hooks=[stuck])
+        await session.run(model.train_op)
+        assert await session.run(model.global_step) == (3 if method == "after_run" else 2)
+
+
+async def test_an_error_hook_that_never_returns_ends_with_the_callers_deadline(model: Model):
+    hooks = [hook_with("on_error", forever), Witness()]
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(60):
+            async with train.MonitoredSession(hooks=hooks):
+                raise OpError("the reason")
+
+
+@pytest.mark.parametrize("method", ["before_run", "after_run"])
+async def test_hooks_are_told_why_the_loop_ends(model: Model, method):
+    def fail(*args):
+        raise OpError("the reason")
+
+    witness = Witness()
+
+    with pytest.raises(OpError, match="the reason"):
+        await trained(model, [witness, hook_with(method, fail)], 3)
+
+    assert witness.ended == 0
+    assert [str(error) for error in witness.errors] == ["the reason"]
+
+
+async def test_hooks_are_told_of_a_step_that_fails_with_the_error_that_is_raised(model: Model):
+    witness = Witness()
+
+    with pytest.raises(InvalidArgumentError) as raised:
+        async with train.MonitoredSession(hooks=[witness]) as session:
+            await session.run(model.train_op, {model.by: "no number"})
+
+    assert witness.errors == [raised.value]
+
+
+async def test_hooks_are_told_of_a_loss_that_is_nan(model: Model):
+    witness = Witness()
+
+    with pytest.raises(train.NanLossDuringTrainingError) as raised:
+        await trained(model, [witness, train.NanTensorHook(model.weight / 0.0)], 3)
+
+    assert witness.errors == [raised.value]
+
+
+async def test_hooks_are_told_of_a_cancellation(model: Model):
+    witness, opened = Witness(), asyncio.Event()
+
+    async def train_forever():
+        async with train.MonitoredSession(hooks=[witness]):
+            opened.set()
+            await forever()
+
+    training = asyncio.create_task(train_forever())
+    await opened.wait()
+    training.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await training
+    assert [type(error) for error in witness.errors] == [asyncio.CancelledError]
+
+
+async def test_hooks_are_not_told_of_an_end_that_is_none_of_an_error(model: Model):
+    witness = Witness()
+
+    await trained(model, [witness, train.StopAtStepHook(num_steps=2)], 5)
+
+    assert (witness.ended, witness.errors) == (1, [])
+
+
+async def test_an_error_in_an_error_hook_is_logged_and_the_others_are_told(model: Model, caplog):
+    def fail(session, error):
+        raise KeyError("worse")
+
+    witness = Witness()
+
+    with pytest.raises(OpError, match="the reason"):
+        async with train.MonitoredSession(hooks=[hook_with("on_error", fail), witness]):
+            raise OpError("the reason")
+
+    assert [str(error) for error in witness.errors] == ["the reason"]
+    assert "worse" in caplog.text
+
+
+# Stopping from outside
+
+
+class Stopper(train.SessionRunHook):
+    """Has a task that asks to stop ten seconds after the first step, for a reason or for none."""
+
+    def __init__(self, reason=None):
+        self._reason = reason
+        self._stopping = None
+
+    def after_create_session(self, session, coord):
+        self._coord = coord
+
+    def after_run(self, run_context, run_values):
+        self._stopping = self._stopping or asyncio.create_task(self._stop())
+
+    async def _stop(self):
+        await asyncio.sleep(10.0)
+        self._coord.request_stop(self._reason)
+
+
+async def test_another_task_may_ask_to_stop(model: Model):
+    witness = Witness()
+
+    assert await trained(model, [Stopper(), witness], 100, seconds=1.5) == 7
+    assert (witness.ended, witness.errors) == (1, [])
+
+
+async def test_another_task_may_ask_to_stop_for_an_error(model: Model):
+    with pytest.raises(OpError, match="no more input"):
+        await trained(model, [Stopper(OpError("no more input"))], 100, seconds=1.5)
+
+
+# Hooks for one step
+
+
+async def test_a_hook_for_one_step_takes_part_in_that_step_alone(model: Model):
+    called: list[object] = []
+
+    class Once(train.SessionRunHook):
+        def begin(self):
+            called.append("begin")
+
+        def after_create_session(self, session, coord):
+            called.append("after_create_session")
+
+        def before_run(self, run_context):
+            called.append("before_run")
+            return train.SessionRunArgs(model.weight, {model.by: 5})
+
+        async def after_run(self, run_context, run_values):
+            called.append(("after_run", float(run_values.results)))
+
+        def end(self, session):
+            called.append("end")
+
+    async with train.MonitoredSession(hooks=[train.StopAtStepHook(last_step=7)]) as session:
+        await session.run(model.train_op)
+        await session.run(model.train_op, hooks=[Once()])
+        await session.run(model.train_op)
+        assert session.should_stop()
+
+    assert called[0] == "before_run"
+    assert called[1] in [("after_run", 1.0), ("after_run", 2.0)]  # nothing orders the read
+    assert len(called) == 2
+
+
+async def test_a_hook_for_one_step_may_end_the_loop(model: Model):
+    once = hook_with("after_run", lambda run_context, run_values: run_context.request_stop())
+
+    async with train.MonitoredSession() as session:
+        await session.run(model.train_op, hooks=[once])
+        assert session.should_stop()
+
+
+async def test_a_hook_for_one_step_comes_after_the_sessions_own(model: Model):
+    order = []
+    own = hook_with("after_run", lambda *args: order.append("own"))
+    once = hook_with("after_run", lambda *args: order.append("once"))
+
+    async with train.MonitoredSession(hooks=[own]) as session:
+        await session.run(model.train_op, hooks=[once])
+
+    assert order == ["own", "once"]
