@@ -35,6 +35,8 @@ LoggingTensorHook StepCounterHook StopAtStepHook NanTensorHook GlobalStepWaiterH
 FinalOpsHook write_graph
 Coordinator LooperThread QueueRunner add_queue_runner start_queue_runners Supervisor basic_train_loop
 input_producer limit_epochs match_filenames_once range_input_producer slice_input_producer string_input_producer
+Saver SaverDef checkpoint_exists generate_checkpoint_state_proto get_checkpoint_mtimes get_checkpoint_state latest_checkpoint
+remove_checkpoint update_checkpoint_state
 batch batch_join maybe_batch maybe_batch_join shuffle_batch shuffle_batch_join maybe_shuffle_batch maybe_shuffle_batch_join
 """)
 """`tf.train.name` of TensorFlow, `aioexec.train.name` here."""
@@ -120,6 +122,13 @@ ELSEWHERE = {
     "ops.functional_ops.If": "ops.functional_ops.If",
     "ops.functional_ops.While": "ops.functional_ops.While",
     "ops.gen_functional_ops.symbolic_gradient": "ops.functional_ops.symbolic_gradient",
+    "training.saver.BaseSaverBuilder": "train.saver_builder.BaseSaverBuilder",
+    "training.saver.BulkSaverBuilder": "train.saver_builder.BulkSaverBuilder",
+    "training.saver._get_saver_or_default": "train.saver._get_saver_or_default",
+    "training.saving.saveable_object.SaveSpec": "train.saveables.SaveSpec",
+    "training.saving.saveable_object.SaveableObject": "train.saveables.SaveableObject",
+    "checkpoint.checkpoint_management.update_checkpoint_state_internal": "train.checkpoint_state.write_checkpoint_state",
+    "checkpoint.checkpoint_management.meta_graph_filename": "train.checkpoint_state.meta_graph_filename",
     "framework.smart_cond.smart_cond": "smart_cond",
     "framework.smart_cond.smart_case": "ops.smart_cond.smart_case",
     "framework.smart_cond.smart_constant_value": "ops.smart_cond.smart_constant_value",

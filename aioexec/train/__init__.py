@@ -1,5 +1,7 @@
 """Training, under the names of `tf.train`: optimizers, learning rates, the global step."""
 
+from typing import Any
+
 from aioexec.formats.event_files import summary_iterator as summary_iterator
 from aioexec.train.basic_loops import basic_train_loop as basic_train_loop
 from aioexec.train.batching import (
@@ -139,3 +141,12 @@ from aioexec.train.warm_starting import (
     VocabInfo as VocabInfo,
     warm_start as warm_start,
 )
+
+
+def __getattr__(name: str) -> Any:
+    """A message is loaded when it is used."""
+    if name == "SaverDef":
+        from aioexec.formats.protos import SaverDef
+
+        return SaverDef
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -226,6 +226,16 @@ def test_absurdly_many_buckets_are_not_exported():
         made.export()
 
 
+def test_a_dense_table_takes_back_what_it_exported():
+    made, other = dense(8), dense(8)
+    made.insert(integers(3, 4), integers(30, 40))
+
+    other.replace(*made.export())
+
+    assert other.size == 2
+    assert other.find(integers(4, 3, 5), np.array(0)).tolist() == [40, 30, 0]
+
+
 @given(st.lists(st.tuples(st.sampled_from(["insert", "remove", "replace"]), st.integers(1, 40)), max_size=60))
 def test_a_dense_table_is_a_dict(events: list[tuple[str, int]]):
     made, expected = dense(), dict[int, int]()
