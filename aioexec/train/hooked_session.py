@@ -6,12 +6,14 @@ protos then, as TensorFlow's do.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from operator import is_
 from typing import Any
 
-from aioexec.errors import GraphTypeError
+from aioexec.errors import DeadlineExceededError, GraphTypeError
 from aioexec.graph.node import Tensor
+from aioexec.sessions.session import Session
 from aioexec.train.callbacks import settled
 from aioexec.train.errors import TrainingStateError, end_of_loop, is_stop_iteration
 from aioexec.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunValues
@@ -75,7 +77,7 @@ class _HookedSession(_WrappedSession):
         try:
             requests: list[Any] = []
             while (waiting := _ask(everybody, context, requests)) is not None:
-                requests.append(await settled(waiting))
+                requests.append(await self._in_time(waiting, options))
             merged = self._merged if self._merged.is_of(requests) else self._merge(everybody, requests)
             if not merged.is_plain:
                 feed_dict, options = merged.with_feeds(feed_dict), merged_options(options, merged.options)
@@ -85,7 +87,7 @@ class _HookedSession(_WrappedSession):
             seen = options or self._no_options, run_metadata or self._no_metadata
             untold = zip(everybody, merged.places, strict=True)
             while (waiting := _tell(untold, context, values, *seen)) is not None:
-                await settled(waiting)
+                await self._in_time(waiting, options)
         except (StopIteration, RuntimeError) as error:
             if not is_stop_iteration(error):
                 raise
@@ -93,6 +95,26 @@ class _HookedSession(_WrappedSession):
         if context.stop_requested:
             self._should_stop = True
         return values[0]
+
+    async def _in_time(self, waiting: Any, options: Any) -> Any:
+        """Await a hook; the deadline of a step is one for each of its hooks too.
+
+        Raises:
+            DeadlineExceededError: it did not return in time.
+        """
+        milliseconds = options.timeout_in_ms if options is not None else 0
+        if milliseconds <= 0 and isinstance(self._sess, Session):
+            milliseconds = self._sess._options.operation_timeout_in_ms
+        if milliseconds <= 0:
+            return await settled(waiting)
+        try:
+            async with asyncio.timeout(milliseconds / 1000) as deadline:
+                return await settled(waiting)
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            name = getattr(waiting, "__qualname__", repr(waiting))
+            raise DeadlineExceededError(f"{name}: the hook was not done after {milliseconds} ms") from error
 
     def _merge(self, hooks: Sequence[Any], requests: Sequence[Any]) -> _Merged:
         merged = _Merged(hooks, requests)
