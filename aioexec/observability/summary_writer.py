@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -56,8 +56,8 @@ class FileWriter:
         self._described_tags = set[str]()  # their metadata is written: once is enough
         self._run_tags = set[str]()
         if graph is not None or graph_def is not None:
-            self.add_graph(graph, graph_def=graph_def)
-            self._add_as_meta_graph(graph if graph_def is None else graph_def)
+            content = self._add_graph(graph, graph_def, None)
+            self._add(What.META_GRAPH_DEF, _as_meta_graph(content), None)
 
     async def __aenter__(self) -> Self:
         return self
@@ -77,15 +77,22 @@ class FileWriter:
         Of each tag only the first metadata is written.
 
         Raises:
-            DataLossError: these bytes are no summary.
+            InvalidArgumentError: these bytes are no summary.
+            ResourceExhaustedError: the disk is too far behind; `await flush()` to keep in step.
+            OpError: the disk did not take what was added earlier. That still waits; this was not added.
         """
         if isinstance(summary, np.ndarray) and not summary.ndim:
             summary = summary.item()
         content = summary if isinstance(summary, bytes) else _serialized(summary, "Summary", "summary")
         parsed = _parsed(content)
-        if _METADATA_TAG in content and self._clear_known_metadata(parsed):
-            content = parsed.SerializeToString()
+        if _METADATA_TAG not in content:
+            self._add(What.SUMMARY, content, global_step)
+            return
+        described = {value.tag for value in parsed.value if value.HasField("metadata")}
+        if not described.isdisjoint(self._described_tags):
+            content = _without_metadata(parsed, self._described_tags)
         self._add(What.SUMMARY, content, global_step)
+        self._described_tags |= described
 
     def add_session_log(self, session_log: SessionLog, global_step: Any = None) -> None:
         """Write that a session started or stopped. TensorBoard forgets the steps from a START on, so write it first."""
@@ -98,13 +105,7 @@ class FileWriter:
             GraphTypeError: it is neither.
             GraphValueError: both arguments are given.
         """
-        if graph is not None and graph_def is not None:
-            raise GraphValueError("Please pass only graph, or graph_def (deprecated), but not both.")
-        given = graph if graph_def is None else graph_def
-        content = _graph_def_of(given).SerializeToString()
-        if hasattr(given, "get_collection"):
-            self._add_assets(given)
-        self._add(What.GRAPH_DEF, content, global_step)
+        self._add_graph(graph, graph_def, global_step)
 
     def add_meta_graph(self, meta_graph_def: MetaGraphDef, global_step: Any = None) -> None:
         """Write a graph with its collections and signatures."""
@@ -138,7 +139,7 @@ class FileWriter:
             OpError: the disk did not take it. It still waits; a further flush tries again.
         """
         if self._events.is_closed:
-            _warn_of_closed()
+            _warn_of_closed(stacklevel=3)
         await self._events.flush()
 
     async def close(self) -> None:
@@ -161,21 +162,19 @@ class FileWriter:
 
     def _add_record(self, record: bytes) -> None:
         if self._events.is_closed:
-            _warn_of_closed()
+            _warn_of_closed(stacklevel=5)
         else:
             self._events.add(record)
 
-    def _clear_known_metadata(self, summary: Summary) -> bool:
-        """Clear the metadata that was written before; tell whether there was any."""
-        found = False
-        for value in summary.value:
-            if not value.HasField("metadata"):
-                continue
-            if value.tag in self._described_tags:
-                value.ClearField("metadata")
-                found = True
-            self._described_tags.add(value.tag)
-        return found
+    def _add_graph(self, graph: Any, graph_def: Any, global_step: Any) -> bytes:
+        if graph is not None and graph_def is not None:
+            raise GraphValueError("Please pass only graph, or graph_def (deprecated), but not both.")
+        given = graph if graph_def is None else graph_def
+        content: bytes = _graph_def_of(given).SerializeToString()
+        if hasattr(given, "get_collection"):
+            self._add_assets(given)
+        self._add(What.GRAPH_DEF, content, global_step)
+        return content
 
     def _add_assets(self, graph: Any) -> None:
         for asset in all_plugin_assets(graph):
@@ -184,18 +183,11 @@ class FileWriter:
             for name, content in asset.assets().items():
                 self._events.add(partial(write_asset, os.path.join(folder, name), content))
 
-    def _add_as_meta_graph(self, graph: Any) -> None:
-        from aioexec.formats.protos import MetaGraphDef
 
-        meta_graph_def = MetaGraphDef()
-        meta_graph_def.graph_def.MergeFromString(_graph_def_of(graph).SerializeToString())
-        self.add_meta_graph(meta_graph_def)
-
-
-def _warn_of_closed() -> None:
+def _warn_of_closed(stacklevel: int) -> None:
     warnings.warn(
         "Attempting to use a closed FileWriter. The operation will be a noop unless the FileWriter is explicitly reopened.",
-        stacklevel=4,
+        stacklevel=stacklevel,
     )
 
 
@@ -219,6 +211,13 @@ def _parsing() -> tuple[Callable[[bytes], Summary], type[Exception]]:
     return Summary.FromString, DecodeError
 
 
+def _without_metadata(summary: Summary, tags: Set[str]) -> bytes:
+    for value in summary.value:
+        if value.tag in tags:
+            value.ClearField("metadata")
+    return summary.SerializeToString()
+
+
 def _graph_def_of(graph: Any) -> Any:
     if hasattr(graph, "as_graph_def"):
         return graph.as_graph_def(add_shapes=True)
@@ -227,6 +226,14 @@ def _graph_def_of(graph: Any) -> Any:
             f"The passed graph must be an instance of `Graph` or the deprecated `GraphDef`, got {type(graph).__name__}"
         )
     return graph
+
+
+def _as_meta_graph(graph_def: bytes) -> bytes:
+    from aioexec.formats.protos import MetaGraphDef
+
+    meta_graph_def = MetaGraphDef()
+    meta_graph_def.graph_def.MergeFromString(graph_def)
+    return meta_graph_def.SerializeToString()
 
 
 def _is_message(value: Any, kind: str) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
+import signal
 import subprocess
 import sys
 import textwrap
@@ -373,6 +375,36 @@ async def test_half_of_what_waits_may_be_written_before_the_disk_fails(disk):
     await writer.close()
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_fails_in_between_all_that_was_taken_is_written_in_order(disk, seed):
+    draw = random.Random(seed)
+    writer = EventWriter(disk, draw.choice([0.0, LONG]))
+    taken = []
+
+    for k in range(200):
+        if draw.random() < 0.1:
+            disk.failures.append(UnknownError("no space"))
+        try:
+            if draw.random() < 0.1:
+                writer.flush_now()
+            else:
+                writer.add(f"{k} ".encode())
+                taken.append(str(k))
+        except UnknownError:
+            pass
+    disk.failures.clear()
+    while True:
+        try:
+            writer.flush_now()
+            break
+        except UnknownError:
+            pass
+
+    assert disk.content.decode().split() == taken
+    assert writer.is_idle
+    join_threads()
+
+
 # Processes
 
 PROGRAM = """
@@ -387,10 +419,11 @@ PROGRAM = """
 """
 
 
-def run(program: str, directory: Path) -> list[list[int]]:
+def run(program: str, directory: Path, status: int = 0) -> list[list[int]]:
     """The steps in each event file that a program left."""
     source = textwrap.dedent(PROGRAM) + textwrap.dedent(program)
-    subprocess.run([sys.executable, "-c", source, str(directory)], check=True, timeout=50)
+    ended = subprocess.run([sys.executable, "-c", source, str(directory)], check=False, timeout=50)
+    assert ended.returncode == status
     files = sorted(directory.iterdir(), key=lambda path: path.stat().st_mtime_ns)
     return [[event.step for event in summary_iterator(path) if event.HasField("summary")] for path in files]
 
@@ -414,3 +447,49 @@ def test_a_forked_child_writes_its_own_events_only(tmp_path):
     """
 
     assert sorted(run(program, tmp_path)) == [[1, 2], [3]]
+
+
+@pytest.mark.slow
+def test_a_killed_program_keeps_what_was_flushed(tmp_path):
+    program = """
+        import asyncio
+
+        async def main():
+            for step in range(500): add(step)
+            await writer.flush()
+            for step in range(500, 1000): add(step)
+            os.kill(os.getpid(), 9)
+
+        asyncio.run(main())
+    """
+
+    (steps,) = run(program, tmp_path, -signal.SIGKILL)
+
+    assert steps[:500] == list(range(500))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no limits")
+def test_where_a_file_may_not_grow_it_holds_whole_events_and_goes_on_when_it_may(tmp_path):
+    program = """
+        import resource
+
+        def limit(size):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+        limit(10_001)
+        for step in range(1000): add(step)
+        try:
+            writer._events.flush_now()
+        except Exception as error:
+            assert "File too large" in str(error), error
+        else:
+            raise AssertionError("it fits")
+        from aioexec.formats.event_files import summary_iterator
+        (name,) = os.listdir(sys.argv[1])
+        before = len(list(summary_iterator(os.path.join(sys.argv[1], name))))
+        assert before < 1000, before
+        limit(resource.RLIM_INFINITY)
+    """
+
+    assert run(program, tmp_path) == [list(range(1000))]

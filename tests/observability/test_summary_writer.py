@@ -132,6 +132,23 @@ async def test_only_the_first_metadata_of_a_tag_is_written(tmp_path):
     ]
 
 
+async def test_metadata_that_was_not_taken_is_not_known(tmp_path):
+    (tmp_path / "taken").write_text("")
+    writer = FileWriter(tmp_path / "taken" / "run")
+    writer.add_summary(scalar("a", 1, plugin="scalars"), 1)
+    while threads := [thread for thread in threading.enumerate() if thread.name == THREAD_NAME]:
+        await asyncio.to_thread(threads[0].join)
+
+    with pytest.raises(FailedPreconditionError, match="taken"):
+        writer.add_summary(scalar("b", 1, plugin="scalars"), 2)
+    (tmp_path / "taken").unlink()
+    writer.add_summary(scalar("b", 1, plugin="scalars"), 2)
+    await writer.close()
+
+    written = await events(tmp_path / "taken" / "run")
+    assert [event.summary.value[0].HasField("metadata") for event in written] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("summary", "error"),
     [
