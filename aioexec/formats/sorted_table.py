@@ -79,8 +79,12 @@ class SortedTable:
         footer = file.read_at(file.size - _FOOTER, _FOOTER)
         if struct.unpack("<Q", footer[-8:])[0] != MAGIC:
             raise DataLossError(f"{file.path}: not an sstable (bad magic number)")
-        _, position = self._handle(footer, 0)
+        unused, position = self._handle(footer, 0)
         handle, _ = self._handle(footer, position)
+        if footer != _footer(unused, handle):
+            raise DataLossError(f"{file.path}: corrupted footer")
+        for _ in self._block(unused):
+            pass  # nothing in it is needed, but it tells whether the file is damaged
         self._last_keys: list[bytes] = []
         self._handles: list[Handle] = []
         for key, value in self._block(handle):
@@ -199,8 +203,7 @@ class TableWriter:
         if self._pending is not None:
             self._point_at(self._pending, _successor(self._last_key))
         index = self._write(self._index)
-        places = b"".join(map(encode_varint, (*metaindex, *index)))
-        self._file.write(places.ljust(_FOOTER - 8, b"\0") + struct.pack("<Q", MAGIC))
+        self._file.write(_footer(metaindex, index))
 
     def _flush(self) -> None:
         self._pending = self._write(self._block)
@@ -214,6 +217,11 @@ class TableWriter:
         checked = content + b"\0"
         self._file.write(checked + struct.pack("<I", masked(crc32c(checked))))
         return Handle(offset, len(content))
+
+
+def _footer(metaindex: Handle, index: Handle) -> bytes:
+    places = b"".join(map(encode_varint, (*metaindex, *index)))
+    return places.ljust(_FOOTER - 8, b"\0") + struct.pack("<Q", MAGIC)
 
 
 def _shared(a: bytes, b: bytes) -> int:
