@@ -33,10 +33,14 @@ TRAIN = words("""
 SessionRunHook SessionRunArgs SessionRunContext SessionRunValues SecondOrStepTimer CheckpointSaverListener CheckpointSaverHook
 LoggingTensorHook StepCounterHook StopAtStepHook NanTensorHook GlobalStepWaiterHook SummarySaverHook ProfilerHook FeedFnHook
 FinalOpsHook write_graph
+MonitoredSession SingularMonitoredSession MonitoredTrainingSession Scaffold SessionManager
+SessionCreator ChiefSessionCreator WorkerSessionCreator
 Coordinator LooperThread QueueRunner add_queue_runner start_queue_runners Supervisor basic_train_loop
 input_producer limit_epochs match_filenames_once range_input_producer slice_input_producer string_input_producer
 Saver SaverDef checkpoint_exists generate_checkpoint_state_proto get_checkpoint_mtimes get_checkpoint_state latest_checkpoint
 remove_checkpoint update_checkpoint_state
+export_meta_graph import_meta_graph NewCheckpointReader load_checkpoint load_variable list_variables checkpoints_iterator
+init_from_checkpoint warm_start VocabInfo
 batch batch_join maybe_batch maybe_batch_join shuffle_batch shuffle_batch_join maybe_shuffle_batch maybe_shuffle_batch_join
 """)
 """`tf.train.name` of TensorFlow, `aioexec.train.name` here."""
@@ -134,6 +138,30 @@ ELSEWHERE = {
     "framework.smart_cond.smart_constant_value": "ops.smart_cond.smart_constant_value",
     "framework.sparse_tensor.is_sparse": "graph.sparse_tensor.is_sparse",
     "framework.graph_util.extract_sub_graph": "graph.graph_util.extract_sub_graph",
+    "framework.graph_util.convert_variables_to_constants": "graph_util.convert_variables_to_constants",
+    "framework.graph_util.remove_training_nodes": "graph_util.remove_training_nodes",
+    "framework.graph_util.import_graph_def": "graph_util.import_graph_def",
+    "framework.ops.strip_name_scope": "graph.scope_names.strip_name_scope",
+    "framework.ops.prepend_name_scope": "graph.scope_names.prepend_name_scope",
+    "framework.ops.register_proto_function": "graph.proto_functions.register_proto_function",
+    "framework.ops.get_to_proto_function": "graph.proto_functions.get_to_proto_function",
+    "framework.ops.get_from_proto_function": "graph.proto_functions.get_from_proto_function",
+    "framework.ops.get_collection_proto_type": "graph.proto_functions.get_collection_proto_type",
+    "framework.meta_graph.add_collection_def": "graph.metagraph_export.add_collection_def",
+    "framework.meta_graph.copy_scoped_meta_graph": "train.meta_graph_import.copy_scoped_meta_graph",
+    "framework.meta_graph.create_meta_graph_def": "graph.metagraph_export.create_meta_graph_def",
+    "framework.meta_graph.export_scoped_meta_graph": "train.meta_graphs.export_scoped_meta_graph",
+    "framework.meta_graph.import_scoped_meta_graph": "train.meta_graph_import.import_scoped_meta_graph",
+    "framework.meta_graph.ops_used_by_graph_def": "graph.op_def_export.ops_used_by_graph_def",
+    "framework.meta_graph.read_meta_graph_file": "train.meta_graph_import.read_meta_graph_file",
+    "framework.meta_graph.stripped_op_list_for_graph": "graph.op_def_export.stripped_op_list_for_graph",
+    "training.checkpoint_utils.wait_for_new_checkpoint": "train.checkpoint_waiting.wait_for_new_checkpoint",
+    "training.checkpoint_ops._load_and_remap_matrix": "train.vocabulary_matrices._load_and_remap_matrix",
+    "training.checkpoint_ops._load_and_remap_matrix_initializer": (
+        "train.vocabulary_matrices._load_and_remap_matrix_initializer"
+    ),
+    "training.checkpoint_ops._load_embedding_initializer": "train.vocabulary_matrices._load_embedding_initializer",
+    "training.warm_starting_util._warm_start_var_with_vocab": "train.warm_starting._warm_start_var_with_vocab",
     "summary.summary.scalar": "summary.scalar",
     "summary.summary.histogram": "summary.histogram",
     "summary.summary.image": "summary.image",
@@ -165,7 +193,6 @@ SessionMetadata TensorConnection
 """Of TensorFlow's config.proto; here below `formats.protos`."""
 
 NOT_OFFERED = {
-    "ops.strip_name_scope, ops.prepend_name_scope": "shorten names for MetaGraphs, which come with the saver",
     "ops._NodeDef, ops._create_c_op": "make nodes by hand; `Graph.create_op` does",
     "ops.get_stats_for_node_def, ops.OpStats": "statistics of a profiler that reads graphs, not runs",
     "ops._default_session_stack, ops._default_graph_stack": "kept in context variables: `aioexec.graph.defaults`",

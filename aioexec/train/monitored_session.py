@@ -281,6 +281,7 @@ class _MonitoredSession:
         feed_dict: Mapping[Any, Any] | None = None,
         options: Any = None,
         run_metadata: Any = None,
+        *,
         hooks: Sequence[Any] = (),
     ) -> Any:
         """Run a step, as `Session.run` does, with what hooks want.

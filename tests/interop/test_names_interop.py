@@ -33,6 +33,10 @@ DIFFERENT = {
     "convert_to_tensor": "`as_ref` asks for references, `dtype_hint` came with 2.x",
     "Graph.as_graph_def": "`use_pybind11_proto` chooses between two C++ libraries",
     "Graph.create_op": "the op's definition and shapes come from its row; nothing is computed twice",
+    "train.MonitoredTrainingSession": "an argument that was not given is an object of ours",
+    "train.MonitoredSession.run": "takes hooks of one run as well",
+    "train.SingularMonitoredSession.run": "takes hooks of one run as well",
+    "train.SessionManager": "looks whether a model is ready each second, not each 30",
     "OpError": "every argument may be left out; more came with 2.x",
     **{
         f"errors.{name}": "an error is raised by its message alone"
@@ -74,11 +78,6 @@ NOT_OURS = [
         CONTEXTS,
         "AddInnerOp AddName BuildCondBranch BuildLoop",
         "steps of building that cond and while_loop take",
-    ),
-    (
-        CONTEXTS,
-        "to_proto from_proto to_control_flow_context_def",
-        "for MetaGraphs, which come with the saver",
     ),
     (
         CONTEXTS,
