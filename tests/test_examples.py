@@ -11,7 +11,8 @@ from aiohttp import web
 
 import aioexec as ax
 from aioexec.errors import NotFoundError, UnknownError
-from examples import aiohttp_node, sqlite_node
+from aioexec.train.off_loop import off_loop
+from examples import aiohttp_node, monitored_training, sqlite_node
 
 
 async def test_a_basket_is_priced_from_a_database():
@@ -86,3 +87,16 @@ async def test_a_refusing_service_fails_the_step():
                     await session.run(result, {x: [1]})
 
     assert caught.value.node in ("double", "triple")
+
+
+@pytest.mark.parametrize("train", [monitored_training.train, monitored_training.train_with_hooks_of_ones_own])
+async def test_training_goes_on_from_its_last_checkpoint(tmp_path, train):
+    try:
+        halfway = await train(str(tmp_path), 100)
+        assert await off_loop(ax.train.latest_checkpoint, str(tmp_path)) == str(tmp_path / "model.ckpt-100")
+
+        assert await train(str(tmp_path), 200) < halfway / 10
+        assert await off_loop(ax.train.latest_checkpoint, str(tmp_path)) == str(tmp_path / "model.ckpt-200")
+        assert list(tmp_path.glob("events.out.tfevents.*"))
+    finally:
+        await ax.summary.FileWriterCache.clear()
