@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 import aioexec as ax
 from aioexec.formats.event_files import summary_iterator
 from aioexec.formats.protos import SessionLog
+from aioexec.testing.clock import VirtualClockLoop
 from aioexec.train.global_step import _get_or_create_global_step_read
 
 pytestmark = [pytest.mark.interop, pytest.mark.may_block("a test of what files hold")]
@@ -27,7 +29,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.may_block("a test of what files h
 class Training:
     """A training: `runs` sessions, each of at most `steps` steps that advance the global step by `advance`.
 
-    `intervals` are every how many steps each hook acts: saver, summaries, counter, log, profiler.
+    `intervals` are every how many steps, or seconds if so `timed`, each hook acts: saver, summaries, counter, log, profiler.
+    Time stands still but for the `seconds` after each step.
     """
 
     steps: int = 20
@@ -38,6 +41,8 @@ class Training:
     keep: int = 3
     listener_stops_at: int = -1
     has_graphs: bool = True
+    seconds: float = 1.0
+    timed: bool = False
 
 
 TRAININGS = {
@@ -56,8 +61,28 @@ TRAININGS = {
     "a listener stops": Training(listener_stops_at=6),
     "a listener would stop before the first step": Training(listener_stops_at=0, steps=5),
     "all checkpoints kept": Training(keep=100),
+    "every so many seconds": Training(timed=True, seconds=0.75),
+    "seconds longer than all intervals": Training(timed=True, seconds=10.0, steps=6),
+    "seconds, twice": Training(timed=True, seconds=0.625, runs=2, steps=9),
+    "seconds, steps that advance by three": Training(timed=True, seconds=0.875, advance=3),
     "no graphs written": Training(has_graphs=False, steps=7),
 }
+
+
+def random_training(seed: int) -> Training:
+    choose = random.Random(seed)
+    stop = choose.choice([{}, {"num_steps": choose.randint(1, 12)}, {"last_step": choose.randint(1, 30)}])
+    return Training(
+        steps=choose.randint(1, 15),
+        advance=choose.choice([1, 1, 1, 2, 3, 10]),
+        runs=choose.choice([1, 1, 2, 3]),
+        intervals=tuple(choose.randint(1, 9) for _ in range(5)),  # type: ignore[arg-type]
+        stop=stop,
+        keep=choose.randint(1, 5),
+        listener_stops_at=choose.randint(-10, 10),
+        seconds=choose.choice([0.25, 0.5, 0.75, 1.0, 3.0]),
+        timed=choose.random() < 0.5,
+    )
 
 
 @dataclass
@@ -87,7 +112,10 @@ class Model:
 
 
 def hooks_of(tf: Any, model: Model, training: Training, folder: str, outcome: Outcome) -> list[Any]:
-    saver, summaries, counter, log, profiler = training.intervals
+    saver, summaries, counter, log, profiler = (
+        {"secs": each, "steps": None} if training.timed else {"secs": None, "steps": each}
+        for each in training.intervals
+    )
     told = outcome.told
 
     class Listener(tf.train.CheckpointSaverListener):
@@ -112,24 +140,34 @@ def hooks_of(tf: Any, model: Model, training: Training, folder: str, outcome: Ou
     return [
         tf.train.CheckpointSaverHook(
             folder,
-            save_steps=saver,
+            save_secs=saver["secs"],
+            save_steps=saver["steps"],
             saver=tf.train.Saver(max_to_keep=training.keep),
             listeners=[Listener()],
             save_graph_def=training.has_graphs,
         ),
-        tf.train.StepCounterHook(every_n_steps=counter, output_dir=folder),
-        tf.train.SummarySaverHook(save_steps=summaries, output_dir=folder, summary_op=model.summary),
+        tf.train.StepCounterHook(counter["steps"], counter["secs"], folder),
+        tf.train.SummarySaverHook(summaries["steps"], summaries["secs"], folder, summary_op=model.summary),
         tf.train.LoggingTensorHook(
-            {"loss": "loss", "read": model.read}, every_n_iter=log, at_end=True, formatter=line
+            {"loss": "loss", "read": model.read}, log["steps"], log["secs"], at_end=True, formatter=line
         ),
-        tf.train.ProfilerHook(save_steps=profiler, output_dir=folder),
+        tf.train.ProfilerHook(profiler["steps"], profiler["secs"], folder),
         tf.train.NanTensorHook(model.loss),
         tf.train.GlobalStepWaiterHook(0),
         *stop,
     ]
 
 
-def with_tensorflow(tf: Any, training: Training, folder: str) -> Outcome:
+class Clock:
+    """Stands for the module `time` in TensorFlow's hooks."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+
+def with_tensorflow(tf: Any, training: Training, folder: str, clock: Clock) -> Outcome:
     from tensorflow.python.training import training_util
 
     outcome = Outcome()
@@ -145,6 +183,7 @@ def with_tensorflow(tf: Any, training: Training, folder: str) -> Outcome:
                     if session.should_stop():
                         break
                     session.run(model.train_op)
+                    clock.now += training.seconds
             outcome.final.append([float(each) for each in final.final_ops_values])
         tf.summary.FileWriterCache.clear()
         read_events(outcome, folder)
@@ -165,6 +204,7 @@ async def here(training: Training, folder: str) -> Outcome:
                     if session.should_stop():
                         break
                     await session.run(model.train_op)
+                    await asyncio.sleep(training.seconds)
             outcome.final.append([float(each) for each in final.final_ops_values])
         await ax.summary.FileWriterCache.clear()
         read_events(outcome, folder)
@@ -190,11 +230,7 @@ def read(outcome: Outcome, folder: str) -> Outcome:
 def described(event: Any) -> tuple[Any, ...]:
     what = event.WhichOneof("what")
     if what == "summary":
-        rate = "global_step/sec"
-        values = [
-            (each.tag, "any" if each.tag == rate else f"{each.simple_value:.5f}")
-            for each in event.summary.value
-        ]
+        values = [(each.tag, f"{each.simple_value:.5f}") for each in event.summary.value]
         return event.step, what, *values
     if what == "session_log":
         log = event.session_log
@@ -204,22 +240,40 @@ def described(event: Any) -> tuple[Any, ...]:
     return event.step, what
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TRAININGS)
-def test_a_training_with_the_stock_hooks_leaves_the_same_behind(tf, tmp_path, name, caplog):
-    caplog.set_level(logging.CRITICAL, logger="tensorflow")
-    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+def compare(tf: Any, folder: Path, training: Training, monkeypatch: Any) -> None:
+    from tensorflow.python.training import basic_session_run_hooks
+
+    clock = Clock()
+    monkeypatch.setattr(basic_session_run_hooks, "time", clock)
+    theirs, ours = folder / "theirs", folder / "ours"
     theirs.mkdir()
     ours.mkdir()
 
-    expected = with_tensorflow(tf, TRAININGS[name], str(theirs))
-    outcome = asyncio.run(here(TRAININGS[name], str(ours)))
+    expected = with_tensorflow(tf, training, str(theirs), clock)
+    with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
+        outcome = runner.run(here(training, str(ours)))
 
     assert outcome.told == expected.told
     assert outcome.final == [pytest.approx(each, rel=1e-6) for each in expected.final]
     assert outcome.files == expected.files
     assert outcome.state == expected.state
     assert outcome.events == expected.events
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAININGS)
+def test_a_training_with_the_stock_hooks_leaves_the_same_behind(tf, tmp_path, name, caplog, monkeypatch):
+    caplog.set_level(logging.CRITICAL, logger="tensorflow")
+
+    compare(tf, tmp_path, TRAININGS[name], monkeypatch)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(100))
+def test_any_training_with_the_stock_hooks_leaves_the_same_behind(tf, tmp_path, seed, caplog, monkeypatch):
+    caplog.set_level(logging.CRITICAL, logger="tensorflow")
+
+    compare(tf, tmp_path, random_training(seed), monkeypatch)
 
 
 # Evaluation
