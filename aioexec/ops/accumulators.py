@@ -109,17 +109,19 @@ def _takes(kind: type[Accumulator], outputs_of: Callable[[Any, Any], Any]) -> Re
 
         def take(step: StepContext, handle: Any, num_required: Array) -> Awaitable[Any]:
             accumulator = find(handle)
-            outcome = accumulator.take(_scalar(num_required, "num_required"))
-            return _finished(step, accumulator, outcome, partial(outputs_of, accumulator))
+            count = _scalar(num_required, "num_required")
+            return _taken(step, accumulator, count, partial(outputs_of, accumulator))
 
         return take
 
     return kernel
 
 
-async def _finished(
-    step: StepContext, accumulator: Accumulator, outcome: Any, outputs_of: Callable[[Any], Any]
+async def _taken(
+    step: StepContext, accumulator: Accumulator, count: int, outputs_of: Callable[[Any], Any]
 ) -> Any:
+    """Stands in line only when its task has begun, and waits at once: it can be woken from the start."""
+    outcome = accumulator.take(count)
     gradients = await waiting(accumulator, outcome) if isinstance(outcome, Attempt) else outcome
     if not are_large([gradients.sum()]):
         return outputs_of(gradients)

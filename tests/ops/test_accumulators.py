@@ -51,6 +51,16 @@ async def test_stale_gradients_are_dropped():
         assert await session.run(total) == 6
 
 
+async def test_who_takes_in_the_turn_of_the_loop_in_which_the_gradient_comes_gets_it():
+    made = ax.ConditionalAccumulator(ax.float32, shape=[2])
+    put, take = made.apply_grad(ax.ones([2]), local_step=9), made.take_grad(1)
+    async with ax.Session() as session:
+        for _ in range(3):  # the first time, steps are planned in turns of their own
+            taken, _ = await asyncio.gather(session.run(take), session.run(put))
+
+            assert taken.tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("size", [2, LARGE], ids=["on the loop", "on a worker"])
 async def test_who_takes_waits_and_when_cancelled_takes_nothing(size: int):
     made = ax.ConditionalAccumulator(ax.float32, shape=[size])
