@@ -16,6 +16,7 @@ import pytest
 
 from tests.seeds_devices_table import DEVICES
 from tests.seeds_table import SESSIONS
+from tests.seeds_training_table import TRAINING
 
 TESTS = Path(__file__).parent
 
@@ -110,7 +111,7 @@ def is_a_test(name: str) -> bool:
     return test.startswith("test_") and test in functions_of(TESTS / file)
 
 
-ROWS = rows(SESSIONS) + rows(DEVICES)
+ROWS = rows(SESSIONS) + rows(DEVICES) + rows(TRAINING)
 
 
 def test_no_row_is_empty_and_none_comes_twice():

@@ -284,6 +284,26 @@ async def test_a_session_whose_closing_is_cancelled_is_closed(graph, virtual_clo
     assert stopped
 
 
+async def test_tasks_have_their_grace_when_a_session_is_closed(virtual_clock):
+    ended = []
+
+    async def slow(coord: Any) -> None:
+        try:
+            await coord.wait_for_stop()
+            await asyncio.sleep(1000)
+        finally:
+            ended.append(virtual_clock.time())
+
+    hook = SessionRunHook()
+    hook.after_create_session = lambda _, coord: coord.register_thread(asyncio.create_task(slow(coord)))  # type: ignore[method-assign,assignment]
+    creator = FakeCreator()
+    async with train.MonitoredSession(creator, [hook], stop_grace_period_secs=7):
+        pass
+
+    assert ended == [7]
+    assert creator.sessions[0].is_closed
+
+
 async def test_cancelling_a_real_step_cancels_it_alone():
     queue = ax.FIFOQueue(1, [ax.int32], shapes=[[]])
     value = ax.placeholder(ax.int32, [])
