@@ -68,6 +68,7 @@ async def with_ours(events: list[str], clean: Any) -> list[Any]:
     return seen
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(st.sampled_from(EVENTS), max_size=8), st.sampled_from([None, [], [KeyError]]))
 async def test_the_same_is_raised_at_the_same_time(tf: Any, events: list[str], clean: Any):
