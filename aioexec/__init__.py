@@ -158,7 +158,7 @@ _PROTOS = frozenset(
     }
 )
 
-_MODULES = frozenset({"summary", "train"})
+_MODULES = frozenset({"graph_util", "summary", "train"})
 
 
 def __getattr__(name: str) -> Any:

@@ -27,7 +27,8 @@ ROWS: list[list[str]] = [
     ["distributed", "train < saved_model"],
     ["serving"],
     [
-        "bitwise < image < linalg < lookup < losses < math < metrics < names < nn < random < signal < strings < summary < client < aioexec < demo < cli",
+        "bitwise < graph_util < image < linalg < lookup < losses < math < metrics < "
+        "names < nn < random < signal < strings < summary < client < aioexec < demo < cli",
         "aioexec < testing",
     ],
 ]

@@ -101,7 +101,9 @@ class CondContext(ControlFlowContext):
         self._add_everywhere(op.outputs)
         self._adopt(op)
 
-    to_proto = control_flow_defs.cond_to_proto
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The branch as a CondContextDef; None if it is not in `export_scope`, which is taken off names."""
+        return control_flow_defs.cond_to_proto(self, export_scope)
 
     def to_control_flow_context_def(self, context_def: Any, export_scope: str | None = None) -> None:
         context_def.cond_ctxt.CopyFrom(self.to_proto(export_scope))
@@ -197,7 +199,9 @@ class WhileContext(ControlFlowContext):
     def GetControlPivot(self) -> Tensor | None:
         return self._pivot_for_pred if self._pivot_for_body is None else self._pivot_for_body
 
-    to_proto = control_flow_defs.while_to_proto
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The loop as a WhileContextDef; None if it is not in `export_scope`, which is taken off names."""
+        return control_flow_defs.while_to_proto(self, export_scope)
 
     def to_control_flow_context_def(self, context_def: Any, export_scope: str | None = None) -> None:
         context_def.while_ctxt.CopyFrom(self.to_proto(export_scope))

@@ -100,6 +100,10 @@ from aioexec.ops.variable import (
     enable_resource_variables as enable_resource_variables,
     resource_variables_enabled as resource_variables_enabled,
 )
+from aioexec.ops.variable_kinds import (
+    VariableAggregation as VariableAggregation,
+    VariableSynchronization as VariableSynchronization,
+)
 from aioexec.ops.variable_scope import (
     VariableScope as VariableScope,
     create_partitioned_variables as create_partitioned_variables,

@@ -187,7 +187,9 @@ class Variable(Operators):
 
     # What they share
 
-    to_proto = variable_defs.to_proto
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The variable as a VariableDef; None if it is not in `export_scope`, which is taken off names."""
+        return variable_defs.to_proto(self, export_scope)
 
     @staticmethod
     def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:

@@ -48,6 +48,7 @@ DIFFERENT = {
         for kind in ("HashTable", "MutableHashTable", "DenseHashTable", "InitializableLookupTableBase")
     },
     "train.Supervisor": "waits 1 s for a model, not 30: TensorFlow's workers idle half a minute after a restart of their chief",
+    "python.framework.meta_graph.import_scoped_meta_graph": "has a predicate of its own for a default, alike",
     "python.ops.session_ops.TensorHandle": "told how to forget its tensor without waiting",
 }
 """Signatures that differ on purpose, each with the reason."""
