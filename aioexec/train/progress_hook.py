@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 _LOOKS = 32
 """How many of the latest looks the rate is taken over."""
 
-_BAR = 20
+_BAR = 12
 """Characters."""
 
 
@@ -57,19 +57,20 @@ class Pace:
 
 
 def progress_line(step: int, last_step: int | None, pace: Pace, values: Mapping[str, Any]) -> str:
-    """Progress in one line: a bar and the time that is left if it is known where it ends, the rate, the values."""
+    """Progress in one line: a bar if it is known where it ends, the values, the rate, and the time that is left."""
     parts = [f"step {step:,}"]
     if last_step is not None:
         done = min(1.0, step / last_step) if last_step > 0 else 1.0
         full = round(_BAR * done)
         parts = ["━" * full + "╌" * (_BAR - full), f"step {step:,} of {last_step:,} ({done:.0%})"]
+    parts += [f"{tag} {_short(value)}" for tag, value in values.items()]
     if pace.rate is not None:
         parts.append(f"{pace.rate:,.1f} steps/s")
     left = None if last_step is None else pace.seconds_for(max(0, last_step - step))
     if left is not None:
         minutes, seconds = divmod(round(left), 60)
         parts.append(f"{minutes // 60}:{minutes % 60:02}:{seconds:02} left")
-    return "  ".join(parts + [f"{tag} {_short(value)}" for tag, value in values.items()])
+    return "  ".join(parts)
 
 
 def _short(value: Any) -> str:
