@@ -118,12 +118,16 @@ def _scalar(index: Array) -> int:
     return int(index)
 
 
-def _numbers(operand: Array, what: str) -> list[int]:
+def _vector(operand: Array, what: str) -> Array:
     if operand.ndim != 1:
         raise InvalidArgumentError(
             f"Expected {what} to be a vector, but received shape: {shown(operand.shape)}"
         )
-    numbers: list[int] = operand.tolist()
+    return operand
+
+
+def _numbers(operand: Array, what: str) -> list[int]:
+    numbers: list[int] = _vector(operand, what).tolist()
     return numbers
 
 
@@ -140,7 +144,7 @@ def _split(array: TensorArray, value: Array, lengths: Array) -> None:
 
 
 def _gather(array: TensorArray, attrs: Attrs, indices: Array) -> Array:
-    return array.gather(_numbers(indices, "indices"), attrs["element_shape"])
+    return array.gather(_vector(indices, "indices"), attrs["element_shape"])
 
 
 def _size(array: TensorArray, attrs: Attrs) -> Any:
@@ -149,7 +153,7 @@ def _size(array: TensorArray, attrs: Attrs) -> Any:
 
 
 def _pack(array: TensorArray, attrs: Attrs) -> Array:
-    return array.gather(range(array.size), attrs["element_shape"])
+    return array.gather(np.arange(array.size), attrs["element_shape"])
 
 
 # Shapes

@@ -7,9 +7,8 @@ belongs to, by the name of who differentiates; there writes to one index add up.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from aioexec.errors import InvalidArgumentError, ResourceExhaustedError, Unimple
 from aioexec.resources.tensor_list import Array, added, kept, shown, zeros
 from aioexec.shapes import Dims
 
-_LONGEST = 1 << 26  # elements
+_LONGEST = 1 << 22  # elements: reading all of them takes a second
 
 
 @dataclass(slots=True)
@@ -33,13 +32,57 @@ class _Element:
     is_cleared: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Elements that were read, by place: `found[which[k]]` at `places[k]`, and zeros of shape `blank` at `blanks`.
+
+    Places are in order; an element that was read several times is in `found` once.
+    """
+
+    found: list[Array]
+    which: Array
+    places: Array
+    blanks: Array
+    blank: tuple[int, ...]
+
+    def dims_of(self, place: int) -> tuple[int, ...]:
+        k = int(np.searchsorted(self.places, place))
+        is_found = k < len(self.places) and self.places[k] == place
+        return self.found[self.which[k]].shape if is_found else self.blank
+
+    def first_place_where(self, holds: Callable[[tuple[int, ...]], bool]) -> int | None:
+        """The first place of an element whose shape is so."""
+        such = [k for k, element in enumerate(self.found) if holds(element.shape)]
+        places = [int(place) for place in self.places[np.isin(self.which, such)][:1]] if such else []
+        if self.blanks.size and holds(self.blank):
+            places.append(int(self.blanks[0]))
+        return min(places, default=None)
+
+    def check_alike(self, skipped: int, what: str) -> None:
+        """Check that all have one shape, but for the first `skipped` dimensions.
+
+        Raises:
+            InvalidArgumentError: they do not.
+        """
+        first = self.dims_of(0)[skipped:]
+        other = self.first_place_where(lambda dims: dims[skipped:] != first)
+        if other is not None:
+            raise InvalidArgumentError(
+                f"TensorArray has inconsistent shapes. Index 0 has {what}: {shown(first)} but index {other} has {what}: "
+                f"{shown(self.dims_of(other)[skipped:])}"
+            )
+
+
 @dataclass(slots=True, eq=False)
 class TensorArray:
     """The state behind a TensorArray node.
 
     Constant: name, dtype, identical (all elements have one shape, that of the first), aggregates (writes add up), clears
     (an element is forgotten once it is read). Changing: `size`; `dims`, what is known of the shape of each element; `dynamic`,
-    whether a write makes the array longer; `closed`; `elements`, those that were touched; `gradients`, by source.
+    whether a write makes the array longer; `closed`; `elements`, those that were written or have a known shape; `blanks_read`,
+    by index, which of the others were read; `gradients`, by source.
+
+    An array may have millions of elements that nobody writes: these are dealt with all at once.
     """
 
     name: str
@@ -52,6 +95,7 @@ class TensorArray:
     aggregates: bool = False
     closed: bool = False
     elements: dict[int, _Element] = field(default_factory=dict)
+    blanks_read: Array = field(default_factory=lambda: np.zeros(0, np.bool_))
     gradients: dict[str, TensorArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -96,7 +140,7 @@ class TensorArray:
             _check_size(index + 1)
             self.size = index + 1
         element = self.elements.setdefault(index, _Element())
-        if element.is_read:
+        if element.is_read or self._blank_was_read(index):
             raise self._problem(f"Could not write {where} it has already been read")
         if element.is_written and not self.aggregates:
             raise self._problem(f"Could not write {where} it has already been written to")
@@ -123,21 +167,45 @@ class TensorArray:
         self.check_open()
         if not 0 <= index < self.size:
             raise InvalidArgumentError(f"Tried to read from index {index} but array size is: {self.size}")
-        element = self.elements.setdefault(index, _Element())
+        element = self.elements.get(index)
+        if element is None:
+            return zeros(self.dtype, self._read_blanks(np.array([index])))
         if element.is_cleared:
-            raise self._problem(
-                f"Could not read index {index} twice because it was cleared after a previous read (perhaps try setting "
-                "clear_after_read = false?)"
-            )
+            raise self._cleared(index)
         if element.array is None:
-            element.array = self._zeros(index, self.dims if element.dims is None else element.dims)
+            dims = self.dims if element.dims is None else element.dims
+            element.array = zeros(self.dtype, self._dims_of_zeros(index, dims))
         found = element.array
         element.is_read = True
         if self.clears:
             element.array, element.is_cleared = None, True
         return found
 
-    def _zeros(self, index: int, dims: Dims) -> Array:
+    def _blank_was_read(self, index: int) -> bool:
+        return index < len(self.blanks_read) and bool(self.blanks_read[index])
+
+    def _read_blanks(self, indices: Array) -> tuple[int, ...]:
+        """Note that elements were read that nobody wrote; the shape of the zeros that each of them is."""
+        dims = self._dims_of_zeros(int(indices[0]), self.dims)
+        if len(self.blanks_read) < self.size:
+            self.blanks_read = np.concatenate(
+                [self.blanks_read, np.zeros(self.size - len(self.blanks_read), np.bool_)]
+            )
+        before = self.blanks_read[indices]
+        count = np.count_nonzero(self.blanks_read)
+        self.blanks_read[indices] = True
+        if self.clears and np.count_nonzero(self.blanks_read) - count < len(indices):
+            numbers, counts = np.unique(np.concatenate([indices, indices[before]]), return_counts=True)
+            raise self._cleared(int(numbers[np.argmax(counts)]))
+        return dims
+
+    def _cleared(self, index: int) -> InvalidArgumentError:
+        return self._problem(
+            f"Could not read index {index} twice because it was cleared after a previous read (perhaps try setting "
+            "clear_after_read = false?)"
+        )
+
+    def _dims_of_zeros(self, index: int, dims: Dims) -> tuple[int, ...]:
         if not shapes.is_fully_defined(dims):
             raise self._problem(
                 f"Could not read from TensorArray index {index}. Furthermore, the element shape is not fully defined: "
@@ -147,26 +215,29 @@ class TensorArray:
             )
         if self.dtype.numpy.hasobject:
             raise InvalidArgumentError(f"TensorArray {self.name}: there are no zeros of {self.dtype.name}")
-        return zeros(self.dtype, dims or ())
+        return tuple(int(dim or 0) for dim in dims or ())
 
     # Many elements
 
-    def gather(self, indices: Sequence[int], dims: Dims) -> Array:
+    def gather(self, indices: Array, dims: Dims) -> Array:
         """The elements at these indices in one tensor; `dims` is what the reader knows of the shape of each."""
-        if not indices:
+        if not indices.size:
             self.check_open()
             return self._nothing(dims, "element shape", "packing")
-        found = [self.read(index) for index in indices]
-        first = found[0].shape
+        read = self._read_many(indices)
+        first = read.dims_of(0)
         if not shapes.compatible(dims, first):
             raise InvalidArgumentError(
                 f"TensorArray was passed element_shape {shown(dims)} which does not match the Tensor at index 0: "
                 f"{shown(first)}"
             )
-        _check_alike([element.shape for element in found], "shape")
-        whole = zeros(self.dtype, (len(found), *first))
-        for place, element in enumerate(found):
-            whole[place] = element
+        read.check_alike(0, "shape")
+        whole = zeros(self.dtype, (len(indices), *first))
+        if len(read.found) < len(read.places):
+            whole[read.places] = np.stack(read.found)[read.which]
+        else:
+            for place, k in zip(read.places, read.which, strict=True):
+                whole[place] = read.found[k]
         return whole
 
     def concat(self, inner: Dims) -> tuple[Array, Array]:
@@ -175,20 +246,38 @@ class TensorArray:
             self.check_open()
             empty = self._nothing(inner, "element_shape_except0", "concatenating")
             return empty, np.zeros(0, np.int64)
-        found = [self.read(index) for index in range(self.size)]
-        for index, element in enumerate(found):
-            if element.ndim == 0:
-                raise InvalidArgumentError(
-                    f"Concat saw a scalar shape at index {index} but requires at least vectors. Did you mean to call pack?"
-                )
-        first = found[0].shape[1:]
+        read = self._read_many(np.arange(self.size))
+        scalar = read.first_place_where(lambda dims: not dims)
+        if scalar is not None:
+            raise InvalidArgumentError(
+                f"Concat saw a scalar shape at index {scalar} but requires at least vectors. Did you mean to call pack?"
+            )
+        first = read.dims_of(0)[1:]
         if not shapes.compatible(inner, first):
             raise InvalidArgumentError(
                 f"TensorArray was passed element_shape_except0 {shown(inner)} but index 0 has (excepting dimension 0) "
                 f"shape: {shown(first)} which does not match"
             )
-        _check_alike([element.shape[1:] for element in found], "(excepting dimension 0) shape")
-        return np.concatenate(found), np.array([len(element) for element in found], np.int64)
+        read.check_alike(1, "(excepting dimension 0) shape")
+        lengths = np.full(self.size, read.blank[0] if read.blank else 0, np.int64)
+        lengths[read.places] = [len(element) for element in read.found]
+        ends = np.cumsum(lengths)
+        whole = zeros(self.dtype, (int(ends[-1]), *first))
+        for place, element in zip(read.places, read.found, strict=True):
+            whole[ends[place] - len(element) : ends[place]] = element
+        return whole, lengths
+
+    def _read_many(self, indices: Array) -> _Read:
+        self.check_open()
+        touched = np.isin(indices, np.fromiter(self.elements, np.int64, len(self.elements)))
+        touched |= (indices < 0) | (indices >= self.size)  # which `read` refuses
+        numbers, which = np.unique(indices[touched], return_inverse=True)
+        found = [self.read(int(index)) for index in numbers]
+        if self.clears and len(numbers) < len(which):
+            raise self._cleared(int(numbers[np.argmax(np.bincount(which))]))
+        blanks = np.flatnonzero(~touched)
+        dims = self._read_blanks(indices[blanks]) if blanks.size else ()
+        return _Read(found, which, np.flatnonzero(touched), blanks, dims)
 
     def _nothing(self, dims: Dims, what: str, doing: str) -> Array:
         if not shapes.is_fully_defined(dims):
@@ -295,12 +384,3 @@ class TensorArray:
 def _check_size(size: int) -> None:
     if size > _LONGEST:
         raise ResourceExhaustedError(f"OOM when allocating a TensorArray of {size} tensors")
-
-
-def _check_alike(dims: Sequence[Any], what: str) -> None:
-    for index, each in enumerate(dims):
-        if each != dims[0]:
-            raise InvalidArgumentError(
-                f"TensorArray has inconsistent shapes. Index 0 has {what}: {shown(dims[0])} but index {index} has {what}: "
-                f"{shown(each)}"
-            )

@@ -33,7 +33,7 @@ def test_an_array_that_is_told_to_keeps_what_was_read():
     made = array(clears=False)
     made.write(0, ONE)
 
-    np.testing.assert_array_equal(made.gather([0, 0], None), [ONE, ONE])
+    np.testing.assert_array_equal(made.gather(np.array([0, 0], np.int32), None), [ONE, ONE])
 
 
 def test_gradients_add_up_and_what_got_none_is_zeros():
@@ -45,7 +45,7 @@ def test_gradients_add_up_and_what_got_none_is_zeros():
     again.write(0, ONE)
 
     assert first is again is not made.gradient("others")
-    np.testing.assert_array_equal(first.gather([0, 1], None), [ONE * 2, ONE * 0])
+    np.testing.assert_array_equal(first.gather(np.array([0, 1], np.int32), None), [ONE * 2, ONE * 0])
 
 
 def test_gradients_may_have_dimensions_before_those_of_their_elements():
@@ -85,3 +85,29 @@ def test_absurd_sizes_are_refused_before_anything_is_allocated():
         array(2**31 - 1)
     with pytest.raises(ResourceExhaustedError, match="a TensorArray of 2147483648 tensors"):
         array(dynamic=True).write(2**31 - 1, ONE)
+
+
+def test_elements_that_nobody_wrote_are_zeros_and_count_as_read():
+    made = array(4, dims=(2,))
+    made.write(2, ONE)
+
+    np.testing.assert_array_equal(made.gather(np.arange(4), None), [ONE * 0, ONE * 0, ONE, ONE * 0])
+    for index in (0, 2):
+        with pytest.raises(InvalidArgumentError, match=f"Could not read index {index} twice"):
+            made.read(index)
+        with pytest.raises(InvalidArgumentError, match="it has already been read"):
+            made.write(index, ONE)
+    with pytest.raises(InvalidArgumentError, match="Could not read index 1 twice"):
+        array(4, dims=(2,)).gather(np.array([0, 1, 1]), None)
+
+
+def test_parts_that_nobody_wrote_are_joined_as_zeros():
+    made = array(3, dims=(None, 2), clears=False)
+    made.write(1, np.ones((3, 2), np.float32))
+    with pytest.raises(InvalidArgumentError, match="Could not read from TensorArray index 0"):
+        made.concat(None)
+
+    made.dims = (1, 2)
+    whole, lengths = made.concat(None)
+    np.testing.assert_array_equal(whole, [[0, 0], [1, 1], [1, 1], [1, 1], [0, 0]])
+    np.testing.assert_array_equal(lengths, [1, 3, 1])
