@@ -53,7 +53,7 @@ class Coordinator:
     def __init__(self, clean_stop_exception_types: Iterable[type[BaseException]] | None = None) -> None:
         ends = (OutOfRangeError, StopAsyncIteration)
         types = ends if clean_stop_exception_types is None else clean_stop_exception_types
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler that asks for a stop may interrupt one who does
         self._state = StopState(types)
         self._members: set[Member] = set()
         self._waiters: set[asyncio.Future[None]] = set()
@@ -155,7 +155,9 @@ class Coordinator:
             raise GraphTypeError(f"Coordinator: expected a task or thread to register, got {thread!r}")
         with self._lock:
             self._members.add(thread)
-        if isinstance(thread, asyncio.Task):
+        if isinstance(thread, asyncio.Task) and thread.done():
+            self._task_ended(thread)
+        elif isinstance(thread, asyncio.Task):
             thread.add_done_callback(self._task_ended)
 
     def _task_ended(self, task: Task) -> None:

@@ -20,8 +20,8 @@ from aioexec.train.errors import end_of_loop, is_stop_iteration
 class StopState:
     """Who asked for a stop first, and with which error.
 
-    A StopIteration, which could not leave `join`, is an EndOfLoopError, hence an OutOfRangeError. A cancellation is no error:
-    whoever was cancelled says so itself.
+    A StopIteration, which could not leave `join`, is an EndOfLoopError, hence an OutOfRangeError. A cancellation, or a
+    coroutine that is thrown away, is no error: whoever was cancelled says so itself.
 
     Args:
         clean_types: errors that ask for a stop but are none.
@@ -32,7 +32,7 @@ class StopState:
     """
 
     def __init__(self, clean_types: Iterable[type[BaseException]]) -> None:
-        self._clean_types = (*clean_types, asyncio.CancelledError)
+        self._clean_types = (*clean_types, asyncio.CancelledError, GeneratorExit)
         self.is_stopping = False
         self.is_joined = False
         self.error: BaseException | None = None

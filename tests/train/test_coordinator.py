@@ -277,6 +277,34 @@ async def test_a_task_of_the_users_that_fails_stops_the_group():
     assert not other.is_alive()
 
 
+async def test_a_task_of_the_users_that_has_failed_before_is_no_less_an_error():
+    coord = Coordinator()
+
+    async def fail() -> None:
+        raise AbortedError("in a task")
+
+    task = asyncio.create_task(fail())
+    await all_tasks_blocked()
+
+    with pytest.raises(AbortedError, match="in a task"):
+        await coord.join([task])
+
+
+async def test_a_request_may_interrupt_another_one():
+    """As that of a signal handler may, at any time."""
+
+    class Interrupting(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            if not coord.should_stop():
+                coord.request_stop()
+            return False
+
+    coord = Coordinator([Interrupting("Error", (Exception,), {})])
+    coord.request_stop(KeyError("interrupted"))
+
+    assert coord.should_stop()
+
+
 async def test_a_task_of_the_users_that_is_cancelled_just_ends():
     coord = Coordinator()
 
