@@ -17,6 +17,7 @@ QUESTIONS = [
     "mlp_training",
     "cnn",
     "whole_graphs",
+    "monitored_step",
     "loop_lag",
     "concurrent",
     "partial_run",
