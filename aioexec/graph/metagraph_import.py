@@ -90,11 +90,10 @@ def _check_bound(meta_graph: MetaGraphDef, collection: str, given: Mapping[str, 
     if not collection or collection not in meta_graph.collection_def:
         return
     unbound = {name.decode() for name in meta_graph.collection_def[collection].bytes_list.value}
-    if unbound and unbound != set(given):
-        missing = sorted(unbound - set(given))
+    missing = sorted(unbound - set(given))
+    if missing:
         raise GraphValueError(
-            f"Graph contains unbound inputs: {', '.join(missing) or 'none of those given'}. Must provide these inputs "
-            f"through input_map."
+            f"Graph contains unbound inputs: {', '.join(missing)}. Must provide these inputs through input_map."
         )
 
 
