@@ -176,6 +176,8 @@ ELSEWHERE = {
     "training.supervisor.SVStepCounterThread": "train.supervisor_services.SVStepCounterThread",
     "training.supervisor.SVTimerCheckpointThread": "train.supervisor_services.SVTimerCheckpointThread",
     "training.evaluation._StopAfterNEvalsHook": "train.StopAfterNEvalsHook",
+    "training.evaluation._MultiStepStopAfterNEvalsHook": "train.multi_step_hooks._MultiStepStopAfterNEvalsHook",
+    "training.basic_session_run_hooks._MultiStepStopAtStepHook": "train.multi_step_hooks._MultiStepStopAtStepHook",
     "training.evaluation._evaluate_once": "train.evaluate_once",
     "training.evaluation._get_or_create_eval_step": "train.get_or_create_eval_step",
     "summary.summary_iterator.summary_iterator": "train.summary_iterator",

@@ -17,6 +17,7 @@ from aioexec import dtypes
 from aioexec.errors import GraphValueError
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.keys import GraphKeys
+from aioexec.ops.cast import cast
 from aioexec.ops.identity import identity
 from aioexec.ops.initializers import Zeros
 from aioexec.ops.state import assign_add
@@ -24,6 +25,10 @@ from aioexec.ops.variable_scope import get_variable
 from aioexec.train.checkpoint_waiting import checkpoints_iterator
 from aioexec.train.feed_hooks import FinalOpsHook
 from aioexec.train.monitored_session import MonitoredSession
+from aioexec.train.multi_step_hooks import (
+    _MultiStepStopAfterNEvalsHook,
+    get_or_create_steps_per_run_variable,
+)
 from aioexec.train.session_creators import ChiefSessionCreator
 from aioexec.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 
@@ -175,10 +180,13 @@ class _Evaluation:
         eval_step = get_or_create_eval_step()
         self._eval_ops: Any = None
         if eval_ops is not None:
-            self._eval_ops = _joined(eval_ops, assign_add(eval_step, 1, use_locking=True))
+            many: Any = 1
+            if any(isinstance(hook, _MultiStepStopAfterNEvalsHook) for hook in self._hooks):
+                many = cast(get_or_create_steps_per_run_variable(), eval_step.dtype.base_dtype)
+            self._eval_ops = _joined(eval_ops, assign_add(eval_step, many, use_locking=True))
             completed = _read_after(self._eval_ops, eval_step)
             for hook in self._hooks:
-                if isinstance(hook, StopAfterNEvalsHook):
+                if isinstance(hook, StopAfterNEvalsHook | _MultiStepStopAfterNEvalsHook):
                     hook._set_evals_completed_tensor(completed)
 
     async def of(self, checkpoint_path: str) -> Any:
