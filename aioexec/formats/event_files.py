@@ -195,7 +195,7 @@ class EventFile:
         self._size += len(records)
 
 
-def write_asset(path: str, content: str) -> None:
+def write_asset(path: str, content: bytes) -> None:
     """Write a file that belongs to the events, and the directories it is in.
 
     Raises:
@@ -203,9 +203,9 @@ def write_asset(path: str, content: str) -> None:
     """
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
+        with open(path, "wb") as file:
             file.write(content)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: no path at all
         raise canonical(path, error) from error
 
 

@@ -50,7 +50,7 @@ class File(Protocol):
 
 
 Item = bytes | Callable[[], None]
-"""A record, or something else to do in its turn."""
+"""A record, or something else to do in its turn; its errors are `OpError`s, and told, but it is not tried again."""
 
 _writers: weakref.WeakSet[EventWriter] = weakref.WeakSet()
 """All of this process: what they hold must be written when it ends, and is not a forked child's."""
@@ -96,8 +96,9 @@ class EventWriter:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that was taken is on the disk."""
-        return not self._waiting and self._sync_at is None
+        """Whether all that was taken is on the disk, and nobody needs to be told of an error."""
+        with self._changed:
+            return self._is_done() and self._error is None
 
     def add(self, item: Item) -> None:
         """Take what is to be written; nothing once closed.
@@ -120,8 +121,7 @@ class EventWriter:
             self._waiting.append(item)
             self._waiting_bytes = before + size
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
-                self._thread.start()
+                self._start()
             elif len(self._waiting) == 1 or before < _URGENT <= before + size:
                 self._changed.notify()
 
@@ -131,7 +131,7 @@ class EventWriter:
         Raises:
             OpError: it could not be written, and still waits; or something earlier failed and nobody was told.
         """
-        if not self.is_idle or self._error is not None:
+        if not self.is_idle:
             await asyncio.to_thread(self.flush_now)
 
     def flush_now(self) -> None:
@@ -175,9 +175,24 @@ class EventWriter:
 
     # The thread
 
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
+        try:
+            thread.start()
+        except (
+            RuntimeError
+        ):  # no more threads, or the interpreter ends: what waits is written by a flush, the last at exit
+            return
+        self._thread = thread
+
     def _run(self) -> None:
-        while self._has_work():
-            self._attempt(must_sync=False)
+        try:
+            while self._has_work():
+                self._attempt(must_sync=False)
+        finally:
+            with self._changed:
+                if self._thread is threading.current_thread():
+                    self._thread = None
 
     def _has_work(self) -> bool:
         """Wait until it is time to write or to sync; False if the thread is to end."""
@@ -186,12 +201,15 @@ class EventWriter:
                 self._changed.wait_for(self._is_called, self._sync_at - time.monotonic())
             if self._waiting and self._error is None:
                 self._changed.wait_for(self._is_urgent, _GATHERING)
-            if self.is_idle or self._error is not None:
+            if self._is_done() or self._error is not None:
                 self._thread = None
             return self._thread is not None
 
+    def _is_done(self) -> bool:
+        return not self._waiting and self._sync_at is None
+
     def _is_called(self) -> bool:
-        return bool(self._waiting) or self.is_idle or self._error is not None
+        return bool(self._waiting) or self._sync_at is None or self._error is not None
 
     def _is_urgent(self) -> bool:
         return self._waiting_bytes >= _URGENT or not self._waiting
@@ -223,8 +241,8 @@ class EventWriter:
                     self._file.append(b"".join(items))
                     written += len(items)
                 else:
+                    written += 1  # not tried again: events behind it go on
                     items()
-                    written += 1
         finally:
             with self._changed:
                 self._waiting[:0] = taken[written:]

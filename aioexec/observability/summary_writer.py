@@ -181,7 +181,7 @@ class FileWriter:
             assert asset.plugin_name is not None, "the graph refuses others"
             folder = os.path.join(self._logdir, _PLUGINS, asset.plugin_name)
             for name, content in asset.assets().items():
-                self._events.add(partial(write_asset, os.path.join(folder, name), content))
+                self._events.add(partial(write_asset, os.path.join(folder, name), content.encode()))
 
 
 def _warn_of_closed(stacklevel: int) -> None:

@@ -185,7 +185,7 @@ def test_a_file_somebody_removed_is_told_once_and_another_one_begins(tmp_path):
 
 
 def test_an_asset_is_written_with_its_directories(tmp_path):
-    write_asset(str(tmp_path / "plugins" / "mine" / "a.txt"), "ä")
+    write_asset(str(tmp_path / "plugins" / "mine" / "a.txt"), "ä".encode())
 
     assert (tmp_path / "plugins" / "mine" / "a.txt").read_text(encoding="utf-8") == "ä"
 
@@ -194,7 +194,12 @@ def test_an_asset_whose_place_is_taken_is_told(tmp_path):
     (tmp_path / "plugins").write_text("")
 
     with pytest.raises(FailedPreconditionError, match="plugins"):
-        write_asset(str(tmp_path / "plugins" / "mine" / "a.txt"), "")
+        write_asset(str(tmp_path / "plugins" / "mine" / "a.txt"), b"")
+
+
+def test_an_asset_that_cannot_be_named_is_told(tmp_path):
+    with pytest.raises(InvalidArgumentError, match="null byte"):
+        write_asset(str(tmp_path / "a\0b"), b"")
 
 
 # Reading
