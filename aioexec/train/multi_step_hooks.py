@@ -96,7 +96,7 @@ class _MultiStepStopAtStepHook(SessionRunHook):
 
 
 class _MultiStepStopAfterNEvalsHook(SessionRunHook):
-    """Ends an evaluation after `num_evals` evaluations, None for all there is input for; a run makes `steps_per_run` of them."""
+    """Ends an evaluation after `num_evals` evaluations, None for all there is input for; a run makes `steps_per_run`."""
 
     def __init__(self, num_evals: int | None, steps_per_run: int = 1) -> None:
         self._num_evals = num_evals

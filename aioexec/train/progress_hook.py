@@ -184,17 +184,17 @@ class ProgressHook(SessionRunHook):
         step = int(await session.run(self._global_step_tensor))
         self._pace.saw(asyncio.get_running_loop().time(), step)
         line = progress_line(step, self._last_step, self._pace, self._values)
-        if self._display is None:
-            self._display = await off_loop(self._new_display)
-        await off_loop(self._display.show, line)
+        await off_loop(self._draw, line)
 
     async def _close(self) -> None:
         display, self._display = self._display, None
         if display is not None:
             await off_loop(display.close)
 
-    def _new_display(self) -> Display:
-        return TerminalDisplay(self._file) if self._file.isatty() else LogDisplay()
+    def _draw(self, line: str) -> None:
+        if self._display is None:
+            self._display = TerminalDisplay(self._file) if self._file.isatty() else LogDisplay()
+        self._display.show(line)
 
 
 def _tag(tag: Any) -> str:

@@ -55,6 +55,8 @@ class CheckpointSaverHook(SessionRunHook):
 
     Raises:
         GraphValueError: not exactly one of `save_secs` and `save_steps`, or both a saver and a scaffold.
+
+    State: `_saved_step` is the step of the checkpoint that was written last; a save may have been begun and cancelled since.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._save_graph_def = save_graph_def
         self._summary_writer: Any = None
         self._forecast = StepForecast()
+        self._saved_step: int | None = None
 
     async def begin(self) -> None:
         self._summary_writer = await off_loop(FileWriterCache.get, self._checkpoint_dir)
@@ -91,6 +94,7 @@ class CheckpointSaverHook(SessionRunHook):
         global_step = int(await session.run(self._global_step_tensor))
         await off_loop(self._describe, session.graph)
         await self._save(session, global_step)
+        self._saved_step = global_step
         self._timer.update_last_triggered_step(global_step)
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
@@ -106,7 +110,7 @@ class CheckpointSaverHook(SessionRunHook):
 
     async def end(self, session: Session) -> None:
         last_step = int(await session.run(self._global_step_tensor))
-        if last_step != self._timer.last_triggered_step():
+        if last_step != self._saved_step:
             await self._save(session, last_step)
         for listener in self._listeners:
             await settled(listener.end(session, last_step))
@@ -118,6 +122,7 @@ class CheckpointSaverHook(SessionRunHook):
             self._timer.update_last_triggered_step(global_step)
             if await self._save(session, global_step):
                 run_context.request_stop()
+            self._saved_step = global_step
 
     def _describe(self, graph: Graph) -> None:
         """Write the graph, which is final now: on its own and into the event file. Blocks."""

@@ -233,6 +233,24 @@ async def test_training_goes_on_from_the_checkpoint(model: Model, folder):
         assert saved(folder) == expected
 
 
+async def test_a_checkpoint_whose_saving_was_cancelled_is_saved_at_the_end(model: Model, folder):
+    class Slow(Listener):
+        async def before_save(self, session, global_step_value):
+            super().before_save(session, global_step_value)
+            await asyncio.sleep(100.0 if self.told.count("before 2") == 1 else 0.0)
+
+    listener = Slow()
+    hook = train.CheckpointSaverHook(folder, save_steps=2, saver=train.Saver(), listeners=[listener])
+
+    async with train.MonitoredSession(hooks=[hook]) as session:
+        await session.run(model.train_op)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(50):
+                await session.run(model.train_op)
+
+    assert saves(listener) == saved(folder) == [0, 2]
+
+
 async def test_nothing_is_saved_at_the_end_of_a_loop_that_failed(model: Model, folder):
     listener = Listener()
     hook = train.CheckpointSaverHook(folder, save_steps=9, saver=train.Saver(), listeners=[listener])
