@@ -299,3 +299,58 @@ def renamed(graph: Any, fetches: Any) -> Any:
     if isinstance(fetches, list):
         return [renamed(graph, each) for each in fetches]
     return graph.get_tensor_by_name(fetches.name)
+
+
+# Programs of the time
+
+
+def lines(m: Any, folder: str) -> Any:
+    """Numbers and words of comma-separated files, in mixed batches."""
+    names = m.train.string_input_producer([f"{folder}/a.csv", f"{folder}/b.csv"], num_epochs=2, shuffle=False)
+    _, line = m.TextLineReader(skip_header_lines=1).read(names)
+    number, word = m.decode_csv(line, record_defaults=[[0.0], [""]])
+    return m.train.shuffle_batch([number, word], 4, 50, 10, seed=9, allow_smaller_final_batch=True)
+
+
+def records(m: Any, folder: str) -> Any:
+    """Examples out of record files, their features dense and sparse."""
+    names = m.train.string_input_producer(
+        m.train.match_filenames_once(f"{folder}/*.tfrecords"), num_epochs=1, shuffle=False
+    )
+    _, serialized = m.TFRecordReader().read(names)
+    features = m.parse_single_example(
+        serialized, {"label": m.FixedLenFeature([], m.int64), "words": m.VarLenFeature(m.string)}
+    )
+    return m.train.batch([features["label"], features["words"]], 3, allow_smaller_final_batch=True)
+
+
+def whole_files(m: Any, folder: str) -> Any:
+    names = m.train.string_input_producer(m.train.match_filenames_once(f"{folder}/*.csv"), 1, shuffle=False)
+    key, value = m.WholeFileReader().read(names)
+    return m.train.batch_join([[key, value]], 2)
+
+
+def write_files(tf: Any, folder: str) -> None:
+    for name in "ab":
+        rows = "".join(f"{k}.5,{name}{k}\n" for k in range(6))
+        with open(f"{folder}/{name}.csv", "w", encoding="utf-8") as file:
+            file.write(f"number,word\n{rows}")
+    with tf.python_io.TFRecordWriter(f"{folder}/c.tfrecords") as writer:
+        for label in range(7):
+            words = tf.train.BytesList(value=[f"w{k}".encode() for k in range(label % 3)])
+            feature = {
+                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+                "words": tf.train.Feature(bytes_list=words),
+            }
+            writer.write(tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString())
+
+
+@pytest.mark.parametrize("program", [lines, records, whole_files])
+async def test_a_program_that_reads_files_reads_the_same(tf: Any, tmp_path: Any, program: Any):
+    write_files(tf, str(tmp_path))
+    with first_control_flow(tf):
+        graph, fetches = built(tf, lambda m: program(m, str(tmp_path)))
+        expected = examples_of_tensorflow(tf, graph, fetches)
+
+    assert await examples_of_ours(*built(ax, lambda m: program(m, str(tmp_path)))) == expected
+    assert expected
