@@ -160,6 +160,17 @@ class BundleReader:
         entry = self._entry(name, key_of(name))
         return entry.shard_id, entry.offset
 
+    def shape_of(self, name: str, dtype: DType) -> tuple[int, ...]:
+        """The shape of a tensor of that dtype; see `read` for errors."""
+        entry = self._entry(name, key_of(name))
+        original = self._dtype(name, entry)
+        if original != dtype:
+            raise InvalidArgumentError(
+                f"tensor_name = {name}; expected dtype {type_name(dtype)} does not equal original dtype "
+                f"{type_name(original)}"
+            )
+        return self._shape(name, entry)
+
     def read(self, name: str, dtype: DType, wanted: ShapeAndSlice | None = None) -> Array:
         """A tensor, or a part of it, as an array nobody else holds.
 
@@ -168,13 +179,8 @@ class BundleReader:
             InvalidArgumentError: it has another dtype or shape, or was not saved in full.
             DataLossError: it is damaged.
         """
+        shape = self.shape_of(name, dtype)
         entry = self._entry(name, key_of(name))
-        original, shape = self._dtype(name, entry), self._shape(name, entry)
-        if original != dtype:
-            raise InvalidArgumentError(
-                f"tensor_name = {name}; expected dtype {type_name(dtype)} does not equal original dtype "
-                f"{type_name(original)}"
-            )
         if wanted is not None and wanted.shape != shape:
             raise InvalidArgumentError(
                 f"tensor_name = {name}; shape in shape_and_slice spec {listed(wanted.shape)} does not match the shape "

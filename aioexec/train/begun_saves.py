@@ -12,32 +12,34 @@ All calls here block; coroutines make them through `off_loop`.
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import json
 import logging
 import os
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from aioexec.errors import GraphValueError, OpError
+from aioexec.errors import DataLossError, OpError
 from aioexec.formats.bundle_entries import index_name
 from aioexec.formats.bundle_reader import read_index
 from aioexec.formats.bundle_writer import stray_shards
 from aioexec.formats.checkpoint_files import hold, make_folder_of, naming, remove_abandoned
 from aioexec.train.checkpoint_state import (
     V2,
+    checkpoint_files,
     get_checkpoint_state,
     meta_graph_filename,
-    remove_checkpoint,
     state_path,
     without_shards,
 )
 
 logger = logging.getLogger(__name__)
 
+_PARTS: Final = "_temp"
 _NOTE: Final = re.compile(r"\.saving[0-9a-f]{32}$")
 _LONGEST_NOTE: Final = 1 << 20
 _ATTEMPTS: Final = 8
@@ -125,9 +127,9 @@ class BegunSave:
         if self._descriptor < 0:
             return
         try:
-            _settle(self._folder, self._record)
-            with contextlib.suppress(OSError):
-                os.unlink(self._note)
+            if _settle(self._folder, self._record):
+                with contextlib.suppress(OSError):
+                    os.unlink(self._note)
         finally:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -148,10 +150,8 @@ def _clear_away_if_dead(folder: str, note: str) -> None:
         try:
             if hold(descriptor):
                 record = _read(descriptor)
-                if record is not None:
-                    logger.info("Removing what is left of the save of %s", record.name)
-                    _settle(folder, record)
-                os.unlink(note)
+                if record is None or _settle(folder, record):
+                    os.unlink(note)
         finally:
             os.close(descriptor)
 
@@ -167,35 +167,52 @@ def _read(descriptor: int) -> _Record | None:
     return None
 
 
-def _settle(folder: str, record: _Record) -> None:
-    """Remove what a save left that has ended, or whose process has."""
+def _settle(folder: str, record: _Record) -> bool:
+    """Remove what a save left that has ended, or whose process has; whether all of it could be removed."""
     try:
         named = _named(folder, record)
         prefix = os.path.join(folder, record.name)
-        _remove_parts(prefix)
+        left = [*_parts(prefix), *_unwanted(prefix, record, named)]
         if named is not None:
             for each in record.replaced:
-                _remove(os.path.normpath(os.path.join(folder, each)), record, named)
-        if record.had_checkpoint or not _is_unfinished(prefix, record, named):
-            _remove_strays(prefix)
-        else:
-            _discard(prefix, record)
+                path = os.path.normpath(os.path.join(folder, each))
+                if os.path.abspath(without_shards(path)) not in named:
+                    left += checkpoint_files(path, record.version, record.meta_graph_suffix)
+        removed = [_removed(path, os.unlink) for path in left]
+        removed.append(_removed(f"{prefix}{_PARTS}", os.rmdir))
     except (OpError, OSError) as error:
         logger.warning("Ignoring: %s", error)
+        return False
+    return all(removed)
+
+
+def _removed(path: str, remove: Callable[[str], None]) -> bool:
+    try:
+        remove(path)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno == errno.ENOTEMPTY:  # what others have put there is none of ours
+            return True
+        logger.warning("Ignoring: %s; %s", path, error.strerror)
+        return False
+    return True
 
 
 def _named(folder: str, record: _Record) -> set[str] | None:
-    """The checkpoints that the `checkpoint` file names; None if it cannot be known."""
+    """The checkpoints that the `checkpoint` file names; None if there is to be none, or users have removed it.
+
+    Raises:
+        OpError: it cannot be read.
+    """
     if record.listed is None:
         return None
-    if not record.had_state and not os.path.exists(state_path(folder, record.listed)):
-        return set()
-    try:
-        state = get_checkpoint_state(folder, record.listed)
-    except GraphValueError:
-        return None
+    path = state_path(folder, record.listed)
+    if not os.path.exists(path):
+        return None if record.had_state else set()
+    state = get_checkpoint_state(folder, record.listed)
     if state is None:
-        return None
+        raise DataLossError(f"{path}; cannot be read now")
     paths = (state.model_checkpoint_path, *state.all_model_checkpoint_paths)
     return {os.path.abspath(without_shards(path)) for path in paths}
 
@@ -206,52 +223,22 @@ def _is_there(prefix: str, version: int) -> bool:
     return os.path.isfile(prefix) or bool(glob.glob(f"{glob.escape(prefix)}-?????-of-?????"))
 
 
-def _is_unfinished(prefix: str, record: _Record, named: set[str] | None) -> bool:
-    if not _is_there(prefix, record.version):
-        return True
-    return named is not None and os.path.abspath(without_shards(prefix)) not in named
+def _unwanted(prefix: str, record: _Record, named: set[str] | None) -> list[str]:
+    """The files of a checkpoint that was not finished; else the data files that its index does not mean."""
+    is_there = _is_there(prefix, record.version)
+    is_wanted = named is None or os.path.abspath(without_shards(prefix)) in named
+    if record.had_checkpoint or (is_there and is_wanted):
+        try:
+            header, _ = read_index(prefix)
+        except OpError:
+            return []
+        return stray_shards(prefix, header.num_shards)
+    pattern = prefix if record.version == V2 else f"{prefix}-?????-of-?????"
+    files = [prefix] if record.version != V2 else []
+    files += checkpoint_files(pattern, record.version, record.meta_graph_suffix)
+    return files[:-1] if record.had_meta else files
 
 
-def _remove(path: str, record: _Record, named: set[str]) -> None:
-    if os.path.abspath(without_shards(path)) in named:
-        return
-    try:
-        remove_checkpoint(path, record.version, record.meta_graph_suffix)
-    except OpError as error:
-        logger.warning("Ignoring: %s", error)
-
-
-def _discard(prefix: str, record: _Record) -> None:
-    """Remove all files of a checkpoint that was not finished."""
-    for path in _files_of(prefix, record):
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-
-
-def _files_of(prefix: str, record: _Record) -> Iterator[str]:
-    """The index first: without it the others are no checkpoint."""
-    yield index_name(prefix) if record.version == V2 else prefix
-    yield from glob.glob(f"{glob.escape(prefix)}{'.data' * (record.version == V2)}-?????-of-?????")
-    if not record.had_meta:
-        yield meta_graph_filename(prefix, record.meta_graph_suffix)
-
-
-def _remove_strays(prefix: str) -> None:
-    """Remove data files that the index of a checkpoint does not mean."""
-    try:
-        header, _ = read_index(prefix)
-    except OpError:
-        return
-    for path in stray_shards(prefix, header.num_shards):
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-
-
-def _remove_parts(prefix: str) -> None:
-    """Remove what the devices have written of a sharded checkpoint and was not moved into place."""
-    folder = f"{prefix}_temp"
-    for path in glob.glob(os.path.join(glob.escape(folder), "part-*")):
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-    with contextlib.suppress(OSError):
-        os.rmdir(folder)
+def _parts(prefix: str) -> list[str]:
+    """What the devices have written of a sharded checkpoint and was not moved into place."""
+    return glob.glob(os.path.join(glob.escape(f"{prefix}{_PARTS}"), "part-*"))

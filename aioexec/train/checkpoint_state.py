@@ -224,11 +224,15 @@ def remove_checkpoint(
     Raises:
         OpError: a file cannot be removed.
     """
-    prefix = os.fspath(checkpoint_prefix)
-    if checkpoint_format_version == V2:
+    for path in checkpoint_files(os.fspath(checkpoint_prefix), checkpoint_format_version, meta_graph_suffix):
+        with contextlib.suppress(NotFoundError), naming(path):
+            os.unlink(path)
+
+
+def checkpoint_files(prefix: str, version: int, meta_graph_suffix: str = "meta") -> list[str]:
+    """The files of a checkpoint: first the one that makes it a checkpoint, last the meta graph, which may not be there."""
+    if version == V2:
         paths = [index_name(prefix), *glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????")]
     else:
         paths = matching(prefix)
-    for path in [*paths, meta_graph_filename(prefix, meta_graph_suffix)]:
-        with contextlib.suppress(NotFoundError), naming(path):
-            os.unlink(path)
+    return [*paths, meta_graph_filename(prefix, meta_graph_suffix)]

@@ -37,6 +37,7 @@ from aioexec.train.checkpoint_state import (
 from aioexec.train.errors import TrainingStateError
 from aioexec.train.meta_graphs import export_meta_graph
 from aioexec.train.off_loop import off_loop
+from aioexec.train.restore_checks import Wanted, check_restorable, wanted_by
 from aioexec.train.saveables import all_saveable_objects
 from aioexec.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder
 
@@ -116,6 +117,7 @@ class Saver:
         self._kept: list[Kept] = []
         self._next_to_keep = 0.0
         self._turn = asyncio.Lock()
+        self._wanted: list[Wanted] | None = None
         self.saver_def = saver_def
         if saver_def is not None:
             self._check_saver_def()
@@ -312,11 +314,17 @@ class Saver:
             raise GraphValueError(f"The passed save_path is not a valid checkpoint: {prefix}")
         logger.info("Restoring parameters from %s", prefix)
         try:
+            await off_loop(self._check_restorable, sess.graph, prefix)
             await sess.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: prefix})
         except NotFoundError as error:
             raise _explained(error, "a Variable name or other graph key that is missing") from error
         except InvalidArgumentError as error:
             raise _explained(error, "a mismatch between the current graph and the graph") from error
+
+    def _check_restorable(self, graph: Graph, prefix: str) -> None:
+        if self._wanted is None:
+            self._wanted = wanted_by(graph.get_operation_by_name(self.saver_def.restore_op_name))
+        check_restorable(prefix, self._wanted)
 
     # Which checkpoints there are
 
