@@ -63,6 +63,8 @@ def _called(nodes: Iterable[NodeDef], functions: Mapping[str, FunctionDef]) -> I
     """The ops of nodes, and the functions their attributes name."""
     for node in nodes:
         yield node.op
+        if not functions:
+            continue
         for held in node.attr.values():
             named = [held.func.name] if held.HasField("func") else [func.name for func in held.list.func]
             yield from (name for name in named if name in functions)
