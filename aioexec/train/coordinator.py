@@ -12,7 +12,8 @@
         await coord.join(threads)
 
 Members are what `LooperThread` and `QueueRunner.create_threads` give, tasks of asyncio, and, where the user brings them,
-threads. `request_stop`, `should_stop` and `register_thread` may be called from any thread; what waits belongs to a loop.
+threads. `request_stop`, `should_stop` and `register_thread` may be called from any thread; what waits belongs to a loop, and a
+thread that is to wait lets the loop do it: `asyncio.run_coroutine_threadsafe(coord.wait_for_stop(), loop).result()`.
 
 What differs from TensorFlow's, because tasks can be told to end and threads cannot: a member that is a task and does not end
 within the grace is cancelled and awaited before `join` returns, so nothing goes on behind its back (a thread goes on, as in

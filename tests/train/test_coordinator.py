@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,24 @@ async def test_a_request_may_come_from_another_thread():
     assert await waiting
     with pytest.raises(AbortedError, match="from a thread"):
         await coord.join([asking])
+
+
+async def test_a_thread_may_wait_for_a_stop():
+    coord = Coordinator()
+    loop = asyncio.get_running_loop()
+    answers: list[bool] = []
+
+    def work() -> None:
+        answers.append(asyncio.run_coroutine_threadsafe(coord.wait_for_stop(), loop).result())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    coord.register_thread(thread)
+    await all_tasks_blocked()
+    coord.request_stop()
+    await coord.join()
+
+    assert answers == [True]
 
 
 def test_a_coordinator_needs_no_loop_to_be_made_and_asked():
@@ -299,7 +318,8 @@ async def test_a_request_may_interrupt_another_one():
                 coord.request_stop()
             return False
 
-    coord = Coordinator([Interrupting("Error", (Exception,), {})])
+    looking: Any = Interrupting("Error", (Exception,), {})
+    coord = Coordinator([looking])
     coord.request_stop(KeyError("interrupted"))
 
     assert coord.should_stop()

@@ -335,7 +335,7 @@ def test_a_runner_travels_as_a_message(graph):
         enqueue_op_name=["inner/numbers_enqueue", "inner/numbers_enqueue_1"],
         close_op_name="inner/numbers_Close",
         cancel_op_name="inner/numbers_Close_1",
-        queue_closed_exception_types=[11, 1],
+        queue_closed_exception_types=["OUT_OF_RANGE", "CANCELLED"],
     )
     again = QueueRunner.from_proto(message)
     assert again.queue is queue.queue_ref.op

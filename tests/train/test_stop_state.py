@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -84,7 +85,7 @@ def test_a_stop_iteration_that_counts_as_an_error_is_one_that_can_leave_a_corout
     assert str(state.error) == "no more"
 
 
-REPORTS = {
+REPORTS: dict[str, Any] = {
     "nothing": None,
     "error": AbortedError("error"),
     "other": KeyError("other"),

@@ -253,7 +253,7 @@ async def test_a_summary_of_the_users_is_written_at_the_present_step(model, fold
     steps_seen = [event.step for event in await events_in(folder) if event.HasField("summary")]
     assert steps_seen == [1, 9]
     with pytest.raises(TrainingStateError, match="requires a summary writer"):
-        await train.Supervisor(summary_writer=None).summary_computed(None, summary)
+        await train.Supervisor(summary_writer=None).summary_computed(ax.Session(), summary)
 
 
 async def test_queue_runners_run_beside_the_training(model, virtual_clock):
@@ -285,7 +285,7 @@ async def test_a_block_that_ends_the_input_just_ends(model, error, virtual_clock
 
 async def test_the_error_of_a_block_is_raised_when_all_has_ended(model, folder, virtual_clock):
     supervisor = train.Supervisor(logdir=folder)
-    session = None
+    session: Any = None
     with pytest.raises(KeyError, match="mine"):
         async with supervisor.managed_session() as session:
             raise KeyError("mine")
