@@ -32,6 +32,9 @@ _PAUSE_SECONDS = 0.01
 _NATIVE_SECONDS = 3.0
 """Of training by native code, so that its speed is seen, where the compiler took long."""
 
+_ANSWER_SECONDS = 120.0
+"""A first prediction waits for the compiler where nothing may run before it is compiled (jit "eager")."""
+
 _SAVE_SECONDS = 3.0
 _SUMMARY_SECONDS = 0.5
 _COUNT_STEPS = 1000  # between two notes of the speed
@@ -68,7 +71,7 @@ async def run(settings: Settings, digits: Digits, watch: Watch, stop: asyncio.Ev
     async with AsyncExitStack() as stack:
         stack.push_async_callback(ax.summary.FileWriterCache.clear)
         session = await stack.enter_async_context(monitored)
-        client = await stack.enter_async_context(PredictionClient(served.url))
+        client = await stack.enter_async_context(PredictionClient(served.url, timeout=_ANSWER_SECONDS))
         probe = await stack.enter_async_context(LoopLagProbe())
         began_at = await session.run_step_fn(lambda step_context: step_context.session.run(net.global_step))
         progress = Progress(settings.seconds, probe, served.url, began_at=int(began_at))

@@ -43,7 +43,7 @@ def tags_in(folder: Path) -> set[str]:
     return {value.tag for event in events for value in event.summary.value}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_training_and_serving_share_a_loop_and_the_network_learns(data, monkeypatch, tmp_path):
     monkeypatch.setenv("AIOEXEC_JIT", "eager")
 
