@@ -15,9 +15,10 @@ from aioexec.errors import DeadlineExceededError, GraphTypeError
 from aioexec.graph.node import Tensor
 from aioexec.sessions.session import Session
 from aioexec.train.callbacks import settled
-from aioexec.train.errors import TrainingStateError, end_of_loop, is_stop_iteration
+from aioexec.train.coordinator import Coordinator
+from aioexec.train.errors import TrainingStateError, end_of_loop
 from aioexec.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunValues
-from aioexec.train.wrapped_sessions import _WrappedSession
+from aioexec.train.wrapped_sessions import _WrappedSession, cause_of
 
 
 class _StepContext(SessionRunContext):
@@ -43,10 +44,11 @@ class _HookedSession(_WrappedSession):
     time. `_no_options` and `_no_metadata` are what they see where nobody asked for any.
     """
 
-    def __init__(self, sess: Any, hooks: Sequence[Any]) -> None:
+    def __init__(self, sess: Any, hooks: Sequence[Any], coord: Coordinator) -> None:
         from aioexec.formats.protos import RunMetadata, RunOptions
 
         super().__init__(sess)
+        self._coord = coord
         self._hooks = hooks
         self._should_stop = False
         self._merged = _Merged(hooks, [None] * len(hooks))
@@ -69,6 +71,7 @@ class _HookedSession(_WrappedSession):
         Raises:
             TrainingStateError: a hook has asked for a stop; or a tensor is fed twice.
             EndOfLoopError: a hook raised StopIteration.
+            AbortedError, UnavailableError: a task of the coordinator was preempted, and the step failed.
         """
         if self._should_stop:
             raise TrainingStateError("Run called even after should_stop requested.")
@@ -78,7 +81,9 @@ class _HookedSession(_WrappedSession):
             requests: list[Any] = []
             while (waiting := _ask(everybody, context, requests)) is not None:
                 requests.append(await self._in_time(waiting, options))
-            merged = self._merged if self._merged.is_of(requests) else self._merge(everybody, requests)
+            merged = self._merged
+            if not merged.is_of(requests):
+                merged = self._merge(everybody, requests)
             if not merged.is_plain:
                 feed_dict, options = merged.with_feeds(feed_dict), merged_options(options, merged.options)
             if options is not None and run_metadata is None:
@@ -88,10 +93,11 @@ class _HookedSession(_WrappedSession):
             untold = zip(everybody, merged.places, strict=True)
             while (waiting := _tell(untold, context, values, *seen)) is not None:
                 await self._in_time(waiting, options)
-        except (StopIteration, RuntimeError) as error:
-            if not is_stop_iteration(error):
+        except Exception as error:
+            cause = end_of_loop(cause_of(error, self._coord))
+            if cause is error:
                 raise
-            raise end_of_loop(error) from error
+            raise cause from error
         if context.stop_requested:
             self._should_stop = True
         return values[0]
@@ -141,9 +147,11 @@ def _tell(
     run_metadata: Any,
 ) -> Any:
     """Give hooks what they wanted, up to the first that is not done at once; what to wait for then."""
+    last, seen = -1, None
     for hook, place in untold:
-        results = values[place] if place else None
-        waiting = hook.after_run(context, SessionRunValues(results, options, run_metadata))
+        if place != last:  # many want the same
+            last, seen = place, SessionRunValues(values[place] if place else None, options, run_metadata)
+        waiting = hook.after_run(context, seen)
         if waiting is not None:
             return waiting
     return None

@@ -110,7 +110,7 @@ class _CoordinatedSessionCreator:
         with self._graph.as_default():
             tf_sess = await called(self._session_creator.create_session)
             coord = Coordinator(clean_stop_exception_types=[])
-            hooked = _HookedSession(tf_sess, self._hooks)
+            hooked = _HookedSession(tf_sess, self._hooks, coord)
             session = _CoordinatedSession(hooked, coord, self._stop_grace_period_secs)
             self.tf_sess, self.coord = tf_sess, coord
             try:

@@ -59,7 +59,7 @@ class SummarySaverHook(SessionRunHook):
         self._next_step: int | None = None
         self._due = False
         self._global_step_tensor = required_global_step_read("SummarySaverHook")
-        self._request = SessionRunArgs({"global_step": self._global_step_tensor})
+        self._request = SessionRunArgs(self._global_step_tensor)
         self._request_with_summary: SessionRunArgs | None = None
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
@@ -78,8 +78,8 @@ class SummarySaverHook(SessionRunHook):
         if self._summary_writer is None:
             return None
         if self._due:
-            return self._write(run_context.session, run_values.results.get("summary", ()))
-        self._next_step = int(run_values.results["global_step"]) + 2
+            return self._write(run_context.session, run_values.results)
+        self._next_step = int(run_values.results) + 2
         return None
 
     async def end(self, session: Session | None = None) -> None:
@@ -98,10 +98,8 @@ class SummarySaverHook(SessionRunHook):
     def _with_summary(self) -> SessionRunArgs:
         summaries = self._summary_op if self._scaffold is None else self._scaffold.summary_op
         if summaries is None:
-            return self._request
-        if not isinstance(summaries, list):
-            summaries = [summaries]
-        return SessionRunArgs({"global_step": self._global_step_tensor, "summary": summaries})
+            summaries = []
+        return SessionRunArgs(summaries if isinstance(summaries, list) else [summaries])
 
 
 class SummaryAtEndHook(SessionRunHook):

@@ -113,8 +113,10 @@ class _WrappedSession:
                 error,
             )
 
-    async def run(self, *args: Any, **kwargs: Any) -> Any:
-        return await self._sess.run(*args, **kwargs)
+    def run(self, *args: Any) -> Awaitable[Any]:
+        """Run a step of the session within; arguments are those of `Session.run`, in order."""
+        step: Awaitable[Any] = self._sess.run(*args)
+        return step
 
     async def run_step_fn(self, step_fn: StepFunction) -> Any:
         """Call a step function with a context for this session."""
@@ -122,10 +124,7 @@ class _WrappedSession:
 
 
 class _CoordinatedSession(_WrappedSession):
-    """A session that ends together with the tasks of a coordinator.
-
-    An error of a step that a preemption of one of the tasks has caused is raised as that.
-    """
+    """A session that ends together with the tasks of a coordinator."""
 
     def __init__(self, sess: Any, coord: Coordinator, stop_grace_period_secs: float = 120) -> None:
         super().__init__(sess)
@@ -153,17 +152,6 @@ class _CoordinatedSession(_WrappedSession):
             except Exception as error:
                 logger.warning("an error while a session was closed, whose tasks have ended: %r", error)
 
-    async def run(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return await self._sess.run(*args, **kwargs)
-        except PREEMPTION_ERRORS:
-            raise
-        except Exception:
-            cause = error_of(self._coord)
-            if isinstance(cause, PREEMPTION_ERRORS):
-                raise cause from None
-            raise
-
 
 def error_of(coord: Coordinator) -> BaseException | None:
     """The error a stop was requested with."""
@@ -172,6 +160,12 @@ def error_of(coord: Coordinator) -> BaseException | None:
     except BaseException as error:
         return error
     return None
+
+
+def cause_of(error: Exception, coord: Coordinator) -> Exception:
+    """What made a step fail: the error itself, or the preemption of a task, which shows as any error."""
+    cause = None if isinstance(error, PREEMPTION_ERRORS) else error_of(coord)
+    return cause if isinstance(cause, PREEMPTION_ERRORS) else error
 
 
 class CoordinatedCreator(Protocol):
