@@ -56,7 +56,7 @@ def import_meta_graph_nodes(
     """
     _check_bound(meta_graph_def, unbound_inputs_col_name, input_map or {})
     graph = get_default_graph() if graph is None else graph
-    with graph.as_default(), graph.undone_on_error(), _collections_undone(graph):
+    with graph.as_default(), undone_on_error(graph):
         scope = graph.unique_name(import_scope or "", mark_as_used=False)
         elements = _import_nodes(
             meta_graph_def, clear_devices, import_scope or scope, input_map, return_elements
@@ -69,11 +69,12 @@ def import_meta_graph_nodes(
 
 
 @contextlib.contextmanager
-def _collections_undone(graph: Graph) -> Iterator[None]:
-    """Leave the collections of a graph as they were if the block raises."""
+def undone_on_error(graph: Graph) -> Iterator[None]:
+    """Leave the nodes and collections of a graph as they were if the block raises."""
     before = {key: list(graph.get_collection(key)) for key in graph.collections}
     try:
-        yield
+        with graph.undone_on_error():
+            yield
     except BaseException:
         for key in graph.collections:
             graph.get_collection_ref(key)[:] = before.get(key, [])

@@ -74,15 +74,20 @@ def import_meta_graph_with_return_elements(
     **kwargs: Any,
 ) -> tuple[Saver | None, list[Any] | None]:
     """As `import_meta_graph`; return also the nodes and tensors that `return_elements` names."""
+    from aioexec.graph.metagraph_import import undone_on_error
+
     meta_graph = _meta_graph(meta_graph_or_file)
-    variables, elements = import_scoped_meta_graph_with_return_elements(
-        meta_graph,
-        clear_devices=clear_devices,
-        import_scope=import_scope,
-        return_elements=return_elements,
-        **kwargs,
-    )
-    return _saver(meta_graph, import_scope, variables), elements
+    graph = kwargs.pop("graph", None) or get_default_graph()
+    with graph.as_default(), undone_on_error(graph):
+        variables, elements = import_scoped_meta_graph_with_return_elements(
+            meta_graph,
+            clear_devices=clear_devices,
+            graph=graph,
+            import_scope=import_scope,
+            return_elements=return_elements,
+            **kwargs,
+        )
+        return _saver(meta_graph, import_scope, variables), elements
 
 
 def _saver(meta_graph: MetaGraphDef, scope: str | None, variables: Mapping[str, Any]) -> Saver | None:

@@ -315,6 +315,30 @@ async def test_nodes_are_added_to_an_imported_conditional() -> None:
     assert {"cond/double:0", more.name} <= known
 
 
+async def test_an_imported_graph_is_built_on(tmp_path: Path) -> None:
+    exported = aioexec.train.export_meta_graph(
+        graph=trainable_graph(), collection_list=["variables", "loss", "x"]
+    )
+
+    with Graph().as_default() as graph:
+        import_scoped_meta_graph(exported, import_scope="there")
+        slope, offset = graph.get_collection("variables")[:2]
+        doubled = aioexec.Variable(slope.initialized_value() * 2.0)
+        optimizer = aioexec.train.MomentumOptimizer(0.1, 0.9)
+        step = optimizer.minimize(graph.get_collection("loss")[0], var_list=[slope, offset])
+        ready = aioexec.report_uninitialized_variables()
+        async with aioexec.Session(graph=graph) as session:
+            await session.run(aioexec.global_variables_initializer())
+            assert (await session.run(ready)).size == 0
+            (x,) = graph.get_collection("x")
+            await session.run(step, {x: [1.0]})
+            assert await session.run(doubled) == 2
+            assert (await session.run([slope, offset]))[0] > 1
+            await session.run(offset.assign_add(1.0))
+            await offset.load(7.0, session)
+            assert await session.run(offset) == 7
+
+
 # Files, and what is wrong
 
 
@@ -352,6 +376,8 @@ def spoiled(how: str) -> protos.MetaGraphDef:
         exported.collection_def["loss"].node_list.value[0] = "nowhere:0"
     elif how == "bytes":
         variables[0] = b"\xff"
+    elif how == "saver":
+        exported.saver_def.max_to_keep = 5  # and the names of no nodes
     elif how == "name":
         variables[0] = protos.VariableDef(variable_name="nowhere:0").SerializeToString()
     else:
@@ -359,7 +385,7 @@ def spoiled(how: str) -> protos.MetaGraphDef:
     return exported
 
 
-@pytest.mark.parametrize("how", ["node", "bytes", "name", "kind"])
+@pytest.mark.parametrize("how", ["node", "bytes", "name", "kind", "saver"])
 def test_a_graph_is_as_it_was_when_an_import_fails(how: str) -> None:
     exported = spoiled(how)
     with Graph().as_default() as graph:
@@ -367,7 +393,7 @@ def test_a_graph_is_as_it_was_when_an_import_fails(how: str) -> None:
         before = graph.version, {key: graph.get_collection(key) for key in graph.collections}
 
         with pytest.raises((ValueError, KeyError, aioexec.errors.OpError)):
-            import_scoped_meta_graph(exported)
+            aioexec.train.import_meta_graph(exported)
 
         after = (
             graph.version,
