@@ -1,5 +1,6 @@
 """What the README says is true: its code runs and prints what it says, and the files it names exist."""
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from aioexec.devices import registry
 from aioexec.graph import kernel_registry
 from aioexec.sessions import factory
+from aioexec.train.file_writer_cache import FileWriterCache
 
 REPOSITORY = Path(__file__).parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -25,6 +27,8 @@ def own_process(monkeypatch, tmp_path):
     kernels = {op: list(kernels) for op, kernels in kernel_registry._kernels.items()}
     monkeypatch.setattr(kernel_registry, "_kernels", kernels)
     monkeypatch.chdir(tmp_path)
+    yield
+    asyncio.run(FileWriterCache.clear())  # as at the end of a process
 
 
 @pytest.mark.slow
