@@ -13,8 +13,8 @@ Each method may be plain or `async def`.
 Hooks given to one run alone, `run(fetches, hooks=[...])`, come after the session's own and are asked `before_run` and
 `after_run` only: the graph is final, and the session neither begins nor ends for them.
 
-A hook that does not return ends with the caller, whose `asyncio.timeout` reaches each call above. The deadline of a step, of its
-options or the session's config, is one for each of its hooks too: it fails with DeadlineExceededError, and the loop with it.
+A hook that does not return ends with the caller, whose `asyncio.timeout` reaches each call above. The deadline of a step, of
+its options or the session's config, is one for each of its hooks too: the step fails with DeadlineExceededError.
 """
 
 from __future__ import annotations
