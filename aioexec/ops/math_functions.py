@@ -139,13 +139,18 @@ def _tanh_grad_gradient(op: Operation, dz: Tensor) -> list[Tensor]:
 
 
 def _of_conjugate(compute: Compute) -> Compute:
-    """Take the first argument's conjugate."""
-    return lambda y, dy: compute(np.conj(y) if y.dtype.kind == "c" else y, dy)
+    """Take the first argument's conjugate; where the second is 0 so is the result, though the slope be infinite."""
+
+    def kernel(y: Array, dy: Array) -> Array:
+        slope = compute(np.conj(y) if y.dtype.kind == "c" else y, dy)
+        return np.asarray(np.where(dy == 0, slope.dtype.type(0), slope))
+
+    return kernel
 
 
 _RECIPROCAL_GRAD: tuple[Compute, str, Gradient] = (
     _of_conjugate(lambda y, dy: -dy * y * y),
-    "y, dy: -dy * y * y",
+    "y, dy: where(dy == 0, 0, -dy * y * y)",
     _reciprocal_grad_gradient,
 )
 
@@ -153,12 +158,12 @@ _POWER_GRADIENTS: dict[str, tuple[Compute, str, Gradient]] = {
     # of y = f(x), given y and dy: value, native text, gradient by y and dy
     "SqrtGrad": (
         _of_conjugate(lambda y, dy: dy * y.dtype.type(0.5) / y),
-        "y, dy: dy * 0.5 / y",
+        "y, dy: where(dy == 0, 0, dy * 0.5 / y)",
         _sqrt_grad_gradient,
     ),
     "RsqrtGrad": (
         _of_conjugate(lambda y, dy: dy * y.dtype.type(-0.5) * y * y * y),
-        "y, dy: dy * -0.5 * y * y * y",
+        "y, dy: where(dy == 0, 0, dy * -0.5 * y * y * y)",
         _rsqrt_grad_gradient,
     ),
     "ReciprocalGrad": _RECIPROCAL_GRAD,

@@ -15,7 +15,7 @@ from aioexec.ops.control import group
 from aioexec.ops.math_functions import sqrt
 from aioexec.ops.scatter_updates import scatter_add
 from aioexec.ops.state import assign, assign_sub
-from aioexec.ops.variable import ResourceVariable
+from aioexec.ops.variable import ResourceVariable, is_resource_variable
 from aioexec.train.optimizer import Optimizer, cast_to
 
 
@@ -128,6 +128,7 @@ class AdamOptimizer(Optimizer):
         super().__init__(use_locking, name)
         self._hyper = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon": epsilon}
         self._tensors: dict[str, Tensor] = {}
+        self._read: list[Tensor | None] = []
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         first = min(var_list, key=lambda var: str(var.name))
@@ -142,13 +143,22 @@ class AdamOptimizer(Optimizer):
             name: convert_to_tensor(self._call_if_callable(value), name=name)
             for name, value in self._hyper.items()
         }
+        self._read = [
+            None if is_resource_variable(power) else power.read_value()
+            for power in self._get_beta_accumulators()
+        ]
+
+    def _powers(self) -> list[Tensor]:
+        """The powers as this step finds them; of references read by the step, which may wait for one before it."""
+        kept = zip(self._get_beta_accumulators(), self._read, strict=True)
+        return [power.value() if read is None else read for power, read in kept]
 
     def _get_beta_accumulators(self) -> tuple[Any, Any]:
         return self._get_non_slot_variable("beta1_power"), self._get_non_slot_variable("beta2_power")
 
     def _scalars(self, var: Any) -> list[Tensor]:
         """beta1_power, beta2_power, learning rate, beta1, beta2, epsilon in the dtype of the variable."""
-        powers = [cast_to(power.value(), var) for power in self._get_beta_accumulators()]
+        powers = [cast_to(power, var) for power in self._powers()]
         names = ("learning_rate", "beta1", "beta2", "epsilon")
         return powers + [cast_to(self._tensors[name], var) for name in names]
 
@@ -193,7 +203,7 @@ class AdamOptimizer(Optimizer):
             powers = self._get_beta_accumulators()
             with graph.colocate_with(powers[0].op):
                 updates = [
-                    power.assign(power.value() * self._tensors[name], self._use_locking, read_value=False)
-                    for power, name in zip(powers, ("beta1", "beta2"), strict=True)
+                    power.assign(before * self._tensors[name], self._use_locking, read_value=False)
+                    for power, before, name in zip(powers, self._powers(), ("beta1", "beta2"), strict=True)
                 ]
         return group(*update_ops, *updates, name=name_scope)

@@ -141,3 +141,18 @@ def test_a_name_scope_holds_the_constants_of_an_operation():
 
     assert total.op.name == "total"
     assert total.op.inputs[1].op.name == "total/y"
+
+
+@pytest.mark.parametrize("jit", ["off", "eager"])
+@pytest.mark.parametrize("function", [ax.sqrt, ax.rsqrt, ax.reciprocal])
+async def test_an_infinite_slope_times_nothing_is_nothing(function, jit, graph):
+    x = ax.placeholder(ax.float32, [2])
+    (gradient,) = ax.gradients(function(x) * [0.0, 1.0], x)
+    config = ax.ConfigProto()
+    config.aioexec.jit = jit
+    with np.errstate(divide="ignore"):
+        async with ax.Session(graph=graph, config=config) as session:
+            found = await session.run(gradient, {x: [0, 4]})
+
+    assert found[0] == 0
+    assert np.isfinite(found[1])

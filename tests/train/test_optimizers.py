@@ -298,11 +298,11 @@ def test_a_tensor_of_that_name_is_the_global_step(graph):
     assert found is variable._as_graph_element()
 
 
-@pytest.mark.parametrize(("value", "error"), [(0.0, GraphTypeError), ([0], GraphValueError)])
-def test_a_global_step_is_an_integer_scalar(graph, value, error):
+@pytest.mark.parametrize("value", [0.0, [0]])
+def test_a_global_step_is_an_integer_scalar(graph, value):
     graph.add_to_collection(GraphKeys.GLOBAL_STEP, ax.Variable(value))
 
-    with pytest.raises(error, match="global_step"):
+    with pytest.raises(GraphTypeError, match="global_step"):
         train.get_global_step()
 
 

@@ -185,8 +185,9 @@ def difference(got: Any, expected: Any, tolerance: float, scale: float) -> str:
     relative = tolerance * RELATIVE.get(expected.dtype.name, 0.0)
     if not relative:
         return "" if np.array_equal(got, expected) else f"{got} instead of {expected}"
+    absolute = relative * scale * (1.0 if expected.dtype.itemsize == 2 else 0.2)
     near = np.allclose(
-        got.astype(np.float64), expected.astype(np.float64), relative, relative * scale * 0.2, equal_nan=True
+        got.astype(np.float64), expected.astype(np.float64), relative, absolute, equal_nan=True
     )
     return "" if near else f"{got} instead of {expected}"
 
