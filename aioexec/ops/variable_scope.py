@@ -114,6 +114,8 @@ class VariableScope:
         use_resource: bool | None = None,
         custom_getter: Getter | None = None,
         constraint: Any = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
     ) -> Any:
         """The variable of this name in the scope; see `get_variable`."""
         if dtype is not None and initializer is not None and not callable(initializer):
@@ -132,6 +134,8 @@ class VariableScope:
             "validate_shape": validate_shape,
             "use_resource": self.use_resource if use_resource is None else use_resource,
             "constraint": self.constraint if constraint is None else constraint,
+            "synchronization": synchronization,
+            "aggregation": aggregation,
         }
         with get_default_graph().name_scope(None):
             custom_getter = self.custom_getter if custom_getter is None else custom_getter
@@ -182,6 +186,8 @@ def _get(
     validate_shape: bool = True,
     use_resource: bool | None = None,
     constraint: Any = None,
+    synchronization: Any = None,
+    aggregation: Any = None,
     **ignored: Any,
 ) -> Any:
     """What a custom getter gets to call: the variable itself."""
@@ -200,6 +206,8 @@ def _get(
         use_resource,
         constraint,
         partitioner,
+        synchronization=synchronization,
+        aggregation=aggregation,
     )
     return VariableStore.of(get_default_graph()).get(request)
 
@@ -257,6 +265,8 @@ def get_variable(
         use_resource=use_resource,
         custom_getter=custom_getter,
         constraint=constraint,
+        synchronization=synchronization,
+        aggregation=aggregation,
     )
 
 

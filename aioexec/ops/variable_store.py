@@ -58,6 +58,8 @@ class Request:
     constraint: Callable[[Any], Any] | None
     partitioner: Partitioner | None = None
     partition_info: PartitionInfo | None = None  # of the part that is asked for
+    synchronization: Any = None
+    aggregation: Any = None
 
 
 @dataclass(slots=True)
@@ -231,6 +233,8 @@ def _make(request: Request, dims: Dims) -> Variable:
         validate_shape=request.validate_shape,
         constraint=request.constraint,
         use_resource=request.use_resource,
+        synchronization=request.synchronization,
+        aggregation=request.aggregation,
     )
 
 

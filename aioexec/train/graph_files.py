@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from pathlib import Path
 from typing import Any
 
-from google.protobuf import text_format
-
-from aioexec.formats.file_errors import canonical
+from aioexec.formats.checkpoint_files import naming
+from aioexec.formats.proto_files import write_proto
 from aioexec.graph.graph import Graph
 
 
-def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool = True) -> str:
+def write_graph(
+    graph_or_graph_def: Any, logdir: str | os.PathLike[str], name: str, as_text: bool = True
+) -> str:
     """Write a graph as a GraphDef into a file of a directory, which is made if need be; return the path. Blocks.
 
     Readers see the file that was there, or the whole new one.
@@ -24,18 +23,13 @@ def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool =
     Raises:
         OpError: the file cannot be written.
     """
-    graph_def = graph_or_graph_def
-    if isinstance(graph_def, Graph):
-        graph_def = graph_def.as_graph_def()
-    data = text_format.MessageToString(graph_def).encode() if as_text else graph_def.SerializeToString()
-    path = os.path.join(logdir, name)
-    aside = Path(f"{path}.tmp{os.getpid()}")
-    try:
-        Path(logdir).mkdir(parents=True, exist_ok=True)
-        aside.write_bytes(data)
-        aside.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)
-        raise canonical(path, error) from error
+    message = graph_or_graph_def
+    if isinstance(message, Graph):
+        message = message.as_graph_def()
+    folder = os.fspath(logdir)
+    if folder:
+        with naming(folder):
+            os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, name)
+    write_proto(path, message, as_text)
     return path
