@@ -22,7 +22,7 @@ from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import EVALUATORS, Operation, Tensor
 from aioexec.graph.operators import Operators
 from aioexec.graph.proto_functions import register_proto_function
-from aioexec.ops import save_slices, scatter_updates, state, variable_defs
+from aioexec.ops import counting, save_slices, scatter_updates, state, variable_defs
 from aioexec.ops.initial_values import guarded, initial_tensor
 from aioexec.ops.variable_kinds import (
     VariableAggregation,
@@ -297,6 +297,10 @@ class Variable(Operators):
         """Subtract IndexedSlices from the content."""
         slices = _slices(sparse_delta)
         return scatter_updates.scatter_sub(self, slices.indices, slices.values, use_locking, name)
+
+    def count_up_to(self, limit: int) -> Tensor:
+        """Add 1; what it was before. An OutOfRangeError once it has reached the limit."""
+        return counting.count_up_to(self, limit)
 
     def _as_graph_element(self) -> Tensor:
         return self._element

@@ -16,7 +16,6 @@ from aioexec.graph.convert import convert_to_tensor, convert_to_tensor_or_indexe
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Tensor
 from aioexec.ops.comparison import greater
-from aioexec.ops.counting import count_up_to
 from aioexec.ops.files import matching_files
 from aioexec.ops.filling import range_
 from aioexec.ops.gathering import gather
@@ -57,7 +56,7 @@ def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = 
     with graph_of([tensor]).as_default() as graph, graph.name_scope(name or "limit_epochs") as scope:
         zero = convert_to_tensor(0, dtypes.int64)
         epochs = Variable(zero, name="epochs", trainable=False, collections=[GraphKeys.LOCAL_VARIABLES])
-        counter = count_up_to(epochs, num_epochs)
+        counter = epochs.count_up_to(num_epochs)
         with graph.control_dependencies([counter]):
             return identity(tensor, name=scope)
 
