@@ -259,8 +259,9 @@ class Graph:
     @contextlib.contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
         """Put new nodes under `name`; a trailing "/" reopens a scope, None or "" leaves all scopes."""
-        if name and not _SCOPE_NAME.match(name):
-            raise GraphValueError(f"{name!r} is not a valid scope name")
+        allowed, place = (_SCOPE_NAME, "") if self._name_stack else (_OP_NAME, "root ")
+        if name and not allowed.match(name):
+            raise GraphValueError(f"{name!r} is not a valid {place}scope name")
         old = self._name_stack
         if not name:
             self._name_stack = ""

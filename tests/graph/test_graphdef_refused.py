@@ -214,7 +214,7 @@ def test_whatever_the_nodes_all_or_none_are_imported(source):
         ({"return_elements": ["^a"]}, VALUE, "Requested return_element '^a' not found"),
         ({"return_elements": [3]}, TYPE, "return_elements must name its elements"),
         ({"return_elements": "a"}, TYPE, "return_elements must name its elements"),
-        ({"name": "a b"}, VALUE, "'a b' is not a valid scope name"),
+        ({"name": "a b"}, VALUE, "'a b' is not a valid root scope name"),
         ({"producer_op_list": GraphDef()}, TYPE, "producer_op_list must be a OpList proto"),
     ],
     ids=str,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -261,6 +263,44 @@ async def test_the_same_program_makes_the_same_nodes_collections_and_summaries(t
     assert with_values(our_graph, our_summaries) == expected
     for ours, theirs in zip(our_values, their_values, strict=True):
         assert comparable(ours) == comparable(theirs)
+
+
+NAMES = ["a", "b", "loss", "x y", "a:0", "/a", "a/b", "-a", "_a", "ä", "a.b-c", "%", "A", "0", "a//b"]
+"""None ends in "/": a node named so does not take the name in TensorFlow, and the next of that name is a duplicate."""
+
+FAMILIES = [None, None, *NAMES, "", "a/", "//"]
+SCOPES = ["s", "s/t", "s/", "", "a", None]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_names_in_any_scopes_give_the_same_nodes_and_tags_or_are_refused_alike(tf, seed):
+    draw = random.Random(seed)
+    plan = [
+        (draw.choice(SCOPES), draw.choice(NAMES), draw.choice(FAMILIES), draw.choice("sht"))
+        for _ in range(60)
+    ]
+
+    with ax.Graph().as_default():
+        ours = [named(ax, *each) for each in plan]
+    with tf.Graph().as_default():
+        theirs = [named(tf, *each) for each in plan]
+
+    assert ours == theirs
+
+
+def named(lib: Any, scope: str | None, name: str, family: str | None, kind: str) -> Any:
+    """The name and the tag of a summary; "refused" if there is none."""
+    try:
+        with lib.name_scope(scope) if scope is not None else contextlib.nullcontext():
+            if kind == "s":
+                made = lib.summary.scalar(name, 1.0, family=family)
+            elif kind == "h":
+                made = lib.summary.histogram(name, [1.0], family=family)
+            else:
+                made = lib.summary.text(name, lib.constant("x"))
+    except ValueError:
+        return "refused"
+    return made.name, made.op.inputs[0].op.node_def.attr["value"].tensor.string_val[:]
 
 
 def with_values(graph: Any, summaries: list[Any]) -> Any:
