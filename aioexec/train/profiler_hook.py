@@ -55,9 +55,9 @@ class ProfilerHook(SessionRunHook):
         self._next_step: int | None = None
         self._due = False
         self._global_step_tensor = required_global_step_read("ProfilerHook")
-        fetches = {"global_step": self._global_step_tensor}
-        self._request = SessionRunArgs(fetches)
-        self._request_traced = SessionRunArgs(fetches, options=RunOptions(trace_level=RunOptions.FULL_TRACE))
+        self._request = SessionRunArgs(self._global_step_tensor)
+        traced = RunOptions(trace_level=RunOptions.FULL_TRACE)
+        self._request_traced = SessionRunArgs(self._global_step_tensor, options=traced)
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         self._due = self._next_step is not None and self._timer.should_trigger_for_step(self._next_step)
@@ -66,7 +66,7 @@ class ProfilerHook(SessionRunHook):
     def after_run(
         self, run_context: SessionRunContext, run_values: SessionRunValues
     ) -> Awaitable[None] | None:
-        stale = int(run_values.results["global_step"])
+        stale = int(run_values.results)
         if self._due:
             return self._save(run_context.session, run_values.run_metadata)
         if self._next_step is None:  # the first trace comes when so many steps or seconds have gone by
