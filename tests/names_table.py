@@ -24,6 +24,7 @@ control_dependencies device name_scope op_scope colocate_with container init_sco
 add_to_collection add_to_collections get_collection get_collection_ref
 gradients hessians custom_gradient RegisterGradient NotDifferentiable NoGradient no_gradient
 placeholder placeholder_with_default constant
+clip_by_value clip_by_norm clip_by_global_norm clip_by_average_norm global_norm confusion_matrix
 ConfigProto GPUOptions GraphOptions OptimizerOptions RunMetadata RunOptions GraphDef NodeDef AttrValue MetaGraphDef
 OpError
 """)
@@ -42,8 +43,30 @@ remove_checkpoint update_checkpoint_state
 export_meta_graph import_meta_graph NewCheckpointReader load_checkpoint load_variable list_variables checkpoints_iterator
 init_from_checkpoint warm_start VocabInfo
 batch batch_join maybe_batch maybe_batch_join shuffle_batch shuffle_batch_join maybe_shuffle_batch maybe_shuffle_batch_join
+Optimizer GradientDescentOptimizer MomentumOptimizer AdamOptimizer AdagradOptimizer AdagradDAOptimizer AdadeltaOptimizer
+RMSPropOptimizer FtrlOptimizer ProximalAdagradOptimizer ProximalGradientDescentOptimizer SyncReplicasOptimizer
+replica_device_setter ExponentialMovingAverage
+exponential_decay natural_exp_decay inverse_time_decay polynomial_decay piecewise_constant piecewise_constant_decay
+cosine_decay cosine_decay_restarts linear_cosine_decay noisy_linear_cosine_decay
+global_step get_global_step create_global_step get_or_create_global_step assert_global_step
 """)
 """`tf.train.name` of TensorFlow, `aioexec.train.name` here."""
+
+LOSSES = words("""
+Reduction absolute_difference add_loss compute_weighted_loss cosine_distance get_losses get_regularization_loss
+get_regularization_losses get_total_loss hinge_loss huber_loss log_loss mean_pairwise_squared_error mean_squared_error
+sigmoid_cross_entropy softmax_cross_entropy sparse_softmax_cross_entropy
+""")
+"""`tf.losses.name` of TensorFlow, `aioexec.losses.name` here."""
+
+METRICS = words("""
+accuracy auc false_negatives false_negatives_at_thresholds false_positives false_positives_at_thresholds mean
+mean_absolute_error mean_cosine_distance mean_iou mean_per_class_accuracy mean_relative_error mean_squared_error mean_tensor
+percentage_below precision precision_at_thresholds recall recall_at_thresholds root_mean_squared_error
+sensitivity_at_specificity specificity_at_sensitivity true_negatives true_negatives_at_thresholds true_positives
+true_positives_at_thresholds
+""")
+"""`tf.metrics.name` of TensorFlow, `aioexec.metrics.name` here."""
 
 ERRORS = words("""
 OpError CancelledError UnknownError InvalidArgumentError DeadlineExceededError NotFoundError AlreadyExistsError
@@ -154,6 +177,18 @@ ELSEWHERE = {
     "framework.meta_graph.ops_used_by_graph_def": "graph.op_def_export.ops_used_by_graph_def",
     "framework.meta_graph.read_meta_graph_file": "train.meta_graph_import.read_meta_graph_file",
     "framework.meta_graph.stripped_op_list_for_graph": "graph.op_def_export.stripped_op_list_for_graph",
+    "training.moving_averages.assign_moving_average": "train.moving_averages.assign_moving_average",
+    "training.moving_averages.weighted_moving_average": "train.moving_averages.weighted_moving_average",
+    "training.slot_creator.create_slot": "train.slots.create_slot",
+    "training.slot_creator.create_slot_with_initializer": "train.slots.create_slot_with_initializer",
+    "training.slot_creator.create_zeros_slot": "train.slots.create_zeros_slot",
+    "training.training_util._get_or_create_global_step_read": "train.global_step._get_or_create_global_step_read",
+    "training.training_util._get_global_step_read": "train.global_step._get_global_step_read",
+    "training.training_util._increment_global_step": "train.global_step._increment_global_step",
+    "ops.confusion_matrix.remove_squeezable_dimensions": "ops.weights.remove_squeezable_dimensions",
+    "ops.weights_broadcast_ops.assert_broadcastable": "ops.weights.assert_broadcastable",
+    "ops.weights_broadcast_ops.broadcast_weights": "ops.weights.broadcast_weights",
+    "ops.metrics_impl.metric_variable": "ops.metrics.metric_variable",
     "training.checkpoint_utils.wait_for_new_checkpoint": "train.checkpoint_waiting.wait_for_new_checkpoint",
     "training.checkpoint_ops._load_and_remap_matrix": "train.vocabulary_matrices._load_and_remap_matrix",
     "training.checkpoint_ops._load_and_remap_matrix_initializer": (

@@ -13,7 +13,7 @@ import pytest
 
 import aioexec
 from aioexec import dtypes
-from tests.names_table import ELSEWHERE, ERRORS, MESSAGES, PUBLIC, TRAIN
+from tests.names_table import ELSEWHERE, ERRORS, LOSSES, MESSAGES, METRICS, PUBLIC, TRAIN
 from tests.test_seeds_table import fields_of
 
 pytestmark = pytest.mark.interop
@@ -36,6 +36,29 @@ DIFFERENT = {
     "train.MonitoredTrainingSession": "an argument that was not given is an object of ours",
     "train.MonitoredSession.run": "takes hooks of one run as well",
     "train.SingularMonitoredSession.run": "takes hooks of one run as well",
+    **{
+        f"train.{kind}Optimizer.apply_gradients": "`skip_gradients_aggregation` came with 2.x"
+        for kind in (
+            "",
+            "GradientDescent",
+            "Momentum",
+            "Adam",
+            "Adagrad",
+            "AdagradDA",
+            "Adadelta",
+            "RMSProp",
+            "Ftrl",
+            "ProximalAdagrad",
+            "ProximalGradientDescent",
+        )
+    },
+    **dict.fromkeys(
+        ("train.Optimizer", "train.AdamOptimizer"), "`use_own_namescope_for_non_slot_vars` came with 2.x"
+    ),
+    **{
+        f"python.training.slot_creator.{function}": "`copy_xla_sharding` came with 2.x"
+        for function in ("create_slot", "create_slot_with_initializer", "create_zeros_slot")
+    },
     "train.SessionManager": "looks whether a model is ready each second, not each 30",
     "OpError": "every argument may be left out; more came with 2.x",
     **{
@@ -206,6 +229,13 @@ def test_a_public_name_takes_tensorflows_arguments(tf: Any, name: str):
 @pytest.mark.parametrize("name", TRAIN)
 def test_a_name_for_training_takes_tensorflows_arguments(tf: Any, name: str):
     assert list(differences(f"train.{name}", getattr(tf.train, name), getattr(aioexec.train, name))) == []
+
+
+@pytest.mark.parametrize(
+    "name", [*(f"losses.{name}" for name in LOSSES), *(f"metrics.{name}" for name in METRICS)]
+)
+def test_a_loss_or_metric_takes_tensorflows_arguments(tf: Any, name: str):
+    assert list(differences(name, resolve(tf, name), resolve(aioexec, name))) == []
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -10,7 +10,7 @@ import pytest
 
 import aioexec as ax
 from aioexec import train
-from aioexec.errors import GraphTypeError, GraphValueError, UnimplementedError
+from aioexec.errors import GraphTypeError, UnimplementedError
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
