@@ -18,9 +18,7 @@ from aioexec import (
     image as image,
     linalg as linalg,
     lookup as lookup,
-    losses as losses,
     math as math,
-    metrics as metrics,
     nn as nn,
     random as random,
     signal as signal,
@@ -76,7 +74,13 @@ from aioexec.shapes import Dimension as Dimension, TensorShape as TensorShape
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from aioexec import train as train
+    from aioexec import (
+        graph_util as graph_util,
+        losses as losses,
+        metrics as metrics,
+        summary as summary,
+        train as train,
+    )
 
 newaxis = None
 range = filling.range_
@@ -158,7 +162,7 @@ _PROTOS = frozenset(
     }
 )
 
-_MODULES = frozenset({"graph_util", "summary", "train"})
+_MODULES = frozenset({"graph_util", "losses", "metrics", "summary", "train"})
 
 
 def __getattr__(name: str) -> Any:
