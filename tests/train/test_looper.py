@@ -155,3 +155,15 @@ def test_arguments_that_do_not_fit_are_refused():
         LooperThread(object(), 1)  # type: ignore[arg-type]
     with pytest.raises(GraphValueError, match="also pass 'target'"):
         LooperThread(Coordinator(), 1, args=(1,))
+
+
+async def test_a_looper_without_a_target_waits_for_the_end(virtual_clock):
+    coord = Coordinator()
+    looper = LooperThread(coord, 1)
+    looper.start()
+    await asyncio.sleep(3)
+    coord.request_stop()
+
+    await coord.join()
+
+    assert not looper.is_alive()

@@ -284,6 +284,15 @@ async def test_without_runners_there_is_a_warning_and_without_a_session_an_error
     assert "when no queue runners were defined" in caplog.text
 
 
+async def test_a_monitored_session_has_started_its_runners_itself():
+    queue = numbers()
+    add_queue_runner(QueueRunner(queue, [queue.enqueue(4)]))
+    dequeue = queue.dequeue()
+    async with ax.train.MonitoredSession() as session:
+        assert start_queue_runners(session) == []
+        assert await session.run(dequeue) == 4
+
+
 # Making and moving
 
 

@@ -222,6 +222,39 @@ async def test_summaries_and_steps_a_second_are_written_on_a_timer(model, folder
     assert rates[6] == pytest.approx(0.3)
 
 
+async def test_services_do_without_a_global_step(folder, virtual_clock):
+    with ax.Graph().as_default():
+        weight = ax.Variable(2.0)
+        ax.summary.scalar("weight", weight)
+        supervisor = train.Supervisor(logdir=folder, save_summaries_secs=10, save_model_secs=10)
+    async with supervisor.managed_session():
+        await asyncio.sleep(15)
+
+    assert "model.ckpt.index" in names(folder)
+    written = [event for event in await events_in(folder) if event.HasField("summary")]
+    assert [(event.step, event.summary.value[0].simple_value) for event in written] == [(0, 2.0)] * 2
+
+
+async def test_checkpoints_need_no_events(model, folder, virtual_clock):
+    supervisor = train.Supervisor(logdir=folder, save_model_secs=10, summary_writer=None)
+    await steps(supervisor, model, 1, seconds=5)
+
+    assert "model.ckpt-0.index" in names(folder)
+    assert not [name for name in os.listdir(folder) if name.startswith("events")]
+
+
+async def test_a_checkpoint_that_cannot_be_saved_stops_the_training(model, folder, virtual_clock):
+    class Broken(train.Saver):
+        async def save(self, *args: Any, **options: Any) -> Any:
+            raise ax.errors.ResourceExhaustedError("the disk is full")
+
+    with model.graph.as_default():
+        supervisor = train.Supervisor(logdir=folder, saver=Broken(), save_model_secs=10)
+
+    with pytest.raises(ax.errors.ResourceExhaustedError, match="the disk is full"):
+        await steps(supervisor, model, 100, seconds=1)
+
+
 @pytest.mark.parametrize("kind", ["plain", "async"])
 async def test_functions_are_called_beside_the_training(model, kind, virtual_clock):
     supervisor = train.Supervisor()
