@@ -71,11 +71,12 @@ class _State(enum.Enum):
 
 
 class _FirstError:
-    """The first error of several, of tasks and of blocks, which counts; later ones are logged."""
+    """The first error of several, of tasks and of blocks, which counts; a cancellation counts more. Others are logged."""
 
     def __init__(self, coord: Coordinator, error: BaseException | None) -> None:
         self._coord = coord
-        self.error = error_of(coord) or error
+        is_plain = error is None or isinstance(error, Exception)
+        self.error = (error_of(coord) if is_plain else None) or error
 
     def __enter__(self) -> None:
         return None

@@ -342,6 +342,20 @@ async def test_a_body_that_is_cancelled_closes_the_session(virtual_clock):
     assert [type(error) for error in told] == [asyncio.CancelledError]
 
 
+async def test_a_cancellation_is_raised_whatever_failed_before(virtual_clock, caplog):
+    coords: list[Any] = []
+    hook = SessionRunHook()
+    hook.after_create_session = lambda session, coord: coords.append(coord)  # type: ignore[method-assign]
+
+    async def loop() -> None:
+        async with train.MonitoredSession(FakeCreator(), [hook]):
+            coords[0].request_stop(ValueError("of a task"))
+            await asyncio.sleep(1000)
+
+    assert await cancelled_after(20, loop())
+    assert "of a task" in caplog.text
+
+
 async def test_a_hook_that_never_returns_may_be_given_up(virtual_clock):
     creator = FakeCreator()
     hook = SessionRunHook()
