@@ -206,16 +206,15 @@ class Coordinator:
     async def _late(self, members: Iterable[Member], grace: float) -> list[str]:
         """The names of the members that have not ended when the grace was over; those that are tasks have ended now."""
         ending = {end: member for member in members if (end := _end_of(member)) is not None}
-        with self._stop_waiter() as stop:
-            while not all(end.done() for end in ending) and not self.should_stop():
-                await asyncio.wait(
-                    [*(end for end in ending if not end.done()), stop], return_when="FIRST_COMPLETED"
-                )
-        alive = {end for end in ending if not end.done()}
-        if alive:
-            _, alive = await asyncio.wait(alive, timeout=max(grace, 0))
-        names = [_name_of(ending[end]) for end in alive]
-        tasks = [end for end in alive if isinstance(end, asyncio.Task)]
+        while any(not end.done() for end in ending) and not self.should_stop():
+            with self._stop_waiter() as stop:  # a new one each time: a request may be cleared again
+                alive = [end for end in ending if not end.done()]
+                await asyncio.wait([*alive, stop], return_when=asyncio.FIRST_COMPLETED)
+        late = {end for end in ending if not end.done()}
+        if late:
+            _, late = await asyncio.wait(late, timeout=max(grace, 0))
+        names = [_name_of(ending[end]) for end in late]
+        tasks = [end for end in late if isinstance(end, asyncio.Task)]
         for task in tasks:
             task.cancel()
         if tasks:

@@ -196,6 +196,20 @@ async def test_join_returns_without_a_request_when_all_members_have_ended():
     assert not coord.should_stop()
 
 
+async def test_a_request_that_is_cleared_at_once_leaves_join_waiting():
+    coord = Coordinator()
+    thread = until_stopped(coord)
+    joining = asyncio.create_task(coord.join())
+    await all_tasks_blocked()
+
+    coord.request_stop()
+    coord.clear_stop()
+    await thread.join()  # it was woken, and did not ask again
+
+    await joining
+    assert not coord.should_stop()
+
+
 async def test_what_is_not_started_is_not_waited_for():
     coord = Coordinator()
 
@@ -372,6 +386,20 @@ async def test_a_task_cannot_join_itself():
 def test_only_tasks_and_threads_are_members():
     with pytest.raises(GraphTypeError, match="expected a task or thread to register, got 3"):
         Coordinator().register_thread(3)  # type: ignore[arg-type]
+
+
+async def test_waiting_for_members_takes_no_turns_of_the_loop():
+    coord = Coordinator()
+    thread = never_ending(coord)
+    joining = asyncio.create_task(coord.join())
+    await all_tasks_blocked()
+    coord.request_stop()
+    coord.clear_stop()
+
+    await all_tasks_blocked()
+
+    thread.cancel()
+    await joining
 
 
 # Cancelling
