@@ -83,6 +83,28 @@ def test_variables_in_several_collections_are_one_object() -> None:
     assert [each.trainable for each in graph.get_collection("variables")] == [True, True, *[False] * 6]
 
 
+@pytest.mark.parametrize(
+    ("version", "expected"), [("1.8.0", [True, True]), ("1.15.0", [False, False]), ("", [False, False])]
+)
+def test_variables_of_old_graphs_are_trainable_where_the_collection_says_so(
+    version: str, expected: list[bool]
+) -> None:
+    exported = aioexec.train.export_meta_graph(graph=trainable_graph())
+    exported.meta_info_def.tensorflow_version = version
+    for key in ("variables", "trainable_variables"):
+        values = exported.collection_def[key].bytes_list.value
+        for place, value in enumerate(values):
+            variable = protos.VariableDef.FromString(value)
+            variable.trainable = False  # as those who do not know the field leave it
+            values[place] = variable.SerializeToString()
+
+    with Graph().as_default() as graph:
+        import_scoped_meta_graph(exported)
+
+    assert [each.trainable for each in graph.get_collection("trainable_variables")] == expected
+    assert not any(each.trainable for each in graph.get_collection("variables")[2:])
+
+
 def test_collections_travel_by_what_is_in_them(caplog: pytest.LogCaptureFixture) -> None:
     items: dict[str, list[Any]] = {
         "ints": [1, -2],
