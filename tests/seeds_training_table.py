@@ -31,7 +31,7 @@ SessionCreator
         train/test_monitored_recovery.py::test_each_recovery_waits_longer_and_is_told
 ChiefSessionCreator
     . = train.ChiefSessionCreator
-        train/test_monitored_session.py::test_queue_runners_feed_the_loop_until_their_input_ends
+        train/test_monitored_loops.py::test_queue_runners_feed_the_loop_until_their_input_ends
         train/test_monitored_training.py::test_training_goes_on_where_it_was_left
 WorkerSessionCreator
     . = train.WorkerSessionCreator
@@ -40,13 +40,13 @@ _CoordinatedSessionCreator
     . = train.monitored_session._CoordinatedSessionCreator
         train/test_call_sequences.py::test_calls_come_in_this_order
     QUEUE_RUNNERS = train.queue_runner.start_queue_runners
-        train/test_monitored_session.py::test_queue_runners_feed_the_loop_until_their_input_ends
-        train/test_monitored_session.py::test_a_runner_that_fails_ends_the_loop_with_its_error
+        train/test_monitored_loops.py::test_queue_runners_feed_the_loop_until_their_input_ends
+        train/test_monitored_loops.py::test_a_runner_that_fails_ends_the_loop_with_its_error
 _WrappedSession
     . = train.wrapped_sessions._WrappedSession
         train/test_call_sequences.py::test_calls_come_in_this_order
     should_stop = train.wrapped_sessions._WrappedSession.should_stop
-        train/test_monitored_session.py::test_a_hook_ends_the_loop
+        train/test_monitored_loops.py::test_a_hook_ends_the_loop
         train/test_monitored_session.py::test_what_was_closed_says_so
     close = train.wrapped_sessions._WrappedSession.close
         train/test_monitored_recovery.py::test_a_session_whose_closing_is_cancelled_is_closed
@@ -62,7 +62,7 @@ _RecoverableSession
 _CoordinatedSession
     . = train.wrapped_sessions._CoordinatedSession
         train/test_call_sequences.py::test_calls_come_in_this_order
-        train/test_monitored_session.py::test_a_runner_that_fails_ends_the_loop_with_its_error
+        train/test_monitored_loops.py::test_a_runner_that_fails_ends_the_loop_with_its_error
 _HookedSession
     . = train.hooked_session._HookedSession
         train/test_monitored_session.py::test_hooks_get_what_they_asked_for_in_its_structure
@@ -72,9 +72,9 @@ _HookedSession
         train/test_call_sequences.py::test_calls_come_in_this_order
         interop/train/test_monitored_interop.py::test_tensorflow_calls_the_same_in_the_same_order
     (errors.OutOfRangeError, StopIteration) = train.errors.ends_loop
-        train/test_monitored_session.py::test_the_end_of_input_ends_the_loop_from_wherever_it_comes
-        train/test_monitored_session.py::test_an_iterator_at_its_end_ends_the_loop
-        train/test_monitored_session.py::test_a_stop_iteration_of_a_hook_comes_out_as_an_end_of_input
+        train/test_monitored_loops.py::test_the_end_of_input_ends_the_loop_from_wherever_it_comes
+        train/test_monitored_loops.py::test_an_iterator_at_its_end_ends_the_loop
+        train/test_monitored_loops.py::test_a_stop_iteration_of_a_hook_comes_out_as_an_end_of_input
 SessionRunHook
     . = train.SessionRunHook
         train/test_call_sequences.py::test_calls_come_in_this_order
@@ -93,7 +93,7 @@ SessionRunHook
         train/test_monitored_session.py::test_hooks_that_are_awaited_take_part_like_others
     end = train.SessionRunHook.end
         train/test_call_sequences.py::test_calls_come_in_this_order
-        train/test_monitored_session.py::test_hooks_are_told_the_error_instead_of_the_end
+        train/test_monitored_loops.py::test_hooks_are_told_the_error_instead_of_the_end
 SessionRunContext
     . = train.SessionRunContext
         train/test_monitored_session.py::test_a_context_tells_what_the_caller_asked_for
@@ -139,7 +139,7 @@ SingularMonitoredSession
         test_examples.py::test_training_goes_on_from_its_last_checkpoint
 MonitoredSession
     . = train.MonitoredSession
-        train/test_monitored_session.py::test_a_hook_ends_the_loop
+        train/test_monitored_loops.py::test_a_hook_ends_the_loop
 MonitoredTrainingSession
     . = train.MonitoredTrainingSession
         train/test_monitored_training.py::test_hooks_are_added_for_what_is_wanted
