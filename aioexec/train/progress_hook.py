@@ -105,8 +105,10 @@ class TerminalDisplay:
         from rich.console import Console  # loaded when used
         from rich.live import Live
 
-        self._live = Live(console=Console(file=file), auto_refresh=False)
+        console = Console(file=file)
+        self._live = Live(console=console, auto_refresh=False)
         self._live.start()
+        console.show_cursor()  # a process that is killed could not bring it back
 
     def show(self, line: str) -> None:
         from rich.text import Text
@@ -173,8 +175,10 @@ class ProgressHook(SessionRunHook):
         return self._show(run_context.session)
 
     async def end(self, session: Session) -> None:
-        await self._show(session)
-        await self._close()
+        try:
+            await self._show(session)
+        finally:
+            await self._close()
 
     async def on_error(self, session: Session, error: BaseException) -> None:
         """Leave the terminal as it was."""
