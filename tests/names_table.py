@@ -24,7 +24,7 @@ control_dependencies device name_scope op_scope colocate_with container init_sco
 add_to_collection add_to_collections get_collection get_collection_ref
 gradients hessians custom_gradient RegisterGradient NotDifferentiable NoGradient no_gradient
 placeholder placeholder_with_default constant
-clip_by_value clip_by_norm clip_by_global_norm clip_by_average_norm global_norm confusion_matrix
+clip_by_value clip_by_norm clip_by_global_norm clip_by_average_norm global_norm confusion_matrix make_template
 ConfigProto GPUOptions GraphOptions OptimizerOptions RunMetadata RunOptions GraphDef NodeDef AttrValue MetaGraphDef
 OpError
 """)
@@ -185,6 +185,7 @@ ELSEWHERE = {
     "training.training_util._get_or_create_global_step_read": "train.global_step._get_or_create_global_step_read",
     "training.training_util._get_global_step_read": "train.global_step._get_global_step_read",
     "training.training_util._increment_global_step": "train.global_step._increment_global_step",
+    "ops.template.Template": "ops.template.Template",
     "ops.confusion_matrix.remove_squeezable_dimensions": "ops.weights.remove_squeezable_dimensions",
     "ops.weights_broadcast_ops.assert_broadcastable": "ops.weights.assert_broadcastable",
     "ops.weights_broadcast_ops.broadcast_weights": "ops.weights.broadcast_weights",

@@ -94,6 +94,9 @@ from aioexec.ops.state import (
     assign_sub as assign_sub,
     is_variable_initialized as is_variable_initialized,
 )
+from aioexec.ops.template import (
+    make_template as make_template,
+)
 from aioexec.ops.variable import (
     Variable as Variable,
     disable_resource_variables as disable_resource_variables,

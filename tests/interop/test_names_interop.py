@@ -55,6 +55,7 @@ DIFFERENT = {
     **dict.fromkeys(
         ("train.Optimizer", "train.AdamOptimizer"), "`use_own_namescope_for_non_slot_vars` came with 2.x"
     ),
+    "python.ops.template.Template": "`create_graph_function` came with 2.x",
     **{
         f"python.training.slot_creator.{function}": "`copy_xla_sharding` came with 2.x"
         for function in ("create_slot", "create_slot_with_initializer", "create_zeros_slot")
