@@ -38,6 +38,10 @@ from aioexec.train.evaluation import (
     evaluate_repeatedly as evaluate_repeatedly,
     get_or_create_eval_step as get_or_create_eval_step,
 )
+from aioexec.train.errors import (
+    EndOfLoopError as EndOfLoopError,
+    TrainingStateError as TrainingStateError,
+)
 from aioexec.train.feed_hooks import (
     FeedFnHook as FeedFnHook,
     FinalOpsHook as FinalOpsHook,

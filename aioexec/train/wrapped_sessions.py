@@ -20,7 +20,7 @@ from aioexec.graph.graph import Graph
 from aioexec.sessions.life import closed_error
 from aioexec.sessions.session import Session
 from aioexec.train.coordinator import Coordinator
-from aioexec.train.errors import called
+from aioexec.train.errors import TrainingStateError, called
 
 logger = logging.getLogger(__name__)
 
@@ -113,9 +113,9 @@ class _WrappedSession:
                 error,
             )
 
-    def run(self, *args: Any) -> Awaitable[Any]:
-        """Run a step of the session within; arguments are those of `Session.run`, in order."""
-        step: Awaitable[Any] = self._sess.run(*args)
+    def run(self, *args: Any, **kwargs: Any) -> Awaitable[Any]:
+        """Run a step of the session within; arguments are those of `Session.run`, and what it takes besides."""
+        step: Awaitable[Any] = self._sess.run(*args, **kwargs)
         return step
 
     async def run_step_fn(self, step_fn: StepFunction) -> Any:
@@ -186,7 +186,7 @@ class _RecoverableSession(_WrappedSession):
 
     State: `_lost` is the error to which the session was lost that has not been replaced; it may be unclosed, or None. `_losses`
     counts recoveries since the last good step. Closing and creating are done under `_creating`; `_creation` can end the
-    creation under way, and `_closed` says that there will be none.
+    creation under way, which `_creator` does, and `_closed` says that there will be none.
     """
 
     def __init__(self, sess_creator: CoordinatedCreator, told: Told) -> None:
@@ -197,6 +197,7 @@ class _RecoverableSession(_WrappedSession):
         self._losses = 0
         self._creating = asyncio.Lock()
         self._creation: asyncio.Timeout | None = None
+        self._creator: asyncio.Task[Any] | None = None
         self._closed = False
 
     async def open(self) -> None:
@@ -216,13 +217,13 @@ class _RecoverableSession(_WrappedSession):
                 return True  # what it was is raised by `close`
         return False
 
-    async def run(self, *args: Any) -> Any:
+    async def run(self, *args: Any, **kwargs: Any) -> Any:
         while True:
             sess = self._sess
             if sess is None or self._lost is not None:
                 sess = await self._ready()
             try:
-                values = await sess.run(*args)
+                values = await sess.run(*args, **kwargs)
             except PREEMPTION_ERRORS as error:
                 self._lose(sess, error)
             else:
@@ -245,6 +246,8 @@ class _RecoverableSession(_WrappedSession):
         self._closed = True
         if self._creation is not None:
             self._creation.reschedule(asyncio.get_running_loop().time())
+            if self._creator is asyncio.current_task():
+                return  # a hook that is told of the creation: that ends when it waits next, and closes what it has
         async with self._creating:
             await super().close()
 
@@ -255,10 +258,15 @@ class _RecoverableSession(_WrappedSession):
 
     async def _ready(self) -> _WrappedSession:
         """The session within, made anew if it was lost."""
+        if self._creation is not None and self._creator is asyncio.current_task():
+            raise TrainingStateError(
+                "a hook cannot run a step while the session is made anew: use its argument"
+            )
         async with self._creating:
             if self._sess is None or self._lost is not None:
                 if self._closed:
                     raise closed_error()
+                self._creator = asyncio.current_task()
                 try:
                     async with asyncio.timeout(None) as self._creation:
                         await self._create()

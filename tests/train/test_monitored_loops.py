@@ -135,7 +135,7 @@ async def test_a_step_function_runs_steps_with_hooks_and_without(counter):
 
     async def step(step_context: Any) -> Any:
         without = await step_context.session.run(counter)
-        return without, await step_context.run_with_hooks(counter)
+        return without, await step_context.run_with_hooks(fetches=counter, feed_dict={})
 
     def plain(step_context: Any) -> str:
         return "plain"

@@ -186,6 +186,24 @@ async def test_closing_ends_a_recovery_under_way(virtual_clock):
     assert all(each.is_closed for each in creator.sessions)
 
 
+@pytest.mark.parametrize("use", ["run", "close"])
+async def test_a_hook_that_uses_the_session_while_it_is_made_anew_does_not_hang(virtual_clock, use):
+    creator, hook = FakeCreator(), SessionRunHook()
+    creator.step = fail_last  # type: ignore[method-assign]
+    session = await train.MonitoredSession(creator, [hook])
+    hook.on_recovery = lambda *_: getattr(session, use)(*["fetch"][: use == "run"])  # type: ignore[method-assign]
+
+    with pytest.raises(
+        RuntimeError, match=r"a hook cannot run a step while|Attempted to use a closed Session"
+    ):
+        await session.run("fetch")
+
+    if use == "run":
+        await session.close()
+    assert session.should_stop()
+    assert all(each.is_closed for each in creator.sessions)
+
+
 async def outcome(step: Any) -> Any:
     try:
         return await step
