@@ -242,11 +242,21 @@ class _MonitoredSession:
             raise first.error
 
     async def _tell_of_end(self, coord: Coordinator, error: BaseException | None) -> None:
-        """Tell hooks that the loop has ended: well, or by an error, and then what they raise does not count."""
-        for hook in self._hooks:
-            if error is None:
+        """Tell hooks that the loop has ended: well, or by an error. Where one cannot end, that is the error for the rest."""
+        untold = iter(self._hooks)
+        if error is not None:
+            await self._tell_of_error(coord, untold, error)
+        try:
+            for hook in untold:
                 await called(hook.end, self._tf_sess())
-            elif hasattr(hook, "on_error"):
+        except BaseException as failed:
+            await self._tell_of_error(coord, untold, _FirstError(coord, failed).error or failed)
+            raise
+
+    async def _tell_of_error(self, coord: Coordinator, hooks: Iterable[Any], error: BaseException) -> None:
+        """Tell hooks that the loop has ended by an error; what they raise does not count."""
+        for hook in hooks:
+            if hasattr(hook, "on_error"):
                 with _FirstError(coord, error):
                     await called(hook.on_error, self._tf_sess(), error)
 

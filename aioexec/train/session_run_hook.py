@@ -96,7 +96,7 @@ class SessionRunHook:
         """Be told at the end, the session still open, unless a step failed."""
 
     def on_error(self, session: Session, error: BaseException) -> Awaitable[None] | None:
-        """Be told why the loop ends, in place of `end`: a step or the body of the loop failed for good.
+        """Be told why the loop ends, in place of `end`: a step, the body of the loop or another hook's `end` failed for good.
 
         Told once, with the root cause, which is raised when all hooks were told; also of a cancellation. Not told of what ends
         a loop well (OutOfRangeError, StopIteration) nor of a failure that the session recovers from. The session may be

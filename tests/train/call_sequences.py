@@ -73,7 +73,7 @@ ENDS = {
     "after_run raises StopIteration": Sequence("a1:2 StopIteration", f"{OPEN} {STEP} b1 b2 R a1 {DONE}"),
     "begin raises StopIteration": Sequence("B1:1 StopIteration", "B1 !StopIteration"),
     "the creator raises StopIteration": Sequence("C:1 StopIteration", "B1 B2 C !StopIteration"),
-    "end raises StopIteration": Sequence("E1:1 StopIteration", f"{OPEN} {FOUR} E1 T X !StopIteration"),
+    "end raises StopIteration": Sequence("E1:1 StopIteration", f"{OPEN} {FOUR} E1 e2 T X !StopIteration"),
     "begin is at the end of input": Sequence("B2:1 OutOfRange", "B1 B2 !OutOfRange"),
     "the creator is at the end of input": Sequence("C:1 OutOfRange", "B1 B2 C !OutOfRange"),
     "after_create_session is at the end of input": Sequence(
@@ -94,16 +94,16 @@ FAILURES = {
     "the step fails": Sequence("R:2 Value", f"{OPEN} {STEP} b1 b2 R {FAILED} !Value"),
     "after_run fails": Sequence("a1:2 Value", f"{OPEN} {STEP} b1 b2 R a1 {FAILED} !Value"),
     "the body fails": Sequence("body:2 Value", f"{OPEN} {STEP} {STEP} {FAILED} !Value"),
-    "end fails": Sequence("E1:1 Value", f"{OPEN} {FOUR} E1 T X !Value"),
+    "end fails": Sequence("E1:1 Value", f"{OPEN} {FOUR} E1 e2 T X !Value"),
     "closing fails": Sequence("X:1 Value", f"{OPEN} {FOUR} {DONE}"),
     "a task fails": Sequence("R:2 tasks_Value", f"{OPEN} {STEP} {STEP} {DONE} !Value"),
     "a task fails, then the step": Sequence("R:2 tasks_Value Key", f"{OPEN} {STEP} b1 b2 R {FAILED} !Value"),
     "a task fails, then the step ends": Sequence(
         "R:2 tasks_Value OutOfRange", f"{OPEN} {STEP} b1 b2 R {DONE} !Value"
     ),
-    "a task fails, then end": Sequence("R:4 tasks_Value, E1:1 Key", f"{OPEN} {FOUR} E1 T X !Value"),
+    "a task fails, then end": Sequence("R:4 tasks_Value, E1:1 Key", f"{OPEN} {FOUR} E1 e2 T X !Value"),
     "end fails, then a task": Sequence(
-        "E1:1 tasks_Value Key", f"{OPEN} {FOUR} E1 T X !Value", because="the task was first here too"
+        "E1:1 tasks_Value Key", f"{OPEN} {FOUR} E1 e2 T X !Value", because="the task was first here too"
     ),
     "on_error fails": Sequence("R:1 Value, e1:1 Key", f"{OPEN} b1 b2 R {FAILED} !Value", because=OURS),
     "the step fails, then closing": Sequence("R:1 Value, X:1 Key", f"{OPEN} b1 b2 R {FAILED} !Value"),

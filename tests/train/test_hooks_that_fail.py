@@ -129,6 +129,19 @@ async def test_hooks_are_not_told_of_an_end_that_is_none_of_an_error(model: Mode
     assert (witness.ended, witness.errors) == (1, [])
 
 
+async def test_hooks_are_told_of_another_that_cannot_end(model: Model):
+    def fail(session):
+        raise OpError("no end")
+
+    before, after = Witness(), Witness()
+
+    with pytest.raises(OpError, match="no end") as raised:
+        await trained(model, [before, hook_with("end", fail), after], 1)
+
+    assert (before.ended, before.errors) == (1, [])
+    assert (after.ended, after.errors) == (0, [raised.value])
+
+
 async def test_an_error_in_an_error_hook_is_logged_and_the_others_are_told(model: Model, caplog):
     def fail(session, error):
         raise KeyError("worse")
