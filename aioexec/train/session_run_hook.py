@@ -14,7 +14,7 @@ Hooks given to one run alone, `run(fetches, hooks=[...])`, come after the sessio
 `after_run` only: the graph is final, and the session neither begins nor ends for them.
 
 A hook that does not return ends with the caller, whose `asyncio.timeout` reaches each call above. The deadline of a step, of
-its options or the session's config, is one for each of its hooks too: the step fails with DeadlineExceededError.
+its options or the session's config, is the step's own: a hook may save a checkpoint that takes longer.
 """
 
 from __future__ import annotations
