@@ -83,6 +83,7 @@ class _Attempt:
         for k, parameter in enumerate(variables):
             layout.held[parameter] = self._place(k, self.inputs[k], parameter)
         self._carry(self.inputs[:count], [layout.held[parameter] for parameter in variables])
+        lists = [(slab, slab.version) for slab in layout.slabs if slab.is_value]
         top, out = Label(len(layout.pending)), Label()
         cost = layout.cost
         self._region(condition)
@@ -92,6 +93,9 @@ class _Attempt:
         self._region(body)
         results = [layout.held[value] for value in body.results if value is not None]
         places = [layout.held[parameter] for parameter in variables]
+        carried = {id(place.slab) for place in places if isinstance(place, InMemory)}
+        if any(slab.version != version and id(slab) not in carried for slab, version in lists):
+            raise ListsRefusedError("a list from outside, which the next round needs as it was")
         changing = {k for k in range(count) if not _fits(results[k], places[k])}
         if changing:
             return changing
@@ -271,7 +275,7 @@ def _fits(held: Held, place: Held) -> bool:
     if isinstance(place, Object):
         return not isinstance(held, InMemory)
     if isinstance(place, InMemory) or isinstance(held, InMemory):
-        if isinstance(place, InMemory) and isinstance(held, InMemory) and held.slab is place.slab:
+        if _is_latest(held, place):
             return True
         raise ListsRefusedError("another list each round, or each way")
     assert isinstance(place, Local)
@@ -279,6 +283,13 @@ def _fits(held: Held, place: Held) -> bool:
     if isinstance(held, np.ndarray) and held.dtype != object:
         spec = Spec(held.dtype, held.shape)
     return spec is not None and (spec.dtype, spec.shape) == (place.spec.dtype, place.spec.shape)
+
+
+def _is_latest(held: Held, place: Held) -> bool:
+    """Whether a value is the list of a place, as it has become."""
+    if not (isinstance(held, InMemory) and isinstance(place, InMemory)):
+        return False
+    return held.slab is place.slab and held.version == held.slab.version
 
 
 def _as_it_is(place: Held) -> Held:

@@ -280,3 +280,31 @@ async def test_zeros_like_two_lists_of_one_are_two(jit: Any):
 
         for result, expected in zip(found, [one, np.zeros((4, 3)), value + one], strict=True):
             np.testing.assert_array_equal(result, expected)
+
+
+@JITS
+@pytest.mark.parametrize("summed", [False, True])
+async def test_a_list_from_outside_is_in_each_round_what_it_was(jit: Any, summed: bool):
+    with graph() as g:
+        n, x = feed([], "int32"), feed([4, 3])
+        given = list_of_rows(x)
+        ones = list_of_rows(np.ones((4, 3), np.float32))
+
+        def body(i: Any, total: Any) -> Any:
+            changed = op("TensorListSetItem", given, i, np.ones(3, np.float32))
+            changed = op("AddN", [given, ones]) if summed else changed
+            return i + 1, total + rows_of(changed)
+
+        _, total = ax.while_loop(
+            lambda i, total: i < n, body, [ax.constant(0), ax.constant(np.zeros((4, 3), np.float32))]
+        )
+
+    value = np.arange(12, dtype=np.float32).reshape(4, 3)
+    expected = 3 * value + 3
+    if not summed:
+        expected = 3 * value
+        expected[:3] = 2 * value[:3] + 1
+    async with stepping(g, jit) as made:
+        for _ in range(2):
+            (found,) = await made.run([total], {n: 3, x: value})
+            np.testing.assert_array_equal(found, expected)
