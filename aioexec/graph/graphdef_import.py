@@ -134,7 +134,7 @@ def _convert_inputs(graph: Graph, mapped: Mapping[str, Any], scope: str) -> dict
             raise GraphValueError(
                 f"input_map gives {text!r} a value that is no tensor: that needs a non-empty `name`"
             )
-        with graph.name_scope(f"{scope}_inputs/"):
+        with graph.name_scope(f"{scope}_inputs/" if scope else None):
             tensor = convert_to_tensor(value)
         found[key] = graph.as_graph_element(tensor, allow_operation=False)
     return found
