@@ -32,15 +32,15 @@ from aioexec.train.checkpoint_state import (
 from aioexec.train.checkpoint_waiting import checkpoints_iterator as checkpoints_iterator
 from aioexec.train.coordinator import Coordinator as Coordinator
 from aioexec.train.device_setter import replica_device_setter as replica_device_setter
+from aioexec.train.errors import (
+    EndOfLoopError as EndOfLoopError,
+    TrainingStateError as TrainingStateError,
+)
 from aioexec.train.evaluation import (
     StopAfterNEvalsHook as StopAfterNEvalsHook,
     evaluate_once as evaluate_once,
     evaluate_repeatedly as evaluate_repeatedly,
     get_or_create_eval_step as get_or_create_eval_step,
-)
-from aioexec.train.errors import (
-    EndOfLoopError as EndOfLoopError,
-    TrainingStateError as TrainingStateError,
 )
 from aioexec.train.feed_hooks import (
     FeedFnHook as FeedFnHook,

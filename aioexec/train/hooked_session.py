@@ -6,14 +6,12 @@ protos then, as TensorFlow's do.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from operator import is_
 from typing import Any
 
-from aioexec.errors import DeadlineExceededError, GraphTypeError
+from aioexec.errors import GraphTypeError
 from aioexec.graph.node import Tensor
-from aioexec.sessions.session import Session
 from aioexec.train.callbacks import settled
 from aioexec.train.coordinator import Coordinator
 from aioexec.train.errors import TrainingStateError, end_of_loop
@@ -80,7 +78,7 @@ class _HookedSession(_WrappedSession):
         try:
             requests: list[Any] = []
             while (waiting := _ask(everybody, context, requests)) is not None:
-                requests.append(await self._in_time(waiting, options))
+                requests.append(await settled(waiting))
             merged = self._merged
             if not merged.is_of(requests):
                 merged = self._merge(everybody, requests)
@@ -92,7 +90,7 @@ class _HookedSession(_WrappedSession):
             seen = options or self._no_options, run_metadata or self._no_metadata
             untold = zip(everybody, merged.places, strict=True)
             while (waiting := _tell(untold, context, values, *seen)) is not None:
-                await self._in_time(waiting, options)
+                await settled(waiting)
         except Exception as error:
             cause = end_of_loop(cause_of(error, self._coord))
             if cause is error:
@@ -101,26 +99,6 @@ class _HookedSession(_WrappedSession):
         if context.stop_requested:
             self._should_stop = True
         return values[0]
-
-    async def _in_time(self, waiting: Any, options: Any) -> Any:
-        """Await a hook; the deadline of a step is one for each of its hooks too.
-
-        Raises:
-            DeadlineExceededError: it did not return in time.
-        """
-        milliseconds = options.timeout_in_ms if options is not None else 0
-        if milliseconds <= 0 and isinstance(self._sess, Session):
-            milliseconds = self._sess._options.operation_timeout_in_ms
-        if milliseconds <= 0:
-            return await settled(waiting)
-        try:
-            async with asyncio.timeout(milliseconds / 1000) as deadline:
-                return await settled(waiting)
-        except TimeoutError as error:
-            if not deadline.expired():
-                raise
-            name = getattr(waiting, "__qualname__", repr(waiting))
-            raise DeadlineExceededError(f"{name}: the hook was not done after {milliseconds} ms") from error
 
     def _merge(self, hooks: Sequence[Any], requests: Sequence[Any]) -> _Merged:
         merged = _Merged(hooks, requests)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import aioexec as ax
-from aioexec import errors
 from aioexec.train.errors import TrainingStateError
 from aioexec.train.session_run_hook import SessionRunArgs, SessionRunHook
 from tests.train.monitoring import Does, Wants
@@ -314,17 +313,3 @@ async def test_hooks_of_one_run_take_part_in_it_alone(graph, counter):
 
     assert [told.results for told in always.told] == [1, 2, 3]
     assert [told.results for told in once.told] == [[2]]
-
-
-async def test_the_deadline_of_a_step_is_one_for_its_hooks(graph, counter, virtual_clock):
-    class Never(SessionRunHook):
-        async def before_run(self, run_context: Any) -> None:
-            await asyncio.Event().wait()
-
-    async with train.MonitoredSession() as session:
-        with pytest.raises(
-            errors.DeadlineExceededError, match=r"Never.before_run: the hook was not done after 50 ms"
-        ):
-            await session.run(counter, options=ax.RunOptions(timeout_in_ms=50), hooks=[Never()])
-
-        assert await session.run(counter) == 1
