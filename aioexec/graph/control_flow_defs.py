@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from aioexec.graph.control_flow_context import is_inside, output_context
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import Role
 from aioexec.graph.node import Tensor
@@ -69,11 +70,18 @@ def while_to_proto(context: WhileContext, export_scope: str | None = None) -> Wh
 def _write_values(
     proto: ValuesDef, context: ControlFlowContext, more: dict[Tensor, Tensor], scope: str | None
 ) -> None:
-    proto.values.extend(
-        strip_name_scope(name, scope) for name in sorted(each.name for each in context._values)
-    )
-    for outside, inside in {**context._external_values, **more}.items():
-        proto.external_values[strip_name_scope(outside.name, scope)] = strip_name_scope(inside.name, scope)
+    """Write what is known in a context. A gradient's also knows what it stands for: tensors of the loop it goes back through,
+    which are in no context around it. Who imports it could do nothing with them.
+    """
+    external = {**context._external_values, **more}
+    foreign = {each for each in external if not is_inside(context, output_context(each.op))}
+    names = sorted(each.name for each in context._values if each not in foreign)
+    proto.values.extend(strip_name_scope(name, scope) for name in names)
+    for outside, inside in external.items():
+        if outside not in foreign:
+            proto.external_values[strip_name_scope(outside.name, scope)] = strip_name_scope(
+                inside.name, scope
+            )
 
 
 def _write_nested(proto: Any, context: ControlFlowContext, scope: str | None) -> None:

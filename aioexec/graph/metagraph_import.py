@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.formats.protos import CollectionDef, MetaGraphDef
+from aioexec.formats.protos import CollectionDef, GraphDef, MetaGraphDef, NodeDef
+from aioexec.graph import registry
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.graphdef_import import import_graph_def, own_proto
+from aioexec.graph.kernel import Role
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.proto_functions import get_collection_proto_type, get_from_proto_function
 from aioexec.graph.scope_names import is_in_scope, prepend_name_scope, strip_name_scope
@@ -58,8 +60,13 @@ def import_meta_graph_nodes(
     graph = get_default_graph() if graph is None else graph
     with graph.as_default(), undone_on_error(graph):
         scope = graph.unique_name(import_scope or "", mark_as_used=False)
-        elements = _import_nodes(
-            meta_graph_def, clear_devices, import_scope or scope, input_map, return_elements
+        info = meta_graph_def.meta_info_def
+        elements = import_graph_def(
+            _adapted(meta_graph_def.graph_def, clear_devices, scope),
+            input_map,
+            return_elements,
+            import_scope or scope,
+            producer_op_list=info.stripped_op_list if info.HasField("stripped_op_list") else None,
         )
         restored = _Collections(graph, scope, _says_trainable(meta_graph_def))
         for key in _in_order(meta_graph_def):
@@ -98,21 +105,23 @@ def _check_bound(meta_graph: MetaGraphDef, collection: str, given: Mapping[str, 
         )
 
 
-def _import_nodes(
-    meta_graph: MetaGraphDef,
-    clear_devices: bool,
-    scope: str,
-    input_map: Mapping[str, Any] | None,
-    return_elements: Sequence[str] | None,
-) -> list[Any] | None:
-    info, graph_def = meta_graph.meta_info_def, meta_graph.graph_def
-    if clear_devices:
-        graph_def = type(graph_def)()
-        graph_def.CopyFrom(meta_graph.graph_def)
-        for node in graph_def.node:
-            node.device = ""
-    producer_ops = info.stripped_op_list if info.HasField("stripped_op_list") else None
-    return import_graph_def(graph_def, input_map, return_elements, scope, producer_op_list=producer_ops)
+def _adapted(graph_def: GraphDef, clear_devices: bool, scope: str) -> GraphDef:
+    """A GraphDef as it is imported: under a scope its loops have frames of their own, also those that are in no collection."""
+    enters = [place for place, node in enumerate(graph_def.node) if scope and _is_enter(node)]
+    if not (enters or clear_devices):
+        return graph_def
+    adapted = GraphDef()
+    adapted.CopyFrom(graph_def)
+    for place in enters:
+        frame = adapted.node[place].attr["frame_name"]
+        frame.s = prepend_name_scope(frame.s, scope).encode()
+    for node in adapted.node if clear_devices else ():
+        node.device = ""
+    return adapted
+
+
+def _is_enter(node: NodeDef) -> bool:
+    return registry.is_registered(node.op) and registry.lookup(node.op).role is Role.ENTER
 
 
 def _says_trainable(meta_graph: MetaGraphDef) -> bool:

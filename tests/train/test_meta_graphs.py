@@ -299,6 +299,44 @@ async def test_a_scope_is_copied_into_another_with_frames_of_its_own() -> None:
         copy_scoped_meta_graph("one", "one", graph, graph)
 
 
+async def test_two_copies_of_a_loop_and_its_gradient_run_side_by_side() -> None:
+    with Graph().as_default():
+        x = aioexec.placeholder(aioexec.float32, [], name="x")
+        _, power = aioexec.while_loop(lambda i, y: i < 3, lambda i, y: [i + 1, y * x], [0, 1.0])
+        aioexec.add_to_collection("slope", aioexec.gradients(power, x)[0])
+        exported = aioexec.train.export_meta_graph()
+
+    with Graph().as_default() as graph:
+        for scope in ("one", "two"):
+            import_scoped_meta_graph(exported, import_scope=scope)
+        async with aioexec.Session(graph=graph) as session:
+            found = await session.run(graph.get_collection("slope"), {"one/x:0": 1.0, "two/x:0": 2.0})
+
+    assert found == [3, 12]
+
+
+async def test_gradients_taken_in_a_loop_travel() -> None:
+    with Graph().as_default() as graph:
+        x = aioexec.placeholder(aioexec.float32, [], name="x")
+
+        def body(i: Any, a: Any) -> list[Any]:
+            _, power = aioexec.while_loop(lambda j, y: j < 2, lambda j, y: [j + 1, y * a], [0, a])
+            (slope,) = aioexec.gradients(aioexec.cond(power > 1.0, lambda: power * 2.0, lambda: power), a)
+            return [i + 1, a + slope]
+
+        aioexec.add_to_collection("y", aioexec.while_loop(lambda i, a: i < 2, body, [0, x])[1])
+        graph.finalize()
+        exported = aioexec.train.export_meta_graph()
+
+    with Graph().as_default() as graph:
+        import_scoped_meta_graph(exported, import_scope="there")
+        async with aioexec.Session(graph=graph) as session:
+            found = await session.run(graph.get_collection("y")[0], {"there/x:0": 0.5})
+
+    first = 0.5 + 3 * 0.5**2  # the slope of a³, which is doubled where that is more than 1
+    assert found == pytest.approx(first + 6 * first**2)
+
+
 async def test_gradients_are_taken_through_what_was_imported() -> None:
     with Graph().as_default() as graph:
         x = aioexec.placeholder(aioexec.float32, [], name="x")
