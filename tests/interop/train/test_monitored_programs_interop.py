@@ -220,3 +220,47 @@ async def test_a_program_sees_the_same_on_both_sides(
         await program(ax, ours)
 
     assert ours == theirs
+
+
+def trained(lib: Any) -> Any:
+    """A model: its training operation and loss, the same weights each time."""
+    inputs = np.random.default_rng(3).normal(size=[32, 4]).astype(np.float32)
+    weights = lib.get_variable("weights", [4, 1], initializer=lib.zeros_initializer())
+    loss = lib.reduce_mean(lib.square(lib.matmul(inputs, weights) - 1.0))
+    lib.summary.scalar("loss", loss)
+    step = lib.train.AdamOptimizer(0.1).minimize(loss, global_step=lib.train.get_or_create_global_step())
+    return step, loss
+
+
+async def losses(lib: Any, directory: str, until: int) -> list[float]:
+    """The losses of a training session that goes on until this step, saving every 5 steps."""
+    with lib.Graph().as_default():
+        fetches = trained(lib)
+        session = await opened(
+            lib.train.MonitoredTrainingSession(
+                checkpoint_dir=directory,
+                save_checkpoint_steps=5,
+                save_summaries_steps=1,
+                hooks=[lib.train.StopAtStepHook(last_step=until)],
+            )
+        )
+        found = []
+        while not session.should_stop():
+            found.append(float((await settled(session.run(fetches)))[1]))
+        await settled(session.close())
+        await settled(lib.summary.FileWriterCache.clear())
+    return found
+
+
+@pytest.mark.parametrize("ours_first", [True, False])
+async def test_a_training_session_goes_on_where_the_other_side_stopped(
+    tf: Any, tmp_path: Any, ours_first: bool
+):
+    first, second = (ax, tf) if ours_first else (tf, ax)
+    alone = await losses(tf, str(tmp_path / "alone"), 24)
+
+    handed_over = await losses(first, str(tmp_path / "shared"), 12) + await losses(
+        second, str(tmp_path / "shared"), 24
+    )
+
+    np.testing.assert_allclose(handed_over, alone, rtol=1e-5)
