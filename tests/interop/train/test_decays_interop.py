@@ -28,6 +28,10 @@ def decayed(function: str, rate: Any, dtype: str, *arguments: Any, **options: An
     return build
 
 
+def without_step(function: str) -> Builder:
+    return lambda tf: Built([getattr(tf.train, function)(0.1, None, 10, 0.9)])
+
+
 GRID: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "exponential_decay": [((10, 0.9), {}), ((10, 0.9), {"staircase": True}), ((3.5, 2.0), {"name": "mine"})],
     "natural_exp_decay": [((10, 0.9), {}), ((10, 0.1), {"staircase": True})],
@@ -55,7 +59,7 @@ for function, rows in GRID.items():
     for k, (arguments, options) in enumerate(rows):
         for dtype, rate in itertools.product(("int32", "int64", "float32"), (0.1, 3.0)):
             add(f"{function} {k} {dtype} {rate}", decayed(function, rate, dtype, *arguments, **options))
-    add(f"{function} without step", lambda tf, f=function: Built([getattr(tf.train, f)(0.1, None, 10, 0.9)]))
+    add(f"{function} without step", without_step(function))
 
 
 def piecewise(dtype: str, boundaries: Any, values: Any) -> Builder:
