@@ -24,6 +24,7 @@ from aioexec.planning.pending import (
     PendingJump,
     PendingMove,
     RefusedError,
+    Slab,
     copy_row,
 )
 from aioexec.resources.variable import Variable
@@ -168,11 +169,12 @@ class _Attempt:
         self._jump(otherwise, predicate)
         versions = [(slab, slab.version) for slab in layout.slabs]
         places = self._branch(structure.regions[1], {})
+        changed = [(slab, slab.version) for slab, _ in versions]
         for slab, version in versions:  # the other branch begins with lists as they were
             slab.version = version
         layout.pending.append(PendingJump(out, None, self.position))
         otherwise.row = len(layout.pending)
-        changing = self._disagree(structure.regions[0], places)
+        changing = self._disagree(structure.regions[0], places, changed)
         out.row = len(layout.pending)
         return changing
 
@@ -194,6 +196,8 @@ class _Attempt:
             result = region.results[k]
             assert result is not None
             found[k] = layout.held[result]
+            if isinstance(found[k], InMemory) and not _is_latest(found[k], found[k]):
+                raise ListsRefusedError("a list as it was before the branch changed it")
         if not places:
             places = {k: self._place(k, held, self.instruction.outputs[k]) for k, held in found.items()}
         elif any(not _fits(held, places[k]) for k, held in found.items()):
@@ -201,11 +205,15 @@ class _Attempt:
         self._carry(list(found.values()), [places[k] for k in found])
         return places
 
-    def _disagree(self, region: RegionPlan, places: dict[int, Held]) -> set[int]:
-        """Lay out the other branch: the results that do not fit the places."""
+    def _disagree(
+        self, region: RegionPlan, places: dict[int, Held], changed: list[tuple[Slab, int]]
+    ) -> set[int]:
+        """Lay out the other branch, and let lists be as changed as by either: the results that do not fit the places."""
         found = self._branch(region, places) if places else self._branch(region, {})
         if found is not places and places:
             return {k for k, held in found.items() if not _fits(held, places[k])}
+        for slab, version in changed:
+            slab.version = max(slab.version, version)
         for k, place in places.items():
             self.layout.held[self.instruction.outputs[k]] = _as_it_is(place)
         return set()

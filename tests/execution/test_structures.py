@@ -283,17 +283,47 @@ async def test_zeros_like_two_lists_of_one_are_two(jit: Any):
 
 
 @JITS
-@pytest.mark.parametrize("summed", [False, True])
-async def test_a_list_from_outside_is_in_each_round_what_it_was(jit: Any, summed: bool):
+async def test_a_branch_may_hand_on_a_list_as_it_was_and_what_another_made_of_it_has(jit: Any):
+    row = np.array([3], np.int32)
+    with graph() as g:
+        p, x = feed([], "bool"), feed([4, 3])
+        given = list_of_rows(x)
+
+        def changed() -> Any:
+            other = op("TensorListSetItem", given, 1, np.ones(3, np.float32))
+            return given, op("TensorListGetItem", other, 1, row, element_dtype=ax.float32)
+
+        def unchanged() -> Any:
+            return given, op("TensorListGetItem", given, 1, row, element_dtype=ax.float32)
+
+        kept, element = ax.cond(p, changed, unchanged)
+        results = [rows_of(kept), element]
+
+    value = np.arange(12, dtype=np.float32).reshape(4, 3)
+    async with stepping(g, jit) as made:
+        for taken in (True, False):
+            found = await made.run(results, {p: taken, x: value})
+            np.testing.assert_array_equal(found[0], value)
+            np.testing.assert_array_equal(found[1], [1, 1, 1] if taken else value[1])
+
+
+@JITS
+@pytest.mark.parametrize("how", ["set", "summed", "set in a branch"])
+async def test_a_list_from_outside_is_in_each_round_what_it_was(jit: Any, how: str):
     with graph() as g:
         n, x = feed([], "int32"), feed([4, 3])
         given = list_of_rows(x)
         ones = list_of_rows(np.ones((4, 3), np.float32))
 
         def body(i: Any, total: Any) -> Any:
-            changed = op("TensorListSetItem", given, i, np.ones(3, np.float32))
-            changed = op("AddN", [given, ones]) if summed else changed
-            return i + 1, total + rows_of(changed)
+            def changed() -> Any:
+                return rows_of(op("TensorListSetItem", given, i, np.ones(3, np.float32)))
+
+            if how == "summed":
+                return i + 1, total + rows_of(op("AddN", [given, ones]))
+            if how == "set":
+                return i + 1, total + changed()
+            return i + 1, total + ax.cond(i >= 0, changed, lambda: rows_of(given))
 
         _, total = ax.while_loop(
             lambda i, total: i < n, body, [ax.constant(0), ax.constant(np.zeros((4, 3), np.float32))]
@@ -301,7 +331,7 @@ async def test_a_list_from_outside_is_in_each_round_what_it_was(jit: Any, summed
 
     value = np.arange(12, dtype=np.float32).reshape(4, 3)
     expected = 3 * value + 3
-    if not summed:
+    if how != "summed":
         expected = 3 * value
         expected[:3] = 2 * value[:3] + 1
     async with stepping(g, jit) as made:
