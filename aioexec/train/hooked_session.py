@@ -12,6 +12,7 @@ from typing import Any
 
 from aioexec.errors import GraphTypeError
 from aioexec.graph.node import Tensor
+from aioexec.sessions.life import closed_error
 from aioexec.train.callbacks import settled
 from aioexec.train.coordinator import Coordinator
 from aioexec.train.errors import TrainingStateError, end_of_loop
@@ -73,7 +74,10 @@ class _HookedSession(_WrappedSession):
         """
         if self._should_stop:
             raise TrainingStateError("Run called even after should_stop requested.")
-        context = _StepContext(fetches, feed_dict, self._sess)
+        sess = self._sess  # which may be closed while hooks are waited for
+        if sess is None:
+            raise closed_error()
+        context = _StepContext(fetches, feed_dict, sess)
         everybody = [*self._hooks, *hooks] if hooks else self._hooks
         try:
             requests: list[Any] = []
@@ -86,7 +90,7 @@ class _HookedSession(_WrappedSession):
                 feed_dict, options = merged.with_feeds(feed_dict), merged_options(options, merged.options)
             if options is not None and run_metadata is None:
                 run_metadata = self._new_metadata()
-            values = await self._sess.run([fetches, *merged.fetches], feed_dict, options, run_metadata)
+            values = await sess.run([fetches, *merged.fetches], feed_dict, options, run_metadata)
             seen = options or self._no_options, run_metadata or self._no_metadata
             untold = zip(everybody, merged.places, strict=True)
             while (waiting := _tell(untold, context, values, *seen)) is not None:

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from aioexec.errors import AbortedError, UnavailableError
+from aioexec.errors import AbortedError, SessionClosedError, UnavailableError
 from aioexec.graph.graph import Graph
 from aioexec.sessions.life import closed_error
 from aioexec.sessions.session import Session
@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 PREEMPTION_ERRORS = (AbortedError, UnavailableError)
 """A process that took part was restarted: with a new session the step can be tried again."""
+
+RETRIED_ERRORS = (*PREEMPTION_ERRORS, SessionClosedError)
+"""What a step may fail with when its session is lost: to its own preemption, or closed under it because of another's."""
 
 FIRST_WAIT_SECS = 0.1
 LONGEST_WAIT_SECS = 30.0
@@ -224,7 +227,7 @@ class _RecoverableSession(_WrappedSession):
                 sess = await self._ready()
             try:
                 values = await sess.run(*args, **kwargs)
-            except PREEMPTION_ERRORS as error:
+            except RETRIED_ERRORS as error:
                 self._lose(sess, error)
             else:
                 self._losses = 0
@@ -235,7 +238,7 @@ class _RecoverableSession(_WrappedSession):
             sess = await self._ready()
             try:
                 value = await sess.run_step_fn(step_fn)
-            except PREEMPTION_ERRORS as error:
+            except RETRIED_ERRORS as error:
                 self._lose(sess, error)
             else:
                 self._losses = 0
@@ -251,9 +254,17 @@ class _RecoverableSession(_WrappedSession):
         async with self._creating:
             await super().close()
 
-    def _lose(self, sess: Any, error: BaseException) -> None:
-        """A step failed: its session has to be replaced, unless another step's failure had that done already."""
-        if sess is self._sess and self._lost is None:
+    def _lose(self, sess: Any, error: Exception) -> None:
+        """A step failed: its session has to be replaced, unless another step's failure had that done already.
+
+        Raises:
+            SessionClosedError: the error, unless the session was closed to be replaced.
+        """
+        is_lost = sess is not self._sess or self._lost is not None
+        if not isinstance(error, PREEMPTION_ERRORS):
+            if self._closed or not is_lost:
+                raise error
+        elif not is_lost:
             self._lost = error
 
     async def _ready(self) -> _WrappedSession:

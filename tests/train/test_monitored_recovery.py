@@ -141,6 +141,34 @@ async def test_steps_that_are_lost_together_recover_once(virtual_clock):
     assert [session.is_closed for session in creator.sessions] == [True, True]
 
 
+@pytest.mark.parametrize("waits_in_a_hook", [False, True])
+async def test_steps_under_way_in_a_session_that_another_step_loses_are_run_again(waits_in_a_hook):
+    failures = [errors.AbortedError("lost")]
+    going_on = asyncio.Event()
+
+    def fail_once() -> None:
+        if failures:
+            raise failures.pop()
+
+    class Waits(SessionRunHook):
+        async def before_run(self, run_context: Any) -> None:
+            await going_on.wait()
+
+    broken = ax.py_func(fail_once, [], [], stateful=True)
+    queue = ax.FIFOQueue(1, [ax.int32], shapes=[[]])
+    put, taken = queue.enqueue(7), queue.dequeue()
+    async with train.MonitoredSession() as session, asyncio.TaskGroup() as tasks:
+        step = tasks.create_task(session.run(taken, hooks=[Waits()] if waits_in_a_hook else []))
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+        await session.run(broken)
+        going_on.set()
+        await session.run(put)
+        assert await step == 7
+    assert failures == []
+
+
 async def test_a_step_function_gets_the_new_session(virtual_clock):
     creator = FakeCreator()
     seen = []
