@@ -196,8 +196,6 @@ class _Attempt:
             result = region.results[k]
             assert result is not None
             found[k] = layout.held[result]
-            if isinstance(found[k], InMemory) and not _is_latest(found[k], found[k]):
-                raise ListsRefusedError("a list as it was before the branch changed it")
         if not places:
             places = {k: self._place(k, held, self.instruction.outputs[k]) for k, held in found.items()}
         elif any(not _fits(held, places[k]) for k, held in found.items()):
