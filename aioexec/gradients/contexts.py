@@ -119,6 +119,8 @@ def shape_source(tensor: Tensor) -> Tensor:
 class BranchContext(CondContext):
     """The branch in which the gradients of a branch are computed; its pivot is made when it is asked for."""
 
+    replaces_foreign = True
+
     def __init__(self, contexts: Contexts, place: Place, pred: Tensor, side: int) -> None:
         super().__init__(pred, pred, side)
         self._contexts = contexts
@@ -176,6 +178,8 @@ class BackwardLoop(WhileContext):
     Its first variable is the counter of the forward loop, on its way back. Growing: `_popped`, what the forward tensors were
     in the iteration, by the tensor they are copies of.
     """
+
+    replaces_foreign = True
 
     def __init__(self, contexts: Contexts, forward: ForwardLoop) -> None:
         context = forward.frame.context

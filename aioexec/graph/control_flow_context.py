@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from aioexec.errors import GraphValueError
 from aioexec.graph.graph import Graph, get_default_graph
@@ -81,6 +81,9 @@ class ControlFlowContext(abc.ABC):
     @property
     def outer_context(self) -> ControlFlowContext | None:
         return self._outer_context
+
+    replaces_foreign: ClassVar[bool] = False
+    """Whether something stands inside also for tensors of contexts that are not around this one: in gradients."""
 
     @property
     @abc.abstractmethod

@@ -74,7 +74,8 @@ def _write_values(
     which are in no context around it. Who imports it could do nothing with them.
     """
     external = {**context._external_values, **more}
-    foreign = {each for each in external if not is_inside(context, output_context(each.op))}
+    candidates = external if context.replaces_foreign else ()
+    foreign = {each for each in candidates if not is_inside(context, output_context(each.op))}
     names = sorted(each.name for each in context._values if each not in foreign)
     proto.values.extend(strip_name_scope(name, scope) for name in names)
     for outside, inside in external.items():

@@ -90,6 +90,21 @@ def conditionals_and_loops(m: Any) -> None:
 
 
 @program
+def gradients_in_loops(m: Any) -> None:
+    """Gradients that are taken in a loop, of a loop and a conditional, and used."""
+    x = m.placeholder(m.float32, [None, 4], name="x")
+    y = m.reduce_mean(m.tanh(dense(m, x)), axis=0)
+
+    def body(i: Any, total: Any) -> list[Any]:
+        power = m.while_loop(lambda j, z: j < 2, lambda j, z: [j + 1, z * total], [0, total])[1]
+        chosen = m.cond(m.reduce_sum(power) > 0.0, lambda: power * 2.0, lambda: power)
+        return [i + 1, total - 0.01 * m.gradients(chosen, total)[0]]
+
+    finish(m, m.reduce_mean(m.square(y - 0.5)), inputs=[x])
+    m.add_to_collection("descended", m.while_loop(lambda i, total: i < 2, body, [0, y])[1])
+
+
+@program
 def functions(m: Any) -> None:
     """Functions of the library, one with a gradient of its own."""
     defun = ax.ops.defun.Defun if m is ax else _tensorflow_defun()
