@@ -185,6 +185,8 @@ ELSEWHERE = {
     "training.training_util._get_or_create_global_step_read": "train.global_step._get_or_create_global_step_read",
     "training.training_util._get_global_step_read": "train.global_step._get_global_step_read",
     "training.training_util._increment_global_step": "train.global_step._increment_global_step",
+    "ops.gradient_checker.compute_gradient": "testing.compute_gradient",
+    "ops.gradient_checker.compute_gradient_error": "testing.compute_gradient_error",
     "ops.template.Template": "ops.template.Template",
     "ops.confusion_matrix.remove_squeezable_dimensions": "ops.weights.remove_squeezable_dimensions",
     "ops.weights_broadcast_ops.assert_broadcastable": "ops.weights.assert_broadcastable",

@@ -92,7 +92,7 @@ def with_variables(tf: Any) -> Built:
     steps = tf.placeholder(tf.int32, [])
     rates = [
         tf.train.exponential_decay(tf.constant(0.5), step, steps, tf.constant(0.7)),
-        tf.train.polynomial_decay(tf.constant(0.5), step, steps, cycle=True),
+        tf.train.polynomial_decay(tf.constant(0.5), step, 3, cycle=True),
         tf.train.cosine_decay_restarts(0.5, step, steps, tf.constant(1.0)),
         tf.train.cosine_decay_restarts(0.5, step, steps, tf.constant(1.5)),
         tf.train.piecewise_constant(step, [1, 2], [1.0, 2.0, 3.0]),
