@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+import threading
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, Self
 
@@ -118,9 +119,9 @@ class _Stored(NamedTuple):
 
 
 class BundleReader:
-    """A bundle that is read. Used as a context.
+    """A bundle that is read, by several threads if they like. Used as a context.
 
-    `_entries` are serialised, by key; `_shards` are the data files that have been opened, by number.
+    `_entries` are serialised, by key; `_shards` are the data files that have been opened, by number, under the lock `_opening`.
 
     Raises:
         NotFoundError, DataLossError, InvalidArgumentError: see `read_index`.
@@ -131,6 +132,7 @@ class BundleReader:
         self._proceed = proceed
         self._header, self._entries = read_index(prefix)
         self._shards: dict[int, InputFile] = {}
+        self._opening = threading.Lock()
         self._is_swapped = (self._header.endianness == BundleHeaderProto.BIG) != IS_BIG_ENDIAN
 
     def __enter__(self) -> Self:
@@ -143,10 +145,6 @@ class BundleReader:
         for file in self._shards.values():
             file.close()
 
-    def open_shards(self) -> int:
-        """Open all data files, so that several threads may read at once; the bytes they have."""
-        return sum(self._shard(number).size for number in range(self._header.num_shards))
-
     def tensors(self) -> Iterator[tuple[str, DType, tuple[int, ...]]]:
         """Name, dtype and shape of each tensor, in order; a tensor in parts counts once."""
         for key in self._entries:
@@ -155,10 +153,11 @@ class BundleReader:
                 entry = self._entry(name, key)
                 yield name, self._dtype(name, entry), self._shape(name, entry)
 
-    def place(self, name: str) -> tuple[int, int]:
-        """The data file and the offset of a tensor, to read many in order; see `read` for errors."""
+    def place(self, name: str) -> tuple[int, int, int]:
+        """The data file and offset of a tensor, to read many in order; about how many bytes it has. See `read` for errors."""
         entry = self._entry(name, key_of(name))
-        return entry.shard_id, entry.offset
+        size = math.prod(self._shape(name, entry)) * self._dtype(name, entry).size
+        return entry.shard_id, entry.offset, max(entry.size, size)
 
     def shape_of(self, name: str, dtype: DType) -> tuple[int, ...]:
         """The shape of a tensor of that dtype; see `read` for errors."""
@@ -245,9 +244,10 @@ class BundleReader:
         return _Stored(name, dtype, shape, entry.shard_id, entry.offset, entry.size, entry.crc32c)
 
     def _shard(self, number: int) -> InputFile:
-        if number not in self._shards:
-            self._shards[number] = InputFile(shard_name(self.prefix, number, self._header.num_shards))
-        return self._shards[number]
+        with self._opening:
+            if number not in self._shards:
+                self._shards[number] = InputFile(shard_name(self.prefix, number, self._header.num_shards))
+            return self._shards[number]
 
     # Data
 

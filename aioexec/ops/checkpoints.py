@@ -175,7 +175,7 @@ class _Restoring:
             self._reader = opened.enter_context(BundleReader(prefix, proceed))
             places = [self._reader.place(name) for name, _ in named]
             self._left = deque(sorted(range(len(named)), key=places.__getitem__))
-            shares = self._reader.open_shards() // _BYTES_FOR_A_WORKER + 1
+            shares = sum(size for *_, size in places) // _BYTES_FOR_A_WORKER + 1
             self.workers = min(shares, _MOST_WORKERS, len(named))
             self._opened = opened.pop_all()
 

@@ -15,6 +15,7 @@ import aioexec as ax
 from aioexec.errors import GraphValueError, InvalidArgumentError, NotFoundError
 from aioexec.formats.checkpoint_files import OutputFile
 from aioexec.graph.apply import apply_op
+from aioexec.ops import checkpoints
 from tests.tiers import Tier, tier as tier
 
 VALUES = {
@@ -76,6 +77,22 @@ async def test_variables_are_saved_as_they_are_and_restored_into_others(prefix, 
         assert (await session.run(variable)).tolist() == [0, 0, 0, 0]
         await session.run(assigned[1])
         assert (await session.run(variable)).tolist() == [0, 1, 2, 3]
+
+
+async def test_several_workers_read_a_large_checkpoint(prefix, monkeypatch):
+    monkeypatch.setattr(checkpoints, "_BYTES_FOR_A_WORKER", 8)
+    monkeypatch.setattr(checkpoints, "_MOST_WORKERS", 3)
+    values = {f"v{k}": np.full(k, k) for k in range(20)}
+    saved = save(prefix, values)
+    restored = restore(prefix, list(values), *[ax.int64] * 20)
+    damaged = restore(prefix, [*values, "v7"], *[ax.int64] * 20, ax.float32)
+
+    async with ax.Session() as session:
+        await session.run(saved)
+        for result, value in zip(await session.run(restored), values.values(), strict=True):
+            np.testing.assert_array_equal(result, value, strict=True)
+        with pytest.raises(InvalidArgumentError, match="tensor_name = v7; expected dtype float"):
+            await session.run(damaged)
 
 
 async def test_parts_are_saved_under_one_name_and_restored_as_any_part(prefix):
