@@ -89,6 +89,7 @@ async def test_a_refusing_service_fails_the_step():
     assert caught.value.node in ("double", "triple")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train", [monitored_training.train, monitored_training.train_with_hooks_of_ones_own])
 async def test_training_goes_on_from_its_last_checkpoint(tmp_path, train):
     try:
