@@ -76,16 +76,18 @@ def fold_loop(draft: Draft, frame: Frame) -> None:
         if variable.switch is not None:
             inside.stand_for((variable.switch, 1), value)
     in_condition = _ancestors(found.condition, own)
+    in_body = [node for node in found.computing if id(node) not in in_condition]
     condition = region(
         inside,
         [node for node in found.computing if id(node) in in_condition],
         [_result(inside, found.condition)],
+        {
+            id(producer)
+            for node in (*in_body, *(each.next for each in varying))
+            for producer, _ in node.inputs
+        },
     )
-    body = region(
-        inside,
-        [node for node in found.computing if id(node) not in in_condition],
-        [_result(inside, variable.next) for variable in varying],
-    )
+    body = region(inside, in_body, [_result(inside, variable.next) for variable in varying])
     _fold(draft, frame, found, varying, inside, Loop(inside.parameters, condition, body))
 
 

@@ -5,7 +5,7 @@ Inside a region nothing is dead, so edges that say no more than "this branch run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from aioexec.dtypes import variant
 from aioexec.graph.kernel import CHANGING, ListVerb, Role
@@ -85,8 +85,10 @@ def before(nodes: Iterable[Node]) -> dict[int, list[Node]]:
     return {id(node): [producer for producer in node.producers() if id(producer) in own] for node in nodes}
 
 
-def region(inside: Inside, nodes: Sequence[Node], results: list[Edge | None]) -> Region:
-    """Make a region of nodes, whose edges become those inside."""
+def region(
+    inside: Inside, nodes: Sequence[Node], results: list[Edge | None], also_used: Container[int] = ()
+) -> Region:
+    """Make a region of nodes, whose edges become those inside; `also_used` are nodes that other regions use, by id()."""
     for node in nodes:
         inside.draft.forget_uses(node)
         node.inputs = [inside.edge(edge) for edge in node.inputs]
@@ -94,7 +96,7 @@ def region(inside: Inside, nodes: Sequence[Node], results: list[Edge | None]) ->
         node.controls = [control for control in node.controls if id(control) in inside.own]
     ordered = in_order(nodes, before(nodes))
     results = _without_identities(ordered, results)
-    return Region(_readers_first(_needed(ordered, results)), results)
+    return Region(_readers_first(_needed(ordered, results, also_used)), results)
 
 
 def _without_identities(nodes: list[Node], results: Sequence[Edge | None]) -> list[Edge | None]:
@@ -110,13 +112,13 @@ def _without_identities(nodes: list[Node], results: Sequence[Edge | None]) -> li
     return [None if edge is None else aliases.get(edge, edge) for edge in results]
 
 
-def _needed(nodes: list[Node], results: Sequence[Edge | None]) -> list[Node]:
+def _needed(nodes: list[Node], results: Sequence[Edge | None], also_used: Container[int]) -> list[Node]:
     """The nodes that do something: not what is pure and of no use; who waited for that waits for what it waited for."""
     used = {id(edge[0]) for edge in results if edge is not None}
     kept: list[Node] = []
     dropped: dict[int, Node] = {}
     for node in reversed(nodes):
-        if node.structure is None and node.is_pure and id(node) not in used:
+        if node.structure is None and node.is_pure and id(node) not in used and id(node) not in also_used:
             dropped[id(node)] = node
         else:
             used.update(id(producer) for producer, _ in node.inputs)

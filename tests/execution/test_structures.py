@@ -78,6 +78,27 @@ async def test_what_an_object_is_given_in_a_round_is_not_what_was_written_there_
 
 
 @JITS
+async def test_what_the_condition_only_waits_for_may_be_used_in_the_rounds(jit: Any):
+    with graph() as g:
+        step, zero = feed([], "int32"), ax.constant(0)
+        enter = op("Enter", zero, frame_name="counting")
+        step_inside = op("Enter", step, frame_name="counting", is_constant=True)
+        merge = g.create_op("Merge", [enter, enter])
+        with g.control_dependencies([merge]):
+            less = op("Neg", step_inside)
+        with g.control_dependencies([less.op]):
+            limit = ax.constant(10)
+        goes_on = op("LoopCond", op("Less", merge.outputs[0], limit))
+        out, again = g.create_op("Switch", [merge.outputs[0], goes_on]).outputs
+        merge.set_input(1, op("NextIteration", op("Sub", again, less)))
+        result = op("Exit", out)
+
+    async with stepping(g, jit) as made:
+        for _ in range(2):
+            assert await made.run([result], {step: 3}) == [12]
+
+
+@JITS
 async def test_a_branch_that_is_not_taken_may_read_a_variable_that_has_no_value(jit: Any):
     with graph() as g:
         p, v = feed([], "bool"), resource([], name="v")
