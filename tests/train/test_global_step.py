@@ -30,14 +30,16 @@ async def test_it_is_read_as_an_integer():
 
 
 @KINDS
-async def test_all_share_one_read_which_is_the_initial_value_before_there_is_one(use_resource: bool):
+async def test_all_share_one_read(use_resource: bool):
     with ax.variable_scope("", use_resource=use_resource):
         ax.train.get_or_create_global_step()
     read = _get_or_create_global_step_read()
 
     assert read is _get_or_create_global_step_read()
     assert read.op.name.startswith("global_step/")
+    init = ax.global_variables_initializer()
     async with ax.Session() as session:
+        await session.run(init)
         assert await session.run(read) == 0
 
 
