@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -20,19 +20,20 @@ async def off_loop(
     A caller that is cancelled, even twice, leaves only when the function has returned: nothing goes on behind its back.
     """
     call = partial(contextvars.copy_context().run, partial(function, *args, **kwargs))
-    running = asyncio.get_running_loop().run_in_executor(None, call)
+    return await to_the_end(asyncio.get_running_loop().run_in_executor(None, call))
+
+
+async def to_the_end(work: Awaitable[Result]) -> Result:
+    """Await work that must not be left half done: a caller that is cancelled, even twice, leaves when it has ended."""
+    running = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await _ended(running)
+        while not running.done():
+            try:
+                await asyncio.wait([running])
+            except asyncio.CancelledError:
+                continue  # the first cancellation is the one that is raised
+        if not running.cancelled():
+            running.exception()  # the cancellation is what the caller sees
         raise
-
-
-async def _ended(running: asyncio.Future[Result]) -> None:
-    while not running.done():
-        try:
-            await asyncio.wait([running])
-        except asyncio.CancelledError:
-            continue  # the first cancellation is the one that is raised
-    if not running.cancelled():
-        running.exception()  # the cancellation is what the caller sees

@@ -321,19 +321,3 @@ class _RecoverableSession(_WrappedSession):
         await self._told(error, self._losses)
         if self._losses > 1:
             await asyncio.sleep(min(FIRST_WAIT_SECS * 2 ** (self._losses - 2), LONGEST_WAIT_SECS))
-
-
-async def to_the_end(work: Awaitable[None]) -> None:
-    """Await work that must not be left half done: a caller that is cancelled, even twice, leaves when it has ended."""
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            try:
-                await asyncio.wait([task])
-            except asyncio.CancelledError:
-                continue  # the first cancellation is the one that is raised
-        if not task.cancelled():
-            task.exception()  # the cancellation is what the caller sees
-        raise
