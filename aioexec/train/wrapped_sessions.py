@@ -21,6 +21,7 @@ from aioexec.sessions.life import closed_error
 from aioexec.sessions.session import Session
 from aioexec.train.coordinator import Coordinator
 from aioexec.train.errors import TrainingStateError, called
+from aioexec.train.off_loop import to_the_end
 
 logger = logging.getLogger(__name__)
 
