@@ -120,6 +120,7 @@ def test_attributes_say_what_the_variable_is(graph, use_resource):
     assert variable.graph is graph
     assert variable.op.name == "v"
     assert variable.initializer.name == "v/Assign"
+    assert variable.initial_value is not None
     assert variable.initial_value.dtype == dtypes.int64
     assert variable.constraint is positive
     assert variable.trainable
@@ -158,6 +159,7 @@ def test_nodes_of_a_variable_do_not_wait_for_the_control_dependencies_around_it(
             variable = Variable(lambda: constant(1.0) + 1.0, use_resource=use_resource)
 
             assert not variable.initializer.control_inputs
+            assert variable.initial_value is not None
             assert not variable.initial_value.op.control_inputs
 
 

@@ -193,7 +193,7 @@ def assert_same(ours: list[Any], theirs: list[Any]) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-MANNERS = ({}, {"sharded": True}, {"write_version": 1}, {"reshape": True})
+MANNERS: tuple[dict[str, Any], ...] = ({}, {"sharded": True}, {"write_version": 1}, {"reshape": True})
 
 
 def storable(manner: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +210,7 @@ async def test_tensorflow_restores_what_we_save(
     theirs = Theirs(tf, seed=2, **manner)
     async with Ours(seed=1, **manner) as ours:
         path = await ours.saver.save(ours.session, tmp_path / "model", global_step=12)
+        assert path is not None
 
         theirs.restore(path)
 
@@ -239,6 +240,7 @@ async def test_tensorflow_restores_a_checkpoint_that_replaced_another_of_its_nam
         for seed in (1, 2, 3, 4):
             async with Ours(seed=seed, **manner) as ours:
                 path = await ours.saver.save(ours.session, tmp_path / "model")
+                assert path is not None
                 theirs.restore(path)
                 assert_same(await ours.values(), theirs.values())
 
@@ -302,7 +304,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("save_relative_paths", [False, True])
 async def test_the_state_file_is_tensorflows(tf: Any, folder: str, save_relative_paths: bool) -> None:
-    options = {"max_to_keep": 2, "save_relative_paths": save_relative_paths}
+    options: dict[str, Any] = {"max_to_keep": 2, "save_relative_paths": save_relative_paths}
     texts = []
     with tf.Graph().as_default():
         saver = two(tf, **options)
