@@ -106,7 +106,7 @@ class Progress:
         """Return the rate since about a second before; to be asked about once a second or more often."""
         now = self.seconds
         self._marks.append((now, self.steps))
-        while len(self._marks) > 2 and now - self._marks[0][0] > _RATE_SECONDS:
+        while now - self._marks[1][0] >= _RATE_SECONDS:
             self._marks.popleft()
         then, steps = self._marks[0]
         return (self.steps - steps) / (now - then) if now > then else 0.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from aioexec.demo import display
+from aioexec.demo import display, progress as progress_module
 from aioexec.demo.progress import Outcome, Prediction, Progress
 from aioexec.observability.loop_lag import LoopLag, LoopLagProbe
 
@@ -53,6 +53,20 @@ def test_the_panel_shows_the_numbers_and_the_latest_prediction(progress):
 
 def test_the_panel_can_be_drawn_before_anything_happened():
     assert "no" not in shown(display.panel(Progress(60.0, LoopLagProbe())))
+
+
+def test_the_rate_is_that_of_a_second_or_more(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress_module, "perf_counter", lambda: now[0])
+    progress = Progress(60.0, LoopLagProbe(), started=100.0)
+
+    rates = []
+    for seconds, steps in ((1.0, 500), (1.0, 500), (0.02, 0), (0.02, 2)):
+        now[0] += seconds
+        progress.steps += steps
+        rates.append(round(progress.steps_per_second()))
+
+    assert rates == [500, 500, round(500 / 1.02), round(502 / 1.04)]
 
 
 def test_the_line_shows_the_numbers(progress):
