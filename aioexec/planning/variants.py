@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import UnimplementedError
-from aioexec.graph.kernel import Kernel, Spec
+from aioexec.graph.kernel import Kernel, Role, Spec
 from aioexec.planning.buffers import ALIGNMENT, Buffer, Local, lay_out
 from aioexec.planning.instruction import Instruction
 from aioexec.planning.layout import Layout
@@ -33,6 +33,9 @@ from aioexec.resources.variable import Variable
 
 logger = logging.getLogger(__name__)
 
+_LARGE = 1 << 20
+"""Bytes of variables that are worth not copying."""
+
 
 def lay_out_item(
     item: Item, values: tuple[Any, ...], inputs: Mapping[int, Spec], refused: Container[Kernel] = ()
@@ -45,7 +48,8 @@ def lay_out_item(
 
     Raises:
         GraphValueError: the shapes do not fit an op.
-        UnimplementedError: without the refused kernels there is no program at all.
+        UnimplementedError: without the refused kernels there is no program at all; or a program would only copy large
+            variables, which reference kernels hand on as they are.
     """
     try:
         return _laid_out(Layout(item, values, inputs, refused))
@@ -56,7 +60,16 @@ def lay_out_item(
 
 def _laid_out(layout: Layout) -> Variant:
     layout.run()
+    if not layout.pending and _reads_large_variables(layout):
+        raise UnimplementedError("large variables are handed on as they are, where nothing else is computed")
     return _Freezer(layout).variant()
+
+
+def _reads_large_variables(layout: Layout) -> bool:
+    """Whether all an item does is to read variables, as a saver does, and large ones."""
+    specs = [layout.spec(layout.held[value]) for value in layout.item.outputs]
+    is_large = sum(spec.nbytes for spec in specs if spec is not None) >= _LARGE
+    return is_large and all(each.node.row.role is Role.READ for each in layout.instructions)
 
 
 class _Freezer:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import aioexec as ax
 from aioexec import dtypes
 from aioexec.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
 from aioexec.execution.program import INLINE_FUEL
@@ -411,3 +412,38 @@ async def test_a_program_goes_to_workers_when_it_is_slow_and_comes_back_when_it_
         assert program.inline
         program.measured(2 * INLINE_FUEL)
         assert program.inline
+
+
+async def test_a_large_variable_that_is_only_read_is_handed_on_as_it_is_and_stays_what_it_was(tier: Tier):
+    held, written = asyncio.Event(), asyncio.Event()
+    size = 1 << 19
+
+    async def hold(content: Any) -> Any:
+        held.set()
+        await written.wait()
+        return content.sum(dtype=np.float64)
+
+    with graph() as g:
+        handle, start = resource([size]), feed([size])
+        initialize = op("AssignVariableOp", handle, start)
+        add = op("AssignAddVariableOp", handle, np.ones(size, np.float32))
+        total = ax.py_func(hold, [read(handle)], ax.float64)
+        content = read(handle)
+
+    with tier.chosen():
+        async with tier.session(g) as session:
+            await session.run(initialize, {start: np.ones(size, np.float32)})
+            for round in (1, 2):  # compiled or not, by the second time all is decided
+                held.clear()
+                written.clear()
+                holding = asyncio.create_task(session.run(total))
+                await held.wait()
+                await session.run(add)
+                written.set()
+
+                assert await holding == size * round
+                fetched = await session.run(content)
+                np.testing.assert_array_equal(fetched, np.full(size, round + 1, np.float32))
+                fetched[:] = 0  # the caller's own
+                np.testing.assert_array_equal(await session.run(content), np.full(size, round + 1))
+            assert not any(program.variant.output_bytes for program in programs(session))
