@@ -39,9 +39,8 @@ def fold_conditionals(draft: Draft, frame: Frame) -> None:
         if not depths:
             return
         deepest = depths[-1]
-        living: dict[
-            Conditions, list[Node]
-        ] = {}  # what is folded now lives under fewer conditions than are looked for
+        # What is folded in this round lives under fewer conditions than are looked for.
+        living: dict[Conditions, list[Node]] = {}
         for node in draft.nodes_in(frame):
             living.setdefault(draft.alive[id(node)], []).append(node)
         for key, merges in groups.items():

@@ -180,6 +180,7 @@ class There:
 
     def __init__(self, tf: Any) -> None:
         self._tf = tf
+        self._savers: dict[Any, Any] = {}  # of graphs that were imported
 
     def built(self, build: Program) -> Any:
         with self._tf.Graph().as_default() as graph, as_in_first_versions(self._tf):
@@ -189,7 +190,7 @@ class There:
     def imported(self, path: str, scope: str | None) -> Any:
         with self._tf.Graph().as_default() as graph:
             saver = self._tf.train.import_meta_graph(path, import_scope=scope)
-        graph.saver_of_import = saver
+        self._savers[graph] = saver
         return graph
 
     def exported(self, graph: Any) -> bytes:
@@ -199,7 +200,7 @@ class There:
     async def trained(
         self, graph: Any, steps: Sequence[Any], restored: str | None = None, saved: str | None = None
     ) -> list[float]:
-        saver = getattr(graph, "saver_of_import", None) or graph.get_collection("savers")[0]
+        saver = self._savers.get(graph) or graph.get_collection("savers")[0]
         with graph.as_default(), self._tf.Session(graph=graph) as session:
             session.run(graph.get_collection("init"))
             if restored is not None:
@@ -218,6 +219,9 @@ class There:
 class Here:
     """The same in aioexec."""
 
+    def __init__(self) -> None:
+        self._savers: dict[Any, Any] = {}  # of graphs that were imported
+
     def built(self, build: Program) -> Any:
         with ax.Graph().as_default() as graph:
             build(ax)
@@ -226,7 +230,7 @@ class Here:
     def imported(self, path: str, scope: str | None) -> Any:
         with ax.Graph().as_default() as graph:
             saver = ax.train.import_meta_graph(path, import_scope=scope)
-        graph.saver_of_import = saver  # type: ignore[attr-defined]
+        self._savers[graph] = saver
         return graph
 
     def exported(self, graph: Any) -> bytes:
@@ -235,7 +239,7 @@ class Here:
     async def trained(
         self, graph: Any, steps: Sequence[Any], restored: str | None = None, saved: str | None = None
     ) -> list[float]:
-        saver = getattr(graph, "saver_of_import", None) or graph.get_collection("savers")[0]
+        saver = self._savers.get(graph) or graph.get_collection("savers")[0]
         with graph.as_default():
             async with ax.Session(graph=graph) as session:
                 await session.run(graph.get_collection("init"))

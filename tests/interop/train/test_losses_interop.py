@@ -73,6 +73,15 @@ def loss(function: str, labels: Any, given: Any, known: Any = SHAPE, **options: 
     return build
 
 
+def plain(function: str, given: Any, **options: Any) -> Builder:
+    """The loss alone, of what is no placeholder."""
+
+    def build(tf: Any) -> Built:
+        return Built([getattr(tf.losses, function)(LABELS, given, **options)])
+
+    return build
+
+
 def reduced(function: str, **options: Any) -> Builder:
     """The loss in each reduction, and the gradients."""
 
@@ -103,11 +112,7 @@ for function, cases in ELEMENTWISE.items():
         ("without predictions", None, {}),
         ("unlisted", GIVEN, {"loss_collection": None}),
     ):
-
-        def build(tf: Any, f=function, g=given, o={**first, **options}) -> Built:  # noqa: B006
-            return Built([getattr(tf.losses, f)(LABELS, g, **o)])
-
-        add(f"{function} {name}", build)
+        add(f"{function} {name}", plain(function, given, **first, **options))
 
 
 # Of classes
