@@ -35,6 +35,7 @@ Neither is a subclass of the other.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeVar
 
 OK: Final = 0
@@ -71,6 +72,9 @@ class OpError(Exception):
     op_type: str | None = None
     device: str | None = None
     created_at: str | None = None
+
+    payloads: Mapping[str, bytes] = MappingProxyType({})
+    """What it says beside its message, by type URL; set where it comes from, or goes to, another process."""
 
     def __init__(
         self,

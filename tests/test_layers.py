@@ -24,7 +24,7 @@ ROWS: list[list[str]] = [
     ["graph"],
     ["ops < gradients", "devices < planning < execution"],
     ["sessions"],
-    ["distributed", "train < saved_model"],
+    ["distributed < train < saved_model"],
     ["serving"],
     [
         "bitwise < graph_util < image < linalg < lookup < losses < math < metrics < "

@@ -1,0 +1,55 @@
+"""Errors between processes: what of an OpError travels, and the OpError it becomes on the other side.
+
+An error of a node says `[[{{node NAME}}]]`, which is how TensorFlow's clients find the operation, and ours. A *derived* error
+is one that another part of the step has caused: it is marked, and gives way to the root.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from aioexec.errors import OpError, UnknownError, UnknownNameError, exception_type_from_error_code
+
+DERIVED: Final = "type.googleapis.com/tensorflow.DerivedStatus"
+POSSIBLY_RESTARTED: Final = "type.googleapis.com/tensorflow.distributed_runtime.WorkerPossiblyRestarted"
+
+_NODE = re.compile(r"\{\{node ([^{}\s]+)\}\}")
+
+
+def with_payload(error: OpError, type_url: str, value: bytes = b"") -> OpError:
+    """The error itself, which now says this too."""
+    error.payloads = {**error.payloads, type_url: value}
+    return error
+
+
+def is_derived(error: BaseException) -> bool:
+    """Whether something else in the step has failed, and this only followed."""
+    return isinstance(error, OpError) and DERIVED in error.payloads
+
+
+def message_of(error: OpError) -> str:
+    """The message with the node in TensorFlow's form."""
+    if error.node is None or _NODE.search(error.message):
+        return error.message
+    return f"{error.message}\n\t [[{{{{node {error.node}}}}}]]"
+
+
+def node_of(message: str) -> str | None:
+    """The node a message names."""
+    match = _NODE.search(message)
+    return None if match is None else match[1]
+
+
+def error_from(code: int, message: str, payloads: Mapping[str, bytes] | None = None) -> OpError:
+    """The error of a canonical code."""
+    try:
+        kind = exception_type_from_error_code(code)
+    except UnknownNameError:
+        kind = UnknownError
+    error = kind(None, None, message)
+    error.node = node_of(message)
+    if payloads:
+        error.payloads = dict(payloads)
+    return error

@@ -1,0 +1,122 @@
+"""The seam between what processes say to each other and how it gets there.
+
+Masters, workers and sessions speak in *calls*: a method of TensorFlow's services, a request, a reply. A `Transport` makes
+`Channel`s, over which calls are made, and `Listener`s, which hand calls to *handlers*. Nothing above this seam knows gRPC,
+sockets or clocks other than the loop's, and nothing below it knows graphs.
+
+A request or reply is a `Payload`: the message, and beside it the tensors that belong into it (see `methods`): who can move
+them without protobuf does, the others put them where the message has them.
+
+What is promised to the caller, by every implementation:
+
+- The handler runs at most once for a call. Whether it has run is unknown after `UnavailableError` and `DeadlineExceededError`.
+- Cancelling a call, its timeout and the loss of the connection cancel the handler's task on the other side.
+- Errors of a handler arrive as the OpError of the same code, with its message; see `status`.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A message, and the tensors that belong into it, in the order in which `methods` finds their places.
+
+    Attributes:
+        message: of the class that `methods.METHODS` says.
+        tensors: arrays; what is no array (a resource handle, a variant) stays in the message, and None stands here.
+    """
+
+    message: Any
+    tensors: Sequence[Any] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a handler may know of a call beside its request.
+
+    Attributes:
+        peer: who calls; the same text for all calls over one connection, and no other connection's.
+        deadline: when the caller gives up, on the loop's clock, or None. The transport cancels the handler then.
+    """
+
+    peer: str
+    deadline: float | None = None
+
+
+Handler = Callable[[Payload, Call], Awaitable[Payload]]
+Handlers = Mapping[str, Handler]
+"""By method, "MasterService/RunStep"; what is missing is unimplemented."""
+
+
+class Channel(abc.ABC):
+    """Calls to one peer. It connects at the first call, and again after the peer was away."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    @abc.abstractmethod
+    async def call(
+        self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
+    ) -> Payload:
+        """Make a call, and wait for its reply; cancelling this cancels the handler.
+
+        Args:
+            timeout: seconds, None for none.
+            wait_for_ready: wait for a peer that is not there, instead of failing.
+
+        Raises:
+            UnavailableError: the peer cannot be reached, or was lost while the call was under way.
+            DeadlineExceededError: no reply within `timeout`.
+            OpError: of the handler.
+        """
+
+    @abc.abstractmethod
+    async def close(self) -> None:
+        """Cancel what is under way and give the connection back; closing twice is fine."""
+
+
+class Listener(abc.ABC):
+    """Takes calls at an address, and hands them to handlers; each call is a task."""
+
+    address: str
+    """Where it listens, "host:port"; the port it got where it was asked for port 0. Known once it was made."""
+
+    @abc.abstractmethod
+    async def start(self) -> None:
+        """Take calls from now on.
+
+        Raises:
+            UnavailableError: the address cannot be listened at.
+        """
+
+    @abc.abstractmethod
+    async def stop(self, grace: float | None = None) -> None:
+        """Take no more calls, wait for those under way, cancel what is left after `grace` seconds (None: at once); the port
+        is free then. Stopping twice is fine."""
+
+
+class Transport(abc.ABC):
+    """A way for calls to travel."""
+
+    @abc.abstractmethod
+    def channel(self, address: str) -> Channel:
+        """A new channel to "host:port"; whoever made it closes it."""
+
+    @abc.abstractmethod
+    def listener(
+        self, address: str, handlers: Handlers, on_peer_gone: Callable[[str], None] | None = None
+    ) -> Listener:
+        """A listener at "host:port" (port 0: any that is free), which takes calls once it was started.
+
+        Args:
+            on_peer_gone: told that a `Call.peer` will make no more calls, where the transport can know it.
+
+        Raises:
+            UnavailableError: the address cannot be listened at.
+            FailedPreconditionError: listening there would be insecure.
+        """
