@@ -59,14 +59,16 @@ class DeviceAttributes:
 class Device:
     """One device of a session.
 
-    `is_native` and `runs_cpu_kernels` hold for the whole class: whether programs may be compiled for it, and whether the op
-    rows' own kernels serve it (otherwise only kernels registered for its type).
+    `is_native`, `is_remote` and `runs_cpu_kernels` hold for the whole class: whether programs may be compiled for it, whether
+    it is another process's (see `remote`), and whether the op rows' own kernels serve it (otherwise only kernels registered for
+    its type).
 
     `resources` and `op_segment` hold its state and its kernels. `workers` compute its nodes; the device is one of the pool's
     holders until it is dismissed.
     """
 
     is_native: ClassVar[bool] = False
+    is_remote: ClassVar[bool] = False
     runs_cpu_kernels: ClassVar[bool] = False
 
     def __init__(self, attributes: DeviceAttributes, workers: Workers) -> None:

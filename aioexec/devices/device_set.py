@@ -124,6 +124,16 @@ class DeviceMgr:
                 stack.push_async_callback(device.close)
 
 
+class BorrowedDevices(DeviceMgr):
+    """Devices of this process that somebody else owns: those of a server, whose sessions share them and their state."""
+
+    def dismiss(self) -> None:
+        """They are their owner's to give up."""
+
+    async def close(self) -> None:
+        """They are their owner's to close."""
+
+
 def full_names(name: str) -> tuple[str, str]:
     """The ways to write a full device name: ".../device:CPU:0" and the old ".../cpu:0"."""
     task, _, device = name.rpartition("/device:")

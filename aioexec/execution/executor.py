@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from aioexec.execution.partial_step import PartialStep
 from aioexec.execution.partition_run import PartitionExecutor, PartitionRun
 from aioexec.execution.prompt import PromptRunner, is_prompt
 from aioexec.execution.step import DEFAULT, Step, StepSettings
-from aioexec.execution.together import fail_at, finished, start
+from aioexec.execution.together import RemoteParts, Run, fail_at, finished, start
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition, Plan
 
@@ -24,13 +25,17 @@ from aioexec.planning.plan import Partition, Plan
 class Executor:
     """Runs steps of one plan; holds what outlives a step: the item runners with their programs.
 
+    Args:
+        remote: runs what the plan has in other processes.
+
     `step_count` counts the steps begun. `_only` is the runner of a plan that is one program; `_whole` runs an item that is all
     of a step: bind the feeds, run it, hand out its outputs.
     """
 
-    def __init__(self, plan: Plan, engine: Engine) -> None:
+    def __init__(self, plan: Plan, engine: Engine, remote: RemoteParts | None = None) -> None:
         self.plan = plan
         self.engine = engine
+        self._remote = remote
         self.step_count = 0
         self.partitions = [PartitionExecutor(partition, engine) for partition in plan.partitions]
         self._only = self.runners[0] if _is_one_program(plan) else None
@@ -56,7 +61,7 @@ class Executor:
         Raises:
             OpError: of the node that failed.
         """
-        if self.engine.budget.spent > TICK_NS:
+        if self.engine.budget.spent > TICK_NS or self._remote is not None:
             return None
         inputs = list(feeds)
         for value, dtype in zip(inputs, self._dtypes, strict=True):
@@ -112,17 +117,25 @@ class Executor:
         return values
 
     def _begin(self, feeds: Sequence[Any], settings: StepSettings) -> Begun:
-        self.step_count += 1
-        step = Step(self.engine, settings)
+        step = self._new_step(settings)
         values, fresh = self._bound(feeds), set[int]()
-        runs = [PartitionRun(self.partitions[0], step, values, fresh)]
+        runs: list[Run] = [PartitionRun(self.partitions[0], step, values, fresh)]
         runs += [PartitionRun(each, step) for each in self.partitions[1:]]
+        if self._remote is not None:
+            runs += self._remote.runs(step)
         return Begun(step, runs, Fetched(self.plan.client, values, fresh, feeds))
 
     def open(self, settings: StepSettings = DEFAULT) -> PartialStep:
         """Begin a step whose feeds come one after the other; the plan's signature is a partial one."""
+        step = self._new_step(settings)
+        remote = () if self._remote is None else self._remote.runs(step)
+        return PartialStep(self.plan, self.partitions, step, remote)
+
+    def _new_step(self, settings: StepSettings) -> Step:
         self.step_count += 1
-        return PartialStep(self.plan, self.partitions, Step(self.engine, settings))
+        if self._remote is not None:
+            settings = replace(settings, shared=self._remote.new_step())
+        return Step(self.engine, settings)
 
     async def built(self) -> None:
         """Wait until no program is being made."""
@@ -135,7 +148,7 @@ class Begun:
 
     __slots__ = ("_fetched", "_runs", "_step", "_tasks", "_timer")
 
-    def __init__(self, step: Step, runs: Sequence[PartitionRun], fetched: Fetched) -> None:
+    def __init__(self, step: Step, runs: Sequence[Run], fetched: Fetched) -> None:
         self._step = step
         self._runs = runs
         self._fetched = fetched
@@ -176,7 +189,7 @@ class Begun:
 
 def _is_one_program(plan: Plan) -> bool:
     items = plan.client.items
-    return len(plan.partitions) == 1 and len(items) == 1 and items[0].kind is Kind.PROGRAM
+    return len(plan.partitions) == 1 and not plan.remote and len(items) == 1 and items[0].kind is Kind.PROGRAM
 
 
 def _is_nothing_else(partition: Partition) -> bool:

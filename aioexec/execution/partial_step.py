@@ -13,7 +13,7 @@ from aioexec.execution.fetched import copied, is_handle, no_value
 from aioexec.execution.partition_run import PartitionExecutor, PartitionRun
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.step import Step
-from aioexec.execution.together import all_done, fail_at, start
+from aioexec.execution.together import Run, all_done, fail_at, start
 from aioexec.graph.node import Operation
 from aioexec.planning.plan import Plan
 
@@ -21,11 +21,14 @@ from aioexec.planning.plan import Plan
 class PartialStep:
     """A step whose feeds come one after the other: it runs from the beginning; `cancel` or `finish` must be called.
 
-    State: `_feeds`, what has come; `_finished`, the items that have run, as far as anybody wants to know; `_tasks` run the
-    partitions but the client's, and `_arrivals` are those who wait for something to happen.
+    `_runs` are the partitions here, `_all_runs` with those elsewhere. State: `_feeds`, what has come; `_finished`, the items
+    that have run, as far as anybody wants to know; `_tasks` run the partitions but the client's; `_arrivals` are those who wait
+    for something to happen.
     """
 
-    def __init__(self, plan: Plan, partitions: Sequence[PartitionExecutor], step: Step) -> None:
+    def __init__(
+        self, plan: Plan, partitions: Sequence[PartitionExecutor], step: Step, remote: Sequence[Run] = ()
+    ) -> None:
         self._step = step
         self._partitions = partitions
         feeds = len(plan.signature.feeds)
@@ -34,19 +37,20 @@ class PartialStep:
             for k, partition in enumerate(partitions)
         ]
         self._client = self._runs[0]
+        self._all_runs: Sequence[Run] = (*self._runs, *remote)
         self._feeds: dict[int, Any] = {}
         self._finished: set[tuple[PartitionRun, int]] = set()
         self._arrivals: list[asyncio.Future[None]] = []
         if plan.signature.targets:
             self._listen()
         self._timer = None if step.deadline is None else fail_at(step.deadline, step)
-        self._tasks = start(self._runs, step)
+        self._tasks = start(self._all_runs, step)
         step.stops.append(self._tell)
 
     @property
     def is_over(self) -> bool:
         """Everything has run, or an error ended it."""
-        return all(run.has_ended for run in self._runs)
+        return all(run.has_ended for run in self._all_runs)
 
     @property
     def error(self) -> BaseException | None:

@@ -89,7 +89,8 @@ class _Arrival:
         self._run.received(self._activation, received)
 
     def set_exception(self, error: OpError) -> None:
-        """The step has failed: the run is told so itself."""
+        """The value will not come: the step fails, unless it has failed and that is why."""
+        self._run.step.fail(error)
 
 
 class PartitionRun:

@@ -28,6 +28,21 @@ _step_ids = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
+class SharedStep:
+    """What a step that has parts in several processes shares with them.
+
+    Attributes:
+        step_id: the same in all of them.
+        rendezvous: of this process; it outlives the step, for other parts may still take what was sent.
+        close: called when the step is over here.
+    """
+
+    step_id: int
+    rendezvous: IntraProcessRendezvous
+    close: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
 class StepSettings:
     """How one step is run.
 
@@ -35,11 +50,13 @@ class StepSettings:
         deadline: when it fails, on the loop's clock.
         workers: where its heavy kernels run, by default the session's pool.
         collector: collects what its nodes did, and when.
+        shared: of a step that has parts in other processes.
     """
 
     deadline: float | None = None
     workers: Workers | None = None
     collector: StepStatsCollector | None = None
+    shared: SharedStep | None = None
 
 
 DEFAULT = StepSettings()
@@ -57,6 +74,7 @@ class Step:
     __slots__ = (
         "_has_container",
         "_is_watched",
+        "_shared",
         "collector",
         "deadline",
         "engine",
@@ -70,11 +88,12 @@ class Step:
 
     def __init__(self, engine: Engine, settings: StepSettings = DEFAULT) -> None:
         self.engine = engine
-        self.step_id = next(_step_ids)
+        shared = self._shared = settings.shared
+        self.step_id = next(_step_ids) if shared is None else shared.step_id
+        self.rendezvous = IntraProcessRendezvous() if shared is None else shared.rendezvous
         self.deadline = settings.deadline
         self.workers = settings.workers or engine.workers
         self.collector = settings.collector
-        self.rendezvous = IntraProcessRendezvous()
         self.error: BaseException | None = None
         self.stops: list[Callable[[], object]] = []
         self.woken: list[Callable[[], None]] | None = None
@@ -118,7 +137,10 @@ class Step:
     def close(self) -> None:
         """Forget what the step left behind."""
         self.stops.clear()  # they lead back here: it would be for the garbage collector to find out that the step is over
-        self.rendezvous.close()
+        if self._shared is None:
+            self.rendezvous.close()
+        else:
+            self._shared.close()
         if self._is_watched:
             self.engine.cancellation.forget(self.step_id)
         if self._has_container:

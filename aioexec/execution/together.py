@@ -4,14 +4,49 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from aioexec.errors import DeadlineExceededError
-from aioexec.execution.partition_run import PartitionRun
-from aioexec.execution.step import Step
+from aioexec.execution.step import SharedStep, Step
 
 
-def start(runs: Sequence[PartitionRun], step: Step) -> list[asyncio.Task[Any]]:
+class Run(Protocol):
+    """One partition in one step: a `PartitionRun`, or what stands here for partitions in another process.
+
+    Once the step has failed it ends too, as soon as it can; from its own failure it makes the step's, by `Step.fail`.
+    """
+
+    @property
+    def receives(self) -> int:
+        """How many values come from other partitions: those that wait for few begin first."""
+        ...
+
+    @property
+    def has_ended(self) -> bool:
+        """Nothing of it runs any more."""
+        ...
+
+    def start(self) -> None:
+        """Begin."""
+
+    async def ended(self) -> asyncio.CancelledError | None:
+        """Wait for the end, however often we are cancelled: that ends the step, and is told."""
+        ...
+
+
+class RemoteParts(Protocol):
+    """The partitions of one plan that are in other processes."""
+
+    def new_step(self) -> SharedStep:
+        """The identity of a step that begins."""
+        ...
+
+    def runs(self, step: Step) -> Sequence[Run]:
+        """What runs them in one step."""
+        ...
+
+
+def start(runs: Sequence[Run], step: Step) -> list[asyncio.Task[Any]]:
     """Begin the partitions and let them hand each other what is there at once; the client's is the first of `runs`.
 
     Those but the client's that must wait for something get a task each.
@@ -26,13 +61,13 @@ def start(runs: Sequence[PartitionRun], step: Step) -> list[asyncio.Task[Any]]:
     return [asyncio.create_task(run.ended()) for run in runs[1:] if not run.has_ended]
 
 
-def _receives(run: PartitionRun) -> int:
+def _receives(run: Run) -> int:
     """How much a partition waits for from the others: those that need nothing begin."""
     return run.receives
 
 
 async def finished(
-    runs: Sequence[PartitionRun],
+    runs: Sequence[Run],
     tasks: Sequence[asyncio.Task[Any]],
     timer: asyncio.TimerHandle | None,
     step: Step,

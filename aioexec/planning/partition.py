@@ -53,6 +53,11 @@ def partition(
     return parts
 
 
+def joined(one: Subgraph, other: Subgraph) -> Subgraph:
+    """Two parts of one subgraph, neither of which has feeds or fetches, as one."""
+    return Subgraph(one.nodes + other.nodes, [], [], one.targets + other.targets)
+
+
 def _check_device(node: Node, incarnations: Mapping[str, int]) -> None:
     if node.device not in incarnations:
         found = f"is on an unknown device {node.device!r}" if node.device else "has no assigned device"

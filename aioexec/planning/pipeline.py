@@ -7,6 +7,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
+from aioexec.devices.device import Device
 from aioexec.devices.device_set import DeviceSet
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import Role
@@ -15,7 +16,7 @@ from aioexec.planning.frames import frames
 from aioexec.planning.inline import inline_bodies
 from aioexec.planning.items import cut_items
 from aioexec.planning.lower_control_flow import LOWERINGS
-from aioexec.planning.partition import partition
+from aioexec.planning.partition import joined, partition
 from aioexec.planning.passes import (
     DEFAULTS,
     Dump,
@@ -25,7 +26,7 @@ from aioexec.planning.passes import (
     optimization_passes,
 )
 from aioexec.planning.place import Log, Placement, place, set_devices, stateful_placements
-from aioexec.planning.plan import Partition, Plan, assemble
+from aioexec.planning.plan import Partition, Plan, RemotePartition, assemble
 from aioexec.planning.prune import prune
 from aioexec.planning.structure import structured
 from aioexec.planning.subgraph import Bind, Signature, Subgraph
@@ -97,7 +98,24 @@ class Planner:
         self._run_passes(Grouping.POST_REWRITE_FOR_EXEC, subgraph)
         incarnations = {device.name: device.attributes.incarnation for device in self.devices.devices}
         parts = partition(subgraph, incarnations, self._new_name, client)
-        return Plan(signature, tuple(self._partition(name, part, signature) for name, part in parts.items()))
+        here: dict[str, Subgraph] = {client: Subgraph([], [], [], [])}
+        elsewhere: dict[str, Subgraph] = {}
+        for name, part in parts.items():
+            if self._device(name).is_remote:
+                task = name.rpartition("/device:")[0]
+                elsewhere[task] = joined(elsewhere[task], part) if task in elsewhere else part
+            else:
+                here[name] = part
+        return Plan(
+            signature,
+            tuple(self._partition(name, part, signature) for name, part in here.items()),
+            tuple(RemotePartition(task, part) for task, part in elsewhere.items()),
+        )
+
+    def _device(self, name: str) -> Device:
+        found = self.devices.find_device_by_name(name)
+        assert found is not None, name
+        return found
 
     def _placed(self, subgraph: Subgraph) -> Mapping[str, str]:
         """Where each operation of a subgraph runs; stateful ones stay there from now on."""
@@ -126,9 +144,7 @@ class Planner:
 
     def _partition(self, device: str, part: Subgraph, signature: Signature) -> Partition:
         self._run_passes(Grouping.POST_PARTITIONING, part)
-        found = self.devices.find_device_by_name(device)
-        assert found is not None, device
-        found.rewrite(part)
+        self._device(device).rewrite(part)
         whole = structured(part, self._new_name) if optimises(self._optimizer) else part
         items = cut_items(whole, signature.is_partial)
         return assemble(whole, items, self.bind, device, signature.is_partial, part)

@@ -117,11 +117,25 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class RemotePartition:
+    """The part of a plan in another process: it is sent there, and planned further there.
+
+    Attributes:
+        task: what the names of its devices begin with, "/job:worker/replica:0/task:1".
+        subgraph: its nodes, on devices of that task.
+    """
+
+    task: str
+    subgraph: Subgraph
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """What a signature compiles to: a partition for each device, the client's first."""
+    """What a signature compiles to: a partition for each device of this process, the client's first, and the others."""
 
     signature: Signature
     partitions: tuple[Partition, ...]
+    remote: tuple[RemotePartition, ...] = ()
 
     @property
     def client(self) -> Partition:

@@ -7,44 +7,32 @@ thread. Everything a session takes hold of, pools, devices, kernels, it gives ba
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter_ns
 from typing import Any, TypeVar
 
-from aioexec.devices.device import Device, DeviceAttributes
-from aioexec.devices.device_set import DeviceMgr, DeviceSet
-from aioexec.devices.pools import NAME, dismiss_pool, inter_op_pool, named_pool, own_pool
-from aioexec.devices.workers import Job, Workers
-from aioexec.dtypes import DType
+from aioexec.devices.device import DeviceAttributes
+from aioexec.devices.device_set import DeviceMgr
+from aioexec.devices.workers import Job
 from aioexec.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
     InvalidArgumentError,
-    OpError,
-    from_exception,
 )
-from aioexec.execution.engine import Engine
 from aioexec.execution.executor import Executor
 from aioexec.execution.step import StepSettings
-from aioexec.graph.function_library import FunctionLibrary
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import Attrs, Compute
-from aioexec.graph.kernel_registry import find_kernel
 from aioexec.graph.node import Operation, Tensor
 from aioexec.observability.cost_model import CostModel
 from aioexec.observability.device_log import log_notice
 from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Plan
-from aioexec.planning.subgraph import Bind, Signature
-from aioexec.resources.manager import ResourceManager
+from aioexec.planning.subgraph import Signature
 from aioexec.resources.session_state import SessionState, device_of, session_state
-from aioexec.sessions.blas_threads import BlasThreads
-from aioexec.sessions.bodies import Bodies
 from aioexec.sessions.extending import extend_graph
+from aioexec.sessions.host import Host
 from aioexec.sessions.life import closed_error
 from aioexec.sessions.named_steps import Callables, NamedStep
 from aioexec.sessions.names import signature_of
@@ -63,83 +51,33 @@ Asked = tuple[
 """A signature without its order: feeds, fetches, targets, whether it is partial, connections."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeContext:
-    """What a kernel may know of its node and session (see KernelContext)."""
-
-    node_name: str
-    device: str
-    attrs: Attrs
-    input_dtypes: Sequence[DType]
-    output_dtypes: Sequence[DType]
-    resources: ResourceManager
-    functions: FunctionLibrary
-
-
-class DirectSession(SessionRuntime):
+class DirectSession(Host, SessionRuntime):
     """Runs signatures of one graph on this process's devices; lives in one event loop.
 
-    Constant: `session_handle`, `device_mgr`, `device_set`, `pools` (the inter-op pools; steps run on the first unless they
-    choose), `engine`, `sync_on_finish`, `loop`. `init_error` is what went wrong while it was made; every use raises it.
-    `_planner` plans, once there is a graph. `_executors` holds an executor for each signature as
-    given, `_by_asked` those that have a plan of their own, `_planning` an event for what is being planned, `_named` steps by
-    names, `_kernels` the kernels of stateless nodes (those of stateful ones are in the devices' op segments), `_held_pools` the
-    pools to give back, `_serial` the one that steps ask for as number -1.
+    What it has of the process is the host's. `_planner` plans, once there is a graph. `_executors` holds an executor for each
+    signature as given, `_by_asked` those that have a plan of their own, `_planning` an event for what is being planned,
+    `_named` steps by names.
     """
 
     def __init__(
         self, options: SessionOptions, devices: DeviceMgr, forget: Callable[[DirectSession], None]
     ) -> None:
-        super().__init__(options)
-        self.session_handle = f"direct{secrets.randbits(64):016x}"
-        self.loop = asyncio.get_running_loop()
-        self.device_mgr = devices
-        self.device_set = DeviceSet(devices.list_devices())
-        self.init_error: OpError | None = None
-        self.pools = self._make_pools()
-        self.engine = Engine(devices.list_devices(), options.jit, self.pools[0], options.arena_bytes)
-        self.sync_on_finish = os.environ.get("TF_SYNC_ON_FINISH", "true").lower() not in ("0", "false")
-        self._must_sync = self.sync_on_finish and any(
-            type(device).sync is not Device.sync for device in devices.list_devices()
-        )
+        SessionRuntime.__init__(self, options)
+        Host.__init__(self, options, devices, f"direct{secrets.randbits(64):016x}")
         self.graph: Graph | None = None
         self.is_finalized = False
         self._forget = forget
-        self._kernels: dict[tuple[Operation, str], Compute] = {}
         self._executors: dict[Signature, Executor | Reordered] = {}
         self._by_asked: dict[Asked, Executor] = {}
         self._planning: dict[Asked, asyncio.Event] = {}
         self._named: dict[Any, NamedStep] = {}
-        self._serial: Workers | None = None
         self._planner: Planner | None = None
-        self._held_pools = list(self.pools)
-        self._is_shut_down = False
-        self._blas = BlasThreads()
         self._reports = Reports(options)
         self._partial_runs = PartialRuns(self)
         self._callables = Callables(self)
-        self._bodies = Bodies(self.engine, self._new_planner, self._in_planner, self.bind)
-        self.engine.call = self._bodies.call
-        for device in devices.list_devices():
-            device.op_segment.add_hold(self.session_handle)
         if options.log_device_placement:
             mapping = devices.device_mapping_string()
             log_notice(f"Device mapping:\n{mapping}" if mapping else "Device mapping: no known devices.")
-
-    def _make_pools(self) -> list[Workers]:
-        pools: list[Workers] = []
-        try:
-            for each in self.options.session_inter_op_thread_pool:
-                pools.append(named_pool(each.global_name, each.num_threads, self.options))  # noqa: PERF401
-        except OpError as error:
-            self.init_error = error
-        return pools or [inter_op_pool(self.options, self.client_device.workers)]
-
-    @property
-    def client_device(self) -> Device:
-        """Where feeds come from and fetches go to."""
-        assert self.device_set.client_device is not None
-        return self.device_set.client_device
 
     @property
     def stateful_placements(self) -> Mapping[str, str]:
@@ -172,7 +110,7 @@ class DirectSession(SessionRuntime):
             raise AlreadyExistsError("A Graph has already been created for this session.")
         graph = Graph()
         with self.steps.scope():
-            await self._in_planner(partial(extend_graph, graph, graph_def))
+            await self.in_planner(partial(extend_graph, graph, graph_def))
         self.graph = graph
 
     async def extend(self, graph_def: Any) -> None:
@@ -193,7 +131,7 @@ class DirectSession(SessionRuntime):
             await self.create(graph_def)
             return
         with self.steps.scope():
-            await self._in_planner(partial(extend_graph, self.graph, graph_def))
+            await self.in_planner(partial(extend_graph, self.graph, graph_def))
 
     def finalize(self) -> None:
         """Keep what has been planned and plan nothing else.
@@ -219,39 +157,6 @@ class DirectSession(SessionRuntime):
         return self.graph
 
     # Executors
-
-    def bind(self, op: Operation, device: str = "", scope: str = "") -> Compute:
-        """The reference kernel of a node on a device, made at its first use; that of a stateful node once a session and scope.
-
-        Raises:
-            NotFoundError: the op has none there.
-        """
-        place = self.engine.devices.get(device, self.client_device)
-        if op.row.is_stateful:
-            create = partial(self._make_kernel, op, place)
-            return place.op_segment.find_or_create(self.session_handle, f"{scope}{op.name}", create)
-        kernel = self._kernels.get((op, place.name))
-        if kernel is None:
-            kernel = self._kernels.setdefault((op, place.name), self._make_kernel(op, place))
-        return kernel
-
-    def _make_kernel(self, op: Operation, device: Device) -> Compute:
-        found = find_kernel(op.type, device.device_type, op.attrs, runs_cpu_kernels=device.runs_cpu_kernels)
-        context = NodeContext(
-            op.name,
-            device.name,
-            op.attrs,
-            [tensor.dtype for tensor in op.inputs],
-            [tensor.dtype for tensor in op.outputs],
-            device.resources,
-            op.graph.functions,
-        )
-        try:
-            return found.make(context)
-        except OpError:
-            raise
-        except Exception as error:
-            raise from_exception(error) from error
 
     async def executor(self, signature: Signature) -> Executor | Reordered:
         """The executor of a signature, planned in the planner thread at its first use.
@@ -280,34 +185,23 @@ class DirectSession(SessionRuntime):
             )
         done = self._planning[asked] = asyncio.Event()
         try:
-            plan = await self._in_planner(partial(self._plan, signature))
+            made = await self.new_executor(await self.in_planner(partial(self._plan, signature)))
         finally:
             del self._planning[asked]
             done.set()
-        return self._by_asked.setdefault(asked, Executor(plan, self.engine))
+        return self._by_asked.setdefault(asked, made)
+
+    async def new_executor(self, plan: Plan) -> Executor:
+        """What will run a plan."""
+        return Executor(plan, self.engine)
 
     def _plan(self, signature: Signature) -> Plan:
         """Plan; in the planner thread, where BLAS may be looked for in the file system before any kernel needs it."""
         assert self.graph is not None
-        self._blas.hold()
+        self.hold_blas()
         if self._planner is None:
-            self._planner = self._new_planner(self.graph, self.bind)
+            self._planner = self.new_planner(self.graph, self.bind)
         return self._planner.plan(signature)
-
-    def _new_planner(self, graph: Graph, bind: Bind) -> Planner:
-        return Planner(
-            graph,
-            bind,
-            self.device_set,
-            allow_soft_placement=self.options.allow_soft_placement,
-            place_pruned_graph=self.options.graph_options.place_pruned_graph,
-            optimizer=self.options.graph_options,
-            log=_log_placement if self.options.log_device_placement else None,
-        )
-
-    async def _in_planner(self, call: Callable[[], Result]) -> Result:
-        job: Job[Result] = self.engine.planner.submit(call)
-        return await job.result()
 
     # Steps
 
@@ -345,7 +239,7 @@ class DirectSession(SessionRuntime):
     ) -> list[Any]:
         planned = executor.executor if isinstance(executor, Reordered) else executor
         report = self._reports.begin(planned, options, metadata)
-        settings = StepSettings(scope.deadline, self._workers(options), report.collector)
+        settings = StepSettings(scope.deadline, self.workers(options.inter_op_thread_pool), report.collector)
         began = perf_counter_ns()
         try:
             outputs: list[Any] = await executor.step(feeds, settings)
@@ -358,7 +252,7 @@ class DirectSession(SessionRuntime):
             raise told from error
         report.done(feeds, outputs, perf_counter_ns() - began)
         if metadata is not None:
-            await self._in_planner(report.write)
+            await self.in_planner(report.write)
         return outputs
 
     def export_cost_models(self) -> list[CostModel]:
@@ -368,22 +262,6 @@ class DirectSession(SessionRuntime):
     @property
     def runs_at_once(self) -> bool:
         return super().runs_at_once and not self._reports.are_always_made and not self._must_sync
-
-    def _workers(self, options: StepOptions) -> Workers:
-        """The pool a step asks for.
-
-        Raises:
-            InvalidArgumentError: there is none of that number.
-        """
-        index = options.inter_op_thread_pool
-        if index == -1:
-            if self._serial is None:
-                self._serial = own_pool(f"{NAME}-serial", 1)
-                self._held_pools.append(self._serial)
-            return self._serial
-        if not 0 <= index < len(self.pools):
-            raise InvalidArgumentError(f"Invalid inter_op_thread_pool: {index}")
-        return self.pools[index]
 
     async def partial_run_setup(
         self, feed_names: Sequence[str], output_names: Sequence[str], target_names: Sequence[str]
@@ -439,27 +317,9 @@ class DirectSession(SessionRuntime):
 
     async def shut_down(self) -> None:
         await self._partial_runs.abandon()
-        if not self._is_shut_down:
-            self._is_shut_down = True
-            for device in self.device_mgr.list_devices():
-                device.op_segment.remove_hold(self.session_handle)
-            self._blas.release()
-            for pool in self._held_pools:
-                dismiss_pool(pool)
-        try:
-            await self.engine.close()
-        finally:
-            for pool in self._held_pools:
-                if pool.closed:
-                    await pool.close()
-            await self.device_mgr.close()
-        for kept in (self._executors, self._by_asked, self._named, self._kernels):
+        await self.release()
+        for kept in (self._executors, self._by_asked, self._named):
             kept.clear()
-        self._bodies.clear()
-
-
-def _log_placement(name: str, op_type: str, device: str) -> None:
-    log_notice(f"{name}: ({op_type}): {device}")
 
 
 def _asked(signature: Signature) -> Asked:

@@ -21,7 +21,7 @@ from aioexec.graph.kernel import Compute
 from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.pipeline import Planner
 from aioexec.planning.subgraph import Signature
-from aioexec.sessions.direct import NodeContext
+from aioexec.sessions.host import NodeContext
 from aioexec.sessions.options import SessionOptions
 
 

@@ -16,7 +16,7 @@ from aioexec.planning.plan import Partition
 from aioexec.planning.prune import prune
 from aioexec.planning.subgraph import Node, Signature, Subgraph
 from aioexec.resources.manager import ResourceManager
-from aioexec.sessions.direct import NodeContext
+from aioexec.sessions.host import NodeContext
 
 DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
