@@ -9,6 +9,8 @@ from typing import Any
 import grpc
 
 from aioexec.distributed.methods import METHODS, Method, put_in, taken_out
+from aioexec.distributed.security import Security
+from aioexec.distributed.settings import Limits
 from aioexec.distributed.status import error_from, message_of
 from aioexec.distributed.transport import Call, Channel, Handler, Handlers, Listener, Payload, Transport
 from aioexec.errors import OpError, UnavailableError, from_exception
@@ -26,7 +28,15 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class GrpcTransport(Transport):
-    """Channels and listeners of gRPC."""
+    """Channels and listeners of gRPC.
+
+    Args:
+        security: None for what the environment says.
+    """
+
+    def __init__(self, security: Security | None = None, limits: Limits | None = None) -> None:
+        self.security = Security.from_environment() if security is None else security
+        self.limits = limits or Limits()
 
     def channel(self, address: str) -> GrpcChannel:
         return GrpcChannel(address)
@@ -34,6 +44,7 @@ class GrpcTransport(Transport):
     def listener(
         self, address: str, handlers: Handlers, on_peer_gone: Callable[[str], None] | None = None
     ) -> GrpcListener:
+        self.security.check_listening(address)
         return GrpcListener(address, handlers)
 
 

@@ -1,0 +1,58 @@
+"""How much a peer may ask for, and how long it may be silent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aioexec.errors import GraphValueError
+
+_PROTOBUF = (1 << 31) - 1
+"""No message of more bytes can be parsed, whoever makes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most bytes of what others send; more of it is refused with ResourceExhaustedError, before memory is taken for it.
+
+    Attributes:
+        message_bytes: of one message.
+        graph_bytes: of one message that carries a graph (CreateSession, ExtendSession, RegisterGraph).
+        tensor_bytes: of one tensor in memory, however few bytes say it.
+    """
+
+    message_bytes: int = _PROTOBUF
+    graph_bytes: int = 1 << 29
+    tensor_bytes: int = 1 << 33
+
+    def __post_init__(self) -> None:
+        for name in ("message_bytes", "graph_bytes", "tensor_bytes"):
+            value = getattr(self, name)
+            if value < 1:
+                raise GraphValueError(f"Limits.{name}: expected a positive number of bytes, got {value!r}")
+        if self.message_bytes > _PROTOBUF:
+            raise GraphValueError(
+                f"Limits.message_bytes: expected at most {_PROTOBUF}, which is protobuf's own bound, got {self.message_bytes}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """When a peer counts as gone that neither answers nor closes the connection; a lost connection is noticed at once.
+
+    A peer that freezes is noticed after at most `interval + patience` seconds of a call.
+
+    Attributes:
+        interval: seconds between two pings while calls are under way.
+        patience: seconds that a ping may stay unanswered.
+    """
+
+    interval: float = 0.5
+    patience: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name in ("interval", "patience"):
+            value = getattr(self, name)
+            if not value > 0:
+                raise GraphValueError(
+                    f"Liveness.{name}: expected a positive number of seconds, got {value!r}"
+                )
