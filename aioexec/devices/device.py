@@ -55,6 +55,18 @@ class DeviceAttributes:
             physical_device_desc=self.physical_device_desc,
         )
 
+    @classmethod
+    def from_proto(cls, message: Any) -> DeviceAttributes:
+        """What a DeviceAttributes message says."""
+        return cls(
+            message.name,
+            message.device_type,
+            message.memory_limit,
+            message.incarnation,
+            message.locality.numa_node,
+            message.physical_device_desc,
+        )
+
 
 class Device:
     """One device of a session.

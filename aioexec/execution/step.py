@@ -27,7 +27,6 @@ Result = TypeVar("Result")
 _step_ids = itertools.count(1)
 
 
-@dataclass(frozen=True, slots=True)
 class SharedStep:
     """What a step that has parts in several processes shares with them.
 
@@ -37,9 +36,16 @@ class SharedStep:
         close: called when the step is over here.
     """
 
-    step_id: int
-    rendezvous: IntraProcessRendezvous
-    close: Callable[[], None]
+    __slots__ = ("close", "rendezvous", "step_id")
+
+    def __init__(self, step_id: int, rendezvous: IntraProcessRendezvous, close: Callable[[], None]) -> None:
+        self.step_id = step_id
+        self.rendezvous = rendezvous
+        self.close = close
+
+    def holds_back(self, step: Step, error: BaseException) -> bool:
+        """Whether an error does not end the step yet: it only followed from another one, which is to come."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +71,21 @@ DEFAULT = StepSettings()
 class Step:
     """One execution of a plan; what a kernel may know of it is in `StepContext`.
 
-    Constant: step_id (no other step of the process has it), deadline, workers, collector, rendezvous. Changing: `error`, what
-    ended it; `stops`, how to stop the partitions that run; `woken`, while the partitions begin: those for
-    whom a value has come meanwhile; `_has_container` and `_is_watched`, whether a kernel has asked for the container or the
-    cancellation manager.
+    Constant: step_id (no other step of the process has it), deadline, workers, collector, rendezvous, shared. Changing: `error`,
+    what ended it; `stops`, how to stop the partitions that run; `woken`, while the partitions begin: those for whom a value has
+    come meanwhile; `_has_container` and `_is_watched`, whether a kernel has asked for the container or the cancellation
+    manager.
     """
 
     __slots__ = (
         "_has_container",
         "_is_watched",
-        "_shared",
         "collector",
         "deadline",
         "engine",
         "error",
         "rendezvous",
+        "shared",
         "step_id",
         "stops",
         "woken",
@@ -88,7 +94,7 @@ class Step:
 
     def __init__(self, engine: Engine, settings: StepSettings = DEFAULT) -> None:
         self.engine = engine
-        shared = self._shared = settings.shared
+        shared = self.shared = settings.shared
         self.step_id = next(_step_ids) if shared is None else shared.step_id
         self.rendezvous = IntraProcessRendezvous() if shared is None else shared.rendezvous
         self.deadline = settings.deadline
@@ -125,7 +131,7 @@ class Step:
 
     def fail(self, error: BaseException) -> None:
         """End the step; only the first error counts."""
-        if self.error is not None:
+        if self.error is not None or (self.shared is not None and self.shared.holds_back(self, error)):
             return
         self.error = error
         self.rendezvous.start_abort(_told_to_receivers(error))
@@ -137,10 +143,10 @@ class Step:
     def close(self) -> None:
         """Forget what the step left behind."""
         self.stops.clear()  # they lead back here: it would be for the garbage collector to find out that the step is over
-        if self._shared is None:
+        if self.shared is None:
             self.rendezvous.close()
         else:
-            self._shared.close()
+            self.shared.close()
         if self._is_watched:
             self.engine.cancellation.forget(self.step_id)
         if self._has_container:

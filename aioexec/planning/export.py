@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 from aioexec.formats.protos import GraphDef, NodeDef
 from aioexec.graph.attr_values import write_attr
+from aioexec.graph.function_def_export import export_library
+from aioexec.graph.function_library import FunctionLibrary
 from aioexec.graph.graphdef_export import (
     GRAPH_DEF_VERSION,
     GRAPH_DEF_VERSION_MIN_CONSUMER,
@@ -18,13 +20,19 @@ from aioexec.graph.graphdef_export import (
 from aioexec.planning.subgraph import Edge, Node, Subgraph
 
 
-def subgraph_to_graph_def(subgraph: Subgraph, device: str = "") -> GraphDef:
+def subgraph_to_graph_def(
+    subgraph: Subgraph, device: str = "", functions: FunctionLibrary | None = None
+) -> GraphDef:
     """Return what a subgraph runs.
 
     Args:
         device: for nodes that have none of their own.
+        functions: what its nodes may call; they go with it.
     """
-    return _Exporter(subgraph, device).graph_def()
+    made = _Exporter(subgraph, device).graph_def()
+    if functions:
+        made.library.CopyFrom(export_library(functions))
+    return made
 
 
 class _Exporter:

@@ -208,7 +208,7 @@ class _Cut:
         attrs: dict[str, Any] = {
             "tensor_name": self._maker.new_name(f"edge_{edge[1]}_{cause.name}"),
             "send_device": source,
-            "send_device_incarnation": _signed(self._incarnations[source]),
+            "send_device_incarnation": signed(self._incarnations[source]),
             "recv_device": device,
         }
         send = self._maker.make(f"{host}Send", cause, source, [edge], T=dtype, **attrs)
@@ -221,8 +221,8 @@ class _Cut:
         return recv
 
 
-def _signed(incarnation: int) -> int:
-    """As the attribute holds it: an int64."""
+def signed(incarnation: int) -> int:
+    """An incarnation as attributes and messages hold it: an int64."""
     return (incarnation + (1 << 63)) % (1 << 64) - (1 << 63)
 
 

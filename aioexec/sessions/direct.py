@@ -7,7 +7,6 @@ thread. Everything a session takes hold of, pools, devices, kernels, it gives ba
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter_ns
@@ -60,10 +59,14 @@ class DirectSession(Host, SessionRuntime):
     """
 
     def __init__(
-        self, options: SessionOptions, devices: DeviceMgr, forget: Callable[[DirectSession], None]
+        self,
+        options: SessionOptions,
+        devices: DeviceMgr,
+        forget: Callable[[DirectSession], None],
+        session_handle: str,
     ) -> None:
         SessionRuntime.__init__(self, options)
-        Host.__init__(self, options, devices, f"direct{secrets.randbits(64):016x}")
+        Host.__init__(self, options, devices, session_handle)
         self.graph: Graph | None = None
         self.is_finalized = False
         self._forget = forget
@@ -203,6 +206,12 @@ class DirectSession(Host, SessionRuntime):
             self._planner = self.new_planner(self.graph, self.bind)
         return self._planner.plan(signature)
 
+    def forget_plans(self) -> None:
+        """Plan everything anew from now on, on the devices there are then; steps under way go on as they were planned."""
+        self._planner = None
+        for kept in (self._executors, self._by_asked, self._named):
+            kept.clear()
+
     # Steps
 
     async def run(
@@ -318,8 +327,7 @@ class DirectSession(Host, SessionRuntime):
     async def shut_down(self) -> None:
         await self._partial_runs.abandon()
         await self.release()
-        for kept in (self._executors, self._by_asked, self._named):
-            kept.clear()
+        self.forget_plans()
 
 
 def _asked(signature: Signature) -> Asked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import threading
 import weakref
 from collections.abc import Sequence
@@ -47,7 +48,9 @@ class DirectSessionFactory(SessionFactory):
         with self._lock:
             self._check_metadata(options.session_metadata)
             devices = DeviceFactory.add_devices(options, LOCALHOST)
-            session = DirectSession(options, DeviceMgr(devices), self.deregister)
+            session = DirectSession(
+                options, DeviceMgr(devices), self.deregister, f"direct{secrets.randbits(64):016x}"
+            )
             self._sessions.add(session)
         return session
 

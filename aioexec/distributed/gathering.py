@@ -1,0 +1,19 @@
+"""Several calls at once: all are over when this is, and the first error is what is raised."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+async def gathered(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+    """The results, in order; if one fails, the others are cancelled and awaited, and its error is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in coroutines]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]

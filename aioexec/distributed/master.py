@@ -1,0 +1,261 @@
+"""The master of a server: TensorFlow's MasterService, on sessions that live here.
+
+Handlers translate between messages and `MasterSession`; what they refuse they refuse in TensorFlow's words, for clients act on
+them: an unknown session is `AbortedError`, which makes a monitored session begin anew.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from aioexec.devices.device_set import BorrowedDevices
+from aioexec.distributed.gathering import gathered
+from aioexec.distributed.master_session import MasterSession
+from aioexec.distributed.methods import METHODS
+from aioexec.distributed.status import message_of
+from aioexec.distributed.transport import Call, Handlers, Payload
+from aioexec.distributed.worker import Worker
+from aioexec.distributed.worker_cache import WorkerCache
+from aioexec.errors import AbortedError, InvalidArgumentError, from_exception
+from aioexec.graph.device_spec import parse
+from aioexec.sessions.options import SessionOptions
+
+MOST_REQUEST_IDS = 1 << 16
+"""How many requests are remembered, for duplicates to be known."""
+
+
+class Master:
+    """Sessions by handle.
+
+    Args:
+        task: its name, "/job:worker/replica:0/task:0".
+        worker: of the same server; its devices are the client devices of all sessions here.
+        workers: channels to all tasks.
+        options: of the server; sessions bring their own.
+
+    `_requests` are the ids of recent requests, oldest first.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        worker: Worker,
+        workers: WorkerCache,
+        options: SessionOptions,
+        bits: Callable[[int], int],
+    ) -> None:
+        self.task = task
+        self._worker = worker
+        self._workers = workers
+        self._options = options
+        self._bits = bits
+        self._sessions: dict[str, MasterSession] = {}
+        self._requests: OrderedDict[int, None] = OrderedDict()
+
+    def handlers(self) -> Handlers:
+        """What a listener hands calls to."""
+        return {
+            "MasterService/CreateSession": self._create_session,
+            "MasterService/ExtendSession": self._extend_session,
+            "MasterService/PartialRunSetup": self._partial_run_setup,
+            "MasterService/RunStep": self._run_step,
+            "MasterService/CloseSession": self._close_session,
+            "MasterService/ListDevices": self._list_devices,
+            "MasterService/Reset": self._reset,
+            "MasterService/MakeCallable": self._make_callable,
+            "MasterService/RunCallable": self._run_callable,
+            "MasterService/ReleaseCallable": self._release_callable,
+        }
+
+    @property
+    def sessions(self) -> list[MasterSession]:
+        return list(self._sessions.values())
+
+    async def close(self, grace: float | None = 0.0) -> None:
+        """Close every session."""
+        sessions, self._sessions = self.sessions, {}
+        await gathered(session.close(grace) for session in sessions)
+
+    def peer_gone(self, peer: str) -> None:
+        """A client will make no more calls."""
+
+    # Sessions
+
+    def _session(self, handle: str) -> MasterSession:
+        session = self._sessions.get(handle)
+        if session is None:
+            raise AbortedError(f"Session {handle} is not found.")
+        return session
+
+    def _once(self, request_id: int, method: str) -> None:
+        """Refuse a request that has come before; 0 is no id.
+
+        Raises:
+            AbortedError: it has.
+        """
+        if not request_id:
+            return
+        if request_id in self._requests:
+            raise AbortedError(
+                f"The same {method} request was received twice. "
+                "The network or the caller has sent it again; it is run at most once."
+            )
+        self._requests[request_id] = None
+        if len(self._requests) > MOST_REQUEST_IDS:
+            self._requests.popitem(last=False)
+
+    async def _create_session(self, request: Payload, call: Call) -> Payload:
+        message = request.message
+        options = SessionOptions.from_config("", message.config)
+        devices = BorrowedDevices(self._worker.devices.list_devices())
+        tasks = [task for task in self._filtered(options.device_filters) if task != self.task]
+        session = MasterSession(options, devices, self._worker, self._workers, tasks, self._bits)
+        try:
+            await session.open()
+            await session.create(message.graph_def)
+        except BaseException:
+            await session.close(0)
+            raise
+        self._sessions[session.session_handle] = session
+        return _reply("MasterService/CreateSession", session_handle=session.session_handle)
+
+    def _filtered(self, filters: Sequence[str]) -> list[str]:
+        """The tasks that a session may use."""
+        if not filters:
+            return self._workers.tasks
+        wanted = [parse(each) for each in filters]
+        return [
+            task
+            for task in self._workers.tasks
+            if any(each.without_device().matches(parse(task)) for each in wanted)
+        ]
+
+    async def _extend_session(self, request: Payload, call: Call) -> Payload:
+        message = request.message
+        session = self._session(message.session_handle)
+        async with session.extending:
+            if message.current_graph_version != session.graph_version:
+                raise AbortedError(
+                    f"Current version is {session.graph_version} but caller expected {message.current_graph_version}."
+                )
+            await session.extend(message.graph_def)
+            session.graph_version += 1
+        return _reply("MasterService/ExtendSession", new_graph_version=session.graph_version)
+
+    async def _close_session(self, request: Payload, call: Call) -> Payload:
+        handle = request.message.session_handle
+        session = self._sessions.pop(handle, None)
+        if session is None:
+            raise AbortedError(f"Session {handle} is not found. Possibly, this master has restarted.")
+        await session.close(0)
+        return _reply("MasterService/CloseSession")
+
+    async def _list_devices(self, request: Payload, call: Call) -> Payload:
+        handle = request.message.session_handle
+        session = self._sessions.get(handle)
+        if handle and session is None:
+            raise InvalidArgumentError(f"Session {handle} is not found. Possibly, this master has restarted.")
+        local = {device.name for device in self._worker.devices.list_devices()}
+        if session is not None:
+            devices = await session.list_devices()
+        else:
+            devices = self._worker.devices.list_device_attributes()
+        return _reply(
+            "MasterService/ListDevices",
+            local_device=[each.to_proto() for each in devices if each.name in local],
+            remote_device=[each.to_proto() for each in devices if each.name not in local],
+        )
+
+    async def _reset(self, request: Payload, call: Call) -> Payload:
+        sessions, self._sessions = self.sessions, {}
+        containers = list(request.message.container)
+        await gathered(session.close(0) for session in sessions)
+        self._worker.devices.clear_containers(containers)
+        others = [task for task in self._filtered(list(request.message.device_filters)) if task != self.task]
+        await gathered(self._clean_all(task, containers) for task in others)
+        return _reply("MasterService/Reset")
+
+    async def _clean_all(self, task: str, containers: Sequence[str]) -> None:
+        method = "WorkerService/CleanupAll"
+        request = METHODS[method].request(container=containers)
+        await self._workers.channel(task).call(method, Payload(request))
+
+    # Steps
+
+    async def _run_step(self, request: Payload, call: Call) -> Payload:
+        message = request.message
+        reply = METHODS["MasterService/RunStep"].response()
+        try:
+            self._once(message.request_id, "RunStep (Master)")
+            values = await self._ran(message, request.tensors, reply)
+        except Exception as error:
+            if not message.store_errors_in_response_body:
+                raise
+            failed = from_exception(error)
+            reply.Clear()
+            reply.status_code = failed.error_code
+            reply.status_error_message = message_of(failed)
+            return Payload(reply)
+        return Payload(reply, values)
+
+    async def _ran(self, message: Any, tensors: Sequence[Any], reply: Any) -> list[Any]:
+        session = self._session(message.session_handle)
+        names = [each.name for each in message.feed]
+        feeds = list(zip(names, tensors, strict=True))
+        fetches = list(message.fetch)
+        if message.partial_run_handle:
+            wanted = [*fetches, *message.target]
+            found = await session.partial_run(message.partial_run_handle, feeds, wanted)
+            values = found[: len(fetches)]
+        else:
+            if session.is_doubtful:
+                await session.mend()
+            values = await session.run(message.options, feeds, fetches, list(message.target), reply.metadata)
+        for name in fetches:
+            reply.tensor.add(name=name)
+        return [_array(value) for value in values]
+
+    async def _partial_run_setup(self, request: Payload, call: Call) -> Payload:
+        message = request.message
+        self._once(message.request_id, "PartialRunSetup (Master)")
+        session = self._session(message.session_handle)
+        if session.is_doubtful:
+            await session.mend()
+        handle = await session.partial_run_setup(
+            list(message.feed), list(message.fetch), list(message.target)
+        )
+        return _reply("MasterService/PartialRunSetup", partial_run_handle=handle)
+
+    async def _make_callable(self, request: Payload, call: Call) -> Payload:
+        message = request.message
+        self._once(message.request_id, "MakeCallable (Master)")
+        handle = await self._session(message.session_handle).make_callable(message.options)
+        return _reply("MasterService/MakeCallable", handle=handle)
+
+    async def _run_callable(self, request: Payload, call: Call) -> Payload:
+        message = request.message
+        self._once(message.request_id, "RunCallable (Master)")
+        reply = METHODS["MasterService/RunCallable"].response()
+        session = self._session(message.session_handle)
+        values = await session.run_callable(message.handle, list(request.tensors), reply.metadata)
+        return Payload(reply, [_array(value) for value in values])
+
+    async def _release_callable(self, request: Payload, call: Call) -> Payload:
+        message = request.message
+        await self._session(message.session_handle).release_callable(message.handle)
+        return _reply("MasterService/ReleaseCallable")
+
+
+def _reply(method: str, **fields: Any) -> Payload:
+    return Payload(METHODS[method].response(**fields))
+
+
+def _array(value: Any) -> Any:
+    """A fetched value as an array; a string, which is no array of its own, as one of objects."""
+    if isinstance(value, np.ndarray):
+        return value
+    return np.array(value, dtype=object if isinstance(value, bytes | str) else None)

@@ -1,0 +1,213 @@
+"""A session of a master: a direct session whose graph may use the devices of other tasks.
+
+Nodes are placed on all devices of the cluster. What falls to this task runs here, in the session's own executors; what falls
+to others is registered with them, once a plan, and run by handle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from aioexec.devices.device import DeviceAttributes
+from aioexec.devices.device_set import DeviceMgr, DeviceSet
+from aioexec.devices.remote import RemoteDevice
+from aioexec.distributed.gathering import gathered
+from aioexec.distributed.methods import METHODS
+from aioexec.distributed.remote_parts import DistributedParts, DistributedStep, RegisteredPart
+from aioexec.distributed.status import POSSIBLY_RESTARTED
+from aioexec.distributed.transport import Payload
+from aioexec.distributed.worker import Worker
+from aioexec.distributed.worker_cache import WorkerCache
+from aioexec.errors import AbortedError, OpError, UnavailableError
+from aioexec.execution.executor import Executor
+from aioexec.graph.graph import Graph
+from aioexec.planning.partition import signed
+from aioexec.planning.plan import Plan, RemotePartition
+from aioexec.sessions.direct import DirectSession
+from aioexec.sessions.options import SessionOptions
+
+CLOSE_SECONDS = 10.0
+"""For how long a session that closes waits for a task to forget it."""
+
+
+class MasterSession(DirectSession):
+    """One client's session.
+
+    Constant: `tasks`, the other tasks it uses. Changing: `graph_version`, how often it was extended; `_doubtful`, tasks that
+    failed and may have lost what was registered; `_cleanups`, calls under way that nobody waits for.
+    """
+
+    def __init__(
+        self,
+        options: SessionOptions,
+        devices: DeviceMgr,
+        worker: Worker,
+        workers: WorkerCache,
+        tasks: Sequence[str],
+        bits: Callable[[int], int],
+    ) -> None:
+        super().__init__(options, devices, lambda _: None, f"{bits(64):016x}")
+        self.tasks = tuple(tasks)
+        self.graph_version = 0
+        self.extending = asyncio.Lock()
+        self._worker = worker
+        self._workers_of = workers
+        self._bits = bits
+        self._remote: dict[str, list[RemoteDevice]] = {}
+        self._doubtful: dict[str, bool] = {}
+        self._mending = asyncio.Lock()
+        self._cleanups: set[asyncio.Task[Any]] = set()
+
+    # The other tasks
+
+    async def open(self) -> None:
+        """Have every other task open a session of its own, and learn of its devices; wait for those that are not there yet."""
+        await gathered(self._open_at(task, wait_for_ready=True) for task in self.tasks)
+        self._use_devices()
+
+    async def _open_at(self, task: str, *, wait_for_ready: bool = False) -> None:
+        devices = await self.devices_of(task, wait_for_ready=wait_for_ready)
+        await self._ask(task, "CreateWorkerSession", wait_for_ready=wait_for_ready, **self._opening(task))
+        self._remote[task] = [RemoteDevice(each) for each in devices]
+
+    async def devices_of(self, task: str, *, wait_for_ready: bool = False) -> list[DeviceAttributes]:
+        status = await self._ask(task, "GetStatus", wait_for_ready=wait_for_ready)
+        return [DeviceAttributes.from_proto(each) for each in status.device_attributes]
+
+    def _opening(self, task: str) -> dict[str, Any]:
+        job, _, index = task.removeprefix("/job:").partition("/replica:0/task:")
+        return {
+            "session_handle": self.session_handle,
+            "server_def": {
+                "job_name": job,
+                "task_index": int(index),
+                "protocol": "grpc",
+                "default_session_config": self.options.config,
+            },
+            "isolate_session_state": self.options.isolate_session_state,
+            "master_task": self._worker.task,
+            "master_incarnation": signed(self.client_device.attributes.incarnation),
+        }
+
+    async def _ask(
+        self,
+        task: str,
+        name: str,
+        timeout: float | None = None,
+        *,
+        wait_for_ready: bool = False,
+        **fields: Any,
+    ) -> Any:
+        method = f"WorkerService/{name}"
+        request = METHODS[method].request(**fields)
+        channel = self._workers_of.channel(task)
+        reply = await channel.call(method, Payload(request), timeout, wait_for_ready=wait_for_ready)
+        return reply.message
+
+    def _use_devices(self) -> None:
+        """Place nodes on what is there now; what was planned for other devices is forgotten."""
+        remote = [device for task in self.tasks for device in self._remote.get(task, ())]
+        self.device_set = DeviceSet([*self.device_mgr.list_devices(), *remote])
+        self.forget_plans()
+
+    # Plans
+
+    async def new_executor(self, plan: Plan) -> Executor:
+        if not plan.remote:
+            return await super().new_executor(plan)
+        assert self.graph is not None
+        graph = self.graph
+        parts = await gathered(self._registered(part, graph) for part in plan.remote)
+        return Executor(plan, self.engine, DistributedParts(parts, self._new_step, self._new_request_id))
+
+    async def _registered(self, part: RemotePartition, graph: Graph) -> RegisteredPart:
+        graph_def = await self.in_planner(partial(_graph_def, part, graph))
+        reply = await self._ask(
+            part.task,
+            "RegisterGraph",
+            session_handle=self.session_handle,
+            create_worker_session_called=True,
+            graph_def=graph_def,
+            graph_options=None if self.options.config is None else self.options.config.graph_options,
+            config_proto=self.options.config,
+        )
+        channel = self._workers_of.channel(part.task)
+        return RegisteredPart(part.task, channel, self.session_handle, reply.graph_handle, self._failed_at)
+
+    # Steps
+
+    def _new_request_id(self) -> int:
+        return self._bits(62) + 1
+
+    def _new_step(self, parts: Sequence[RegisteredPart]) -> DistributedStep:
+        step_id = self._bits(55) + 1
+        rendezvous = self._worker.steps.rendezvous(step_id)
+        return DistributedStep(step_id, rendezvous, partial(self._clean_up, step_id, parts))
+
+    def _clean_up(self, step_id: int, parts: Sequence[RegisteredPart]) -> None:
+        """Have every task forget a step that is over; nobody waits for that but `close`."""
+        self._worker.steps.end(step_id)
+        for part in parts:
+            task = asyncio.ensure_future(self._forget_step(part.task, step_id))
+            self._cleanups.add(task)
+            task.add_done_callback(self._cleanups.discard)
+
+    async def _forget_step(self, task: str, step_id: int) -> None:
+        try:
+            await self._ask(task, "CleanupGraph", CLOSE_SECONDS, step_id=step_id)
+        except OpError as error:
+            self._failed_at(task, error)
+
+    def _failed_at(self, task: str, error: OpError) -> None:
+        """A task that cannot be reached, or has lost what it was told, is asked for its state before the next step."""
+        if isinstance(error, UnavailableError):
+            self._doubtful.setdefault(task, False)
+        elif isinstance(error, AbortedError) and (
+            POSSIBLY_RESTARTED in error.payloads or "is not found" in error.message
+        ):
+            self._doubtful[task] = True
+
+    async def mend(self) -> None:
+        """Find out what became of tasks that failed; open sessions anew where they have been restarted.
+
+        Raises:
+            UnavailableError: a task is still away.
+        """
+        async with self._mending:
+            for task, has_lost in list(self._doubtful.items()):
+                known = {device.name: device.attributes.incarnation for device in self._remote[task]}
+                found = {each.name: each.incarnation for each in await self.devices_of(task)}
+                if has_lost or known != found:
+                    await self._open_at(task)
+                    self._use_devices()
+                del self._doubtful[task]
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether `mend` has something to do."""
+        return bool(self._doubtful)
+
+    # The end
+
+    async def list_devices(self) -> list[DeviceAttributes]:
+        local = await super().list_devices()
+        return local + [device.attributes for task in self.tasks for device in self._remote.get(task, ())]
+
+    async def shut_down(self) -> None:
+        for each in list(self._cleanups):
+            each.cancel()
+        await asyncio.gather(*self._cleanups, *map(self._close_at, self.tasks), return_exceptions=True)
+        await super().shut_down()
+
+    async def _close_at(self, task: str) -> None:
+        if task in self._remote:
+            await self._ask(task, "DeleteWorkerSession", CLOSE_SECONDS, session_handle=self.session_handle)
+
+
+def _graph_def(part: RemotePartition, graph: Graph) -> Any:
+    from aioexec.planning.export import subgraph_to_graph_def
+
+    return subgraph_to_graph_def(part.subgraph, functions=graph.functions)

@@ -1,0 +1,164 @@
+"""The parts of a step that run on other tasks, as the executor of the master's own part sees them.
+
+For each task a graph was registered; a step runs it by one RunGraph call. What the parts say to each other goes through the
+rendezvous, from worker to worker. One error ends a step, and it is the *root* that counts: an error that only followed from
+another, on whatever task, is held back until the root has come, or nobody is left who could bring it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aioexec.distributed.methods import METHODS
+from aioexec.distributed.status import error_from, is_derived
+from aioexec.distributed.transport import Channel, Payload
+from aioexec.errors import OpError, from_exception
+from aioexec.execution.rendezvous import IntraProcessRendezvous
+from aioexec.execution.step import SharedStep, Step
+from aioexec.execution.together import Run, all_done
+
+PATIENCE = 1.0
+"""Seconds for which a derived error waits for its root."""
+
+RUN_GRAPH = "WorkerService/RunGraph"
+_Request = METHODS[RUN_GRAPH].request
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredPart:
+    """One task's part of a plan.
+
+    Attributes:
+        failed: told of every error of its steps, for the session to find out whether the task has been restarted.
+    """
+
+    task: str
+    channel: Channel
+    session_handle: str
+    graph_handle: str
+    failed: Callable[[str, OpError], None]
+
+
+class DistributedStep(SharedStep):
+    """One step on several tasks: holds derived errors back.
+
+    `running` counts the calls under way; `_derived` is the first derived error, `_timer` ends the wait for its root.
+    """
+
+    __slots__ = ("_derived", "_timer", "running")
+
+    def __init__(self, step_id: int, rendezvous: IntraProcessRendezvous, close: Callable[[], None]) -> None:
+        super().__init__(step_id, rendezvous, close)
+        self.running = 0
+        self._derived: OpError | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def holds_back(self, step: Step, error: BaseException) -> bool:
+        if not is_derived(error) or error is self._derived or self.running == 0:
+            if self._timer is not None:
+                self._timer.cancel()
+            return False
+        if self._derived is None:
+            assert isinstance(error, OpError)
+            self._derived = error
+            self._timer = asyncio.get_running_loop().call_later(PATIENCE, step.fail, error)
+        return True
+
+    def ended(self, step: Step) -> None:
+        """One of the calls is over."""
+        self.running -= 1
+        if self.running == 0 and self._derived is not None:
+            step.fail(self._derived)
+
+
+class DistributedParts:
+    """All other tasks' parts of one plan: the `RemoteParts` of its executor.
+
+    Args:
+        new_step: makes the identity of a step on these parts.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[RegisteredPart],
+        new_step: Callable[[Sequence[RegisteredPart]], DistributedStep],
+        new_request_id: Callable[[], int],
+    ) -> None:
+        self.parts = parts
+        self._new_step = new_step
+        self._new_request_id = new_request_id
+
+    def new_step(self) -> DistributedStep:
+        return self._new_step(self.parts)
+
+    def runs(self, step: Step) -> Sequence[Run]:
+        return [RemoteRun(part, step, self._new_request_id()) for part in self.parts]
+
+
+class RemoteRun:
+    """One task's part in one step: a RunGraph call."""
+
+    __slots__ = ("_part", "_request_id", "_step", "_task")
+
+    receives = 0  # the call leaves before anything runs here
+
+    def __init__(self, part: RegisteredPart, step: Step, request_id: int) -> None:
+        self._part = part
+        self._step = step
+        self._request_id = request_id
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self._task is not None and self._task.done()
+
+    def start(self) -> None:
+        self._shared.running += 1
+        self._task = asyncio.ensure_future(self._run())
+        self._step.stops.append(self._task.cancel)
+
+    @property
+    def _shared(self) -> DistributedStep:
+        shared = self._step.shared
+        assert isinstance(shared, DistributedStep)
+        return shared
+
+    async def _run(self) -> None:
+        try:
+            await self._call()
+        except asyncio.CancelledError:
+            pass  # the step has failed: that is told elsewhere
+        except Exception as error:
+            failed = from_exception(error)
+            self._part.failed(self._part.task, failed)
+            self._step.fail(failed)
+        finally:
+            self._shared.ended(self._step)
+
+    async def _call(self) -> None:
+        step, part = self._step, self._part
+        request = _Request(
+            session_handle=part.session_handle,
+            create_worker_session_called=True,
+            graph_handle=part.graph_handle,
+            step_id=step.step_id,
+            store_errors_in_response_body=True,
+            request_id=self._request_id,
+        )
+        request.exec_opts.record_timeline = step.collector is not None
+        timeout = None
+        if step.deadline is not None:
+            timeout = max(0.0, step.deadline - asyncio.get_running_loop().time())
+        reply = await part.channel.call(RUN_GRAPH, Payload(request), timeout)
+        self._check(reply.message)
+
+    def _check(self, response: Any) -> None:
+        if response.status_code:
+            raise error_from(response.status_code, response.status_error_message)
+
+    async def ended(self) -> asyncio.CancelledError | None:
+        assert self._task is not None
+        return await all_done([self._task], self._step)
