@@ -71,8 +71,8 @@ DEFAULT = StepSettings()
 class Step:
     """One execution of a plan; what a kernel may know of it is in `StepContext`.
 
-    Constant: step_id (no other step of the process has it), deadline, workers, collector, rendezvous, shared. Changing: `error`,
-    what ended it; `stops`, how to stop the partitions that run; `woken`, while the partitions begin: those for whom a value has
+    Constant: step_id (no other step of the process has it), deadline, workers, collector, rendezvous, shared. Changing:
+    `error`, what ended it; `stops`, how to stop the partitions; `woken`, while they begin: those for whom a value has
     come meanwhile; `_has_container` and `_is_watched`, whether a kernel has asked for the container or the cancellation
     manager.
     """
