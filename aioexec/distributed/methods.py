@@ -1,6 +1,6 @@
 """TensorFlow's services as a table: the messages of each method, and where its tensors are.
 
-Paths on the wire are "/tensorflow." and the name here. Messages are those of `formats.protos`.
+Messages are those of `formats.protos`. Beside them is our own service Peer, by which aioexec processes know each other.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from aioexec.formats.tensor_codec import decode_tensor, encode_tensor
 
 MASTER = "MasterService"
 WORKER = "WorkerService"
+PEER = "Peer"
 
 _STAY = frozenset({resource.as_datatype_enum, variant.as_datatype_enum})
 
@@ -68,9 +69,17 @@ METHODS: dict[str, Method] = {
             "Logging": (),
             "Tracing": (),
         },
+        PEER: {
+            "Hello": (),
+        },
     }.items()
     for name, fields in methods.items()
 }
+
+
+def path_of(method: str) -> str:
+    """What a method is called on the wire of gRPC."""
+    return f"/aioexec.{method}" if method.startswith(f"{PEER}/") else f"/tensorflow.{method}"
 
 
 def tensor_protos(message: Any, field: str) -> Sequence[TensorProto]:

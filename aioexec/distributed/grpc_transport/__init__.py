@@ -8,14 +8,13 @@ from typing import Any
 
 import grpc
 
-from aioexec.distributed.methods import METHODS, Method, put_in, taken_out
+from aioexec.distributed.methods import METHODS, Method, path_of, put_in, taken_out
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.status import error_from, message_of
 from aioexec.distributed.transport import Call, Channel, Handler, Handlers, Listener, Payload, Transport
 from aioexec.errors import OpError, UnavailableError, from_exception
 
-_PREFIX = "/tensorflow."
 _OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
@@ -62,7 +61,7 @@ class GrpcChannel(Channel):
         caller = self._callers.get(method)
         if caller is None:
             caller = self._callers[method] = self._channel.unary_unary(
-                f"{_PREFIX}{method}",
+                path_of(method),
                 request_serializer=lambda message: message.SerializeToString(),
                 response_deserializer=METHODS[method].response.FromString,
             )
@@ -118,7 +117,7 @@ class GrpcListener(Listener):
 class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
     def __init__(self, handlers: Handlers) -> None:
         self._made = {
-            f"{_PREFIX}{name}": _served(METHODS[name], handler) for name, handler in handlers.items()
+            path_of(name): _served(METHODS[name], handler) for name, handler in handlers.items()
         }
 
     def service(self, handler_call_details: Any) -> Any:

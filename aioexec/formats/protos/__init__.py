@@ -81,6 +81,10 @@ from aioexec.formats.protos.meta_graph_pb2 import (
     VariableSynchronization,
     WhileContextDef,
 )
+from aioexec.formats.protos.peer_pb2 import (
+    HelloRequest,
+    HelloResponse,
+)
 from aioexec.formats.protos.service_pb2 import (
     CleanupAllRequest,
     CleanupAllResponse,
@@ -246,6 +250,8 @@ __all__ = [
     "GradientDef",
     "GraphDef",
     "GraphOptions",
+    "HelloRequest",
+    "HelloResponse",
     "HistogramProto",
     "InterconnectLink",
     "JobDef",
