@@ -20,8 +20,9 @@ from aioexec.graph.node_def_export import OUTPUT_SHAPES as OUTPUT_SHAPES
 from aioexec.shapes import TensorShape
 
 _NODE_NAME: Final = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
+_PARTITION_NODE_NAME: Final = re.compile(r"[A-Za-z0-9._][A-Za-z0-9_.\\/>-]*")
 _INPUT: Final = re.compile(
-    r"(\^?)([A-Za-z0-9.$][A-Za-z0-9_.\\/>-]*)(?::(\d{1,9}))?"
+    r"(\^?)([A-Za-z0-9.$_][A-Za-z0-9_.\\/>-]*)(?::(\d{1,9}))?"
 )  # with $, what no node is called
 CONTROL: Final = -1  # the output index that stands for a control edge
 COLOCATION: Final = "_class"  # the attribute that names the groups a node is colocated with
@@ -60,6 +61,9 @@ class SourceNode:
 class Source:
     """A GraphDef, read and found consistent in itself.
 
+    Args:
+        is_partition: it comes from a master, who gives nodes names that users cannot, and colocates them with nodes elsewhere.
+
     Attributes:
         nodes: by name.
         order: the nodes such that each comes after those it takes inputs from, but for the back edges of loops; as listed
@@ -72,19 +76,23 @@ class Source:
         producer_ops: OpList | None,
         mapped: set[Key],
         row_of: Callable[[str], registry.Row],
+        is_partition: bool = False,
     ) -> None:
         _check_versions(graph_def)
+        allowed = _PARTITION_NODE_NAME if is_partition else _NODE_NAME
         self._row_of = row_of
         self._producer_ops = {op.name: op for op in producer_ops.op} if producer_ops is not None else {}
         self._mapped = mapped
         self._version = graph_def.versions.producer
         self.nodes: dict[str, SourceNode] = {}
         for proto in graph_def.node:
-            if not _NODE_NAME.fullmatch(proto.name):
+            if not allowed.fullmatch(proto.name):
                 raise GraphValueError(f"Node {proto.name!r}: the name contains invalid characters")
             if proto.name in self.nodes:
                 raise GraphValueError(f"Node {proto.name!r} is not unique in the GraphDef")
-            self.nodes[proto.name] = self._read_node(proto)
+            node = self.nodes[proto.name] = self._read_node(proto)
+            if is_partition:
+                node.groups, _ = (), node.attrs.pop(COLOCATION, None)
         for node in self.nodes.values():
             self._check_edges(node)
         self.order = self._sorted()

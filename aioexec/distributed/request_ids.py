@@ -1,0 +1,35 @@
+"""Requests that were received before: a network or a caller that tries again must not have things done twice."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from aioexec.errors import AbortedError
+
+MOST_IDS = 1 << 16
+"""How many requests are remembered."""
+
+
+class RecentRequestIds:
+    """The ids of the last requests, oldest first."""
+
+    def __init__(self, most: int = MOST_IDS) -> None:
+        self._most = most
+        self._ids: OrderedDict[int, None] = OrderedDict()
+
+    def check(self, request_id: int, method: str) -> None:
+        """Note a request; 0 is no id.
+
+        Raises:
+            AbortedError: it has come before.
+        """
+        if not request_id:
+            return
+        if request_id in self._ids:
+            raise AbortedError(
+                f"The same {method} request was received twice (request id {request_id}). "
+                "The network or the caller has sent it again; it is run at most once."
+            )
+        self._ids[request_id] = None
+        if len(self._ids) > self._most:
+            self._ids.popitem(last=False)

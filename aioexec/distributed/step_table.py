@@ -1,0 +1,171 @@
+"""The steps a task takes part in, by step id: for each the rendezvous where its values wait.
+
+A step is known from its first mention, which may be another task asking for a value, until its master says that it is over. A
+master that has died says nothing, so steps in which nothing has happened for long are dropped, and their number is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+
+from aioexec.errors import AbortedError, OpError, ResourceExhaustedError
+from aioexec.execution.remote_rendezvous import RemoteRendezvous
+
+MOST_STEPS = 1 << 16
+MOST_ENDED = 1 << 14
+IDLE_SECONDS = 3600.0
+
+NewRendezvous = Callable[[int], RemoteRendezvous]
+"""Makes that of a step."""
+
+
+class _Step:
+    """One step; `uses` counts who is at work with it, `stops` tell them to end, `used_at` is when the last one came or went."""
+
+    __slots__ = ("rendezvous", "stops", "used_at", "uses")
+
+    def __init__(self, rendezvous: RemoteRendezvous) -> None:
+        self.rendezvous = rendezvous
+        self.uses = 0
+        self.stops: list[Callable[[OpError], None]] = []
+        self.used_at = 0.0
+
+
+class StepTable:
+    """Steps by id, in the order of their last use; `_ended` are ids that will not come back, oldest first.
+
+    Args:
+        most_steps: what is beyond is refused, unless an idle step can make room.
+        idle_seconds: for how long a step that nobody works with is kept.
+    """
+
+    def __init__(
+        self,
+        new_rendezvous: NewRendezvous,
+        most_steps: int = MOST_STEPS,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        self._new_rendezvous = new_rendezvous
+        self._most_steps = most_steps
+        self._idle_seconds = idle_seconds
+        self._steps: OrderedDict[int, _Step] = OrderedDict()
+        self._ended: OrderedDict[int, None] = OrderedDict()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __contains__(self, step_id: int) -> bool:
+        return step_id in self._steps
+
+    def rendezvous(self, step_id: int) -> RemoteRendezvous:
+        """That of a step of this task's own master, who will `end` it; found, or made."""
+        return self.enter(step_id)
+
+    def enter(self, step_id: int, stop: Callable[[OpError], None] | None = None) -> RemoteRendezvous:
+        """The rendezvous of a step, found or made, which stays until `leave`.
+
+        Args:
+            stop: called if the step is ended meanwhile.
+
+        Raises:
+            ResourceExhaustedError: there are too many steps.
+        """
+        step = self._steps.get(step_id)
+        if step is None:
+            step = self._new_step(step_id)
+        else:
+            self._steps.move_to_end(step_id)
+        step.uses += 1
+        step.used_at = asyncio.get_running_loop().time()
+        if stop is not None:
+            step.stops.append(stop)
+        return step.rendezvous
+
+    def leave(self, step_id: int, stop: Callable[[OpError], None] | None = None) -> None:
+        """Whoever entered is done with the step, which may have ended meanwhile."""
+        step = self._steps.get(step_id)
+        if step is None:
+            return
+        if stop is not None:
+            if stop not in step.stops:
+                return  # a later step of this id
+            step.stops.remove(stop)
+        step.uses -= 1
+        step.used_at = asyncio.get_running_loop().time()
+        self._steps.move_to_end(step_id)
+
+    def has_ended(self, step_id: int) -> bool:
+        """Whether a step has been ended, lately, and not begun again."""
+        return step_id in self._ended
+
+    def end(self, step_id: int, error: OpError | None = None) -> None:
+        """Abort what is left of a step and forget it; of one that is not known, remember that it ended."""
+        self._ended[step_id] = None
+        if len(self._ended) > MOST_ENDED:
+            self._ended.popitem(last=False)
+        step = self._steps.pop(step_id, None)
+        if step is None:
+            return
+        error = error or AbortedError(f"step {step_id} has ended")
+        step.rendezvous.start_abort(error)
+        for stop in step.stops:
+            stop(error)
+        if not self._steps:
+            self._stop_timer()
+
+    def close(self) -> None:
+        """End all steps."""
+        for step_id in list(self._steps):
+            self.end(step_id, AbortedError(f"step {step_id} was under way when its task shut down"))
+
+    # Those that nobody ends
+
+    def _new_step(self, step_id: int) -> _Step:
+        if len(self._steps) >= self._most_steps:
+            self._make_room()
+        self._ended.pop(step_id, None)
+        step = self._steps[step_id] = _Step(self._new_rendezvous(step_id))
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._drop_idle)
+        return step
+
+    def _make_room(self) -> None:
+        for step_id, step in self._steps.items():
+            if not step.uses:
+                self.end(step_id, _dropped(step_id))
+                return
+        raise ResourceExhaustedError(
+            f"{len(self._steps)} steps are under way on this task, which is the most"
+        )
+
+    def _drop_idle(self) -> None:
+        loop = asyncio.get_running_loop()
+        limit = loop.time() - self._idle_seconds
+        for step_id, step in list(self._steps.items()):
+            if step.used_at > limit:
+                break
+            if not step.uses:
+                self.end(step_id, _dropped(step_id))
+        self._timer = loop.call_later(self._idle_seconds, self._drop_idle) if self._steps else None
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def check_invariants(self) -> None:
+        assert len(self._steps) <= self._most_steps
+        assert len(self._ended) <= MOST_ENDED
+        assert not self._steps.keys() & self._ended.keys(), "a step has ended and goes on"
+        assert (self._timer is None) == (not self._steps), "the timer runs while there are steps"
+        for step in self._steps.values():
+            assert step.uses >= len(step.stops)
+            assert step.rendezvous.error is None or step.uses >= 0
+            step.rendezvous.check_invariants()
+
+
+def _dropped(step_id: int) -> AbortedError:
+    return AbortedError(f"step {step_id} was dropped: nothing has happened in it for long")

@@ -1,0 +1,297 @@
+"""The worker of a server: TensorFlow's WorkerService. It runs this task's parts of steps, and hands out their values.
+
+A step's master sends RunGraph, other workers RecvTensor, in any order. When a part fails, the step's rendezvous is aborted:
+whoever asks for a value of it from then on gets the error, marked as derived, for the root reaches the master by RunGraph.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from aioexec.devices.device_set import BorrowedDevices, DeviceMgr
+from aioexec.distributed.gathering import gathered
+from aioexec.distributed.methods import METHODS
+from aioexec.distributed.request_ids import RecentRequestIds
+from aioexec.distributed.status import DERIVED, POSSIBLY_RESTARTED, error_from, message_of, with_payload
+from aioexec.distributed.step_table import StepTable
+from aioexec.distributed.transport import Call, Handlers, Payload
+from aioexec.distributed.worker_cache import WorkerCache
+from aioexec.distributed.worker_session import WorkerSession, isolated_devices, session_options
+from aioexec.errors import (
+    AbortedError,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    UnimplementedError,
+    from_exception,
+)
+from aioexec.execution.remote_rendezvous import RemoteRendezvous
+from aioexec.execution.rendezvous import Received, parse_key
+from aioexec.sessions.options import SessionOptions
+
+RECV_TENSOR = "WorkerService/RecvTensor"
+_RecvTensorRequest = METHODS[RECV_TENSOR].request
+_RecvTensorResponse = METHODS[RECV_TENSOR].response
+_RunGraphResponse = METHODS["WorkerService/RunGraph"].response
+
+_parsed = lru_cache(1 << 14)(parse_key)  # outside of loops a step's keys are those of the step before
+
+
+class Worker:
+    """Sessions by handle, and the steps under way.
+
+    Constant: `task`, its name; `devices`, shared by the sessions and owned by whoever made them; `steps`. `_legacy` is the
+    session of masters that open none, made when it is wanted; `_fetches` are calls to other tasks that are under way.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        devices: DeviceMgr,
+        workers: WorkerCache,
+        options: SessionOptions,
+        bits: Callable[[int], int] = secrets.randbits,
+    ) -> None:
+        self.task = task
+        self.devices = devices
+        self.steps = StepTable(self._new_rendezvous)
+        self._workers = workers
+        self._options = options
+        self._bits = bits
+        self._sessions: dict[str, WorkerSession] = {}
+        self._legacy: WorkerSession | None = None
+        self._requests = RecentRequestIds()
+        self._fetches: set[asyncio.Task[Received]] = set()
+
+    def handlers(self) -> Handlers:
+        """What a listener hands calls to."""
+        return {
+            "WorkerService/GetStatus": self._get_status,
+            "WorkerService/CreateWorkerSession": self._create_worker_session,
+            "WorkerService/DeleteWorkerSession": self._delete_worker_session,
+            "WorkerService/RegisterGraph": self._register_graph,
+            "WorkerService/DeregisterGraph": self._deregister_graph,
+            "WorkerService/RunGraph": self._run_graph,
+            "WorkerService/CleanupGraph": self._cleanup_graph,
+            "WorkerService/CleanupAll": self._cleanup_all,
+            RECV_TENSOR: self._recv_tensor,
+            "WorkerService/MarkRecvFinished": self._mark_recv_finished,
+            "WorkerService/Logging": self._logging,
+            "WorkerService/Tracing": self._tracing,
+        }
+
+    async def close(self) -> None:
+        """End all steps and sessions."""
+        sessions = list(self._sessions.values())
+        if self._legacy is not None:
+            sessions.append(self._legacy)
+        self._sessions, self._legacy = {}, None
+        self.steps.close()
+        try:
+            await gathered(session.close() for session in sessions)
+        finally:
+            for fetch in self._fetches:
+                fetch.cancel()
+            if self._fetches:
+                await asyncio.wait(self._fetches)
+
+    async def _get_status(self, request: Payload, call: Call) -> Payload:
+        attributes = [each.to_proto() for each in self.devices.list_device_attributes()]
+        return _reply("GetStatus", device_attributes=attributes)
+
+    # Sessions
+
+    async def _create_worker_session(self, request: Payload, call: Call) -> Payload:
+        message = request.message
+        handle = message.session_handle
+        if not handle:
+            raise InvalidArgumentError("CreateWorkerSession: session_handle must be non-empty")
+        await self._drop_sessions_before(message.master_task, message.master_incarnation)
+        if handle not in self._sessions:
+            options = self._options
+            if message.server_def.HasField("default_session_config"):
+                options = session_options(options, message.server_def.default_session_config)
+            devices = self._shared_devices()
+            if message.isolate_session_state:
+                devices = isolated_devices(self.devices)
+            master = (message.master_task, message.master_incarnation)
+            self._sessions[handle] = WorkerSession(options, devices, handle, self.steps, self._bits, master)
+        return _reply("CreateWorkerSession")
+
+    async def _drop_sessions_before(self, task: str, incarnation: int) -> None:
+        """A master that has been restarted has forgotten its sessions here."""
+        if not task:
+            return
+        gone = [
+            handle
+            for handle, session in self._sessions.items()
+            if session.master[0] == task and session.master[1] != incarnation
+        ]
+        error = AbortedError(f"the master {task} has been restarted: its worker sessions were deleted")
+        await gathered([self._sessions.pop(handle).close(error) for handle in gone])
+
+    def _shared_devices(self) -> DeviceMgr:
+        return BorrowedDevices(self.devices.list_devices())
+
+    async def _delete_worker_session(self, request: Payload, call: Call) -> Payload:
+        session = self._sessions.pop(request.message.session_handle, None)
+        if session is not None:
+            await session.close()
+        return _reply("DeleteWorkerSession")
+
+    def _session(self, message: Any) -> WorkerSession:
+        """The session of a request.
+
+        Raises:
+            AbortedError: there is none of that handle.
+        """
+        handle = message.session_handle
+        if not handle or not message.create_worker_session_called:
+            if self._legacy is None:
+                self._legacy = WorkerSession(
+                    self._options, self._shared_devices(), "", self.steps, self._bits
+                )
+            return self._legacy
+        session = self._sessions.get(handle)
+        if session is None:
+            error = AbortedError(
+                f'Session handle is not found: {handle}. Possibly this worker ("{self.task}") just restarted.'
+            )
+            raise with_payload(error, POSSIBLY_RESTARTED)
+        return session
+
+    # Graphs
+
+    async def _register_graph(self, request: Payload, call: Call) -> Payload:
+        message = request.message
+        return _reply("RegisterGraph", graph_handle=await self._session(message).register(message.graph_def))
+
+    async def _deregister_graph(self, request: Payload, call: Call) -> Payload:
+        message = request.message
+        self._session(message).deregister(message.graph_handle)
+        return _reply("DeregisterGraph")
+
+    # Steps
+
+    async def _run_graph(self, request: Payload, call: Call) -> Payload:
+        message = request.message
+        reply = _RunGraphResponse()
+        try:
+            self._requests.check(message.request_id, "RunGraph (Worker)")
+            values = await self._session(message).run(message, request.tensors, call.deadline, reply)
+        except Exception as error:
+            if not message.store_errors_in_response_body:
+                raise
+            failed = from_exception(error)
+            reply.Clear()
+            reply.status_code = failed.error_code
+            reply.status_error_message = message_of(failed)
+            return Payload(reply)
+        for key in message.recv_key:
+            reply.recv.add(name=key)
+        return Payload(reply, values)
+
+    async def _cleanup_graph(self, request: Payload, call: Call) -> Payload:
+        self.steps.end(request.message.step_id)
+        return _reply("CleanupGraph")
+
+    async def _cleanup_all(self, request: Payload, call: Call) -> Payload:
+        self.devices.clear_containers(list(request.message.container))
+        return _reply("CleanupAll")
+
+    # Values
+
+    async def _recv_tensor(self, request: Payload, call: Call) -> Payload:
+        message = request.message
+        self._requests.check(message.request_id, "RecvTensor (Worker)")
+        step_id, key = message.step_id, message.rendezvous_key
+        self._check_source(key)
+        if self.steps.has_ended(step_id):
+            raise with_payload(AbortedError(f"step {step_id} has ended"), DERIVED)
+        rendezvous = self.steps.enter(step_id)
+        try:
+            value, is_dead = await rendezvous.recv(key)
+        except OpError as error:
+            raise _derived(error) from error
+        finally:
+            self.steps.leave(step_id)
+        reply = _RecvTensorResponse(is_dead=is_dead, send_start_micros=time.time_ns() // 1000)
+        return Payload(reply, [_NOTHING if is_dead else _array(value, key)])
+
+    def _check_source(self, key: str) -> None:
+        """Refuse to receive what this task, as it runs now, does not send.
+
+        Raises:
+            InvalidArgumentError: the key is malformed, or no device here is its source.
+            AbortedError: the device it means was that of a process before this one.
+        """
+        parsed = _parsed(key)
+        source = self.devices.lookup_device(parsed.src_device)
+        if source.attributes.incarnation != parsed.src_incarnation:
+            raise AbortedError(
+                f"RecvTensor expects a different device incarnation: {parsed.src_incarnation} vs. "
+                f'{source.attributes.incarnation}. Your worker job ("{self.task}") was probably restarted. '
+                "Check your worker job for the reason why it was restarted."
+            )
+
+    def _new_rendezvous(self, step_id: int) -> RemoteRendezvous:
+        return RemoteRendezvous(self.task, partial(self._fetch, step_id))
+
+    def _fetch(self, step_id: int, key: str) -> asyncio.Task[Received]:
+        """Ask the task where a value is made for it."""
+        task = asyncio.get_running_loop().create_task(self._received(step_id, key))
+        self._fetches.add(task)
+        task.add_done_callback(self._fetches.discard)
+        return task
+
+    async def _received(self, step_id: int, key: str) -> Received:
+        channel = self._workers.channel(key.partition("/device:")[0])
+        request = _RecvTensorRequest(step_id=step_id, rendezvous_key=key, request_id=self._bits(62) + 1)
+        reply = await channel.call(RECV_TENSOR, Payload(request))
+        if not reply.tensors or (reply.tensors[0] is None and not reply.message.is_dead):
+            raise InternalError(f"RecvTensor of {key}: the reply has no tensor")
+        return reply.tensors[0], reply.message.is_dead
+
+    async def _mark_recv_finished(self, request: Payload, call: Call) -> Payload:
+        return _reply("MarkRecvFinished")
+
+    # What is told
+
+    async def _logging(self, request: Payload, call: Call) -> Payload:
+        return _reply("Logging")
+
+    async def _tracing(self, request: Payload, call: Call) -> Payload:
+        raise UnimplementedError("Tracing")
+
+
+_NOTHING = np.zeros(0, np.float32)
+"""What travels for a dead value."""
+
+
+def _reply(name: str, **fields: Any) -> Payload:
+    return Payload(METHODS[f"WorkerService/{name}"].response(**fields))
+
+
+def _derived(error: OpError) -> OpError:
+    """The same error for somebody who only waited for what has failed."""
+    return with_payload(error_from(error.error_code, message_of(error), error.payloads), DERIVED)
+
+
+def _array(value: Any, key: str) -> Any:
+    """A value that can travel.
+
+    Raises:
+        InvalidArgumentError: it means something on its own device only.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return value
+    if isinstance(value, bytes):
+        return np.array(value, dtype=object)
+    raise InvalidArgumentError(f"{key}: a {type(value).__name__} cannot be sent to another task")

@@ -1,0 +1,188 @@
+"""A session of a worker: the graphs a master has registered with it, and the steps it runs of them by handle.
+
+Its means are a direct session's (`Host`). Devices, and with them variables and queues, are the task's and shared by all its
+sessions, unless the master wants this one isolated: then it has state of its own under the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from aioexec.devices.device_set import DeviceMgr
+from aioexec.devices.pools import hold_pool
+from aioexec.distributed.step_table import StepTable
+from aioexec.errors import AbortedError, InvalidArgumentError, OpError
+from aioexec.execution.executor import Executor
+from aioexec.execution.remote_rendezvous import RemoteRendezvous
+from aioexec.execution.rendezvous import parse_key
+from aioexec.execution.step import SharedStep, StepSettings
+from aioexec.observability.step_stats import StepStatsCollector
+from aioexec.planning.plan import Plan
+from aioexec.sessions.host import Host
+from aioexec.sessions.options import SessionOptions
+from aioexec.sessions.steps import Steps
+
+
+def session_options(own: SessionOptions, config: Any) -> SessionOptions:
+    """The options of a session for which its master gives a ConfigProto: what it leaves open is as the server has it."""
+    asked = SessionOptions.from_config("", config)
+    return replace(asked, jit=asked.jit if config.aioexec.jit else own.jit, log_device_placement=False)
+
+
+def isolated_devices(devices: DeviceMgr) -> DeviceMgr:
+    """The same devices, to whoever asks, with state of their own."""
+    return DeviceMgr(
+        [type(each)(each.attributes, hold_pool(each.workers)) for each in devices.list_devices()]
+    )
+
+
+class WorkerSession(Host):
+    """One session.
+
+    Constant: `master`, the task and incarnation of who made it. Changing: `_executors`, the registered graphs by handle, and
+    `_partial`, the partial runs that go on between calls, by step.
+    """
+
+    def __init__(
+        self,
+        options: SessionOptions,
+        devices: DeviceMgr,
+        session_handle: str,
+        table: StepTable,
+        bits: Callable[[int], int],
+        master: tuple[str, int] = ("", 0),
+    ) -> None:
+        super().__init__(options, devices, session_handle)
+        self.master = master
+        self.steps = Steps()
+        self._table = table
+        self._bits = bits
+        self._executors: dict[str, Executor] = {}
+
+    # Graphs
+
+    async def register(self, graph_def: Any) -> str:
+        """Plan a partition; the handle it is run by.
+
+        Raises:
+            OpError: it is malformed, or cannot be planned.
+        """
+        with self.steps.scope():
+            if self.init_error is not None:
+                raise self.init_error
+            plan = await self.in_planner(partial(self._plan, graph_def))
+            handle = f"{self._bits(64):016x}"
+            self._executors[handle] = Executor(plan, self.engine)
+            return handle
+
+    def _plan(self, graph_def: Any) -> Plan:
+        from aioexec.distributed.partition_graphs import imported, signature  # loads protobuf messages
+
+        self.hold_blas()
+        graph = imported(graph_def)
+        return self.new_planner(graph, self.bind).plan(signature(graph))
+
+    def deregister(self, handle: str) -> None:
+        """Forget a graph; steps under way go on.
+
+        Raises:
+            AbortedError: there is none of this handle.
+        """
+        if self._executors.pop(handle, None) is None:
+            raise _not_found(handle)
+
+    # Steps
+
+    async def run(
+        self, message: Any, tensors: Sequence[Any], deadline: float | None, reply: Any
+    ) -> list[Any]:
+        """Run a registered graph once, as a RunGraphRequest says; the values it wants received.
+
+        Raises:
+            OpError: the step failed; its rendezvous is aborted.
+        """
+        executor = self._executors.get(message.graph_handle)
+        if executor is None:
+            raise _not_found(message.graph_handle)
+        step_id = message.step_id
+        with self.steps.scope() as scope:
+            rendezvous = self._table.enter(step_id, scope.cancel)
+            try:
+                return await self._run(executor, rendezvous, message, tensors, deadline, reply)
+            finally:
+                self._table.leave(step_id, scope.cancel)
+
+    async def _run(
+        self,
+        executor: Executor,
+        rendezvous: RemoteRendezvous,
+        message: Any,
+        tensors: Sequence[Any],
+        deadline: float | None,
+        reply: Any,
+    ) -> list[Any]:
+        asked = message.exec_opts
+        collector = StepStatsCollector() if asked.record_timeline else None
+        shared = SharedStep(message.step_id, rendezvous, _nothing)
+        self._send(rendezvous, message.send, tensors)
+        wanted = [(key, self._own_key(key)) for key in message.recv_key]
+        await executor.step([], StepSettings(deadline, collector=collector, shared=shared))
+        if collector is not None:
+            reply.step_stats.CopyFrom(await self.in_planner(collector.step_stats))
+        if asked.record_partition_graphs:
+            reply.partition_graph.extend(await self.in_planner(partial(_graph_defs, executor.plan)))
+        return [_sent(rendezvous, key) for key, _ in wanted]
+
+    def _send(self, rendezvous: RemoteRendezvous, named: Sequence[Any], tensors: Sequence[Any]) -> None:
+        for each, tensor in zip(named, tensors, strict=True):
+            self._own_key(each.name)
+            rendezvous.send(each.name, tensor)
+
+    def _own_key(self, key: str) -> str:
+        """The device of a key that stands for something on this task.
+
+        Raises:
+            InvalidArgumentError: it is malformed, or of another task.
+        """
+        source = parse_key(key).src_device
+        if source not in self.engine.devices:
+            raise InvalidArgumentError(
+                f"Invalid rendezvous key (src): {key} @ {self.client_device.name}: expected one of {list(self.engine.devices)}"
+            )
+        return source
+
+    # The end
+
+    async def close(self, error: OpError | None = None) -> None:
+        """End the steps under way, with this error, and give everything back."""
+        self.steps.cancel(error or AbortedError(f"worker session {self.session_handle!r} was deleted"))
+        self.engine.stop_building()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.release)
+            await self.steps.end(0)
+        self._executors.clear()
+
+
+def _nothing() -> None:
+    """A step ends when its master says so, not with this task's part of it."""
+
+
+def _not_found(handle: str) -> AbortedError:
+    return AbortedError(f"Graph handle is not found: {handle}")
+
+
+def _sent(rendezvous: RemoteRendezvous, key: str) -> Any:
+    received = rendezvous.try_recv(key)
+    if received is None:
+        raise InvalidArgumentError(f"{key} was asked for, but nothing in the graph sends it")
+    return received[0]
+
+
+def _graph_defs(plan: Plan) -> list[Any]:
+    from aioexec.planning.export import subgraph_to_graph_def
+
+    return [subgraph_to_graph_def(partition.shown, partition.device) for partition in plan.partitions]
