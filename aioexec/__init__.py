@@ -75,6 +75,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from aioexec import (
+        distribute as distribute,
         graph_util as graph_util,
         losses as losses,
         metrics as metrics,
@@ -162,7 +163,7 @@ _PROTOS = frozenset(
     }
 )
 
-_MODULES = frozenset({"graph_util", "losses", "metrics", "summary", "train"})
+_MODULES = frozenset({"distribute", "graph_util", "losses", "metrics", "summary", "train"})
 
 
 def __getattr__(name: str) -> Any:

@@ -27,7 +27,7 @@ ROWS: list[list[str]] = [
     ["distributed < train < saved_model"],
     ["serving"],
     [
-        "bitwise < graph_util < image < linalg < lookup < losses < math < metrics < "
+        "bitwise < distribute < graph_util < image < linalg < lookup < losses < math < metrics < "
         "names < nn < random < signal < strings < summary < client < aioexec < demo < cli",
         "aioexec < testing",
     ],
@@ -50,7 +50,7 @@ DOORS = {
     "rich": "aioexec.demo or aioexec.train.progress_hook",
     "tensorflow": "(nowhere)",
     "threadpoolctl": "(nowhere)",
-    "uvloop": "aioexec.testing or aioexec.demo",
+    "uvloop": "aioexec.testing or aioexec.demo or aioexec.distributed.command",
 }
 
 

@@ -1,7 +1,8 @@
-"""Training, under the names of `tf.train`: optimizers, learning rates, the global step."""
+"""Training, under the names of `tf.train`: optimizers, learning rates, the global step; clusters."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from aioexec.distributed.cluster import ClusterSpec as ClusterSpec
 from aioexec.formats.event_files import summary_iterator as summary_iterator
 from aioexec.train.basic_loops import basic_train_loop as basic_train_loop
 from aioexec.train.batching import (
@@ -31,7 +32,11 @@ from aioexec.train.checkpoint_state import (
 )
 from aioexec.train.checkpoint_waiting import checkpoints_iterator as checkpoints_iterator
 from aioexec.train.coordinator import Coordinator as Coordinator
-from aioexec.train.device_setter import replica_device_setter as replica_device_setter
+from aioexec.train.device_setter import (
+    GreedyLoadBalancingStrategy as GreedyLoadBalancingStrategy,
+    byte_size_load_fn as byte_size_load_fn,
+    replica_device_setter as replica_device_setter,
+)
 from aioexec.train.errors import (
     EndOfLoopError as EndOfLoopError,
     TrainingStateError as TrainingStateError,
@@ -146,11 +151,20 @@ from aioexec.train.warm_starting import (
     warm_start as warm_start,
 )
 
+if TYPE_CHECKING:
+    from aioexec.distributed.server import Server as Server
+
+_MESSAGES = frozenset({"ClusterDef", "JobDef", "SaverDef", "ServerDef"})
+
 
 def __getattr__(name: str) -> Any:
-    """A message is loaded when it is used."""
-    if name == "SaverDef":
-        from aioexec.formats.protos import SaverDef
+    """Messages and servers are loaded when they are used."""
+    if name in _MESSAGES:
+        from aioexec.formats import protos
 
-        return SaverDef
+        return getattr(protos, name)
+    if name == "Server":
+        from aioexec.distributed.server import Server
+
+        return Server
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

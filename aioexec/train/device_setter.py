@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from aioexec.errors import GraphTypeError
+from aioexec.distributed.cluster import ClusterSpec
+from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.device_spec import DeviceSpec
 from aioexec.graph.node import Operation
+from aioexec.shapes import TensorShape
 
 STANDARD_PS_OPS = (
     "Variable",
@@ -42,16 +44,16 @@ def replica_device_setter(
     Args:
         ps_tasks: how many parameter servers there are; of `cluster`, if that is given.
         merge_devices: fill in what the device asked for leaves open; otherwise it is taken as it is.
-        cluster: a ClusterSpec, or a dict of jobs to their tasks.
+        cluster: a ClusterSpec, or what one is made of.
         ps_ops: types of ops to put on parameter servers: `STANDARD_PS_OPS` by default.
         ps_strategy: the task for a node; one after the other by default.
 
     Raises:
-        GraphTypeError: `ps_strategy` is no function.
+        GraphTypeError: `ps_strategy` is no function, `cluster` describes none.
     """
     if cluster is not None:
-        jobs = cluster.as_dict() if hasattr(cluster, "as_dict") else dict(cluster)
-        ps_tasks = len(jobs.get(DeviceSpec.from_string(ps_device).job) or ())
+        jobs = ClusterSpec(cluster).as_dict()
+        ps_tasks = len(jobs.get(DeviceSpec.from_string(ps_device).job or "", ()))
     if ps_tasks == 0:
         return None
     choose = _InTurn(ps_tasks) if ps_strategy is None else ps_strategy
@@ -83,3 +85,39 @@ class _InTurn:
     def __call__(self, op: Operation) -> int:
         task, self._next = self._next, (self._next + 1) % self._tasks
         return task
+
+
+class GreedyLoadBalancingStrategy:
+    """A `ps_strategy`: each node goes to the task that has the least load so far; of several, to the first.
+
+    `_loads` are the loads of the tasks.
+    """
+
+    def __init__(self, num_tasks: int, load_fn: Callable[[Operation], float]) -> None:
+        """Begin with no load.
+
+        Args:
+            load_fn: the load of a node, such as `byte_size_load_fn`.
+        """
+        self._load = load_fn
+        self._loads = [0.0] * num_tasks
+
+    def __call__(self, op: Operation) -> int:
+        task = min(range(len(self._loads)), key=self._loads.__getitem__)
+        self._loads[task] += self._load(op)
+        return task
+
+
+def byte_size_load_fn(op: Operation) -> float:
+    """The bytes of a variable, as the load it is to its parameter server.
+
+    Raises:
+        GraphValueError: its size is not known.
+    """
+    output = op.outputs[0]
+    shape = output.get_shape()
+    if not shape.is_fully_defined():  # a variable's own is set after it was placed
+        shape = TensorShape(op.get_attr("shape"))
+    if not shape.is_fully_defined():
+        raise GraphValueError(f"{op.type} {op.name!r}: its load is the size of {shape}, which is not known")
+    return (shape.num_elements() or 0) * (output.dtype.size or 0)

@@ -1,0 +1,233 @@
+"""A server: one task of a cluster, with its devices, its worker, its master, and where it listens.
+
+    MADE ── start ──▶ SERVING ── stop ──▶ DRAINING ── steps over, or grace ──▶ STOPPED
+
+The port is taken when the server is made, so that its target is known; calls are answered once it serves. A server lives in
+the loop it was made in. Clients in that loop reach it without a socket (see `local`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import secrets
+import warnings
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from aioexec.devices.device_set import DeviceMgr
+from aioexec.devices.registry import DeviceFactory
+from aioexec.distributed.cluster import addresses_of, make_server_def, own_address, task_name
+from aioexec.distributed.local import LocalListener
+from aioexec.distributed.master import Master
+from aioexec.distributed.security import Security
+from aioexec.distributed.settings import Limits
+from aioexec.distributed.transport import Call, Handlers, Listener, Payload, Transport
+from aioexec.distributed.worker import Worker
+from aioexec.distributed.worker_cache import WorkerCache
+from aioexec.errors import FailedPreconditionError, NotFoundError, UnavailableError
+from aioexec.sessions.options import SessionOptions
+
+PROTOCOLS = ("grpc",)
+
+
+class State(enum.Enum):
+    """Where a server is in its life."""
+
+    MADE = "made"
+    SERVING = "serving"
+    DRAINING = "draining"
+    STOPPED = "stopped"
+
+
+class Server:
+    """One task of a cluster, in this process.
+
+    Constant: `server_def`, `task` (its name), `address` ("host:port" with the port it got), `devices`, `worker`, `master`.
+    Changing: `_state`; `_starting`, the task that begins to serve, if there is one.
+    """
+
+    def __init__(
+        self,
+        server_or_cluster_def: Any,
+        job_name: str | None = None,
+        task_index: int | None = None,
+        protocol: str | None = None,
+        config: Any = None,
+        start: bool = True,
+        *,
+        security: Security | None = None,
+        insecure: bool = False,
+        transport: Transport | None = None,
+        limits: Limits | None = None,
+        bits: Callable[[int], int] = secrets.randbits,
+    ) -> None:
+        """Make a server, in a running loop.
+
+        Args:
+            server_or_cluster_def: a ServerDef, or what a ClusterSpec is made of. Port 0 means any that is free.
+            job_name, task_index: which task it is; may be left out where there is only one.
+            protocol: "grpc".
+            config: ConfigProto of its devices, and what its sessions begin with.
+            start: serve at once.
+            security: certificates and a token; None for what the environment says.
+            insecure: listen beyond this machine without either.
+            transport: how calls travel, if not as usual; nothing else is said about that then.
+            limits: of what others send.
+            bits: where random numbers come from.
+
+        Raises:
+            GraphTypeError, GraphValueError: it stays open which task of which cluster this is.
+            InternalError: the cluster has no such task.
+            InvalidArgumentError: an address that is none.
+            NotFoundError: another protocol.
+            UnavailableError: the address cannot be listened at.
+            FailedPreconditionError: listening there would be insecure.
+        """
+        self._state = State.STOPPED  # until everything is there
+        self.server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
+        if self.server_def.protocol not in PROTOCOLS:
+            raise NotFoundError(
+                f"No server factory registered for the given ServerDef: expected a protocol of {PROTOCOLS}, "
+                f"got {self.server_def.protocol!r}"
+            )
+        address = own_address(self.server_def)
+        self.task = task_name(self.server_def.job_name, self.server_def.task_index)
+        carrier = transport or _usual_transport(security, limits, insecure)
+        options = SessionOptions.from_config("", self.server_def.default_session_config)
+        self.devices = _make_devices(options, self.task, bits)
+        self.workers = WorkerCache(addresses_of(self.server_def), carrier)
+        self.worker = Worker(self.task, self.devices, self.workers, options, bits)
+        self.master = Master(self.task, self.worker, self.workers, options, bits)
+        handlers = self._handlers()
+        try:
+            self._listener: Listener = carrier.listener(address, handlers, self.master.peer_gone)
+        except BaseException:
+            self.devices.dismiss()
+            raise
+        self.address = self._listener.address
+        self._nearby = (
+            LocalListener(self.address, handlers, self.master.peer_gone) if transport is None else None
+        )
+        self._starting: asyncio.Task[None] | None = None
+        self._stopped = asyncio.Event()
+        self._state = State.MADE
+        if start:
+            self.start()
+
+    def _handlers(self) -> Handlers:
+        handlers = {**self.worker.handlers(), **self.master.handlers()}
+        create = handlers["MasterService/CreateSession"]
+
+        async def create_unless_draining(request: Payload, call: Call) -> Payload:
+            if self._state is not State.SERVING:
+                raise UnavailableError(f"{self.task} at {self.address} is shutting down")
+            return await create(request, call)
+
+        handlers["MasterService/CreateSession"] = create_unless_draining
+        return handlers
+
+    @staticmethod
+    def create_local_server(config: Any = None, start: bool = True) -> Server:
+        """A server that is a cluster of its own, at a port of this machine that is free."""
+        return Server({"localhost": ["localhost:0"]}, protocol="grpc", config=config, start=start)
+
+    @property
+    def target(self) -> str:
+        """What a Session takes to use this server."""
+        return f"grpc://{self.address}"
+
+    def __repr__(self) -> str:
+        return f"<Server {self.task} at {self.address}, {self._state.value}>"
+
+    def start(self) -> None:
+        """Serve from the loop's next turn on; starting twice is fine.
+
+        Raises:
+            FailedPreconditionError: it was stopped.
+        """
+        if self._state in (State.DRAINING, State.STOPPED):
+            raise FailedPreconditionError(f"{self!r} cannot be started again: make another")
+        if self._state is State.MADE:
+            self._state = State.SERVING
+            if self._nearby is not None:
+                self._nearby.serve()
+            self._starting = asyncio.ensure_future(self._listener.start())
+
+    async def join(self) -> None:
+        """Wait until the server was stopped.
+
+        Raises:
+            OpError: it could not begin to serve.
+        """
+        if self._starting is not None:
+            await asyncio.shield(self._starting)
+        await self._stopped.wait()
+
+    async def stop(self, grace: float | None = None) -> None:
+        """Serve no longer, and give everything back: devices, sessions, the port. Unlike TensorFlow's servers, this one ends.
+
+        New sessions are refused at once. Steps may go on for `grace` seconds (None: none), then they are cancelled.
+        """
+        if self._state in (State.DRAINING, State.STOPPED):
+            await self._stopped.wait()
+            return
+        self._state = State.DRAINING
+        try:
+            async with AsyncExitStack() as ends:
+                ends.push_async_callback(self.devices.close)
+                ends.push_async_callback(self.workers.close)
+                ends.push_async_callback(self.worker.close)
+                ends.push_async_callback(self._refuse, None)
+                ends.push_async_callback(self.master.close, 0.0)
+                await self._drain(grace)
+        finally:
+            self._state = State.STOPPED
+            self._stopped.set()
+
+    async def _drain(self, grace: float | None) -> None:
+        """Let the steps of sessions here end, then the parts of steps of other masters; meanwhile calls are answered."""
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
+        if grace is not None:
+            loop = asyncio.get_running_loop()
+            deadline = loop.time() + grace
+            await self.master.close(grace)
+            await self._refuse(max(0.0, deadline - loop.time()))
+
+    async def _refuse(self, grace: float | None) -> None:
+        """Take no more calls, and end those under way."""
+        async with AsyncExitStack() as ends:
+            ends.push_async_callback(self._listener.stop, grace)
+            if self._nearby is not None:
+                await self._nearby.stop(grace)
+
+    async def __aenter__(self) -> Server:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def __del__(self) -> None:
+        if getattr(self, "_state", State.STOPPED) is not State.STOPPED:
+            warnings.warn(f"unstopped {self!r}: stop it, or use `async with`", ResourceWarning, stacklevel=2)
+
+
+def _make_devices(options: SessionOptions, task: str, bits: Callable[[int], int]) -> DeviceMgr:
+    devices = DeviceFactory.add_devices(options, task)
+    for device in devices:
+        device.attributes = replace(device.attributes, incarnation=bits(64) or 1)
+    return DeviceMgr(devices)
+
+
+def _usual_transport(security: Security | None, limits: Limits | None, insecure: bool) -> Transport:
+    from aioexec.distributed.grpc_transport import GrpcTransport  # loads grpc
+
+    security = security or Security.from_environment()
+    return GrpcTransport(replace(security, insecure=security.insecure or insecure), limits)
