@@ -46,6 +46,7 @@ DOORS = {
     "numba": "aioexec.devices.jit",
     "pytest": "aioexec.testing",
     "pytest_asyncio": "aioexec.testing",
+    "ray": "aioexec.distributed.ray",
     "re2": "aioexec.ops.regular_expressions",
     "rich": "aioexec.demo or aioexec.train.progress_hook",
     "tensorflow": "(nowhere)",
