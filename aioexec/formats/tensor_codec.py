@@ -214,8 +214,7 @@ def decode_tensor(proto: TensorProto, max_bytes: int = MAX_BYTES) -> Array:
     Raises:
         InvalidArgumentError: the proto contradicts itself, has an unknown dtype, or is too large.
     """
-    dtype = _dtype_of(proto)
-    dims = _dims_of(proto.tensor_shape, dtype)
+    dtype, dims = dtype_and_dims(proto)
     count = math.prod(dims)
     try:
         given = _read_objects(proto, dtype, dims) if dtype in _OBJECTS else _read_numbers(proto, dtype, dims)
@@ -253,6 +252,16 @@ def MakeNdarray(tensor: TensorProto) -> Array:
     """Return the value of a TensorProto as an array with memory for each element: `decode_tensor` under TensorFlow's name."""
     array = decode_tensor(tensor)
     return array.copy() if is_one_repeated(array) else array
+
+
+def dtype_and_dims(proto: TensorProto) -> tuple[DType, tuple[int, ...]]:
+    """Return what a TensorProto says its value is, once it is known that there can be such a value.
+
+    Raises:
+        InvalidArgumentError: an unknown dtype, a shape that is not static, or too large to be addressed.
+    """
+    dtype = _dtype_of(proto)
+    return dtype, _dims_of(proto.tensor_shape, dtype)
 
 
 def _dtype_of(proto: TensorProto) -> DType:

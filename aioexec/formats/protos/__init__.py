@@ -184,6 +184,7 @@ from aioexec.formats.protos.tensor_pb2 import (
     TensorSliceProto,
     VariantTensorDataProto,
 )
+from aioexec.formats.protos.transport_pb2 import GrpcPayloadContainer, HealthCheckRequest, HealthCheckResponse
 
 __all__ = [
     "AioexecOptions",
@@ -250,8 +251,11 @@ __all__ = [
     "GradientDef",
     "GraphDef",
     "GraphOptions",
+    "GrpcPayloadContainer",
     "HelloRequest",
     "HelloResponse",
+    "HealthCheckRequest",
+    "HealthCheckResponse",
     "HistogramProto",
     "InterconnectLink",
     "JobDef",
