@@ -33,6 +33,7 @@ COMMANDS = {
     "demo": Command(
         "aioexec.demo.command", "train on real data while the same event loop serves predictions"
     ),
+    "server": Command("aioexec.distributed.command", "serve one task of a cluster to sessions elsewhere"),
 }
 
 

@@ -157,11 +157,22 @@ class Server:
                 self._nearby.serve()
             self._starting = asyncio.ensure_future(self._listener.start())
 
+    async def serve(self) -> None:
+        """Start, unless it has, and wait until it serves.
+
+        Raises:
+            FailedPreconditionError: it was stopped.
+            UnavailableError: it cannot serve.
+        """
+        self.start()
+        assert self._starting is not None
+        await asyncio.shield(self._starting)
+
     async def join(self) -> None:
         """Wait until the server was stopped.
 
         Raises:
-            OpError: it could not begin to serve.
+            UnavailableError: it could not begin to serve.
         """
         if self._starting is not None:
             await asyncio.shield(self._starting)
@@ -206,7 +217,7 @@ class Server:
                 await self._nearby.stop(grace)
 
     async def __aenter__(self) -> Server:
-        self.start()
+        await self.serve()
         return self
 
     async def __aexit__(
