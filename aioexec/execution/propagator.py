@@ -21,11 +21,12 @@ before it alive, and, of the first one, every Enter has come. A frame is done wi
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import MutableMapping, MutableSequence, Sequence
+from functools import lru_cache
 from typing import Any
 
+from aioexec.formats.murmur import combined, murmur64
 from aioexec.planning.instruction import Instruction
 from aioexec.planning.items import CONTROL_PORT, Kind
 from aioexec.planning.plan import Edge, FramePlan, Item, Partition
@@ -125,8 +126,13 @@ class LoopFrame:
 
 
 def _frame_id(parent: Iteration, name: str) -> int:
-    text = f"{parent.frame.id};{parent.number};{name}"
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
+    """What TensorFlow calls the frame too: it is in the keys of what crosses from process to process inside of loops."""
+    return combined(parent.frame.id, combined(parent.number, _name_hash(name)))
+
+
+@lru_cache(1 << 10)
+def _name_hash(name: str) -> int:
+    return murmur64(name.encode())
 
 
 _OUTERMOST = LoopFrame(

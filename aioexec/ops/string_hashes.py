@@ -1,6 +1,6 @@
-"""Hashes of strings that files and other machines agree on: FarmHash's fingerprint, SipHash and a Murmur hash of 64 bits.
+"""Hashes of strings that files and other machines agree on: FarmHash's fingerprint and SipHash.
 
-All are defined on machine words: what Python computes without bound is cut to 64 bits.
+Both are defined on machine words: what Python computes without bound is cut to 64 bits.
 """
 
 from __future__ import annotations
@@ -169,21 +169,3 @@ def _sip_round(a: int, b: int, c: int, d: int) -> tuple[int, int, int, int]:
     c = c + b & _WORD
     b, d = _left(b, 17) ^ c, _left(d, 21) ^ a
     return a, b, _left(c, 32), d
-
-
-# Murmur
-
-_MURMUR: Final = 0xC6A4A7935BD1E995
-
-
-def murmur64(data: bytes, seed: int = 0xDECAFCAFFE) -> int:
-    """MurmurHash64A, with the seed of TensorFlow's Hash64."""
-    state = seed ^ len(data) * _MURMUR & _WORD
-    whole = len(data) & ~7
-    for place in range(0, whole, 8):
-        word = _at(data, place) * _MURMUR & _WORD
-        state = (state ^ (word ^ word >> 47) * _MURMUR & _WORD) * _MURMUR & _WORD
-    if whole < len(data):
-        state = (state ^ int.from_bytes(data[whole:], "little")) * _MURMUR & _WORD
-    state = (state ^ state >> 47) * _MURMUR & _WORD
-    return state ^ state >> 47

@@ -11,13 +11,14 @@ import numpy as np
 from aioexec import dtypes as dt
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError
+from aioexec.formats.murmur import murmur64
 from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import Attrs, Compute, KernelContext
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, register
 from aioexec.ops.elementwise import same_shape
 from aioexec.ops.string_elements import each, number_parser, parsed_array, text_of
-from aioexec.ops.string_hashes import fingerprint64, murmur64, siphash
+from aioexec.ops.string_hashes import fingerprint64, siphash
 
 # Numbers from strings
 
