@@ -45,7 +45,17 @@ class Job(Generic[Result]):
         self._waiter: asyncio.Future[None] | None = None
 
     def run(self) -> None:
-        """Make the call; on the worker."""
+        """Make the call, and tell the loop; on the worker."""
+        self._make()
+        with contextlib.suppress(RuntimeError):  # the loop was closed under us
+            self._loop.call_soon_threadsafe(self._finish)
+
+    def run_here(self) -> None:
+        """Make the call on the loop."""
+        self._make()
+        self._finish()
+
+    def _make(self) -> None:
         call, self._call = self._call, None
         assert call is not None, "a job runs once"
         try:
@@ -53,8 +63,6 @@ class Job(Generic[Result]):
         except BaseException as error:  # handed to whoever awaits the job
             self._error = error
         del call  # what it holds goes before the loop is told, not when this thread gets to run next
-        with contextlib.suppress(RuntimeError):  # the loop was closed under us
-            self._loop.call_soon_threadsafe(self._finish)
 
     def _finish(self) -> None:
         self._finished = True
@@ -137,7 +145,11 @@ class Workers:
     ) -> Job[Result]:
         """Queue a call; from the event loop. `done` is called there when it has finished."""
         assert not self._closed, f"{self.name}: a job after close"
-        job = Job(asyncio.get_running_loop(), call, done)
+        loop = asyncio.get_running_loop()
+        job = Job(loop, call, done)
+        if computes_inline(loop):
+            job.run_here()
+            return job
         self._start_thread()
         self._queue.put(job)
         return job
@@ -221,6 +233,12 @@ class _SwitchInterval:
             cls._holders -= 1
             if cls._holders == 0:
                 sys.setswitchinterval(cls._before)
+
+
+def computes_inline(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether a loop makes every call itself, at once: in simulations, where no order may depend on threads or on how long
+    something took (see `testing.deterministic`)."""
+    return getattr(loop, "computes_inline", False)
 
 
 def processors() -> int:

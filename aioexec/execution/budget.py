@@ -15,6 +15,8 @@ from functools import partial
 from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
+from aioexec.devices.workers import computes_inline
+
 TICK_NS = 500_000
 _LOOK_AT_CLOCK = 16  # items that only decide, between two looks
 _AT_ONCE = 8  # of those who wait, at the begin of a tick: what a task will spend shows only when it runs
@@ -96,6 +98,13 @@ class TickBudget:
             line = self._sent_back
 
 
+class Boundless(TickBudget):
+    """The budget of a loop on which no order may depend on how long something took."""
+
+    def charge(self, began: int, ended: int) -> None:
+        """Nothing is ever spent."""
+
+
 def _wake(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():
         waiter.set_result(None)
@@ -108,5 +117,5 @@ def budget_of(loop: asyncio.AbstractEventLoop) -> TickBudget:
     """The budget of a loop."""
     found = _budgets.get(loop)
     if found is None:
-        found = _budgets[loop] = TickBudget()
+        found = _budgets[loop] = Boundless() if computes_inline(loop) else TickBudget()
     return found
