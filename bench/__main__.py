@@ -24,6 +24,7 @@ QUESTIONS = [
     "queues",
     "input_pipeline",
     "two_devices",
+    "cross_worker",
     "while_loop",
     "recurrent",
     "summaries",

@@ -42,7 +42,9 @@ class Graphed:
 Build = Callable[[Any, Case], Graphed]
 
 
-def tensorflow_session(build: Build, case: Case, inter_op: int = 0, devices: int = 1) -> tuple[Any, Graphed]:
+def tensorflow_session(
+    build: Build, case: Case, inter_op: int = 0, devices: int = 1, target: str = ""
+) -> tuple[Any, Graphed]:
     """Build a graph in TensorFlow and return a session that is ready to run it."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow.compat.v1 as tf
@@ -50,15 +52,15 @@ def tensorflow_session(build: Build, case: Case, inter_op: int = 0, devices: int
     config = tf.ConfigProto(inter_op_parallelism_threads=inter_op, device_count={"CPU": devices})
     with tf.Graph().as_default() as graph:
         built = build(tf, case)
-        session = tf.Session(graph=graph, config=config)
+        session = tf.Session(target, graph=graph, config=config)
         if built.initialized:
             session.run(tf.global_variables_initializer())
     return session, built
 
 
-def tensorflow(build: Build, case: Case, inter_op: int = 0, devices: int = 1) -> Workload:
+def tensorflow(build: Build, case: Case, inter_op: int = 0, devices: int = 1, target: str = "") -> Workload:
     """Run a graph with TensorFlow's session."""
-    session, built = tensorflow_session(build, case, inter_op, devices)
+    session, built = tensorflow_session(build, case, inter_op, devices, target)
     fetches, feeds = built.fetches, dict(built.feeds)
 
     def step() -> Any:
@@ -75,7 +77,7 @@ def tensorflow(build: Build, case: Case, inter_op: int = 0, devices: int = 1) ->
 
 
 async def aioexec_session(
-    build: Build, case: Case, stack: AsyncExitStack, devices: int = 1
+    build: Build, case: Case, stack: AsyncExitStack, devices: int = 1, target: str = ""
 ) -> tuple[Any, Graphed]:
     """Build a graph in aioexec and return an open session that is ready to run it."""
     import aioexec as ax
@@ -85,15 +87,17 @@ async def aioexec_session(
     with ax.Graph().as_default() as graph:
         built = build(ax, case)
         initializer = ax.global_variables_initializer() if built.initialized else None
-    session = await stack.enter_async_context(ax.Session(graph=graph, config=config))
+    session = await stack.enter_async_context(ax.Session(target, graph=graph, config=config))
     if initializer is not None:
         await session.run(initializer)
     return session, built
 
 
-async def aioexec(build: Build, case: Case, stack: AsyncExitStack, devices: int = 1) -> Workload:
+async def aioexec(
+    build: Build, case: Case, stack: AsyncExitStack, devices: int = 1, target: str = ""
+) -> Workload:
     """Run a graph with aioexec's session."""
-    session, built = await aioexec_session(build, case, stack, devices)
+    session, built = await aioexec_session(build, case, stack, devices, target)
     fetches, feeds = built.fetches, dict(built.feeds)
 
     async def step() -> Any:
@@ -108,7 +112,7 @@ async def aioexec(build: Build, case: Case, stack: AsyncExitStack, devices: int 
     async def share() -> str:
         return str((await session.explain(fetches, feeds)).splitlines()[-1])
 
-    return Workload(step, outputs, native_share=share)
+    return Workload(step, outputs, native_share=None if target else share)
 
 
 def onnxruntime_session(
