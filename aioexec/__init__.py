@@ -25,6 +25,7 @@ from aioexec import (
     strings as strings,
 )
 from aioexec.devices.builtin import register_builtin_factories
+from aioexec.distributed.grpc_factory import register_grpc_sessions
 from aioexec.gradients.calls import gradient_of_call, symbolic_gradient_bodies
 from aioexec.gradients.functional import gradient_of_bodies
 from aioexec.graph import node, registry
@@ -123,6 +124,7 @@ def import_graph_def(
 
 register_builtin_factories()
 register_direct_sessions()
+register_grpc_sessions()
 node.OPERATORS.update(OPERATORS_TABLE)
 node.EVALUATORS.update(
     eval=sessions_session.eval_tensor,

@@ -41,7 +41,7 @@ class StepReport:
 
     def done(self, feeds: Sequence[Any], outputs: Sequence[Any], nanoseconds: int) -> None:
         """The step ended well."""
-        metrics.count_step(nanoseconds, _bytes(feeds), _bytes(outputs))
+        count_success(feeds, outputs, nanoseconds)
         if self._updates_costs and self.collector is not None:
             self._reports.learn(self.executor, self.collector)
 
@@ -51,8 +51,7 @@ class StepReport:
 
     def failed(self, error: BaseException, nanoseconds: int) -> BaseException:
         """The step failed; the error to raise for it."""
-        code = error.error_code if isinstance(error, OpError) else errors.CANCELLED
-        metrics.count_failed_step(nanoseconds, _CODE_NAMES[code])
+        count_failure(error, nanoseconds)
         if (
             not isinstance(error, ResourceExhaustedError)
             or not self._options.report_tensor_allocations_upon_oom
@@ -78,10 +77,7 @@ class StepReport:
 
     def give(self, own: Any) -> None:
         """Hand a RunMetadata of ours to the caller, in his class."""
-        if isinstance(self._metadata, type(own)):
-            self._metadata.CopyFrom(own)
-        else:
-            self._metadata.ParseFromString(own.SerializeToString())
+        give(own, self._metadata)
 
 
 class Reports:
@@ -107,9 +103,7 @@ class Reports:
             raise InvalidArgumentError(
                 "RunOptions.output_partition_graphs() is not supported when disable_output_partition_graphs is true."
             )
-        kind = getattr(getattr(metadata, "DESCRIPTOR", None), "name", None)
-        if metadata is not None and kind != "RunMetadata":
-            raise GraphTypeError(f"run_metadata must be a RunMetadata, got {metadata!r}")
+        check_metadata(metadata)
         return StepReport(self, executor, options, metadata, self._updates_costs(executor))
 
     def _updates_costs(self, executor: Executor) -> bool:
@@ -139,6 +133,32 @@ class Reports:
     def cost_models(self) -> list[CostModel]:
         """One for each graph that was run often enough."""
         return list(self._models.export().values())
+
+
+def check_metadata(metadata: Any) -> None:
+    """Raise GraphTypeError unless it is a RunMetadata, ours or TensorFlow's, or None."""
+    kind = getattr(getattr(metadata, "DESCRIPTOR", None), "name", None)
+    if metadata is not None and kind != "RunMetadata":
+        raise GraphTypeError(f"run_metadata must be a RunMetadata, got {metadata!r}")
+
+
+def give(own: Any, metadata: Any) -> None:
+    """Fill a caller's RunMetadata, of whichever class, with what one of ours says."""
+    if isinstance(metadata, type(own)):
+        metadata.CopyFrom(own)
+    else:
+        metadata.ParseFromString(own.SerializeToString())
+
+
+def count_success(feeds: Sequence[Any], outputs: Sequence[Any], nanoseconds: int) -> None:
+    """Count a step that ended well."""
+    metrics.count_step(nanoseconds, _bytes(feeds), _bytes(outputs))
+
+
+def count_failure(error: BaseException, nanoseconds: int) -> None:
+    """Count a step that failed or was cancelled."""
+    code = error.error_code if isinstance(error, OpError) else errors.CANCELLED
+    metrics.count_failed_step(nanoseconds, _CODE_NAMES[code])
 
 
 def _graph_defs(partitions: Sequence[Any]) -> list[Any]:

@@ -33,7 +33,7 @@ from aioexec.sessions import factory
 from aioexec.sessions.callables import FetchCallable, SessionCallable, make_session_callable
 from aioexec.sessions.feeds import FeedConverter, converted, expand, expand_keys, feed_tensors
 from aioexec.sessions.fetches import Build, FetchMapper, WrapHandle, structure_key
-from aioexec.sessions.life import closed_error
+from aioexec.sessions.life import State, closed_error
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.run_options import DEFAULT, StepOptions
 from aioexec.sessions.runtime import Pending, SessionRuntime, SignatureExecutor
@@ -187,11 +187,16 @@ class Session:
         await self._end_owned()
         if self._runtime is None:
             return
-        await self._runtime.close(grace)
-        if self._runtime is not None:  # nobody else has closed it meanwhile
-            self._runtime = None
-            SESSIONS_OPEN.decrement()
-        self._prepared.clear()
+        runtime = self._runtime
+        try:
+            await runtime.close(grace)
+        finally:
+            if (
+                self._runtime is not None and runtime.steps.life.state is State.CLOSED
+            ):  # and nobody else was told of it
+                self._runtime = None
+                SESSIONS_OPEN.decrement()
+                self._prepared.clear()
 
     def own(self, task: asyncio.Task[Any]) -> None:
         """Let a task that runs steps again and again end with the session: `close` cancels it first, and waits for it."""

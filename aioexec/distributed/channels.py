@@ -1,0 +1,33 @@
+"""How a session reaches its server: by a call where that is in the same loop, else by gRPC.
+
+Each session has a channel of its own, which ends with it. gRPC itself lets channels to one address share a connection.
+"""
+
+from __future__ import annotations
+
+from aioexec.distributed.local import local_channel
+from aioexec.distributed.transport import Channel
+from aioexec.errors import InvalidArgumentError
+
+
+def address_of(target: str, scheme: str) -> str:
+    """The "host:port" of a target.
+
+    Raises:
+        InvalidArgumentError: it has none.
+    """
+    address = target.removeprefix(scheme)
+    host, _, port = address.rpartition(":")
+    if not host or "/" in address or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise InvalidArgumentError(f"expected a target {scheme}host:port, got {target!r}")
+    return address
+
+
+def channel_to(address: str) -> Channel:
+    """A channel to the server at an address; whoever asked closes it."""
+    local = local_channel(address)
+    if local is not None:
+        return local
+    from aioexec.distributed.grpc_transport import GrpcTransport  # loads grpc
+
+    return GrpcTransport().channel(address)
