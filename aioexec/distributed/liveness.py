@@ -11,11 +11,12 @@ minute has heard nothing in it, and that says nothing about the peer.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.settings import Liveness
-from aioexec.distributed.transport import Channel, Payload
+from aioexec.distributed.transport import Channel, Handlers, Listener, Payload, Transport
 from aioexec.errors import OpError, UnavailableError
 
 _STATUS: Final = "WorkerService/GetStatus"
@@ -107,3 +108,19 @@ class _WatchedChannel(Channel):
             await self._channel.call(_STATUS, Payload(METHODS[_STATUS].request()))
         except OpError:
             return  # an answer, or the connection is lost, which the calls notice themselves
+
+
+class Watched(Transport):
+    """A transport around another, whose channels are watched."""
+
+    def __init__(self, transport: Transport, liveness: Liveness) -> None:
+        self._transport = transport
+        self._liveness = liveness
+
+    def channel(self, address: str) -> Channel:
+        return watched(self._transport.channel(address), self._liveness)
+
+    def listener(
+        self, address: str, handlers: Handlers, on_peer_gone: Callable[[str], None] | None = None
+    ) -> Listener:
+        return self._transport.listener(address, handlers, on_peer_gone)

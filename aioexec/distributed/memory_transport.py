@@ -132,7 +132,8 @@ class Connection:
     def dismiss(self, reason: str) -> None:
         """End it from the listener's side, after what it has said; the caller learns it by a message."""
         self.hang_up()
-        self._network.send(self, "closed", self._host, self._client.host, content=reason)
+        if self.broken is None:
+            self._network.send(self, "closed", self._host, self._client.host, content=reason)
 
     def hang_up(self) -> None:
         """Take no more requests, cancel those under way."""

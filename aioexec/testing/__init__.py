@@ -1,4 +1,4 @@
-"""For tests, ours and yours: virtual time, leak checks, gradient checks, a loop-lag probe and a pytest plugin.
+"""For tests, ours and yours: virtual time, clusters in memory, checks of leaks and gradients, a loop-lag probe, a pytest plugin.
 
 The pytest plugin is opt-in: put `pytest_plugins = ["aioexec.testing.plugin"]` into the top-level
 `conftest.py`.
@@ -6,11 +6,15 @@ The pytest plugin is opt-in: put `pytest_plugins = ["aioexec.testing.plugin"]` i
 
 from aioexec.observability.loop_lag import LoopLag, LoopLagProbe
 from aioexec.testing.clock import VirtualClock, VirtualClockLoop
+from aioexec.testing.cluster import InMemoryCluster
+from aioexec.testing.deterministic import DeterministicLoop
 from aioexec.testing.gradient_checker import compute_gradient, compute_gradient_error
 from aioexec.testing.leaks import LeakCheck, LeakError
 from aioexec.testing.tasks import all_tasks_blocked
 
 __all__ = [
+    "DeterministicLoop",
+    "InMemoryCluster",
     "LeakCheck",
     "LeakError",
     "LoopLag",

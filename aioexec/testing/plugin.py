@@ -6,7 +6,8 @@ Opt in from the top-level `conftest.py`, beside pytest-asyncio:
 
 - `--loop=asyncio|uvloop|both` (default asyncio) chooses the loop of asynchronous tests; tests marked
   `both_loops` run on both whatever the option says.
-- The fixture `virtual_clock` puts a test into virtual time (on the standard library's loop, see `clock`).
+- The fixture `virtual_clock` puts a test into virtual time (on the standard library's loop, see `clock`),
+  `deterministic_clock` also spares it threads, so that it always does the same (see `deterministic`).
 - After every test, tasks, threads and file descriptors must be as before; `allow_leaks` marks an exception.
 - A blocking call from aioexec's code on a running loop raises `blockbuster.BlockingError`; `may_block` allows
   it.
@@ -23,6 +24,7 @@ import pytest_asyncio
 from blockbuster import BlockBuster
 
 from aioexec.testing.clock import VirtualClock, VirtualClockLoop
+from aioexec.testing.deterministic import DeterministicLoop
 from aioexec.testing.leaks import LeakCheck
 
 if TYPE_CHECKING:
@@ -86,7 +88,10 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> Mapping[str, LoopFactory]:
     """Choose the loops a test runs on (a hook of pytest-asyncio)."""
-    if "virtual_clock" in getattr(item, "fixturenames", ()):
+    fixtures = getattr(item, "fixturenames", ())
+    if "deterministic_clock" in fixtures:
+        return {"deterministic": DeterministicLoop}
+    if "virtual_clock" in fixtures:
         return {"virtual": VirtualClockLoop}
     chosen: str = config.getoption("--loop")
     if chosen == "both" or item.get_closest_marker("both_loops") is not None:
@@ -141,8 +146,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def blocking_calls(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Disarm the detector of blocking calls for a test marked `may_block`."""
-    if request.node.get_closest_marker("may_block") is None:
+    """Disarm the detector of blocking calls for a test marked `may_block`, or whose loop has no threads to give them to."""
+    if (
+        request.node.get_closest_marker("may_block") is None
+        and "deterministic_clock" not in request.fixturenames
+    ):
         yield
         return
     detector = request.config.stash[_blocking_detector]
@@ -156,6 +164,14 @@ async def virtual_clock() -> VirtualClock:
     """Put the test into virtual time and return its clock."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualClockLoop), "pytest_asyncio_loop_factories chose it"
+    return loop.clock
+
+
+@pytest_asyncio.fixture
+async def deterministic_clock() -> VirtualClock:
+    """Put the test on a `DeterministicLoop`, in virtual time and without threads, and return its clock."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, DeterministicLoop), "pytest_asyncio_loop_factories chose it"
     return loop.clock
 
 

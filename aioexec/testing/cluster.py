@@ -1,0 +1,206 @@
+"""A whole cluster in one event loop, for tests: real servers and sessions, whose calls travel in memory.
+
+    async with InMemoryCluster({"ps": 1, "worker": 2}) as cluster:
+        async with cluster.session("worker", 0, graph=graph) as session:
+            await session.run(train_op)
+            await cluster.kill("ps", 0)
+            with pytest.raises(UnavailableError):
+                await session.run(train_op)
+
+Every request and reply is a message of `cluster.network`, where messages can be lost, delayed and repeated. Tasks are hosts of
+it, "worker-0"; sessions are on the host "client". In virtual time (`virtual_clock`) waiting costs nothing; on a
+`DeterministicLoop`, and with `bits` that are not random, a run can be repeated message by message.
+
+`cluster.target(job, index)` is for what makes sessions itself, such as MonitoredTrainingSession.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any
+
+from aioexec.distributed.cluster import ClusterSpec
+from aioexec.distributed.grpc_session import GrpcSession
+from aioexec.distributed.liveness import Watched
+from aioexec.distributed.master_client import MasterClient
+from aioexec.distributed.memory_network import MemoryNetwork
+from aioexec.distributed.memory_transport import MemoryTransport
+from aioexec.distributed.server import Server
+from aioexec.distributed.settings import Liveness
+from aioexec.distributed.transport import Channel, Transport
+from aioexec.errors import GraphValueError, InvalidArgumentError
+from aioexec.graph.graph import Graph
+from aioexec.sessions import factory
+from aioexec.sessions.factory import SessionFactory
+from aioexec.sessions.options import SessionOptions
+from aioexec.sessions.session import Session
+
+CLIENT = "client"
+"""The host that sessions are on."""
+
+_PORT = 2222
+_SCHEME = "memory://"
+_RUNTIME_TYPE = "IN_MEMORY_SESSION"
+_numbers = itertools.count(1)
+_clusters: dict[str, InMemoryCluster] = {}  # those that are up, by their names in targets
+
+
+class InMemoryCluster:
+    """Servers of one cluster, all of them started.
+
+    Args:
+        jobs: how many tasks each job has.
+        config: a ConfigProto for all servers.
+        network: what their messages travel by; a new one by default.
+        liveness: when a silent peer counts as gone.
+        bits: where random numbers come from.
+
+    `spec` is the ClusterSpec, `network` the network. `_servers` are those that are up, by host.
+    """
+
+    def __init__(
+        self,
+        jobs: Mapping[str, int],
+        config: Any = None,
+        *,
+        network: MemoryNetwork | None = None,
+        liveness: Liveness | None = None,
+        bits: Callable[[int], int] = secrets.randbits,
+    ) -> None:
+        self.spec = ClusterSpec(
+            {job: [f"{_host(job, index)}:{_PORT}" for index in range(count)] for job, count in jobs.items()}
+        )
+        self.network = network or MemoryNetwork()
+        self._config = config
+        self._liveness = liveness or Liveness()
+        self._bits = bits
+        self._servers: dict[str, Server] = {}
+        self._name = str(next(_numbers))
+
+    async def __aenter__(self) -> InMemoryCluster:
+        _clusters[self._name] = self
+        if not factory.is_registered(_RUNTIME_TYPE):
+            factory.register(_RUNTIME_TYPE, _Sessions())
+        for job in self.spec.jobs:
+            for index in self.spec.task_indices(job):
+                self._start(job, index)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        del _clusters[self._name]
+        if not _clusters:
+            factory.deregister(_RUNTIME_TYPE)
+        servers, self._servers = self._servers, {}
+        async with AsyncExitStack() as stack:
+            for server in servers.values():
+                stack.push_async_callback(server.stop)
+
+    # Sessions
+
+    def session(
+        self, job: str = "worker", index: int = 0, graph: Graph | None = None, config: Any = None
+    ) -> Session:
+        """A session on a task's server, which need not be up."""
+        return Session(self.target(job, index), graph, config)
+
+    def target(self, job: str = "worker", index: int = 0) -> str:
+        """What a Session takes to use a task's server."""
+        return f"{_SCHEME}{self._name}/{self.spec.task_address(job, index)}"
+
+    def new_runtime(self, options: SessionOptions, address: str) -> GrpcSession:
+        """What is behind a session."""
+        return GrpcSession(options, self.channel(address), self._bits)
+
+    def channel(self, address: str) -> Channel:
+        """A channel from the host of the sessions."""
+        return self._transport(CLIENT).channel(address)
+
+    # Servers
+
+    def server(self, job: str, index: int = 0) -> Server:
+        """The server of a task.
+
+        Raises:
+            GraphValueError: it was killed, or there is no such task.
+        """
+        server = self._servers.get(_host(job, index))
+        if server is None:
+            raise GraphValueError(f"no server of task {index} of job {job!r} is up")
+        return server
+
+    @property
+    def servers(self) -> list[Server]:
+        """All servers that are up."""
+        return list(self._servers.values())
+
+    async def kill(self, job: str, index: int = 0) -> None:
+        """End a task as its process's death would: at once, without a word. What it held is given back when this returns."""
+        host = _host(job, index)
+        self.network.kill(host)
+        server = self._servers.pop(host, None)
+        if server is not None:
+            await server.stop()
+
+    def restart(self, job: str, index: int = 0) -> None:
+        """Start the server of a task that was killed, under the same address; it knows nothing of its former life.
+
+        Raises:
+            GraphValueError: it is up.
+        """
+        if _host(job, index) in self._servers:
+            raise GraphValueError(f"task {index} of job {job!r} is up: kill it first")
+        self._start(job, index)
+
+    def freeze(self, job: str, index: int = 0) -> None:
+        """Hold all messages from and to a task."""
+        self.network.freeze(_host(job, index))
+
+    def thaw(self, job: str, index: int = 0) -> None:
+        """Deliver what freezing a task has held."""
+        self.network.thaw(_host(job, index))
+
+    def _start(self, job: str, index: int) -> None:
+        host = _host(job, index)
+        self._servers[host] = Server(
+            self.spec, job, index, config=self._config, transport=self._transport(host), bits=self._bits
+        )
+
+    def _transport(self, host: str) -> Transport:
+        return Watched(MemoryTransport(self.network, host), self._liveness)
+
+
+def _host(job: str, index: int) -> str:
+    return f"{job}-{index}"
+
+
+class _Sessions(SessionFactory):
+    """Makes sessions on the clusters that are up; registered while there are any."""
+
+    def accepts_options(self, options: SessionOptions) -> bool:
+        return options.target.startswith(_SCHEME)
+
+    def new_session(self, options: SessionOptions) -> GrpcSession:
+        cluster, address = _find(options.target)
+        return cluster.new_runtime(options, address)
+
+    async def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
+        cluster, address = _find(options.target)
+        channel = cluster.channel(address)
+        try:
+            await MasterClient(channel).reset(options, containers)
+        finally:
+            await channel.close()
+
+
+def _find(target: str) -> tuple[InMemoryCluster, str]:
+    name, _, address = target.removeprefix(_SCHEME).partition("/")
+    cluster = _clusters.get(name)
+    if cluster is None:
+        raise InvalidArgumentError(f"{target!r} is of a cluster that is not up")
+    return cluster, address

@@ -1,0 +1,159 @@
+"""Clusters in one loop: real servers, whose tasks can be killed, restarted and frozen."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aioexec as tf
+from aioexec import errors
+from aioexec.testing import InMemoryCluster, VirtualClock
+
+pytestmark = pytest.mark.usefixtures("deterministic_clock")
+
+
+@pytest.fixture
+def graph() -> Iterator[tf.Graph]:
+    with tf.Graph().as_default() as graph:
+        yield graph
+
+
+@pytest.fixture
+async def cluster() -> Any:
+    async with InMemoryCluster({"ps": 1, "worker": 2}) as cluster:
+        yield cluster
+
+
+def doubled_elsewhere(task: str = "/job:worker/task:1") -> tuple[tf.Tensor, tf.Tensor]:
+    """What is fed, and the double of it, computed on a task, plus one."""
+    x = tf.placeholder(tf.float32, name="x")
+    with tf.device(task):
+        doubled = x * 2.0
+    return x, tf.identity(doubled + 1.0, name="y")
+
+
+async def test_a_graph_runs_over_several_tasks(cluster: InMemoryCluster, graph: tf.Graph) -> None:
+    x, y = doubled_elsewhere()
+
+    async with cluster.session("worker", 0, graph=graph) as session:
+        np.testing.assert_array_equal(await session.run(y, {x: [1.0, 2.0]}), [3.0, 5.0])
+
+
+async def test_sessions_share_variables_on_a_parameter_server(
+    cluster: InMemoryCluster, graph: tf.Graph
+) -> None:
+    with tf.device("/job:ps/task:0"):
+        total = tf.Variable(0.0, use_resource=True)
+    add = total.assign_add(1.0)
+
+    async with cluster.session("worker", 0) as one, cluster.session("worker", 1) as other:
+        await one.run(tf.global_variables_initializer())
+        await one.run(add)
+        await other.run(add)
+        assert await one.run(total.value()) == 2.0
+
+
+async def test_a_killed_task_fails_steps_and_works_again_once_restarted(
+    cluster: InMemoryCluster, graph: tf.Graph
+) -> None:
+    x, y = doubled_elsewhere()
+
+    async with cluster.session("worker", 0) as session:
+        await session.run(y, {x: 1.0})
+        await cluster.kill("worker", 1)
+        with pytest.raises(errors.UnavailableError):
+            await session.run(y, {x: 1.0})
+
+        cluster.restart("worker", 1)
+        assert await session.run(y, {x: 3.0}) == 7.0
+
+
+async def test_a_restarted_task_has_lost_its_variables(cluster: InMemoryCluster, graph: tf.Graph) -> None:
+    with tf.device("/job:ps/task:0"):
+        kept = tf.Variable(5.0, use_resource=True)
+
+    async with cluster.session("worker", 0) as session:
+        await session.run(tf.global_variables_initializer())
+        await cluster.kill("ps")
+        cluster.restart("ps")
+        with pytest.raises((errors.FailedPreconditionError, errors.UnavailableError, errors.AbortedError)):
+            await session.run(kept.value())
+        await session.run(tf.global_variables_initializer())
+        assert await session.run(kept.value()) == 5.0
+
+
+async def test_a_frozen_task_is_noticed(
+    cluster: InMemoryCluster, graph: tf.Graph, deterministic_clock: VirtualClock
+) -> None:
+    x, y = doubled_elsewhere()
+
+    async with cluster.session("worker", 0) as session:
+        await session.run(y, {x: 1.0})
+        before = deterministic_clock.time()
+        cluster.freeze("worker", 1)
+        with pytest.raises(errors.UnavailableError, match="has not answered"):
+            await session.run(y, {x: 1.0})
+        assert deterministic_clock.time() - before <= 3.0
+
+        cluster.thaw("worker", 1)
+        assert await session.run(y, {x: 3.0}) == 7.0
+
+
+async def test_a_task_that_is_up_is_not_restarted(cluster: InMemoryCluster) -> None:
+    with pytest.raises(errors.GraphValueError, match="task 0 of job 'ps' is up"):
+        cluster.restart("ps")
+    await cluster.kill("ps")
+    with pytest.raises(errors.GraphValueError, match="no server of task 0"):
+        cluster.server("ps")
+    assert len(cluster.servers) == 2
+
+
+async def test_targets_are_for_whoever_makes_sessions_itself(
+    cluster: InMemoryCluster, graph: tf.Graph
+) -> None:
+    tf.train.get_or_create_global_step()
+    step = tf.assign_add(tf.train.get_global_step(), 1)
+
+    async with tf.train.MonitoredTrainingSession(
+        master=cluster.target("worker", 0), is_chief=True
+    ) as session:
+        assert await session.run(step) == 1
+
+
+async def test_a_target_ends_with_its_cluster(graph: tf.Graph) -> None:
+    async with InMemoryCluster({"worker": 1}):
+        async with InMemoryCluster({"worker": 1}) as short:
+            session = short.session(graph=graph)
+        with pytest.raises(errors.InvalidArgumentError, match="a cluster that is not up"):
+            await session.run(tf.constant(1))
+
+
+async def test_a_cluster_resets_its_containers(cluster: InMemoryCluster, graph: tf.Graph) -> None:
+    kept = tf.Variable(5.0, use_resource=True)
+
+    async with cluster.session("worker", 0) as session:
+        await session.run(tf.global_variables_initializer())
+    await tf.Session.reset(cluster.target("worker", 0))
+
+    async with cluster.session("worker", 0) as session:
+        with pytest.raises(errors.FailedPreconditionError):
+            await session.run(kept.value())
+
+
+async def test_cancelling_a_run_ends_it_everywhere(cluster: InMemoryCluster, graph: tf.Graph) -> None:
+    with tf.device("/job:worker/task:1"):
+        queue = tf.FIFOQueue(1, [tf.float32], [[]])
+        taken = queue.dequeue()
+    put = queue.enqueue(1.0)
+
+    async with cluster.session("worker", 0) as session:
+        running = asyncio.create_task(session.run(taken))
+        await asyncio.sleep(10)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await asyncio.sleep(1)
+        await session.run(put)
+        assert await session.run(queue.size()) == 1
