@@ -6,7 +6,6 @@ them: an unknown session is `AbortedError`, which makes a monitored session begi
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from aioexec.devices.device_set import BorrowedDevices
 from aioexec.distributed.gathering import gathered
 from aioexec.distributed.master_session import MasterSession
 from aioexec.distributed.methods import METHODS
+from aioexec.distributed.request_ids import RecentRequestIds
 from aioexec.distributed.status import message_of
 from aioexec.distributed.transport import Call, Handlers, Payload
 from aioexec.distributed.worker import Worker
@@ -23,9 +23,6 @@ from aioexec.distributed.worker_cache import WorkerCache
 from aioexec.errors import AbortedError, InvalidArgumentError, from_exception
 from aioexec.graph.device_spec import parse
 from aioexec.sessions.options import SessionOptions
-
-MOST_REQUEST_IDS = 1 << 16
-"""How many requests are remembered, for duplicates to be known."""
 
 
 class Master:
@@ -37,7 +34,7 @@ class Master:
         workers: channels to all tasks.
         options: of the server; sessions bring their own.
 
-    `_requests` are the ids of recent requests, oldest first.
+    `_sessions` are those that are open, `_requests` the ids of recent requests.
     """
 
     def __init__(
@@ -54,7 +51,7 @@ class Master:
         self._options = options
         self._bits = bits
         self._sessions: dict[str, MasterSession] = {}
-        self._requests: OrderedDict[int, None] = OrderedDict()
+        self._requests = RecentRequestIds()
 
     def handlers(self) -> Handlers:
         """What a listener hands calls to."""
@@ -90,23 +87,6 @@ class Master:
         if session is None:
             raise AbortedError(f"Session {handle} is not found.")
         return session
-
-    def _once(self, request_id: int, method: str) -> None:
-        """Refuse a request that has come before; 0 is no id.
-
-        Raises:
-            AbortedError: it has.
-        """
-        if not request_id:
-            return
-        if request_id in self._requests:
-            raise AbortedError(
-                f"The same {method} request was received twice. "
-                "The network or the caller has sent it again; it is run at most once."
-            )
-        self._requests[request_id] = None
-        if len(self._requests) > MOST_REQUEST_IDS:
-            self._requests.popitem(last=False)
 
     async def _create_session(self, request: Payload, call: Call) -> Payload:
         message = request.message
@@ -190,7 +170,7 @@ class Master:
         message = request.message
         reply = METHODS["MasterService/RunStep"].response()
         try:
-            self._once(message.request_id, "RunStep (Master)")
+            self._requests.check(message.request_id, "RunStep (Master)")
             values = await self._ran(message, request.tensors, reply)
         except Exception as error:
             if not message.store_errors_in_response_body:
@@ -214,14 +194,15 @@ class Master:
         else:
             if session.is_doubtful:
                 await session.mend()
-            values = await session.run(message.options, feeds, fetches, list(message.target), reply.metadata)
+            metadata = reply.metadata if session.tells(message.options) else None
+            values = await session.run(message.options, feeds, fetches, list(message.target), metadata)
         for name in fetches:
             reply.tensor.add(name=name)
         return [_array(value) for value in values]
 
     async def _partial_run_setup(self, request: Payload, call: Call) -> Payload:
         message = request.message
-        self._once(message.request_id, "PartialRunSetup (Master)")
+        self._requests.check(message.request_id, "PartialRunSetup (Master)")
         session = self._session(message.session_handle)
         if session.is_doubtful:
             await session.mend()
@@ -232,13 +213,13 @@ class Master:
 
     async def _make_callable(self, request: Payload, call: Call) -> Payload:
         message = request.message
-        self._once(message.request_id, "MakeCallable (Master)")
+        self._requests.check(message.request_id, "MakeCallable (Master)")
         handle = await self._session(message.session_handle).make_callable(message.options)
         return _reply("MasterService/MakeCallable", handle=handle)
 
     async def _run_callable(self, request: Payload, call: Call) -> Payload:
         message = request.message
-        self._once(message.request_id, "RunCallable (Master)")
+        self._requests.check(message.request_id, "RunCallable (Master)")
         reply = METHODS["MasterService/RunCallable"].response()
         session = self._session(message.session_handle)
         values = await session.run_callable(message.handle, list(request.tensors), reply.metadata)

@@ -139,6 +139,14 @@ class MasterSession(DirectSession):
 
     # Steps
 
+    def tells(self, options: Any) -> bool:
+        """Whether there is something to be told of a step with these RunOptions."""
+        return (
+            options.trace_level > 0
+            or options.output_partition_graphs
+            or self.options.graph_options.build_cost_model > 0
+        )
+
     def _new_request_id(self) -> int:
         return self._bits(62) + 1
 

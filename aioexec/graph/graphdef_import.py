@@ -80,6 +80,25 @@ def import_graph_def(
         return elements
 
 
+def extend_by_graph_def(graph: Graph, graph_def: GraphDef, inputs: Mapping[str, Tensor | Operation]) -> None:
+    """Add nodes that somebody else has made for this very graph, under their own names; all of them or none.
+
+    Args:
+        inputs: those that are there already, by the text that asks for them.
+
+    Raises:
+        NotFoundError: an op is not registered.
+        InvalidArgumentError: anything else that is wrong.
+    """
+    with graph.as_default(), graph.undone_on_error(), _collector_at_rest():
+        import_library(graph.functions, graph_def.library, graph_def.versions.producer)
+        known = {parse_key(text): there for text, there in inputs.items()}
+        there = graph._by_name
+        source = Source(graph_def, None, set(known), graph.functions.row, is_sent=True, there=there)
+        Importer(graph, source, None, known).add_nodes()
+        _keep_version(graph, graph_def.versions.producer)
+
+
 @contextlib.contextmanager
 def _collector_at_rest() -> Iterator[None]:
     """Keep the garbage collector from walking, over and over, a graph that grows and of which nothing is garbage."""

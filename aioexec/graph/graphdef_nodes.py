@@ -24,6 +24,9 @@ from aioexec.graph.node import Operation, Tensor
 class Importer:
     """Adds the nodes of a source to a graph.
 
+    Args:
+        scope: what their names begin with; None if they keep their names, which must be free.
+
     Attributes:
         added: the new operations by their name in the GraphDef.
 
@@ -31,12 +34,14 @@ class Importer:
     """
 
     def __init__(
-        self, graph: Graph, source: Source, scope: str, inputs: Mapping[Key, Tensor | Operation]
+        self, graph: Graph, source: Source, scope: str | None, inputs: Mapping[Key, Tensor | Operation]
     ) -> None:
         self._graph = graph
         self._source = source
         self._inputs = inputs
-        self._names = _free_names(graph, scope, source.nodes)
+        self._names = {name: name for name in source.nodes}
+        if scope is not None:
+            self._names = _free_names(graph, scope, source.nodes)
         self.added: dict[str, Operation] = {}
         self._back_edges: list[tuple[Operation, int, SourceNode, Key]] = []
 
@@ -117,7 +122,8 @@ class Importer:
         return f"{COLOCATED}{self._names[member]}" if member in self._names else group
 
     def _device_of_group(self, node: SourceNode) -> str:
-        members = (self.added.get(group.removeprefix(COLOCATED)) for group in node.groups)
+        names = [group.removeprefix(COLOCATED) for group in node.groups]
+        members = (self.added.get(name) or self._graph._by_name.get(name) for name in names)
         return next((op.device for op in members if op is not None and op.device), "")
 
     def operation(self, name: str) -> Operation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -63,6 +63,8 @@ class Source:
 
     Args:
         is_partition: it comes from a master, who gives nodes names that users cannot, and colocates them with nodes elsewhere.
+        is_sent: it comes from another process, which may know more attributes of an op than there are here: those are dropped.
+        there: nodes of the graph it extends, with which new ones may be colocated.
 
     Attributes:
         nodes: by name.
@@ -76,13 +78,18 @@ class Source:
         producer_ops: OpList | None,
         mapped: set[Key],
         row_of: Callable[[str], registry.Row],
+        *,
         is_partition: bool = False,
+        is_sent: bool = False,
+        there: Container[str] = (),
     ) -> None:
         _check_versions(graph_def)
         allowed = _PARTITION_NODE_NAME if is_partition else _NODE_NAME
         self._row_of = row_of
         self._producer_ops = {op.name: op for op in producer_ops.op} if producer_ops is not None else {}
         self._mapped = mapped
+        self._is_sent = is_sent
+        self._there = there
         self._version = graph_def.versions.producer
         self.nodes: dict[str, SourceNode] = {}
         for proto in graph_def.node:
@@ -122,9 +129,7 @@ class Source:
         for name, held in given.items():
             if name.startswith("_"):
                 attrs[name] = _read_private(name, held)
-            elif self._version <= GRAPH_DEF_VERSION and not _has_default(
-                self._producer_ops.get(proto.op), name, held
-            ):
+            elif not self._is_sent and self._is_wrong(proto.op, name, held):
                 known = [attr.name for attr in row.definition.attrs]
                 raise GraphValueError(f"has an attr {name!r} that is not known here; the op has {known}")
         if row.role is Role.CONSTANT and dtypes.as_dtype(attrs["value"].dtype) != attrs["dtype"]:
@@ -132,6 +137,12 @@ class Source:
                 f"expected a value of {attrs['dtype'].name}, got one of {attrs['value'].dtype}"
             )
         return attrs
+
+    def _is_wrong(self, op_type: str, name: str, held: AttrValue) -> bool:
+        """Whether an attribute that is not known here may not be dropped."""
+        return self._version <= GRAPH_DEF_VERSION and not _has_default(
+            self._producer_ops.get(op_type), name, held
+        )
 
     def _read_input(self, node: SourceNode, text: str) -> None:
         try:
@@ -152,7 +163,8 @@ class Source:
             if key not in self._mapped and key[0] not in self.nodes:
                 raise GraphValueError(f"Node {node.name!r}: Unknown input node {key[0]!r}")
         for group in node.groups:
-            if group.startswith(COLOCATED) and group[len(COLOCATED) :] not in self.nodes:
+            member = group.removeprefix(COLOCATED)
+            if member != group and member not in self.nodes and member not in self._there:
                 raise GraphValueError(
                     f"Node {node.name!r}: expects to be colocated with an unknown node, {group!r}"
                 )

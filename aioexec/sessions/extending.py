@@ -18,7 +18,7 @@ def extend_graph(graph: Graph, graph_def: Any) -> None:
         InvalidArgumentError: a node is there already, or does not fit.
         NotFoundError: an op is not registered.
     """
-    from aioexec.graph.graphdef_import import import_graph_def
+    from aioexec.graph.graphdef_import import extend_by_graph_def
 
     graph_def = own_message(graph_def, "GraphDef", "graph_def")
     own = {node.name for node in graph_def.node}
@@ -28,8 +28,7 @@ def extend_graph(graph: Graph, graph_def: Any) -> None:
                 f"GraphDef argument to Extend includes node {name!r}, which was created by a previous call "
                 "to Create or Extend in this session."
             )
-    with graph.as_default():
-        import_graph_def(graph_def, _inputs_there(graph, graph_def, own), name="")
+    extend_by_graph_def(graph, graph_def, _inputs_there(graph, graph_def, own))
 
 
 def _inputs_there(graph: Graph, graph_def: Any, own: set[str]) -> dict[str, Tensor | Operation]:
