@@ -1,13 +1,14 @@
 """Graphs that a master sends: the part of a step that is this task's, placed, pruned, with both ends of every transfer.
 
 They are read like other GraphDefs, but for what masters put into them: nodes may have names that no user could give them
-("_cloop/Enter"), and be colocated with nodes that are elsewhere.
+("_cloop/Enter"), be colocated with nodes that are elsewhere, and be fused.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from aioexec.distributed.fused_nodes import expanded
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.function_defs import import_library
 from aioexec.graph.graph import Graph
@@ -32,10 +33,12 @@ def imported(graph_def: Any) -> Graph:
     """A graph of its own, made of a partition's GraphDef.
 
     Raises:
+        UnimplementedError: see `fused_nodes`.
         NotFoundError: an op is not registered.
         InvalidArgumentError: it is malformed.
     """
     graph = PartitionGraph()
+    graph_def = expanded(graph_def)
     try:
         import_library(graph.functions, graph_def.library, graph_def.versions.producer)
         with graph.as_default():
