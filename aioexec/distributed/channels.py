@@ -7,20 +7,6 @@ from __future__ import annotations
 
 from aioexec.distributed.local import local_channel
 from aioexec.distributed.transport import Channel
-from aioexec.errors import InvalidArgumentError
-
-
-def address_of(target: str, scheme: str) -> str:
-    """The "host:port" of a target.
-
-    Raises:
-        InvalidArgumentError: it has none.
-    """
-    address = target.removeprefix(scheme)
-    host, _, port = address.rpartition(":")
-    if not host or "/" in address or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise InvalidArgumentError(f"expected a target {scheme}host:port, got {target!r}")
-    return address
 
 
 def channel_to(address: str) -> Channel:

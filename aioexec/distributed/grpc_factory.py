@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from aioexec.errors import InvalidArgumentError
 from aioexec.sessions import factory
 from aioexec.sessions.factory import SessionFactory
 from aioexec.sessions.options import SessionOptions
@@ -26,31 +27,44 @@ class GrpcSessionFactory(SessionFactory):
     """Makes sessions on servers."""
 
     def accepts_options(self, options: SessionOptions) -> bool:
-        return options.target.startswith(SCHEME)
+        """Whether the target begins with "grpc://".
+
+        Raises:
+            InvalidArgumentError: it does, and no address follows.
+        """
+        return options.target.startswith(SCHEME) and bool(address_of(options.target))
 
     def new_session(self, options: SessionOptions) -> GrpcSession:
-        """A new session; the server learns of it when there is something to run.
-
-        Raises:
-            InvalidArgumentError: the target is no address.
-        """
-        from aioexec.distributed.channels import address_of, channel_to
+        """A new session; the server learns of it when there is something to run."""
+        from aioexec.distributed.channels import channel_to
         from aioexec.distributed.grpc_session import GrpcSession
 
-        return GrpcSession(options, channel_to(address_of(options.target, SCHEME)))
+        return GrpcSession(options, channel_to(address_of(options.target)))
 
     async def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
-        """Have a server end all its sessions, whoever made them, and drop these containers; waits for a server that is not there.
+        """Have a server end all its sessions, whoever made them, and drop these containers; wait for it to be there.
 
         Raises:
-            InvalidArgumentError: the target is no address.
             DeadlineExceededError: the server did not do so within `operation_timeout_in_ms`.
         """
-        from aioexec.distributed.channels import address_of, channel_to
+        from aioexec.distributed.channels import channel_to
         from aioexec.distributed.master_client import MasterClient
 
-        channel = channel_to(address_of(options.target, SCHEME))
+        channel = channel_to(address_of(options.target))
         try:
             await MasterClient(channel).reset(options, containers)
         finally:
             await channel.close()
+
+
+def address_of(target: str) -> str:
+    """The "host:port" of a target.
+
+    Raises:
+        InvalidArgumentError: it has none.
+    """
+    address = target.removeprefix(SCHEME)
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise InvalidArgumentError(f"expected a target {SCHEME}host:port, got {target!r}")
+    return address

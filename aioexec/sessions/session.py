@@ -191,9 +191,8 @@ class Session:
         try:
             await runtime.close(grace)
         finally:
-            if (
-                self._runtime is not None and runtime.steps.life.state is State.CLOSED
-            ):  # and nobody else was told of it
+            is_over = runtime.steps.life.state is State.CLOSED
+            if is_over and self._runtime is runtime:  # nobody else has closed it meanwhile
                 self._runtime = None
                 SESSIONS_OPEN.decrement()
                 self._prepared.clear()
