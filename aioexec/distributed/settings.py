@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from aioexec.errors import GraphValueError
 
-_PROTOBUF = (1 << 31) - 1
+PROTOBUF_BYTES = (1 << 31) - 1
 """No message of more bytes can be parsed, whoever makes it."""
 
 
@@ -20,7 +20,7 @@ class Limits:
         tensor_bytes: of one tensor in memory, however few bytes say it.
     """
 
-    message_bytes: int = _PROTOBUF
+    message_bytes: int = PROTOBUF_BYTES
     graph_bytes: int = 1 << 29
     tensor_bytes: int = 1 << 33
 
@@ -29,9 +29,9 @@ class Limits:
             value = getattr(self, name)
             if value < 1:
                 raise GraphValueError(f"Limits.{name}: expected a positive number of bytes, got {value!r}")
-        if self.message_bytes > _PROTOBUF:
+        if self.message_bytes > PROTOBUF_BYTES:
             raise GraphValueError(
-                f"Limits.message_bytes: expected at most {_PROTOBUF}, which is protobuf's own bound, got {self.message_bytes}"
+                f"Limits.message_bytes: expected at most {PROTOBUF_BYTES} (protobuf's own bound), got {self.message_bytes}"
             )
 
 

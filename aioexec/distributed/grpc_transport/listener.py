@@ -1,0 +1,207 @@
+"""The answering side of gRPC.
+
+A call is turned away before its request is read where it lacks the token or comes too late. Each other is one task, which the
+caller's leaving cancels; the listener knows them all, and ends with the last of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from aioexec.distributed.grpc_transport.rpc_errors import cancelled, status_of, stopped
+from aioexec.distributed.health import Health
+from aioexec.distributed.message_codec import decoded_request, encoded_reply
+from aioexec.distributed.security import Security
+from aioexec.distributed.settings import Limits
+from aioexec.distributed.transport import Call, Handler, Handlers, Listener
+from aioexec.errors import InternalError, OpError, UnauthenticatedError, UnavailableError, from_exception
+from aioexec.formats.protos import HealthCheckRequest, HealthCheckResponse
+
+_FLUSH_SECONDS: Final = 0.5
+"""How long replies that are being sent may take when nothing else is left."""
+
+_KEEPALIVE_MILLISECONDS: Final = 10_000
+"""Between questions on a silent connection whether the caller's machine is still there, and for the answer."""
+
+_HEALTH: Final = "/grpc.health.v1.Health/"
+
+_log = logging.getLogger(__name__)
+
+
+class GrpcListener(Listener):
+    """A gRPC server that hands calls to handlers. It answers health checks, without a token to those who only ask once.
+
+    gRPC does not say when a connection ends, so nobody is told of peers that are gone; their calls are cancelled.
+    """
+
+    def __init__(self, address: str, handlers: Handlers, security: Security, limits: Limits) -> None:
+        self._handlers = handlers
+        self._security = security
+        self._limits = limits
+        self._health = Health({f"tensorflow.{method.partition('/')[0]}" for method in handlers})
+        self._calls: set[asyncio.Task[Any]] = set()  # those in a handler, or on the way there and back
+        self._given_up = False  # whether calls under way are cancelled because we stop
+        self._is_started = False
+        server = grpc.aio.server(options=_options(limits))
+        server.add_generic_rpc_handlers((_Router(self),))
+        self.address = f"{address.rpartition(':')[0]}:{_bind(server, address, security)}"
+        self._server: grpc.aio.Server | None = (
+            server  # None once stopped: it refers to us, and only its end frees the port
+        )
+
+    async def start(self) -> None:
+        assert self._server is not None, "not stopped"
+        self._is_started = True
+        await self._server.start()
+
+    async def stop(self, grace: float | None = None) -> None:
+        server = self._server
+        if server is None:
+            return
+        self._health.drain()
+        if not self._is_started:
+            await self.start()  # gRPC gives the port back only then
+        if self._calls and grace:
+            await asyncio.wait(self._calls, timeout=grace)
+        self._given_up = True
+        for call in self._calls:
+            call.cancel()
+        if self._calls:
+            await asyncio.wait(self._calls)
+        await server.stop(_FLUSH_SECONDS)
+        self._server = None
+
+    def find(self, method: str, metadata: Any) -> Any:
+        """What answers a call: gRPC's description of a handler, or None."""
+        if method == f"{_HEALTH}Check":
+            return _unary(self._check_health)
+        if not self._security.admits(_authorization(metadata)):
+            return _turned_away(UnauthenticatedError("the call has no token, or a wrong one"))
+        if not self._health.is_serving:
+            return _turned_away(stopped())
+        if method == f"{_HEALTH}Watch":
+            return grpc.unary_stream_rpc_method_handler(self._watch_health)
+        name = method.removeprefix("/tensorflow.")
+        handler = self._handlers.get(name)
+        return None if handler is None else _unary(self._answer(name, handler))
+
+    def _answer(self, method: str, handler: Handler) -> Callable[[bytes, Any], Awaitable[bytes]]:
+        async def answer(data: bytes, context: Any) -> bytes:
+            task = asyncio.current_task()
+            assert task is not None, "a coroutine runs in a task"
+            self._calls.add(task)
+            try:
+                request = await decoded_request(method, data, self._limits)
+                reply = await handler(request, Call(context.peer(), _deadline(context)))
+                return await encoded_reply(method, reply)
+            except asyncio.CancelledError:
+                if self._given_up:
+                    failed: OpError = stopped()
+                elif task.cancelling():
+                    raise
+                else:
+                    failed = cancelled()  # without an answer the caller would wait for ever
+            except Exception as error:
+                failed = _from_handler(method, error)
+            finally:
+                self._calls.discard(task)
+            return await _abort(context, failed)
+
+        return answer
+
+    async def _check_health(self, data: bytes, context: Any) -> bytes:
+        try:
+            status = self._health.check(_service(data))
+        except OpError as error:
+            return await _abort(context, error)
+        return HealthCheckResponse(status=status).SerializeToString()
+
+    async def _watch_health(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
+        try:
+            service = _service(data)
+        except InternalError as error:
+            await _abort(context, error)
+            return
+        async for status in self._health.watch(service):
+            yield HealthCheckResponse(status=status).SerializeToString()
+
+
+class _Router(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
+    def __init__(self, listener: GrpcListener) -> None:
+        self._listener = listener
+
+    def service(self, handler_call_details: Any) -> Any:
+        return self._listener.find(handler_call_details.method, handler_call_details.invocation_metadata)
+
+
+def _options(limits: Limits) -> tuple[tuple[str, int], ...]:
+    return (
+        ("grpc.max_receive_message_length", limits.message_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.so_reuseport", 0),  # or two servers could listen at one port, and share its calls
+        ("grpc.keepalive_time_ms", _KEEPALIVE_MILLISECONDS),
+        ("grpc.keepalive_timeout_ms", _KEEPALIVE_MILLISECONDS),
+        ("grpc.http2.max_pings_without_data", 0),  # ask for as long as it takes
+    )
+
+
+def _bind(server: Any, address: str, security: Security) -> int:
+    try:
+        if not security.serves_tls:
+            port: int = server.add_insecure_port(address)
+        else:
+            credentials = grpc.ssl_server_credentials(
+                [(security.key, security.certificate)],
+                security.ca,
+                require_client_auth=security.ca is not None,
+            )
+            port = server.add_secure_port(address, credentials)
+    except (RuntimeError, ValueError) as error:
+        raise UnavailableError(f"cannot listen at {address}: {error}") from error
+    return port
+
+
+def _authorization(metadata: Any) -> str | bytes | None:
+    return next((value for key, value in metadata if key == "authorization"), None)
+
+
+def _unary(behaviour: Any) -> Any:
+    return grpc.unary_unary_rpc_method_handler(behaviour)
+
+
+def _turned_away(error: OpError) -> Any:
+    """A handler that does not read what is sent: gRPC reads a stream only when it is asked to."""
+
+    async def turn_away(requests: Any, context: Any) -> bytes:
+        return await _abort(context, error)
+
+    return grpc.stream_unary_rpc_method_handler(turn_away)
+
+
+async def _abort(context: Any, error: OpError) -> bytes:
+    await context.abort(*status_of(error))
+    raise AssertionError("abort raises")
+
+
+def _from_handler(method: str, error: Exception) -> OpError:
+    if not isinstance(error, OpError):
+        _log.error("%s failed with an exception that is no OpError", method, exc_info=error)
+    return from_exception(error)
+
+
+def _deadline(context: Any) -> float | None:
+    left = context.time_remaining()
+    return None if left is None else asyncio.get_running_loop().time() + left
+
+
+def _service(data: bytes) -> str:
+    try:
+        return HealthCheckRequest.FromString(data).service
+    except DecodeError as error:
+        raise InternalError("Unable to parse request") from error

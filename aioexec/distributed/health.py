@@ -1,0 +1,53 @@
+"""Whether a listener serves, in the words of gRPC's health checking protocol (grpc.health.v1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+
+from aioexec.errors import NotFoundError
+from aioexec.formats.protos import HealthCheckResponse
+
+Status = HealthCheckResponse.ServingStatus
+
+
+class Health:
+    """Serving from the start, until it is drained; "" is the server as a whole.
+
+    Args:
+        services: full names of services, "tensorflow.MasterService".
+    """
+
+    def __init__(self, services: Iterable[str]) -> None:
+        self._services = frozenset({"", *services})
+        self._drained = asyncio.Event()
+
+    def drain(self) -> None:
+        """Serve no more, and tell whoever watches."""
+        self._drained.set()
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether new calls are taken."""
+        return not self._drained.is_set()
+
+    def check(self, service: str) -> Status:
+        """How a service is.
+
+        Raises:
+            NotFoundError: it is not served here.
+        """
+        if service not in self._services:
+            raise NotFoundError(f"unknown service {service!r}")
+        return HealthCheckResponse.SERVING if self.is_serving else HealthCheckResponse.NOT_SERVING
+
+    async def watch(self, service: str) -> AsyncIterator[Status]:
+        """How a service is now, and then whenever that changes, to the end."""
+        if service not in self._services:
+            yield HealthCheckResponse.SERVICE_UNKNOWN
+            await self._drained.wait()
+            return
+        if self.is_serving:
+            yield HealthCheckResponse.SERVING
+            await self._drained.wait()
+        yield HealthCheckResponse.NOT_SERVING

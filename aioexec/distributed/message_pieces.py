@@ -1,0 +1,110 @@
+"""Large messages parsed in pieces: other threads get the interpreter between them, and what tensors hold is not copied.
+
+Protobuf keeps the interpreter from the first byte of a message to the last, a millisecond for a few megabytes. But pieces of a
+message add up to it when they are cut between fields, and inside a field that is itself a message likewise. The content of
+tensors, usually most of it, is not parsed at all: it is handed out as a view of the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError, Message
+
+from aioexec.errors import DataLossError
+from aioexec.formats.protos import TensorProto
+from aioexec.formats.sorted_table import decode_varint
+
+PIECE: Final = 1 << 16
+"""Bytes that are parsed at once, where they can be cut; a field of fewer is never looked into."""
+
+_DEEPEST: Final = 32
+"""Levels that are looked into; protobuf, which counts for itself, goes on from there."""
+
+_FIXED: Final = {1: 8, 5: 4}  # bytes of a value by wire type
+_VARINT, _DELIMITED = 0, 2
+_CONTENT: Final = TensorProto.TENSOR_CONTENT_FIELD_NUMBER
+
+
+class Pieces:
+    """Fills messages from bytes.
+
+    Attributes:
+        contents: the large `tensor_content` of TensorProtos, which are still without it.
+    """
+
+    def __init__(self) -> None:
+        self.contents: list[tuple[TensorProto, memoryview]] = []
+
+    def merge(self, message: Message, data: memoryview, depth: int = 0) -> None:
+        """Add to a message what the bytes say.
+
+        Raises:
+            DecodeError: they say nothing.
+        """
+        start = position = 0
+        while position < len(data):
+            number, wire, begin, end = _field(data, position)
+            if wire not in (_VARINT, _DELIMITED) and wire not in _FIXED:
+                break  # a group, or nonsense: protobuf knows
+            if wire == _DELIMITED and end - begin > PIECE:
+                message.MergeFromString(data[start:position])
+                self._merge_field(message, number, data, (position, begin, end), depth)
+                start = end
+            elif end - start > PIECE:
+                message.MergeFromString(data[start:end])
+                start = end
+            position = end
+        message.MergeFromString(data[start:])
+
+    def put_back(self) -> None:
+        """Give the tensors their contents that nobody has taken."""
+        for proto, content in self.contents:
+            proto.tensor_content = bytes(content)
+        self.contents.clear()
+
+    def _merge_field(
+        self, message: Message, number: int, data: memoryview, at: tuple[int, int, int], depth: int
+    ) -> None:
+        position, begin, end = at
+        if isinstance(message, TensorProto) and number == _CONTENT:
+            self.contents = [each for each in self.contents if each[0] is not message]  # the last one counts
+            self.contents.append((message, data[begin:end]))
+            return
+        inner = _inner(message, number) if depth < _DEEPEST else None
+        if inner is None:
+            message.MergeFromString(data[position:end])
+        else:
+            self.merge(inner, data[begin:end], depth + 1)
+
+
+def _inner(message: Message, number: int) -> Message | None:
+    """The message to which the bytes of a field are to be added; None if it is no message, or one of a map."""
+    field = message.DESCRIPTOR.fields_by_number.get(number)
+    if field is None or field.message_type is None or field.message_type.GetOptions().map_entry:
+        return None
+    held: Any = getattr(message, field.name)
+    if isinstance(held, Message):
+        held.SetInParent()
+        return held
+    return held.add()  # type: ignore[no-any-return]
+
+
+def _field(data: memoryview, position: int) -> tuple[int, int, int, int]:
+    """Number and wire type of the field at a position, and where its value begins and ends."""
+    try:
+        key, begin = decode_varint(data, position)
+        wire = key & 7
+        end = begin
+        if wire == _VARINT:
+            _, end = decode_varint(data, begin)
+        elif wire == _DELIMITED:
+            length, begin = decode_varint(data, begin)
+            end = begin + length
+        else:
+            end = begin + _FIXED.get(wire, 0)
+    except DataLossError as error:
+        raise DecodeError(str(error)) from error
+    if end > len(data):
+        raise DecodeError(f"field {key >> 3}: expected {end - begin} bytes, got {len(data) - begin}")
+    return key >> 3, wire, begin, end
