@@ -20,7 +20,8 @@ MASTER = "MasterService"
 WORKER = "WorkerService"
 PEER = "Peer"
 
-_STAY = frozenset({resource.as_datatype_enum, variant.as_datatype_enum})
+STAY = frozenset({resource.as_datatype_enum, variant.as_datatype_enum})
+"""Dtypes whose values stay in the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def taken_out(message: Any, field: str, max_bytes: int) -> list[Any]:
     """
     tensors: list[Any] = []
     for place in tensor_protos(message, field):
-        if place.dtype in _STAY:
+        if place.dtype in STAY:
             tensors.append(None)
         else:
             tensors.append(decode_tensor(place, max_bytes))
