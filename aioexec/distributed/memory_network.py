@@ -111,11 +111,11 @@ class MemoryNetwork:
 
     def kill(self, host: str) -> None:
         """End a host: its calls fail, those of others to it too, its handlers are cancelled; nothing said is delivered."""
-        self.note(f"kill {host}")
         life = self._lives.pop(host, None)
-        held = self._frozen.pop(host, ())
         if life is None:
             return
+        self.note(f"kill {host}")
+        held = self._frozen.pop(host, ())
         life.is_dead = True
         for message in held:
             message.connection.break_off(f"{host} was lost")
@@ -131,8 +131,11 @@ class MemoryNetwork:
 
     def thaw(self, host: str) -> None:
         """Deliver what a host's freezing has held, in order, and hold no more."""
+        held = self._frozen.pop(host, None)
+        if held is None:
+            return
         self.note(f"thaw {host}")
-        for message in self._frozen.pop(host, ()):
+        for message in held:
             self._arrive(message)
 
     def note(self, event: str) -> None:

@@ -1,4 +1,4 @@
-"""For tests, ours and yours: virtual time, clusters in memory, checks of leaks and gradients, a loop-lag probe, a pytest plugin.
+"""For tests, ours and yours: virtual time, clusters in memory, checks of leaks and gradients, loop lag, a pytest plugin.
 
 The pytest plugin is opt-in: put `pytest_plugins = ["aioexec.testing.plugin"]` into the top-level
 `conftest.py`.

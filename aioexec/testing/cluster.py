@@ -72,7 +72,10 @@ class InMemoryCluster:
         bits: Callable[[int], int] = secrets.randbits,
     ) -> None:
         self.spec = ClusterSpec(
-            {job: [f"{_host(job, index)}:{_PORT}" for index in range(count)] for job, count in jobs.items()}
+            {
+                job: [f"{self.host(job, index)}:{_PORT}" for index in range(count)]
+                for job, count in jobs.items()
+            }
         )
         self.network = network or MemoryNetwork()
         self._config = config
@@ -123,13 +126,18 @@ class InMemoryCluster:
 
     # Servers
 
+    @staticmethod
+    def host(job: str, index: int = 0) -> str:
+        """The host a task is on."""
+        return f"{job}-{index}"
+
     def server(self, job: str, index: int = 0) -> Server:
         """The server of a task.
 
         Raises:
             GraphValueError: it was killed, or there is no such task.
         """
-        server = self._servers.get(_host(job, index))
+        server = self._servers.get(self.host(job, index))
         if server is None:
             raise GraphValueError(f"no server of task {index} of job {job!r} is up")
         return server
@@ -141,7 +149,7 @@ class InMemoryCluster:
 
     async def kill(self, job: str, index: int = 0) -> None:
         """End a task as its process's death would: at once, without a word. What it held is given back when this returns."""
-        host = _host(job, index)
+        host = self.host(job, index)
         self.network.kill(host)
         server = self._servers.pop(host, None)
         if server is not None:
@@ -153,30 +161,26 @@ class InMemoryCluster:
         Raises:
             GraphValueError: it is up.
         """
-        if _host(job, index) in self._servers:
+        if self.host(job, index) in self._servers:
             raise GraphValueError(f"task {index} of job {job!r} is up: kill it first")
         self._start(job, index)
 
     def freeze(self, job: str, index: int = 0) -> None:
         """Hold all messages from and to a task."""
-        self.network.freeze(_host(job, index))
+        self.network.freeze(self.host(job, index))
 
     def thaw(self, job: str, index: int = 0) -> None:
         """Deliver what freezing a task has held."""
-        self.network.thaw(_host(job, index))
+        self.network.thaw(self.host(job, index))
 
     def _start(self, job: str, index: int) -> None:
-        host = _host(job, index)
+        host = self.host(job, index)
         self._servers[host] = Server(
             self.spec, job, index, config=self._config, transport=self._transport(host), bits=self._bits
         )
 
     def _transport(self, host: str) -> Transport:
         return Watched(MemoryTransport(self.network, host), self._liveness)
-
-
-def _host(job: str, index: int) -> str:
-    return f"{job}-{index}"
 
 
 class _Sessions(SessionFactory):

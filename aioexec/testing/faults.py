@@ -1,0 +1,166 @@
+"""Faults in a cluster in memory: what happens to which of its messages, planned from a seed.
+
+    faults = planned(seed=7, messages=120, count=2)
+    async with InMemoryCluster({"worker": 2}) as cluster:
+        async with FaultInjector(cluster, faults) as injector:
+            ...  # the program; what it does may fail
+            await injector.settle()
+            ...  # every task is up again, every message arrives
+
+Faults happen when a message is sent. The six kinds are what processes and networks do: a task dies, and is started again after
+a while; it stops for a while; a message is lost, and its connection with it; it is late; it comes twice; others overtake it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+from aioexec.distributed.memory_network import AS_USUAL, Fate, Message
+from aioexec.testing.cluster import InMemoryCluster
+
+
+class FaultKind(enum.Enum):
+    """What happens."""
+
+    KILL = "kill"
+    FREEZE = "freeze"
+    DROP = "drop"
+    DELAY = "delay"
+    DUPLICATE = "duplicate"
+    REORDER = "reorder"
+
+
+_SECONDS = {
+    FaultKind.KILL: (0.0, 3.0),
+    FaultKind.FREEZE: (0.01, 6.0),
+    FaultKind.DROP: (0.0, 0.0),
+    FaultKind.DELAY: (0.01, 6.0),
+    FaultKind.DUPLICATE: (0.0, 1.0),
+    FaultKind.REORDER: (0.0001, 0.002),
+}
+"""How long a fault lasts: from a blink to more than it takes to notice, or some latencies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault.
+
+    Attributes:
+        message: at which it happens, counted from 1 from the beginning of the injection.
+        kind: what happens.
+        seconds: until a killed task is started again, a frozen one goes on, a late message or the second copy arrives.
+        at_source: whether it is the sender that is killed or frozen; a client never is.
+    """
+
+    message: int
+    kind: FaultKind
+    seconds: float = 0.0
+    at_source: bool = False
+
+
+def planned(
+    seed: int, messages: int, count: int = 1, kinds: Sequence[FaultKind] = tuple(FaultKind)
+) -> list[Fault]:
+    """Faults at random messages up to a number; the same for the same arguments."""
+    chance = random.Random(seed)
+    return [_random_fault(chance, messages, kinds) for _ in range(count)]
+
+
+def _random_fault(chance: random.Random, messages: int, kinds: Sequence[FaultKind]) -> Fault:
+    kind = chance.choice(kinds)
+    least, most = _SECONDS[kind]
+    return Fault(chance.randint(1, messages), kind, chance.uniform(least, most), chance.random() < 0.5)
+
+
+class FaultInjector:
+    """Makes faults happen in a cluster; inside its block.
+
+    `seen` counts the messages, `happened` are the faults that had a message. `_under_way` are killings and freezings.
+    """
+
+    def __init__(self, cluster: InMemoryCluster, faults: Iterable[Fault]) -> None:
+        self.seen = 0
+        self.happened: list[Fault] = []
+        self._cluster = cluster
+        self._faults: dict[int, list[Fault]] = {}
+        for fault in faults:
+            self._faults.setdefault(fault.message, []).append(fault)
+        self._tasks = {
+            cluster.host(job, index): (job, index)
+            for job in cluster.spec.jobs
+            for index in cluster.spec.task_indices(job)
+        }
+        self._under_way: dict[asyncio.Task[None], None] = {}
+
+    async def __aenter__(self) -> FaultInjector:
+        self._cluster.network.fate = self._fate
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._cluster.network.fate = None
+        for task in self._under_way:
+            task.cancel()
+        if self._under_way:
+            await asyncio.wait(list(self._under_way))
+
+    async def settle(self) -> None:
+        """Let no more faults happen, and wait until every task is up and speaks."""
+        self._faults.clear()
+        while self._under_way:
+            await asyncio.gather(*self._under_way)
+
+    def _fate(self, message: Message) -> Fate:
+        self.seen += 1
+        fate = AS_USUAL
+        for fault in self._faults.get(self.seen, ()):
+            self._cluster.network.note(f"fault {fault.kind.value} at {self.seen}")
+            self.happened.append(fault)
+            fate = self._happen(fault, message, fate)
+        return fate
+
+    def _happen(self, fault: Fault, message: Message, fate: Fate) -> Fate:
+        match fault.kind:
+            case FaultKind.KILL | FaultKind.FREEZE:
+                self._strike(fault, message)
+                return fate
+            case FaultKind.DROP:
+                return ()
+            case FaultKind.DUPLICATE:
+                return (*fate, fault.seconds)
+            case FaultKind.DELAY | FaultKind.REORDER:
+                return tuple(extra + fault.seconds for extra in fate)
+
+    def _strike(self, fault: Fault, message: Message) -> None:
+        hosts = [message.source, message.target]
+        if not fault.at_source:
+            hosts.reverse()
+        host = next((each for each in hosts if each in self._tasks), None)
+        if host is None or not self._cluster.network.is_alive(host):
+            return
+        if fault.kind is FaultKind.KILL:
+            self._cluster.network.kill(host)
+            striking = self._revive(host, fault.seconds)
+        else:
+            self._cluster.network.freeze(host)
+            striking = self._thaw(host, fault.seconds)
+        task = asyncio.get_running_loop().create_task(striking, name=f"{fault.kind.value} of {host}")
+        self._under_way[task] = None
+        task.add_done_callback(self._under_way.pop)
+
+    async def _revive(self, host: str, seconds: float) -> None:
+        await self._cluster.kill(*self._tasks[host])
+        await asyncio.sleep(seconds)
+        self._cluster.restart(*self._tasks[host])
+
+    async def _thaw(self, host: str, seconds: float) -> None:
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._cluster.network.thaw(host)
