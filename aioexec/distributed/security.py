@@ -69,13 +69,15 @@ class Security:
         held = None if token is None else _read(token, "token").decode("ascii", "replace").strip()
         if held is not None and not _is_token(held):
             raise FailedPreconditionError(f"token file {os.fspath(token or '')!r}: expected printable ASCII")
-        return cls(
+        security = cls(
             certificate=None if certificate is None else _read(certificate, "certificate"),
             key=None if key is None else _read(key, "key"),
             ca=None if ca is None else _read(ca, "CA"),
             token=held,
             insecure=insecure,
         )
+        _check_fit(security, {"certificate": certificate, "key": key, "CA": ca})
+        return security
 
     @classmethod
     def from_environment(
@@ -171,6 +173,15 @@ def is_loopback(address: str) -> bool:
         return False
     mapped = getattr(found, "ipv4_mapped", None)
     return found.is_loopback or (mapped is not None and mapped.is_loopback)
+
+
+def _check_fit(security: Security, paths: Mapping[str, str | os.PathLike[str] | None]) -> None:
+    try:
+        security.listening_context()
+        security.calling_context()
+    except (ssl.SSLError, ValueError) as error:
+        files = ", ".join(f"{what} {os.fspath(path)!r}" for what, path in paths.items() if path is not None)
+        raise FailedPreconditionError(f"{files}: expected PEM files that fit each other: {error}") from error
 
 
 def _is_token(text: str) -> bool:

@@ -9,6 +9,7 @@ import grpc
 
 from aioexec.distributed.grpc_transport.rpc_errors import error_of
 from aioexec.distributed.message_codec import decoded_reply, encoded_request
+from aioexec.distributed.methods import path_of
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.transport import Channel, Payload
@@ -88,7 +89,7 @@ class GrpcChannel(Channel):
         if caller is None:
             if self._channel is None:
                 self._channel = _channel(self.address, self._security, self._limits)
-            caller = self._callers[method] = self._channel.unary_unary(f"/tensorflow.{method}")
+            caller = self._callers[method] = self._channel.unary_unary(path_of(method))
         return caller
 
     def _was_closed(self) -> UnavailableError:

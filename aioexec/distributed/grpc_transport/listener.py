@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 from aioexec.distributed.grpc_transport.rpc_errors import cancelled, status_of, stopped
 from aioexec.distributed.health import Health
 from aioexec.distributed.message_codec import decoded_request, encoded_reply
+from aioexec.distributed.methods import path_of
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.transport import Call, Handler, Handlers, Listener
@@ -41,10 +42,12 @@ class GrpcListener(Listener):
     """
 
     def __init__(self, address: str, handlers: Handlers, security: Security, limits: Limits) -> None:
-        self._handlers = handlers
+        self._answers = {
+            path_of(method): _unary(self._answer(method, handler)) for method, handler in handlers.items()
+        }
         self._security = security
         self._limits = limits
-        self._health = Health({f"tensorflow.{method.partition('/')[0]}" for method in handlers})
+        self._health = Health({path_of(method).split("/")[1] for method in handlers})
         self._calls: set[asyncio.Task[Any]] = set()  # those in a handler, or on the way there and back
         self._given_up = False  # whether calls under way are cancelled because we stop
         self._is_started = False
@@ -87,9 +90,7 @@ class GrpcListener(Listener):
             return _turned_away(stopped())
         if method == f"{_HEALTH}Watch":
             return grpc.unary_stream_rpc_method_handler(self._watch_health)
-        name = method.removeprefix("/tensorflow.")
-        handler = self._handlers.get(name)
-        return None if handler is None else _unary(self._answer(name, handler))
+        return self._answers.get(method)
 
     def _answer(self, method: str, handler: Handler) -> Callable[[bytes, Any], Awaitable[bytes]]:
         async def answer(data: bytes, context: Any) -> bytes:
