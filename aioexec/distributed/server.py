@@ -21,10 +21,11 @@ from typing import Any
 from aioexec.devices.device_set import DeviceMgr
 from aioexec.devices.registry import DeviceFactory
 from aioexec.distributed.cluster import addresses_of, make_server_def, own_address, task_name
+from aioexec.distributed.liveness import Watched
 from aioexec.distributed.local import LocalListener
 from aioexec.distributed.master import Master
 from aioexec.distributed.security import Security
-from aioexec.distributed.settings import Limits
+from aioexec.distributed.settings import Limits, Liveness
 from aioexec.distributed.transport import Call, Handlers, Listener, Payload, Transport
 from aioexec.distributed.worker import Worker
 from aioexec.distributed.worker_cache import WorkerCache
@@ -63,6 +64,7 @@ class Server:
         insecure: bool = False,
         transport: Transport | None = None,
         limits: Limits | None = None,
+        liveness: Liveness | None = None,
         bits: Callable[[int], int] = secrets.randbits,
     ) -> None:
         """Make a server, in a running loop.
@@ -77,6 +79,7 @@ class Server:
             insecure: listen beyond this machine without either.
             transport: how calls travel, if not as usual; nothing else is said about that then.
             limits: of what others send.
+            liveness: when another task counts as gone.
             bits: where random numbers come from.
 
         Raises:
@@ -99,7 +102,8 @@ class Server:
         carrier = transport or _usual_transport(security, limits, insecure)
         options = SessionOptions.from_config("", self.server_def.default_session_config)
         self.devices = _make_devices(options, self.task, bits)
-        self.workers = WorkerCache(addresses_of(self.server_def), carrier)
+        others = Watched(carrier, liveness or Liveness())
+        self.workers = WorkerCache(addresses_of(self.server_def), others)
         self.worker = Worker(self.task, self.devices, self.workers, options, bits)
         self.master = Master(self.task, self.worker, self.workers, options, bits)
         handlers = self._handlers()
