@@ -6,16 +6,23 @@ them: an unknown session is `AbortedError`, which makes a monitored session begi
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import BorrowedDevices
 from aioexec.distributed.gathering import gathered
-from aioexec.distributed.master_session import MasterSession
+from aioexec.distributed.graph_syntax import check_syntax
+from aioexec.distributed.master_session import MasterSession, devices_at
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.request_ids import RecentRequestIds
+from aioexec.distributed.session_table import SessionTable
+from aioexec.distributed.settings import Collection
 from aioexec.distributed.status import message_of
 from aioexec.distributed.transport import Call, Handlers, Payload
 from aioexec.distributed.worker import Worker
@@ -23,6 +30,9 @@ from aioexec.distributed.worker_cache import WorkerCache
 from aioexec.errors import AbortedError, InvalidArgumentError, from_exception
 from aioexec.graph.device_spec import parse
 from aioexec.sessions.options import SessionOptions
+
+FEW_NODES = 1000
+"""Graphs that are looked through at once, on the event loop."""
 
 
 class Master:
@@ -33,8 +43,10 @@ class Master:
         worker: of the same server; its devices are the client devices of all sessions here.
         workers: channels to all tasks.
         options: of the server; sessions bring their own.
+        collection: when sessions are closed that nobody has closed.
 
-    `_sessions` are those that are open, `_requests` the ids of recent requests.
+    `_sessions` are those that are open, `_ends` the ends under way of those that nobody came back to, `_requests` the ids of
+    recent requests.
     """
 
     def __init__(
@@ -44,13 +56,15 @@ class Master:
         workers: WorkerCache,
         options: SessionOptions,
         bits: Callable[[int], int],
+        collection: Collection | None = None,
     ) -> None:
         self.task = task
         self._worker = worker
         self._workers = workers
         self._options = options
         self._bits = bits
-        self._sessions: dict[str, MasterSession] = {}
+        self._sessions = SessionTable(collection or Collection(), self._collect)
+        self._ends: set[asyncio.Task[None]] = set()
         self._requests = RecentRequestIds()
 
     def handlers(self) -> Handlers:
@@ -68,22 +82,25 @@ class Master:
             "MasterService/ReleaseCallable": self._release_callable,
         }
 
-    @property
-    def sessions(self) -> list[MasterSession]:
-        return list(self._sessions.values())
-
     async def close(self, grace: float | None = 0.0) -> None:
         """Close every session."""
-        sessions, self._sessions = self.sessions, {}
-        await gathered(session.close(grace) for session in sessions)
+        await gathered(session.close(grace) for session in self._sessions.pop_all())
+        if self._ends:
+            await asyncio.wait(self._ends)
 
     def peer_gone(self, peer: str) -> None:
         """A client will make no more calls."""
+        self._sessions.peer_gone(peer)
+
+    def _collect(self, session: MasterSession) -> None:
+        end = asyncio.get_running_loop().create_task(session.close(0))
+        self._ends.add(end)
+        end.add_done_callback(self._ends.discard)
 
     # Sessions
 
-    def _session(self, handle: str) -> MasterSession:
-        session = self._sessions.get(handle)
+    def _session(self, handle: str, call: Call) -> MasterSession:
+        session = self._sessions.find(handle, call.peer)
         if session is None:
             raise AbortedError(f"Session {handle} is not found.")
         return session
@@ -96,12 +113,20 @@ class Master:
         session = MasterSession(options, devices, self._worker, self._workers, tasks, self._bits)
         try:
             await session.open()
+            await self._checked(session, message.graph_def)
             await session.create(message.graph_def)
         except BaseException:
             await session.close(0)
             raise
-        self._sessions[session.session_handle] = session
+        self._sessions.add(session, call.peer)
         return _reply("MasterService/CreateSession", session_handle=session.session_handle)
+
+    @staticmethod
+    async def _checked(session: MasterSession, graph_def: Any) -> None:
+        if len(graph_def.node) < FEW_NODES:
+            check_syntax(graph_def)
+        else:
+            await session.in_planner(partial(check_syntax, graph_def))
 
     def _filtered(self, filters: Sequence[str]) -> list[str]:
         """The tasks that a session may use."""
@@ -116,19 +141,20 @@ class Master:
 
     async def _extend_session(self, request: Payload, call: Call) -> Payload:
         message = request.message
-        session = self._session(message.session_handle)
+        session = self._session(message.session_handle, call)
         async with session.extending:
             if message.current_graph_version != session.graph_version:
                 raise AbortedError(
                     f"Current version is {session.graph_version} but caller expected {message.current_graph_version}."
                 )
+            await self._checked(session, message.graph_def)
             await session.extend(message.graph_def)
             session.graph_version += 1
         return _reply("MasterService/ExtendSession", new_graph_version=session.graph_version)
 
     async def _close_session(self, request: Payload, call: Call) -> Payload:
         handle = request.message.session_handle
-        session = self._sessions.pop(handle, None)
+        session = self._sessions.pop(handle)
         if session is None:
             raise AbortedError(f"Session {handle} is not found. Possibly, this master has restarted.")
         await session.close(0)
@@ -136,24 +162,32 @@ class Master:
 
     async def _list_devices(self, request: Payload, call: Call) -> Payload:
         handle = request.message.session_handle
-        session = self._sessions.get(handle)
-        if handle and session is None:
-            raise InvalidArgumentError(f"Session {handle} is not found. Possibly, this master has restarted.")
-        local = {device.name for device in self._worker.devices.list_devices()}
+        session = self._sessions.find(handle, call.peer)
         if session is not None:
             devices = await session.list_devices()
+        elif handle:
+            raise InvalidArgumentError(f"Session {handle} is not found. Possibly, this master has restarted.")
         else:
-            devices = self._worker.devices.list_device_attributes()
+            devices = await self._all_devices()
+        local = {each.name for each in devices if each.name.startswith(f"{self.task}/")}
         return _reply(
             "MasterService/ListDevices",
             local_device=[each.to_proto() for each in devices if each.name in local],
             remote_device=[each.to_proto() for each in devices if each.name not in local],
         )
 
+    async def _all_devices(self) -> list[DeviceAttributes]:
+        """The devices of all tasks, this one's first; waits for those that are not there yet."""
+        others = [
+            devices_at(self._workers.channel(task), wait_for_ready=True)
+            for task in self._workers.tasks
+            if task != self.task
+        ]
+        return [*self._worker.devices.list_device_attributes(), *chain.from_iterable(await gathered(others))]
+
     async def _reset(self, request: Payload, call: Call) -> Payload:
-        sessions, self._sessions = self.sessions, {}
         containers = list(request.message.container)
-        await gathered(session.close(0) for session in sessions)
+        await gathered(session.close(0) for session in self._sessions.pop_all())
         self._worker.devices.clear_containers(containers)
         others = [task for task in self._filtered(list(request.message.device_filters)) if task != self.task]
         await gathered(self._clean_all(task, containers) for task in others)
@@ -171,7 +205,7 @@ class Master:
         reply = METHODS["MasterService/RunStep"].response()
         try:
             self._requests.check(message.request_id, "RunStep (Master)")
-            values = await self._ran(message, request.tensors, reply)
+            values = await self._ran(message, request.tensors, reply, call)
         except Exception as error:
             if not message.store_errors_in_response_body:
                 raise
@@ -182,8 +216,8 @@ class Master:
             return Payload(reply)
         return Payload(reply, values)
 
-    async def _ran(self, message: Any, tensors: Sequence[Any], reply: Any) -> list[Any]:
-        session = self._session(message.session_handle)
+    async def _ran(self, message: Any, tensors: Sequence[Any], reply: Any, call: Call) -> list[Any]:
+        session = self._session(message.session_handle, call)
         names = [each.name for each in message.feed]
         feeds = list(zip(names, tensors, strict=True))
         fetches = list(message.fetch)
@@ -192,8 +226,6 @@ class Master:
             found = await session.partial_run(message.partial_run_handle, feeds, wanted)
             values = found[: len(fetches)]
         else:
-            if session.is_doubtful:
-                await session.mend()
             metadata = reply.metadata if session.tells(message.options) else None
             values = await session.run(message.options, feeds, fetches, list(message.target), metadata)
         for name in fetches:
@@ -203,7 +235,7 @@ class Master:
     async def _partial_run_setup(self, request: Payload, call: Call) -> Payload:
         message = request.message
         self._requests.check(message.request_id, "PartialRunSetup (Master)")
-        session = self._session(message.session_handle)
+        session = self._session(message.session_handle, call)
         if session.is_doubtful:
             await session.mend()
         handle = await session.partial_run_setup(
@@ -214,20 +246,20 @@ class Master:
     async def _make_callable(self, request: Payload, call: Call) -> Payload:
         message = request.message
         self._requests.check(message.request_id, "MakeCallable (Master)")
-        handle = await self._session(message.session_handle).make_callable(message.options)
+        handle = await self._session(message.session_handle, call).make_callable(message.options)
         return _reply("MasterService/MakeCallable", handle=handle)
 
     async def _run_callable(self, request: Payload, call: Call) -> Payload:
         message = request.message
         self._requests.check(message.request_id, "RunCallable (Master)")
         reply = METHODS["MasterService/RunCallable"].response()
-        session = self._session(message.session_handle)
+        session = self._session(message.session_handle, call)
         values = await session.run_callable(message.handle, list(request.tensors), reply.metadata)
         return Payload(reply, [_array(value) for value in values])
 
     async def _release_callable(self, request: Payload, call: Call) -> Payload:
         message = request.message
-        await self._session(message.session_handle).release_callable(message.handle)
+        await self._session(message.session_handle, call).release_callable(message.handle)
         return _reply("MasterService/ReleaseCallable")
 
 

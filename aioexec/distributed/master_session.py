@@ -7,7 +7,8 @@ to others is registered with them, once a plan, and run by handle.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -18,16 +19,20 @@ from aioexec.distributed.gathering import gathered
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.remote_parts import DistributedParts, DistributedStep, RegisteredPart
 from aioexec.distributed.status import POSSIBLY_RESTARTED
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.transport import Channel, Payload
 from aioexec.distributed.worker import Worker
 from aioexec.distributed.worker_cache import WorkerCache
-from aioexec.errors import AbortedError, OpError, UnavailableError
+from aioexec.errors import AbortedError, CancelledError, OpError, UnavailableError
 from aioexec.execution.executor import Executor
 from aioexec.graph.graph import Graph
 from aioexec.planning.partition import signed
 from aioexec.planning.plan import Plan, RemotePartition
 from aioexec.sessions.direct import DirectSession
+from aioexec.sessions.named_steps import NamedStep
 from aioexec.sessions.options import SessionOptions
+from aioexec.sessions.reordered import Reordered
+
+GET_STATUS = "WorkerService/GetStatus"
 
 CLOSE_SECONDS = 10.0
 """For how long a session that closes waits for a task to forget it."""
@@ -36,8 +41,9 @@ CLOSE_SECONDS = 10.0
 class MasterSession(DirectSession):
     """One client's session.
 
-    Constant: `tasks`, the other tasks it uses. Changing: `graph_version`, how often it was extended; `_doubtful`, tasks that
-    failed and may have lost what was registered; `_cleanups`, calls under way that nobody waits for.
+    Constant: `tasks`, the other tasks it uses. Changing: `graph_version`, how often it was extended, under `extending`;
+    `_opened`, tasks that were told of this session; `_remote`, their devices; `_doubtful`, tasks that failed, and whether they
+    have lost what was registered; `_cleanups`, calls under way that nobody waits for.
     """
 
     def __init__(
@@ -56,6 +62,7 @@ class MasterSession(DirectSession):
         self._worker = worker
         self._workers_of = workers
         self._bits = bits
+        self._opened: set[str] = set()
         self._remote: dict[str, list[RemoteDevice]] = {}
         self._doubtful: dict[str, bool] = {}
         self._mending = asyncio.Lock()
@@ -69,13 +76,11 @@ class MasterSession(DirectSession):
         self._use_devices()
 
     async def _open_at(self, task: str, *, wait_for_ready: bool = False) -> None:
-        devices = await self.devices_of(task, wait_for_ready=wait_for_ready)
+        channel = self._workers_of.channel(task)
+        devices = await devices_at(channel, wait_for_ready=wait_for_ready)
+        self._opened.add(task)
         await self._ask(task, "CreateWorkerSession", wait_for_ready=wait_for_ready, **self._opening(task))
         self._remote[task] = [RemoteDevice(each) for each in devices]
-
-    async def devices_of(self, task: str, *, wait_for_ready: bool = False) -> list[DeviceAttributes]:
-        status = await self._ask(task, "GetStatus", wait_for_ready=wait_for_ready)
-        return [DeviceAttributes.from_proto(each) for each in status.device_attributes]
 
     def _opening(self, task: str) -> dict[str, Any]:
         job, _, index = task.removeprefix("/job:").partition("/replica:0/task:")
@@ -164,41 +169,98 @@ class MasterSession(DirectSession):
             task.add_done_callback(self._cleanups.discard)
 
     async def _forget_step(self, task: str, step_id: int) -> None:
-        try:
+        with suppress(
+            OpError
+        ):  # if the task was restarted the next step fails, and whoever runs that must know
             await self._ask(task, "CleanupGraph", CLOSE_SECONDS, step_id=step_id)
-        except OpError as error:
-            self._failed_at(task, error)
 
     def _failed_at(self, task: str, error: OpError) -> None:
-        """A task that cannot be reached, or has lost what it was told, is asked for its state before the next step."""
-        if isinstance(error, UnavailableError):
-            self._doubtful.setdefault(task, False)
-        elif isinstance(error, AbortedError) and (
-            POSSIBLY_RESTARTED in error.payloads or "is not found" in error.message
+        """A task that cannot be reached, or may have been restarted, is asked for its state before the next step."""
+        if isinstance(error, AbortedError) and (
+            POSSIBLY_RESTARTED in error.payloads or "handle is not found" in error.message
         ):
             self._doubtful[task] = True
+        elif isinstance(error, UnavailableError | AbortedError):
+            self._doubtful.setdefault(task, False)
 
-    async def mend(self) -> None:
+    async def run(
+        self,
+        options: Any,
+        feeds: Sequence[tuple[str, Any]],
+        output_names: Sequence[str],
+        target_names: Sequence[str],
+        metadata: Any = None,
+    ) -> list[Any]:
+        if self._doubtful:
+            asked = (tuple([name for name, _ in feeds]), tuple(output_names), tuple(target_names))
+            known = self._named.get(asked)
+            await self.mend(None if known is None else _tasks_of(known.executor))
+        return await super().run(options, feeds, output_names, target_names, metadata)
+
+    async def mend(self, tasks: Collection[str] | None = None) -> None:
         """Find out what became of tasks that failed; open sessions anew where they have been restarted.
 
+        Args:
+            tasks: those a step needs; others are not waited for. None if that is not known: some may be away then.
+
         Raises:
-            UnavailableError: a task is still away.
+            UnavailableError: a task that is needed is still away.
         """
-        async with self._mending:
-            for task, has_lost in list(self._doubtful.items()):
-                known = {device.name: device.attributes.incarnation for device in self._remote[task]}
-                found = {each.name: each.incarnation for each in await self.devices_of(task)}
-                if has_lost or known != found:
-                    await self._open_at(task)
-                    self._use_devices()
-                del self._doubtful[task]
+        doubtful = [task for task in self._doubtful if tasks is None or task in tasks]
+        if doubtful:
+            async with self._mending:
+                for task in doubtful:
+                    with nullcontext() if tasks is not None else suppress(UnavailableError):
+                        await self._mend(task)
+
+    async def _mend(self, task: str) -> None:
+        has_lost = self._doubtful.get(task)
+        if has_lost is None:
+            return  # meanwhile it was
+        known = {device.name: device.attributes.incarnation for device in self._remote[task]}
+        found = {each.name: each.incarnation for each in await devices_at(self._workers_of.channel(task))}
+        if has_lost or known != found:
+            await self._open_at(task)
+            self._use_devices()
+        self._doubtful.pop(task, None)
 
     @property
     def is_doubtful(self) -> bool:
         """Whether `mend` has something to do."""
         return bool(self._doubtful)
 
+    # The graph
+
+    async def _step_of(
+        self, graph: Graph, feeds: tuple[str, ...], outputs: tuple[str, ...], targets: tuple[str, ...]
+    ) -> NamedStep:
+        if (feeds, outputs, targets) not in self._named:
+            await self._until_extended()
+        return await super()._step_of(graph, feeds, outputs, targets)
+
+    async def partial_run_setup(
+        self, feed_names: Sequence[str], output_names: Sequence[str], target_names: Sequence[str]
+    ) -> str:
+        await self._until_extended()
+        return await super().partial_run_setup(feed_names, output_names, target_names)
+
+    async def make_callable(self, options: Any) -> int:
+        await self._until_extended()
+        return await super().make_callable(options)
+
+    async def _until_extended(self) -> None:
+        """Names are looked up in a graph as it was before an extension or as it is after one, never in between."""
+        while self.extending.locked():
+            async with self.extending:
+                pass
+
     # The end
+
+    async def close(self, grace: float | None = None) -> None:
+        if grace == 0 and self.steps.life.is_open:
+            self.about_to_close()
+            self.steps.cancel(CancelledError("Step was cancelled by an explicit call to `Session::Close()`."))
+        await super().close(grace)
 
     async def list_devices(self) -> list[DeviceAttributes]:
         local = await super().list_devices()
@@ -211,8 +273,22 @@ class MasterSession(DirectSession):
         await super().shut_down()
 
     async def _close_at(self, task: str) -> None:
-        if task in self._remote:
+        if task in self._opened:
             await self._ask(task, "DeleteWorkerSession", CLOSE_SECONDS, session_handle=self.session_handle)
+
+
+async def devices_at(channel: Channel, *, wait_for_ready: bool = False) -> list[DeviceAttributes]:
+    """The devices of a task."""
+    reply = await channel.call(
+        GET_STATUS, Payload(METHODS[GET_STATUS].request()), wait_for_ready=wait_for_ready
+    )
+    return [DeviceAttributes.from_proto(each) for each in reply.message.device_attributes]
+
+
+def _tasks_of(executor: Executor | Reordered) -> set[str]:
+    """The other tasks that have a part in a plan."""
+    planned = executor.executor if isinstance(executor, Reordered) else executor
+    return {part.task for part in planned.plan.remote}
 
 
 def _graph_def(part: RemotePartition, graph: Graph) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.status import error_from, is_derived
@@ -32,7 +31,8 @@ class RegisteredPart:
     """One task's part of a plan.
 
     Attributes:
-        failed: told of every error of its steps, for the session to find out whether the task has been restarted.
+        failed: told of every error of its steps, its own or not, for the session to find out whether the task has been
+            restarted.
     """
 
     task: str
@@ -129,8 +129,9 @@ class RemoteRun:
     async def _run(self) -> None:
         try:
             await self._call()
-        except asyncio.CancelledError:
-            pass  # the step has failed: that is told elsewhere
+        except asyncio.CancelledError:  # the step has failed: that is told elsewhere
+            if isinstance(self._step.error, OpError):
+                self._part.failed(self._part.task, self._step.error)
         except Exception as error:
             failed = from_exception(error)
             self._part.failed(self._part.task, failed)
@@ -153,11 +154,11 @@ class RemoteRun:
         if step.deadline is not None:
             timeout = max(0.0, step.deadline - asyncio.get_running_loop().time())
         reply = await part.channel.call(RUN_GRAPH, Payload(request), timeout)
-        self._check(reply.message)
-
-    def _check(self, response: Any) -> None:
+        response = reply.message
         if response.status_code:
             raise error_from(response.status_code, response.status_error_message)
+        if step.collector is not None:
+            step.collector.add(response.step_stats)
 
     async def ended(self) -> asyncio.CancelledError | None:
         assert self._task is not None

@@ -56,3 +56,22 @@ class Liveness:
                 raise GraphValueError(
                     f"Liveness.{name}: expected a positive number of seconds, got {value!r}"
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """When a master closes a session that nobody has closed.
+
+    Attributes:
+        idle: seconds without a step, None for never.
+        orphaned: seconds after the client that used it last has gone; another client may come back for it till then.
+    """
+
+    idle: float | None = None
+    orphaned: float | None = 6 * 3600.0
+
+    def __post_init__(self) -> None:
+        for name in ("idle", "orphaned"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise GraphValueError(f"Collection.{name}: expected None or seconds, got {value!r}")

@@ -19,7 +19,14 @@ from aioexec.devices.device_set import BorrowedDevices, DeviceMgr
 from aioexec.distributed.gathering import gathered
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.request_ids import RecentRequestIds
-from aioexec.distributed.status import DERIVED, POSSIBLY_RESTARTED, error_from, message_of, with_payload
+from aioexec.distributed.status import (
+    DERIVED,
+    POSSIBLY_RESTARTED,
+    error_from,
+    is_derived,
+    message_of,
+    with_payload,
+)
 from aioexec.distributed.step_table import StepTable
 from aioexec.distributed.transport import Call, Handlers, Payload
 from aioexec.distributed.worker_cache import WorkerCache
@@ -187,8 +194,8 @@ class Worker:
             self._requests.check(message.request_id, "RunGraph (Worker)")
             values = await self._session(message).run(message, request.tensors, call.deadline, reply)
         except Exception as error:
-            if not message.store_errors_in_response_body:
-                raise
+            if not message.store_errors_in_response_body or is_derived(error):
+                raise  # a body has no place to say that it is derived
             failed = from_exception(error)
             reply.Clear()
             reply.status_code = failed.error_code

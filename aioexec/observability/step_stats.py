@@ -60,11 +60,12 @@ class StepStatsCollector:
     """Collects the records of one step.
 
     Constant: `_to_wall`, what makes a time of `perf_counter_ns` one of the wall clock. Changing: `records`, appended to by
-    whatever thread runs a node.
+    whatever thread runs a node; `_others`, what other processes have collected of the step.
     """
 
     def __init__(self) -> None:
         self.records: list[NodeRecord] = []
+        self._others: list[StepStats] = []
         self._to_wall = time.time_ns() - time.perf_counter_ns()
 
     def node_done(
@@ -100,6 +101,10 @@ class StepStatsCollector:
             )
         )
 
+    def add(self, others: StepStats) -> None:
+        """Add what another process has collected of this step."""
+        self._others.append(others)
+
     def step_stats(self) -> StepStats:
         """All records so far, by device, in the order the nodes began."""
         from aioexec.formats.protos import StepStats
@@ -114,6 +119,8 @@ class StepStatsCollector:
             self._write(device.node_stats.add(), record)
             if record.thread_id in names:
                 device.thread_names[record.thread_id] = names[record.thread_id]
+        for others in self._others:
+            result.MergeFrom(others)
         return result
 
     def _write(self, node: NodeExecStats, record: NodeRecord) -> None:

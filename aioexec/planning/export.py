@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from aioexec.formats.protos import GraphDef, NodeDef
 from aioexec.graph.attr_values import write_attr
+from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.function_def_export import export_library
 from aioexec.graph.function_library import FunctionLibrary
 from aioexec.graph.graphdef_export import (
@@ -17,6 +18,7 @@ from aioexec.graph.graphdef_export import (
     GRAPH_DEF_VERSION_MIN_CONSUMER,
     node_def,
 )
+from aioexec.graph.node import Operation
 from aioexec.planning.subgraph import Edge, Node, Subgraph
 
 
@@ -27,12 +29,36 @@ def subgraph_to_graph_def(
 
     Args:
         device: for nodes that have none of their own.
-        functions: what its nodes may call; they go with it.
+        functions: what its nodes may call; those they do go with it.
     """
     made = _Exporter(subgraph, device).graph_def()
     if functions:
-        made.library.CopyFrom(export_library(functions))
+        made.library.CopyFrom(export_library(functions, _reached(subgraph, functions)))
     return made
+
+
+def _reached(subgraph: Subgraph, functions: FunctionLibrary) -> list[str]:
+    """The functions that nodes call, name in an attribute, or reach by others; in the order of the library."""
+    waiting = [
+        name for node in subgraph.nodes if node.feed is None for name in _named(node.op) if name in functions
+    ]
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            function = functions.function(name)
+            waiting.extend(each.name for each in function.called() if each.name in functions)
+            waiting.extend(filter(None, [function.gradient]))
+    return [name for name in functions if name in found]
+
+
+def _named(op: Operation) -> Iterator[str]:
+    yield op.type
+    for value in op.attrs.values():
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, NameAttrList):
+                yield each.name
 
 
 class _Exporter:

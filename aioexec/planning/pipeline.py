@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from aioexec.devices.device import Device
@@ -46,6 +46,7 @@ class Planner:
         place_pruned_graph: place what a signature needs; otherwise all of the graph, and what cannot be placed fails every run.
         log: told of every operation placed.
         dump: told of every pass; by default the log is, at level DEBUG, if it listens when the planner is made.
+        numbers: what makes names of transfers unique, where several planners must not give the same.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Planner:
         optimizer: OptimizerOptions = DEFAULTS,
         log: Log | None = None,
         dump: Dump | None = None,
+        numbers: Iterator[int] | None = None,
     ) -> None:
         self.graph = graph
         self.bind = bind
@@ -72,7 +74,7 @@ class Planner:
         self._optimizer = optimizer
         self._placement: Placement = {}
         self._placed_at = (-1, -1)
-        self._names = itertools.count()
+        self._names = numbers or itertools.count()
 
     def plan(self, signature: Signature) -> Plan:
         """Plan a signature.

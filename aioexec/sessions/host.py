@@ -7,6 +7,7 @@ of it gives back in `release`.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class Host:
     Constant: `session_handle`, `device_mgr`, `device_set`, `pools` (the inter-op pools; steps run on the first unless they
     choose), `engine`, `loop`. `init_error` is what went wrong while it was made; every use raises it. `_kernels` are the
     kernels of stateless nodes (those of stateful ones are in the devices' op segments), `_held_pools` the pools to give back,
-    `_serial` the one that steps ask for as number -1.
+    `_serial` the one that steps ask for as number -1. `_transfers` numbers transfers, in all plans it ever makes.
     """
 
     def __init__(self, options: SessionOptions, devices: DeviceMgr, session_handle: str) -> None:
@@ -75,6 +76,7 @@ class Host:
         self._serial: Workers | None = None
         self._held_pools = list(self.pools)
         self._is_released = False
+        self._transfers = itertools.count()
         self._blas = BlasThreads()
         self._bodies = Bodies(self.engine, self.new_planner, self.in_planner, self.bind)
         self.engine.call = self._bodies.call
@@ -144,6 +146,7 @@ class Host:
             allow_soft_placement=self.options.allow_soft_placement,
             place_pruned_graph=self.options.graph_options.place_pruned_graph,
             optimizer=self.options.graph_options,
+            numbers=self._transfers,
             log=_log_placement if self.options.log_device_placement else None,
         )
 

@@ -13,6 +13,7 @@ from aioexec.execution.executor import Executor
 from aioexec.observability import metrics
 from aioexec.observability.cost_model import CostModel, CostModelManager, is_measured
 from aioexec.observability.step_stats import StepStatsCollector, allocations_report
+from aioexec.planning.plan import RemotePartition
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.run_options import StepOptions
 
@@ -67,6 +68,7 @@ class StepReport:
         partitions = self.executor.plan.partitions
         if self._options.output_partition_graphs:
             own.partition_graphs.extend(_graph_defs(partitions))
+            own.partition_graphs.extend(_remote_graph_defs(self.executor.plan.remote))
         if self._updates_costs:
             model = self._reports.model_of(self.executor)
             for graph_def in _graph_defs(partitions):
@@ -165,6 +167,12 @@ def _graph_defs(partitions: Sequence[Any]) -> list[Any]:
     from aioexec.planning.export import subgraph_to_graph_def
 
     return [subgraph_to_graph_def(partition.shown, partition.device) for partition in partitions]
+
+
+def _remote_graph_defs(parts: Sequence[RemotePartition]) -> list[Any]:
+    from aioexec.planning.export import subgraph_to_graph_def
+
+    return [subgraph_to_graph_def(part.subgraph) for part in parts]
 
 
 def _bytes(values: Sequence[Any]) -> int:
