@@ -1,11 +1,14 @@
 """How a session reaches its server: by a call where that is in the same loop, else by gRPC.
 
-Each session has a channel of its own, which ends with it. gRPC itself lets channels to one address share a connection.
+Each session has a channel of its own, which ends with it and notices a server that has frozen. gRPC itself lets channels to
+one address share a connection.
 """
 
 from __future__ import annotations
 
+from aioexec.distributed.liveness import watched
 from aioexec.distributed.local import local_channel
+from aioexec.distributed.settings import Liveness
 from aioexec.distributed.transport import Channel
 
 
@@ -16,4 +19,4 @@ def channel_to(address: str) -> Channel:
         return local
     from aioexec.distributed.grpc_transport import GrpcTransport  # loads grpc
 
-    return GrpcTransport().channel(address)
+    return watched(GrpcTransport().channel(address), Liveness())
