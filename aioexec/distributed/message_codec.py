@@ -84,14 +84,14 @@ async def decoded_reply(method: str, data: bytes, limits: Limits) -> Payload:
 
 
 async def _encoded(payload: Payload, field: str, with_graph: bool) -> bytes:
-    if with_graph or _size(payload.tensors) > INLINE:
+    if with_graph or _size(payload.tensors, _OBJECT_BYTES) > INLINE:
         return await asyncio.to_thread(encode, payload, field)
     return encode(payload, field)
 
 
-def _size(tensors: Sequence[Any]) -> int:
+def _size(tensors: Sequence[Any], object_bytes: int = 0) -> int:
     return sum(
-        tensor.size * _OBJECT_BYTES if tensor.dtype.hasobject else tensor.nbytes
+        tensor.size * object_bytes if tensor.dtype.hasobject else tensor.nbytes
         for tensor in tensors
         if isinstance(tensor, np.ndarray)
     )
@@ -109,13 +109,17 @@ def encode(payload: Payload, field: str) -> bytes:
     message = payload.message
     if not payload.tensors:
         return message.SerializeToString()  # type: ignore[no-any-return]
+    _check_size(message, _size(payload.tensors))
     chunks = list(_chunks(message, field, payload.tensors))
-    total = sum(map(len, chunks))
-    if total > PROTOBUF_BYTES:
-        raise ResourceExhaustedError(
-            f"{type(message).__name__}: expected at most {PROTOBUF_BYTES} bytes, protobuf's own bound, got {total}"
-        )
+    _check_size(message, sum(map(len, chunks)))
     return b"".join(chunks)
+
+
+def _check_size(message: Any, size: int) -> None:
+    if size > PROTOBUF_BYTES:
+        raise ResourceExhaustedError(
+            f"{type(message).__name__}: expected at most {PROTOBUF_BYTES} bytes, protobuf's own bound, got {size}"
+        )
 
 
 def _chunks(message: Any, field: str, tensors: Sequence[Any]) -> Iterator[Chunk]:
