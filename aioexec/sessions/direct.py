@@ -211,6 +211,8 @@ class DirectSession(Host, SessionRuntime):
         self._planner = None
         for kept in (self._executors, self._by_asked, self._named):
             kept.clear()
+        self._partial_runs.forget_plans()
+        self._callables.forget_plans()
 
     # Steps
 

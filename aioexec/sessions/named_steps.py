@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aioexec.errors import InvalidArgumentError, UnimplementedError
@@ -48,12 +49,22 @@ class NamedStep:
         return [outputs[place] for place in self.places]
 
 
+@dataclass(slots=True)
+class _Callable:
+    """What a callable's step is made of; None for a `step` that has to be made anew."""
+
+    step: NamedStep | None
+    signature: Signature
+    outputs: Sequence[str]
+    options: StepOptions
+
+
 class Callables:
     """The prepared steps of a direct session, by handle."""
 
     def __init__(self, session: DirectSession) -> None:
         self._session = session
-        self._steps: dict[int, tuple[NamedStep, StepOptions]] = {}
+        self._steps: dict[int, _Callable] = {}
         self._handles = itertools.count()
 
     async def make(self, graph: Graph, options: Any) -> int:
@@ -70,7 +81,7 @@ class Callables:
         with session.scope_of(step_options):
             step = NamedStep(await session.executor(signature), signature, list(options.fetch))
         handle = next(self._handles)
-        self._steps[handle] = step, step_options
+        self._steps[handle] = _Callable(step, signature, list(options.fetch), step_options)
         return handle
 
     def _check_devices(self, options: Any) -> None:
@@ -91,15 +102,25 @@ class Callables:
         session = self._session
         if handle not in self._steps:
             raise InvalidArgumentError(f"No such callable handle: {handle}")
-        step, options = self._steps[handle]
-        if len(feeds) != len(step.converters):
-            raise InvalidArgumentError(f"Expected {len(step.converters)} feed tensors, but got {len(feeds)}")
-        with session.scope_of(options) as scope:
+        found = self._steps[handle]
+        expected = len(found.signature.feeds)
+        if len(feeds) != expected:
+            raise InvalidArgumentError(f"Expected {expected} feed tensors, but got {len(feeds)}")
+        with session.scope_of(found.options) as scope:
             turn = await session.steps.turn()
             try:
-                return await step.run(session, feeds, options, metadata, scope)
+                step = found.step
+                if step is None:
+                    executor = await session.executor(found.signature)
+                    step = found.step = NamedStep(executor, found.signature, found.outputs)
+                return await step.run(session, feeds, found.options, metadata, scope)
             finally:
                 session.steps.leave(turn)
+
+    def forget_plans(self) -> None:
+        """Have every step planned anew when it is run next."""
+        for each in self._steps.values():
+            each.step = None
 
     def release(self, handle: int) -> None:
         """Forget a step.

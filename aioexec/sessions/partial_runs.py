@@ -139,6 +139,10 @@ class PartialRuns:
         self._open[handle] = _Open(form)
         return handle
 
+    def forget_plans(self) -> None:
+        """Have every run that is set up from now on planned anew."""
+        self._forms.clear()
+
     def is_open(self, handle: str) -> bool:
         """Whether a run goes on under this handle: there are none once the session is closed."""
         return handle in self._open
