@@ -25,13 +25,13 @@ from typing import Any
 
 from aioexec.distributed.cluster import ClusterSpec
 from aioexec.distributed.grpc_session import GrpcSession
-from aioexec.distributed.liveness import Watched
+from aioexec.distributed.liveness import watched
 from aioexec.distributed.master_client import MasterClient
 from aioexec.distributed.memory_network import MemoryNetwork
 from aioexec.distributed.memory_transport import MemoryTransport
 from aioexec.distributed.server import Server
 from aioexec.distributed.settings import Liveness
-from aioexec.distributed.transport import Channel, Transport
+from aioexec.distributed.transport import Channel
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.graph import Graph
 from aioexec.sessions import factory
@@ -122,7 +122,7 @@ class InMemoryCluster:
 
     def channel(self, address: str) -> Channel:
         """A channel from the host of the sessions."""
-        return self._transport(CLIENT).channel(address)
+        return watched(MemoryTransport(self.network, CLIENT).channel(address), self._liveness)
 
     # Servers
 
@@ -176,11 +176,14 @@ class InMemoryCluster:
     def _start(self, job: str, index: int) -> None:
         host = self.host(job, index)
         self._servers[host] = Server(
-            self.spec, job, index, config=self._config, transport=self._transport(host), bits=self._bits
+            self.spec,
+            job,
+            index,
+            config=self._config,
+            transport=MemoryTransport(self.network, host),
+            liveness=self._liveness,
+            bits=self._bits,
         )
-
-    def _transport(self, host: str) -> Transport:
-        return Watched(MemoryTransport(self.network, host), self._liveness)
 
 
 class _Sessions(SessionFactory):
