@@ -22,15 +22,20 @@ NewRendezvous = Callable[[int], RemoteRendezvous]
 
 
 class _Step:
-    """One step; `uses` counts who is at work with it, `stops` tell them to end, `used_at` is when the last one came or went."""
+    """One step.
 
-    __slots__ = ("rendezvous", "stops", "used_at", "uses")
+    `uses` counts who is at work with it, `stops` tell them to end, `used_at` is when the last one came or went; `owner` is the
+    session that runs it here, if one has.
+    """
+
+    __slots__ = ("owner", "rendezvous", "stops", "used_at", "uses")
 
     def __init__(self, rendezvous: RemoteRendezvous) -> None:
         self.rendezvous = rendezvous
         self.uses = 0
         self.stops: list[Callable[[OpError], None]] = []
         self.used_at = 0.0
+        self.owner: object = None
 
 
 class StepTable:
@@ -64,11 +69,14 @@ class StepTable:
         """That of a step of this task's own master, who will `end` it; found, or made."""
         return self.enter(step_id)
 
-    def enter(self, step_id: int, stop: Callable[[OpError], None] | None = None) -> RemoteRendezvous:
+    def enter(
+        self, step_id: int, stop: Callable[[OpError], None] | None = None, owner: object = None
+    ) -> RemoteRendezvous:
         """The rendezvous of a step, found or made, which stays until `leave`.
 
         Args:
             stop: called if the step is ended meanwhile.
+            owner: the session that runs it.
 
         Raises:
             ResourceExhaustedError: there are too many steps.
@@ -82,6 +90,7 @@ class StepTable:
         step.used_at = asyncio.get_running_loop().time()
         if stop is not None:
             step.stops.append(stop)
+        step.owner = owner or step.owner
         return step.rendezvous
 
     def leave(self, step_id: int, stop: Callable[[OpError], None] | None = None) -> None:
@@ -115,6 +124,11 @@ class StepTable:
             stop(error)
         if not self._steps:
             self._stop_timer()
+
+    def end_of(self, owner: object) -> None:
+        """End the steps of a session that is over: what would have ended them may have been lost."""
+        for step_id in [step_id for step_id, step in self._steps.items() if step.owner is owner]:
+            self.end(step_id)
 
     def close(self) -> None:
         """End all steps."""
