@@ -45,7 +45,7 @@ class Master:
         options: of the server; sessions bring their own.
         collection: when sessions are closed that nobody has closed.
 
-    `_sessions` are those that are open, `_ends` the ends under way of those that nobody came back to, `_requests` the ids of
+    `_sessions` are those that are open, `_ends` the ends under way of those that nobody waits for, `_requests` the ids of
     recent requests.
     """
 
@@ -64,7 +64,7 @@ class Master:
         self._options = options
         self._bits = bits
         self._sessions = SessionTable(collection or Collection(), self._collect)
-        self._ends: set[asyncio.Task[None]] = set()
+        self._ends: dict[MasterSession, asyncio.Task[None]] = {}
         self._requests = RecentRequestIds()
 
     def handlers(self) -> Handlers:
@@ -83,19 +83,24 @@ class Master:
         }
 
     async def close(self, grace: float | None = 0.0) -> None:
-        """Close every session."""
-        await gathered(session.close(grace) for session in self._sessions.pop_all())
+        """Close every session. They end even if this is cancelled; those that end already are given no more time than this."""
+        hurried = list(self._ends)
+        for session in self._sessions.pop_all():
+            self._end(session, grace)
+        await gathered(session.close(grace) for session in hurried)
         if self._ends:
-            await asyncio.wait(self._ends)
+            await asyncio.wait(self._ends.values())
 
     def peer_gone(self, peer: str) -> None:
         """A client will make no more calls."""
         self._sessions.peer_gone(peer)
 
     def _collect(self, session: MasterSession) -> None:
-        end = asyncio.get_running_loop().create_task(session.close(0))
-        self._ends.add(end)
-        end.add_done_callback(self._ends.discard)
+        self._end(session, 0.0)
+
+    def _end(self, session: MasterSession, grace: float | None) -> None:
+        end = self._ends[session] = asyncio.get_running_loop().create_task(session.close(grace))
+        end.add_done_callback(lambda _: self._ends.pop(session))
 
     # Sessions
 

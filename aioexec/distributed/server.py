@@ -25,7 +25,7 @@ from aioexec.distributed.liveness import Watched
 from aioexec.distributed.local import LocalListener
 from aioexec.distributed.master import Master
 from aioexec.distributed.security import Security
-from aioexec.distributed.settings import Limits, Liveness
+from aioexec.distributed.settings import Collection, Limits, Liveness
 from aioexec.distributed.transport import Call, Handlers, Listener, Payload, Transport
 from aioexec.distributed.worker import Worker
 from aioexec.distributed.worker_cache import WorkerCache
@@ -65,6 +65,7 @@ class Server:
         transport: Transport | None = None,
         limits: Limits | None = None,
         liveness: Liveness | None = None,
+        collection: Collection | None = None,
         bits: Callable[[int], int] = secrets.randbits,
     ) -> None:
         """Make a server, in a running loop.
@@ -80,6 +81,7 @@ class Server:
             transport: how calls travel, if not as usual; nothing else is said about that then.
             limits: of what others send.
             liveness: when another task counts as gone.
+            collection: when sessions are closed that nobody has closed.
             bits: where random numbers come from.
 
         Raises:
@@ -105,7 +107,7 @@ class Server:
         others = Watched(carrier, liveness or Liveness())
         self.workers = WorkerCache(addresses_of(self.server_def), others)
         self.worker = Worker(self.task, self.devices, self.workers, options, bits)
-        self.master = Master(self.task, self.worker, self.workers, options, bits)
+        self.master = Master(self.task, self.worker, self.workers, options, bits, collection)
         handlers = self._handlers()
         try:
             self._listener: Listener = carrier.listener(address, handlers, self.master.peer_gone)

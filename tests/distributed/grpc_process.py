@@ -1,0 +1,28 @@
+"""What gRPC keeps for a process, kept for the whole run of the tests, which would take it for a leak."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import grpc
+import pytest
+
+import aioexec as ax
+from aioexec.errors import UnavailableError
+
+
+@pytest.fixture(scope="session", autouse=True)
+def grpc_runs() -> Iterator[None]:
+    """Keep between tests what gRPC has for the whole process: its thread goes with its last object, its descriptors never."""
+    grpc.aio.init_grpc_aio()
+    asyncio.run(_refused())
+    yield
+    grpc.aio.shutdown_grpc_aio()
+
+
+async def _refused() -> None:
+    """Let gRPC listen, and fail to: it makes its descriptors then."""
+    async with ax.train.Server.create_local_server() as server:
+        with pytest.raises(UnavailableError):
+            ax.train.Server({"worker": [server.address]})
