@@ -162,8 +162,6 @@ def is_loopback(address: str) -> bool:
 
     Names are not resolved: the answer could change, and asking would block. `localhost` is loopback (RFC 6761), no other is.
     """
-    if address.startswith(("unix:", "unix-abstract:")):
-        return True
     host = address.rpartition(":")[0].removeprefix("[").removesuffix("]").lower().rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True

@@ -51,9 +51,10 @@ class GrpcListener(Listener):
         self._calls: set[asyncio.Task[Any]] = set()  # those in a handler, or on the way there and back
         self._given_up = False  # whether calls under way are cancelled because we stop
         self._is_started = False
+        host = _host(address)
         server = grpc.aio.server(options=_options(limits))
         server.add_generic_rpc_handlers((_Router(self),))
-        self.address = f"{address.rpartition(':')[0]}:{_bind(server, address, security)}"
+        self.address = f"{host}:{_bind(server, address, security)}"
         self._server: grpc.aio.Server | None = (
             server  # None once stopped: it refers to us, and only its end frees the port
         )
@@ -150,6 +151,15 @@ def _options(limits: Limits) -> tuple[tuple[str, int], ...]:
         ("grpc.keepalive_timeout_ms", _KEEPALIVE_MILLISECONDS),
         ("grpc.http2.max_pings_without_data", 0),  # ask for as long as it takes
     )
+
+
+def _host(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    if not (
+        host and port.isascii() and port.isdigit() and int(port) < 1 << 16
+    ):  # gRPC takes a port modulo 65536
+        raise UnavailableError(f"cannot listen at {address!r}: expected host:port")
+    return host
 
 
 def _bind(server: Any, address: str, security: Security) -> int:

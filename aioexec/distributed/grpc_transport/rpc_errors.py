@@ -25,6 +25,18 @@ _MOST_ENCODED_BYTES: Final = (
     5 << 10
 )  # of the message as it travels, where most characters but ASCII take three for a byte
 _MOST_PAYLOAD_BYTES: Final = 1 << 10
+_LOST: Final = (
+    "Socket closed",
+    "Connection reset",
+    "Broken pipe",
+    "recvmsg",
+    "sendmsg",
+    "GOAWAY",
+    "Endpoint closing",
+    "Stream removed",
+)
+"""How gRPC begins when it was a connection that failed; it does not say which."""
+
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 _AS_THEY_ARE: Final = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
 
@@ -54,8 +66,8 @@ def error_of(failed: grpc.aio.AioRpcError, address: str) -> OpError:
     """The error that a call has ended with."""
     code = failed.code()
     details = failed.details() or f"{code.name} from {address}"
-    if code is grpc.StatusCode.UNAVAILABLE and address not in details:
-        details = f"{details} ({address})"
+    if code is grpc.StatusCode.UNAVAILABLE and details.startswith(_LOST):
+        details = f"the connection to {address} was lost: {details}"
     return error_from(code.value[0], details, _payloads(failed.trailing_metadata() or ()))
 
 
