@@ -46,6 +46,8 @@ def imported(graph_def: Any) -> Graph:
             Importer(graph, source, "", {}).add_nodes()
     except GraphValueError as error:
         raise InvalidArgumentError(error.message) from error
+    for op in graph.get_operations():
+        op.created_at = ""  # not here, that is: whoever made the graph knows where
     graph.oldest_producer = graph_def.versions.producer
     return graph
 

@@ -24,8 +24,8 @@ NewRendezvous = Callable[[int], RemoteRendezvous]
 class _Step:
     """One step.
 
-    `uses` counts who is at work with it, `stops` tell them to end, `used_at` is when the last one came or went; `owner` is the
-    session that runs it here, if one has.
+    `uses` counts who is at work with it, `used_at` is when the last one came or went; `owner` is the session that runs it here,
+    if one has, and `stops` are told when it ends.
     """
 
     __slots__ = ("owner", "rendezvous", "stops", "used_at", "uses")
@@ -69,14 +69,8 @@ class StepTable:
         """That of a step of this task's own master, who will `end` it; found, or made."""
         return self.enter(step_id)
 
-    def enter(
-        self, step_id: int, stop: Callable[[OpError], None] | None = None, owner: object = None
-    ) -> RemoteRendezvous:
-        """The rendezvous of a step, found or made, which stays until `leave`.
-
-        Args:
-            stop: called if the step is ended meanwhile.
-            owner: the session that runs it.
+    def enter(self, step_id: int) -> RemoteRendezvous:
+        """The rendezvous of a step, found or made; the step is in use until `leave`.
 
         Raises:
             ResourceExhaustedError: there are too many steps.
@@ -88,20 +82,19 @@ class StepTable:
             self._steps.move_to_end(step_id)
         step.uses += 1
         step.used_at = asyncio.get_running_loop().time()
-        if stop is not None:
-            step.stops.append(stop)
-        step.owner = owner or step.owner
         return step.rendezvous
 
-    def leave(self, step_id: int, stop: Callable[[OpError], None] | None = None) -> None:
-        """Whoever entered is done with the step, which may have ended meanwhile."""
+    def runs(self, step_id: int, owner: object, stop: Callable[[OpError], None]) -> None:
+        """Whoever has entered a step runs it, for a session; `stop` is called if it is ended meanwhile."""
+        step = self._steps[step_id]
+        step.owner = owner
+        step.stops.append(stop)
+
+    def leave(self, step_id: int, rendezvous: RemoteRendezvous) -> None:
+        """Whoever entered, and was given this rendezvous, is done with the step; it may have ended meanwhile."""
         step = self._steps.get(step_id)
-        if step is None:
+        if step is None or step.rendezvous is not rendezvous:
             return
-        if stop is not None:
-            if stop not in step.stops:
-                return  # a later step of this id
-            step.stops.remove(stop)
         step.uses -= 1
         step.used_at = asyncio.get_running_loop().time()
         self._steps.move_to_end(step_id)
@@ -176,8 +169,7 @@ class StepTable:
         assert not self._steps.keys() & self._ended.keys(), "a step has ended and goes on"
         assert (self._timer is None) == (not self._steps), "the timer runs while there are steps"
         for step in self._steps.values():
-            assert step.uses >= len(step.stops)
-            assert step.rendezvous.error is None or step.uses >= 0
+            assert step.uses >= 0
             step.rendezvous.check_invariants()
 
 

@@ -228,7 +228,7 @@ class Worker:
         except OpError as error:
             raise _derived(error) from error
         finally:
-            self.steps.leave(step_id)
+            self.steps.leave(step_id, rendezvous)
         reply = _RecvTensorResponse(is_dead=is_dead, send_start_micros=time.time_ns() // 1000)
         return Payload(reply, [_NOTHING if is_dead else _array(value, key)])
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from aioexec.devices.device_set import DeviceMgr
 from aioexec.devices.pools import hold_pool
+from aioexec.distributed.open_step import OpenStep
 from aioexec.distributed.step_table import StepTable
 from aioexec.errors import AbortedError, InvalidArgumentError, OpError
 from aioexec.execution.executor import Executor
@@ -44,7 +45,7 @@ class WorkerSession(Host):
     """One session.
 
     Constant: `master`, the task and incarnation of who made it. Changing: `_executors`, the registered graphs by handle, and
-    `_partial`, the partial runs that go on between calls, by step.
+    `_open`, the partial runs that go on between calls, by step.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class WorkerSession(Host):
         self._table = table
         self._bits = bits
         self._executors: dict[str, Executor] = {}
+        self._open: dict[int, OpenStep] = {}
 
     # Graphs
 
@@ -108,13 +110,19 @@ class WorkerSession(Host):
         executor = self._executors.get(message.graph_handle)
         if executor is None:
             raise _not_found(message.graph_handle)
+        if message.is_partial:
+            return await self._go_on(executor, message, tensors)
         step_id = message.step_id
         with self.steps.scope() as scope:
-            rendezvous = self._table.enter(step_id, scope.cancel)
+            rendezvous = self._table.enter(step_id)
+            self._table.runs(step_id, self, scope.cancel)
             try:
                 return await self._run(executor, rendezvous, message, tensors, deadline, reply)
+            except OpError as error:
+                rendezvous.start_abort(error)  # others may wait for values of a step that did not even begin
+                raise
             finally:
-                self._table.leave(step_id, scope.cancel)
+                self._table.leave(step_id, rendezvous)
 
     async def _run(
         self,
@@ -129,31 +137,67 @@ class WorkerSession(Host):
         collector = StepStatsCollector() if asked.record_timeline else None
         shared = SharedStep(message.step_id, rendezvous, _nothing)
         self._send(rendezvous, message.send, tensors)
-        wanted = [(key, self._own_key(key)) for key in message.recv_key]
+        self._check_own(message.recv_key)
         await executor.step([], StepSettings(deadline, collector=collector, shared=shared))
         if collector is not None:
             reply.step_stats.CopyFrom(await self.in_planner(collector.step_stats))
         if asked.record_partition_graphs:
             reply.partition_graph.extend(await self.in_planner(partial(_graph_defs, executor.plan)))
-        return [_sent(rendezvous, key) for key, _ in wanted]
+        return [_sent(rendezvous, key) for key in message.recv_key]
 
     def _send(self, rendezvous: RemoteRendezvous, named: Sequence[Any], tensors: Sequence[Any]) -> None:
+        self._check_own([each.name for each in named])
         for each, tensor in zip(named, tensors, strict=True):
-            self._own_key(each.name)
             rendezvous.send(each.name, tensor)
 
-    def _own_key(self, key: str) -> str:
-        """The device of a key that stands for something on this task.
+    def _check_own(self, keys: Sequence[str]) -> None:
+        """Refuse keys of what no device here sends.
 
         Raises:
-            InvalidArgumentError: it is malformed, or of another task.
+            InvalidArgumentError: one is malformed, or of another task.
         """
-        source = parse_key(key).src_device
-        if source not in self.engine.devices:
-            raise InvalidArgumentError(
-                f"Invalid rendezvous key (src): {key} @ {self.client_device.name}: expected one of {list(self.engine.devices)}"
-            )
-        return source
+        for key in keys:
+            if parse_key(key).src_device not in self.engine.devices:
+                raise InvalidArgumentError(
+                    f"Invalid rendezvous key (src): {key}; expected a device of {list(self.engine.devices)}"
+                )
+
+    # Partial runs
+
+    async def _go_on(self, executor: Executor, message: Any, tensors: Sequence[Any]) -> list[Any]:
+        """Begin a partial run, or go on with it; whatever goes wrong with a call ends the run."""
+        step_id = message.step_id
+        rendezvous = self._table.enter(step_id)
+        step = self._open.get(step_id) or self._begin(executor, step_id, rendezvous)
+        goes_on = False
+        try:
+            self._send(rendezvous, message.send, tensors)
+            self._check_own(message.recv_key)
+            values = await step.received(message.recv_key)
+            if message.is_last_partial_run:
+                await step.ended()
+            goes_on = not message.is_last_partial_run
+            return values
+        finally:
+            self._table.leave(step_id, rendezvous)
+            if not goes_on:
+                self._open.pop(step_id, None)
+                await step.cancel()
+
+    def _begin(self, executor: Executor, step_id: int, rendezvous: RemoteRendezvous) -> OpenStep:
+        step = self._open[step_id] = OpenStep(rendezvous, self._run_open(executor, step_id, rendezvous))
+        self._table.runs(step_id, self, lambda error: self._abandon(step_id))
+        return step
+
+    async def _run_open(self, executor: Executor, step_id: int, rendezvous: RemoteRendezvous) -> None:
+        with self.steps.scope():
+            await executor.step([], StepSettings(shared=SharedStep(step_id, rendezvous, _nothing)))
+
+    def _abandon(self, step_id: int) -> None:
+        """Nobody will go on with a partial run."""
+        step = self._open.pop(step_id, None)
+        if step is not None:
+            step.stop()
 
     # The end
 
@@ -164,6 +208,7 @@ class WorkerSession(Host):
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.release)
             await self.steps.end(0)
+            self._table.end_of(self)
         self._executors.clear()
 
 

@@ -1,0 +1,80 @@
+"""A step that goes on between calls: a partial run, as a worker takes part in it.
+
+The first call begins it, each brings values and waits for others, the last one waits for its end. It runs in a task of its own,
+which whoever made it ends by the last call or by `cancel`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from aioexec.errors import CancelledError, InvalidArgumentError, OpError, from_exception
+from aioexec.execution.rendezvous import IntraProcessRendezvous, Received
+
+
+class OpenStep:
+    """One such step; `error` is what it failed with.
+
+    Args:
+        run: runs it; told to end, it ends.
+    """
+
+    def __init__(self, rendezvous: IntraProcessRendezvous, run: Coroutine[Any, Any, object]) -> None:
+        self.rendezvous = rendezvous
+        self.error: OpError | None = None
+        self._task = asyncio.get_running_loop().create_task(self._run(run))
+
+    async def _run(self, run: Coroutine[Any, Any, object]) -> None:
+        try:
+            await run
+        except asyncio.CancelledError:
+            self.error = CancelledError("the step was cancelled")
+            raise
+        except Exception as error:
+            self.error = from_exception(error)
+
+    async def received(self, keys: Sequence[str]) -> list[Any]:
+        """Wait for values that the step sends.
+
+        Raises:
+            OpError: it failed, or has ended without sending one of them.
+        """
+        return [(await self._received(key))[0] for key in keys]
+
+    async def _received(self, key: str) -> Received:
+        waiting = self.rendezvous.recv(key)
+        try:
+            await asyncio.wait((waiting, self._task), return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                return waiting.result()
+        finally:
+            waiting.cancel()
+        raise self.error or InvalidArgumentError(f"{key} was asked for, but the step has not sent it")
+
+    async def ended(self) -> None:
+        """Wait for the end.
+
+        Raises:
+            OpError: it failed.
+        """
+        await asyncio.wait((self._task,))
+        if self.error is not None:
+            raise self.error
+
+    def stop(self) -> None:
+        """Tell it to end."""
+        self._task.cancel()
+
+    async def cancel(self) -> None:
+        """Tell it to end and wait until it has, even if this is cancelled meanwhile."""
+        self.stop()
+        cancelled = None
+        while not self._task.done():
+            try:
+                await asyncio.wait((self._task,))
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
