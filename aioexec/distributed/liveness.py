@@ -16,6 +16,7 @@ from typing import Final
 
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.settings import Liveness
+from aioexec.distributed.status import SILENT, with_payload
 from aioexec.distributed.transport import Channel, Handlers, Listener, Payload, Transport
 from aioexec.errors import OpError, UnavailableError
 
@@ -55,9 +56,8 @@ class _WatchedChannel(Channel):
                 self._under_way[silence] = None
                 return await self._channel.call(method, request, timeout, wait_for_ready=wait_for_ready)
         except TimeoutError:
-            raise UnavailableError(
-                f"{self.address} has not answered for {self._liveness.patience} s"
-            ) from None
+            silent = UnavailableError(f"{self.address} has not answered for {self._liveness.patience} s")
+            raise with_payload(silent, SILENT) from None
         finally:
             del self._under_way[silence]
 

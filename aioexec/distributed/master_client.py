@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from aioexec.distributed.methods import METHODS, tensor_protos
+from aioexec.distributed.status import SILENT
 from aioexec.distributed.transport import Channel, Payload
 from aioexec.errors import AbortedError, DeadlineExceededError, UnavailableError
 from aioexec.sessions.options import SessionOptions
 
-PAUSES: Final = (0.005, 0.02, 0.05)
+PAUSES: Final = (0.005, 0.01, 0.02)
 """Seconds before each further attempt: enough for a connection that broke, not for a server that has to start."""
 
 
@@ -50,6 +51,8 @@ class MasterClient:
         try:
             return await self.channel.call(method, request, _left(deadline))
         except UnavailableError as error:
+            if SILENT in error.payloads:
+                raise
             lost = error
         for pause in PAUSES:
             await asyncio.sleep(pause)

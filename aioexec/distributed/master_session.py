@@ -130,15 +130,19 @@ class MasterSession(DirectSession):
 
     async def _registered(self, part: RemotePartition, graph: Graph) -> RegisteredPart:
         graph_def = await self.in_planner(partial(_graph_def, part, graph))
-        reply = await self._ask(
-            part.task,
-            "RegisterGraph",
-            session_handle=self.session_handle,
-            create_worker_session_called=True,
-            graph_def=graph_def,
-            graph_options=None if self.options.config is None else self.options.config.graph_options,
-            config_proto=self.options.config,
-        )
+        try:
+            reply = await self._ask(
+                part.task,
+                "RegisterGraph",
+                session_handle=self.session_handle,
+                create_worker_session_called=True,
+                graph_def=graph_def,
+                graph_options=None if self.options.config is None else self.options.config.graph_options,
+                config_proto=self.options.config,
+            )
+        except OpError as error:
+            self._failed_at(part.task, error)
+            raise
         channel = self._workers_of.channel(part.task)
         return RegisteredPart(part.task, channel, self.session_handle, reply.graph_handle, self._failed_at)
 

@@ -13,6 +13,8 @@ from typing import Final
 from aioexec.errors import OpError, UnknownError, UnknownNameError, exception_type_from_error_code
 
 DERIVED: Final = "type.googleapis.com/tensorflow.DerivedStatus"
+SILENT: Final = "type.googleapis.com/aioexec.PeerSilent"
+"""Who was called has not answered for so long that to try again would only take as long again."""
 POSSIBLY_RESTARTED: Final = "type.googleapis.com/tensorflow.distributed_runtime.WorkerPossiblyRestarted"
 
 _NODE = re.compile(r"\{\{node ([^{}\s]+)\}\}")
