@@ -1,0 +1,435 @@
+"""The language of the fast path: frames, and who reads them. Bytes in, events out; no sockets, no clock.
+
+A frame is a head (length of what follows, kind, number of the call) and a body:
+
+    GREETING  client: version, which listener is meant, authorization      WELCOME   server: nothing
+    REQUEST   client: seconds left, method, parts                          REPLY     server: parts
+    CANCEL    client: nothing                                              FAILURE   server: code, message, payloads
+    CHUNK     either: bytes of the parts that the call's REQUEST or REPLY has announced
+    CLOSING   either: why the connection will end
+
+The *parts* are a message, and the tensors that belong into it. Small ones stand in the frame itself; large ones are announced
+in it and follow in chunks, in order, so that chunks of several calls may alternate and small calls pass between them.
+
+Two kinds of wrong are told apart. What is right but too much (`Limits`) is refused as a call, and its chunks are let pass;
+what makes no sense is DataLossError: nothing after it can be trusted, and the connection ends. Memory for a part is had once
+its length was checked, and filled by the socket itself.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from struct import Struct, error as StructError
+from typing import Any, Final
+
+from aioexec.distributed.fast_tensors import Tensor, Written, memory_of
+from aioexec.errors import DataLossError, OpError, ResourceExhaustedError
+
+VERSION: Final = 1
+
+GREETING, WELCOME, REQUEST, REPLY, FAILURE, CANCEL, CHUNK, CLOSING = range(1, 9)
+
+CHUNK_BYTES: Final = 1 << 18
+INLINE_BYTES: Final = 1 << 16
+"""Parts of no more stand in the frame, as long as all together are not many more."""
+
+MOST_FRAME: Final = 1 << 23
+"""The longest body of any frame but a chunk, which may be as long as `MOST_CHUNK`."""
+MOST_CHUNK: Final = 1 << 20
+
+BY_SERVER: Final = frozenset({REPLY, FAILURE, CHUNK, CLOSING})
+BY_CLIENT: Final = frozenset({REQUEST, CANCEL, CHUNK, CLOSING})
+_BEFORE_GREETING: Final = frozenset({GREETING, WELCOME, CLOSING})
+
+_MOST_INLINE: Final = 1 << 18
+_MOST_TEXT: Final = 1 << 15
+_SCRATCH: Final = 1 << 16
+_HEAD: Final = Struct("<IBQ")
+_GREETING: Final = Struct("<HQH")
+_REQUEST: Final = Struct("<dB")
+_PARTS: Final = Struct("<QI")  # bytes of the message, number of tensors
+_FAILURE: Final = Struct("<BIB")
+_PAYLOAD: Final = Struct("<HI")
+
+
+@dataclass(slots=True)
+class Greeting:
+    """Who connects says what it wants."""
+
+    version: int
+    listener: int
+    authorization: bytes
+
+
+@dataclass(slots=True)
+class Welcome:
+    """The greeting was fine."""
+
+
+@dataclass(slots=True)
+class Closing:
+    """The connection will end."""
+
+    reason: str
+
+
+@dataclass(slots=True)
+class Failure:
+    """What a call came to, if it is no reply."""
+
+    call: int
+    code: int
+    message: str
+    payloads: Mapping[str, bytes]
+
+
+@dataclass(slots=True)
+class Cancel:
+    """Nobody waits for this call any more."""
+
+    call: int
+
+
+@dataclass(slots=True)
+class Parts:
+    """A request or reply that is complete, or was refused.
+
+    Attributes:
+        method: of a request; "" for a reply.
+        timeout: seconds left for a request, infinite for no bound.
+        refused: why it is not what was sent; message and tensors are void then.
+        missing: of those announced, what did not come yet, in order.
+    """
+
+    call: int
+    method: str = ""
+    timeout: float = float("inf")
+    message: Any = b""
+    tensors: list[Tensor | None] = field(default_factory=list)
+    refused: OpError | None = None
+    missing: deque[memoryview] = field(default_factory=deque)
+
+
+Event = Greeting | Welcome | Closing | Failure | Cancel | Parts
+
+Stream = list[Any]
+"""Large parts that follow a frame: buffers of bytes."""
+
+
+def greeting(version: int, listener: int, authorization: str | None) -> bytes:
+    said = (authorization or "").encode()
+    return _frame(GREETING, 0, _GREETING.pack(version, listener, len(said)), said)
+
+
+def welcome() -> bytes:
+    return _frame(WELCOME, 0)
+
+
+def cancel(call: int) -> bytes:
+    return _frame(CANCEL, call)
+
+
+def closing(reason: str) -> bytes:
+    return _frame(CLOSING, 0, reason.encode()[:_MOST_TEXT])
+
+
+def failure(call: int, code: int, message: str, payloads: Mapping[str, bytes]) -> bytes:
+    said = [
+        piece
+        for url, value in payloads.items()
+        for piece in (_PAYLOAD.pack(len(url.encode()), len(value)), url.encode(), value)
+    ]
+    text = message.encode()[:_MOST_TEXT]
+    return _frame(FAILURE, call, _FAILURE.pack(code, len(text), len(payloads)), text, *said)
+
+
+def request(
+    call: int, timeout: float, method: str, message: bytes, tensors: Sequence[Written]
+) -> tuple[bytes, Stream]:
+    """The frame of a request, and what follows it in chunks."""
+    name = method.encode()
+    return _with_parts(REQUEST, call, [_REQUEST.pack(timeout, len(name)), name], message, tensors)
+
+
+def reply(call: int, message: bytes, tensors: Sequence[Written]) -> tuple[bytes, Stream]:
+    """The frame of a reply, and what follows it in chunks."""
+    return _with_parts(REPLY, call, [], message, tensors)
+
+
+def _with_parts(
+    kind: int, call: int, first: list[bytes], message: bytes, tensors: Sequence[Written]
+) -> tuple[bytes, Stream]:
+    headers = [*first, _PARTS.pack(len(message), len(tensors))]
+    inline: list[Any] = []
+    large: Stream = []
+    room = _MOST_INLINE
+    room = _place(message, len(message), room, inline, large)
+    for header, elements in tensors:
+        headers.append(header)
+        room = _place(elements, len(elements), room, inline, large)
+    return _frame(kind, call, *headers, *inline), large
+
+
+def _place(part: Any, length: int, room: int, inline: list[Any], large: Stream) -> int:
+    """Put a part where the reader, which counts alike, expects it; return how much room is left in the frame."""
+    if _is_inline(length, room):
+        inline.append(part)
+        return room - length
+    large.append(memoryview(part))
+    return room
+
+
+def _is_inline(length: int, room: int) -> bool:
+    return length <= INLINE_BYTES and length <= room
+
+
+def _frame(kind: int, call: int, *pieces: Any) -> bytes:
+    body = b"".join(pieces)
+    if len(body) > MOST_FRAME:
+        raise ResourceExhaustedError(
+            f"a call of {len(body)} bytes beside its tensors: expected at most {MOST_FRAME}"
+        )
+    return _HEAD.pack(len(body), kind, call) + body
+
+
+class Outbox:
+    """Large parts on their way out: each call's in order, the calls in turn, so that none waits for another's end."""
+
+    def __init__(self) -> None:
+        self._turns: deque[tuple[int, deque[memoryview]]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def add(self, call: int, stream: Stream) -> None:
+        """The parts that follow a call's frame."""
+        self._turns.append((call, deque(stream)))
+
+    def drop(self, call: int) -> None:
+        """Send no more of a call, if there is any."""
+        self._turns = deque(each for each in self._turns if each[0] != call)
+
+    def next(self) -> tuple[bytes, memoryview]:
+        """The head of the next chunk, and its bytes."""
+        call, parts = self._turns.popleft()
+        part = parts.popleft()
+        chunk = part[:CHUNK_BYTES]
+        if len(chunk) < len(part):
+            parts.appendleft(part[CHUNK_BYTES:])
+        if parts:
+            self._turns.append((call, parts))
+        return _HEAD.pack(len(chunk), CHUNK, call), chunk
+
+
+class Reader:
+    """Reads frames: whoever has bytes puts them into `buffer()`, then tells `received` how many, and gets events.
+
+    Inside, either the rest of a chunk is awaited, which goes to its part (`_chunk`) or nowhere (`_skip` bytes), or frames are
+    gathered in `_scratch`, of which `_start` to `_end` is not read yet. `_incoming` are the calls of which parts are missing.
+
+    Args:
+        limit_of: how many bytes the message of a method may have ("" for a reply).
+        most_tensor_bytes: how many a tensor may have.
+        expected: calls whose replies are awaited; those of others are let pass.
+    """
+
+    def __init__(
+        self,
+        limit_of: Callable[[str], int],
+        most_tensor_bytes: int,
+        expected: Container[int] = frozenset(),
+    ) -> None:
+        self._limit_of = limit_of
+        self._most_tensor_bytes = most_tensor_bytes
+        self._expected = expected
+        self.kinds: Container[int] = _BEFORE_GREETING
+        """What may come now: whoever acts on the greeting sets it. Until then frames are short, and nothing is allocated."""
+        self._scratch = memoryview(bytearray(_SCRATCH))
+        self._start = self._end = 0
+        self._chunk: memoryview | None = None
+        self._chunk_of: Parts | None = None
+        self._skip = 0
+        self._incoming: dict[int, Parts] = {}
+
+    def buffer(self) -> memoryview:
+        """Where the next bytes go; never empty."""
+        if self._chunk is not None:
+            return self._chunk
+        if self._skip:
+            return self._scratch[: self._skip]
+        return self._scratch[self._end :]
+
+    @property
+    def incoming(self) -> int:
+        """How many calls have begun to arrive."""
+        return len(self._incoming)
+
+    def forget(self, call: int) -> None:
+        """Let what else comes of a call pass."""
+        self._incoming.pop(call, None)
+
+    def received(self, count: int) -> list[Event]:
+        """What the bytes mean that are in `buffer()` now.
+
+        Raises:
+            DataLossError: nothing that this language knows.
+        """
+        events: list[Event] = []
+        if self._chunk is not None:
+            if count < len(self._chunk):
+                self._chunk = self._chunk[count:]
+            else:
+                self._chunk_ended(events)
+        elif self._skip:
+            self._skip -= count
+        else:
+            self._end += count
+            try:
+                self._read_frames(events)
+            except (StructError, UnicodeDecodeError) as error:
+                raise DataLossError(f"a frame that makes no sense: {error}") from None
+        return events
+
+    def _read_frames(self, events: list[Event]) -> None:
+        while self._end - self._start >= _HEAD.size:
+            length, kind, call = _HEAD.unpack_from(self._scratch, self._start)
+            if kind not in self.kinds:
+                raise DataLossError(f"a frame of kind {kind}, which nobody may send now")
+            if kind == CHUNK:
+                self._read_chunk(call, length, events)
+                continue
+            begin = self._start + _HEAD.size
+            if begin + length > self._end:
+                self._make_room(_HEAD.size + length)
+                return
+            event = self._read_frame(kind, call, self._scratch[begin : begin + length])
+            self._start = begin + length
+            if event is not None:
+                events.append(event)
+        self._make_room(_HEAD.size)
+
+    def _make_room(self, needed: int) -> None:
+        """Have what is not read yet at the front of a scratch that holds what is needed."""
+        most = MOST_FRAME if self.kinds is not _BEFORE_GREETING else _SCRATCH - _HEAD.size
+        if needed - _HEAD.size > most:
+            raise DataLossError(f"a frame of {needed - _HEAD.size} bytes: expected at most {most}")
+        left = self._scratch[self._start : self._end]
+        self._start, self._end = 0, len(left)
+        size = max(needed, _SCRATCH)
+        if len(self._scratch) != size:
+            self._scratch = memoryview(bytearray(size))
+        self._scratch[: len(left)] = left
+
+    def _read_frame(self, kind: int, call: int, body: memoryview) -> Event | None:
+        if kind == REQUEST:
+            timeout, length = _REQUEST.unpack_from(body)
+            at = _REQUEST.size + length
+            if not timeout >= 0:
+                raise DataLossError(f"call {call}: expected seconds that are left, got {timeout}")
+            method = str(body[_REQUEST.size : at], "ascii")
+            return self._begin(Parts(call, method, timeout), body, at)
+        if kind == REPLY:
+            return self._begin(Parts(call), body, 0) if call in self._expected else None
+        if kind == FAILURE:
+            return _read_failure(call, body)
+        if kind == CANCEL:
+            return Cancel(call)
+        if kind == GREETING:
+            version, listener, length = _GREETING.unpack_from(body)
+            return Greeting(version, listener, bytes(body[_GREETING.size : _GREETING.size + length]))
+        return Welcome() if kind == WELCOME else Closing(str(body, "utf-8", "replace"))
+
+    def _begin(self, parts: Parts, body: memoryview, at: int) -> Parts | None:
+        """Read the parts in a frame; return them if none is missing."""
+        if parts.call in self._incoming:
+            raise DataLossError(f"call {parts.call} has begun already")
+        try:
+            self._read_parts(parts, body, at)
+        except ResourceExhaustedError as error:
+            return Parts(parts.call, parts.method, parts.timeout, refused=error)
+        if not parts.missing:
+            return parts
+        self._incoming[parts.call] = parts
+        return None
+
+    def _read_parts(self, parts: Parts, body: memoryview, at: int) -> None:
+        length, count = _PARTS.unpack_from(body, at)
+        at += _PARTS.size
+        if (most := self._limit_of(parts.method)) < length:
+            raise ResourceExhaustedError(f"a message of {length} bytes: expected at most {most}")
+        tensors = parts.tensors
+        for _ in range(count):
+            tensor, at = Tensor.read(body, at, self._most_tensor_bytes)
+            tensors.append(tensor)
+        room = _MOST_INLINE
+        if _is_inline(length, room):
+            parts.message = bytes(body[at : at + length])
+            at += length
+            room -= length
+        else:
+            parts.message = memory_of(length)
+            parts.missing.append(parts.message)
+        for tensor in tensors:
+            if tensor is None:
+                continue
+            tensor.allocate()
+            if _is_inline(tensor.length, room):
+                tensor.memory[:] = _cut(body, at, tensor.length)
+                at += tensor.length
+                room -= tensor.length
+            else:
+                parts.missing.append(tensor.memory)
+        if at != len(body):
+            raise DataLossError(f"call {parts.call}: expected {at} bytes, got a frame of {len(body)}")
+
+    def _read_chunk(self, call: int, length: int, events: list[Event]) -> None:
+        if not 1 <= length <= MOST_CHUNK:
+            raise DataLossError(f"a chunk of {length} bytes: expected 1 to {MOST_CHUNK}")
+        begin = self._start + _HEAD.size
+        end = min(begin + length, self._end)
+        here, self._start = self._scratch[begin:end], end
+        missing = length - len(here)
+        parts = self._incoming.get(call)
+        if parts is None:
+            self._skip = missing
+        else:
+            part = parts.missing.popleft()
+            if length > len(part):
+                raise DataLossError(f"call {call}: a chunk of {length} bytes where {len(part)} were missing")
+            part[: len(here)] = here
+            if length < len(part):
+                parts.missing.appendleft(part[length:])
+            self._chunk, self._chunk_of = part[len(here) : length], parts
+            if not missing:
+                self._chunk_ended(events)
+        if missing:
+            self._start = self._end = 0
+
+    def _chunk_ended(self, events: list[Event]) -> None:
+        parts, self._chunk, self._chunk_of = self._chunk_of, None, None
+        assert parts is not None
+        if not parts.missing and self._incoming.get(parts.call) is parts:
+            del self._incoming[parts.call]
+            events.append(parts)
+
+
+def _read_failure(call: int, body: memoryview) -> Failure:
+    code, length, count = _FAILURE.unpack_from(body)
+    at = _FAILURE.size
+    message = str(_cut(body, at, length), "utf-8", "replace")
+    at += length
+    payloads = {}
+    for _ in range(count):
+        url, value = _PAYLOAD.unpack_from(body, at)
+        at += _PAYLOAD.size
+        payloads[str(_cut(body, at, url), "utf-8")] = bytes(_cut(body, at + url, value))
+        at += url + value
+    return Failure(call, code, message, payloads)
+
+
+def _cut(body: memoryview, at: int, length: int) -> memoryview:
+    if at + length > len(body):
+        raise DataLossError(f"a frame of {len(body)} bytes: expected {at + length} at least")
+    return body[at : at + length]

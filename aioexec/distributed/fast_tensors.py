@@ -1,0 +1,238 @@
+"""Tensors as bytes between aioexec processes: a header of dtype, dims and length, and the elements as they lie in memory.
+
+Numbers are little-endian, in rows. Strings are written as TensorFlow's bundles do: the length of each as a varint, then their
+bytes one after another. What stays in the message (a resource handle, a variant) has a header of dtype 0 and no bytes.
+
+A header comes from anybody: `Tensor.read` checks it, and nothing is allocated before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from aioexec.dtypes import DType, as_dtype, bool_, resource, string, variant
+from aioexec.errors import DataLossError, GraphTypeError, InternalError, ResourceExhaustedError
+
+Array = npt.NDArray[Any]
+
+MANY_STRINGS: Final = 4096
+"""So many elements of a string tensor take a millisecond to write or read: more are done off the loop."""
+
+_ABSENT: Final = 0  # DT_INVALID
+_MOST_DIMS: Final = 64  # numpy's
+_MOST_ADDRESSABLE: Final = (1 << 63) - 1
+_STRING_BYTES: Final = (
+    41  # of memory for an element, beside its bytes: a pointer and the header of a bytes object
+)
+_HEADER: Final = Struct("<BBQ")  # dtype, number of dims, bytes
+_DIMS: Final = tuple(Struct(f"<{rank}q") for rank in range(_MOST_DIMS + 1))
+_SOON_COPIED: Final = 1 << 17  # bytes
+
+_NUMBERS: dict[
+    np.dtype[Any], int
+] = {}  # DataType numbers of the dtypes seen: looking one up by the rules is slower
+_DTYPES: dict[int, DType] = {}  # the other way round, those that travel
+
+
+def _dtype_of(number: int) -> DType:
+    found = _DTYPES.get(number)
+    if found is None:
+        try:
+            found = as_dtype(number)
+        except GraphTypeError:
+            raise DataLossError(f"a tensor's header: expected a known dtype, got number {number}") from None
+        if found.is_ref or found in (resource, variant):
+            raise DataLossError(f"a tensor's header: expected the dtype of a value, got {found.name}")
+        _DTYPES[number] = found
+    return found
+
+
+def _number_of(dtype: np.dtype[Any]) -> int:
+    found = _NUMBERS.get(dtype)
+    if found is None:
+        found = _NUMBERS[dtype] = as_dtype(dtype).as_datatype_enum
+    return found
+
+
+class Written(NamedTuple):
+    """A tensor as it travels: its header, and its elements as bytes, which share its memory where that is possible."""
+
+    header: bytes
+    elements: Any
+
+
+_ABSENT_TENSOR: Final = Written(_HEADER.pack(_ABSENT, 0, 0), b"")
+
+
+def takes_long_to_write(tensor: Any) -> bool:
+    """Whether `write` is better called off the loop."""
+    if not isinstance(tensor, np.ndarray):
+        return False
+    if tensor.dtype.hasobject:
+        return tensor.size > MANY_STRINGS
+    return tensor.nbytes > _SOON_COPIED and not (tensor.flags.c_contiguous and tensor.dtype.isnative)
+
+
+def write(tensor: Any) -> Written:
+    """Bring a tensor into the form in which it travels."""
+    if tensor is None:
+        return _ABSENT_TENSOR
+    array = np.asarray(tensor)
+    dtype = array.dtype
+    elements: Any
+    if dtype.hasobject:
+        elements = _written_strings(array)
+        number, length = string.as_datatype_enum, len(elements)
+    else:
+        number = _number_of(dtype)
+        if not dtype.isnative:
+            array = array.astype(dtype.newbyteorder("="))
+        elements = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        length = elements.size
+    shape = array.shape
+    header = _HEADER.pack(number, len(shape), length)
+    return Written(header + _DIMS[len(shape)].pack(*shape) if shape else header, elements)
+
+
+@dataclass(slots=True)
+class Tensor:
+    """A tensor that arrives.
+
+    Attributes:
+        memory: where its bytes go; empty until `allocate`.
+    """
+
+    dtype: DType
+    shape: tuple[int, ...]
+    length: int
+    memory: Any = b""
+    array: Array | None = None  # the memory of numbers, as what it will be
+
+    @staticmethod
+    def read(frame: memoryview, at: int, most_bytes: int) -> tuple[Tensor | None, int]:
+        """Read a header from a frame; return it and where it ends, None for what stays in the message.
+
+        Raises:
+            DataLossError: it makes no sense.
+            ResourceExhaustedError: the tensor would take more than `most_bytes`; the header itself is right.
+        """
+        number, rank, length = _HEADER.unpack_from(frame, at)
+        at += _HEADER.size
+        if number == _ABSENT:
+            if rank or length:
+                raise DataLossError("a tensor's header: expected nothing of a tensor that is not there")
+            return None, at
+        dtype = _dtype_of(number)
+        if rank > _MOST_DIMS:
+            raise DataLossError(f"a tensor's header: expected at most {_MOST_DIMS} dimensions, got {rank}")
+        shape: tuple[int, ...] = _DIMS[rank].unpack_from(frame, at)
+        tensor = Tensor(dtype, shape, length)
+        tensor._check(most_bytes)
+        return tensor, at + 8 * rank
+
+    def _check(self, most_bytes: int) -> None:
+        who = f"a tensor's header, {self.dtype.name}{list(self.shape)}"
+        if min(self.shape, default=0) < 0:
+            raise DataLossError(f"{who}: expected dimensions that are not negative")
+        count, size = math.prod(self.shape), self.dtype.size
+        if math.prod(each or 1 for each in self.shape) * (size or 8) > _MOST_ADDRESSABLE:
+            raise DataLossError(f"{who}: expected at most {_MOST_ADDRESSABLE} bytes")
+        if self.length < count if size == 0 else self.length != count * size:
+            raise DataLossError(f"{who}: expected bytes for {count} elements, got {self.length}")
+        needed = self.length if size else self.length + _STRING_BYTES * count
+        if needed > most_bytes:
+            raise ResourceExhaustedError(
+                f"a tensor of {self.dtype.name}{list(self.shape)}: expected at most {most_bytes} bytes in memory, got {needed}"
+            )
+
+    def allocate(self) -> None:
+        """Have memory for the bytes.
+
+        Raises:
+            ResourceExhaustedError: there is none.
+        """
+        if not self.dtype.size:
+            self.memory = memory_of(self.length)
+            return
+        try:
+            self.array = np.empty(self.shape, self.dtype.numpy)
+        except MemoryError as error:
+            raise ResourceExhaustedError(f"a tensor of {self.length} bytes: out of memory") from error
+        self.memory = memoryview(self.array.reshape(-1).view(np.uint8))
+
+    @property
+    def takes_long(self) -> bool:
+        """Whether `value` is better called off the loop."""
+        return not self.dtype.size and math.prod(self.shape) > MANY_STRINGS
+
+    def value(self) -> Array:
+        """The array, once all bytes are in memory.
+
+        Raises:
+            DataLossError: strings whose lengths do not fit the bytes.
+        """
+        if self.array is None:
+            return _read_strings(self.memory, self.shape)
+        if self.dtype is bool_:  # a byte that is neither 0 nor 1 is no bool that numpy could bear
+            raw = self.array.view(np.uint8)
+            np.minimum(raw, 1, out=raw)
+        return self.array
+
+
+def memory_of(length: int) -> memoryview:
+    """So many bytes of memory.
+
+    Raises:
+        ResourceExhaustedError: there is none.
+    """
+    try:
+        return memoryview(np.empty(length, np.uint8))
+    except MemoryError as error:
+        raise ResourceExhaustedError(f"{length} bytes: out of memory") from error
+
+
+def _written_strings(array: Array) -> bytes:
+    elements = array.ravel().tolist()
+    lengths = bytearray()
+    for element in elements:
+        if not isinstance(element, bytes):
+            raise InternalError(f"a tensor of objects: expected bytes, got {type(element).__name__}")
+        length = len(element)
+        while length > 0x7F:
+            lengths.append(length & 0x7F | 0x80)
+            length >>= 7
+        lengths.append(length)
+    return b"".join([bytes(lengths), *elements])
+
+
+def _read_strings(memory: Any, shape: Sequence[int]) -> Array:
+    content = bytes(memory)
+    lengths = []
+    at = 0
+    try:
+        for _ in range(math.prod(shape)):
+            length = shift = 0
+            while (byte := content[at]) > 0x7F and shift < 63:
+                length |= (byte & 0x7F) << shift
+                shift += 7
+                at += 1
+            lengths.append(length | byte << shift)
+            at += 1
+    except IndexError:
+        raise DataLossError(f"a tensor of strings {list(shape)}: its lengths end too soon") from None
+    if at + sum(lengths) != len(content):
+        raise DataLossError(
+            f"a tensor of strings {list(shape)}: expected {at + sum(lengths)} bytes by its lengths, got {len(content)}"
+        )
+    array = np.empty(len(lengths), np.object_)
+    for index, length in enumerate(lengths):
+        array[index] = content[at : at + length]
+        at += length
+    return array.reshape(shape)

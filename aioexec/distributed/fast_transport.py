@@ -1,0 +1,181 @@
+"""Where connections of the fast path come from: who connects to whom, on sockets of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Final
+
+from aioexec.distributed import fast_frames as frames
+from aioexec.distributed.fast_connection import AnsweringConnection, CallingConnection
+from aioexec.distributed.fast_frames import Greeting
+from aioexec.distributed.security import Security
+from aioexec.distributed.settings import Limits
+from aioexec.distributed.transport import Handlers
+from aioexec.errors import FailedPreconditionError, OpError, UnauthenticatedError, UnavailableError
+
+_FAREWELL_SECONDS: Final = 0.2
+"""How long a connection that ends may take to send what it has; then it is cut."""
+
+
+async def connect(
+    host: str,
+    port: int,
+    listener: int,
+    security: Security,
+    limits: Limits,
+    context: ssl.SSLContext | None,
+) -> CallingConnection:
+    """Connect to a listener, which must be the one that is meant.
+
+    Raises:
+        UnavailableError: nobody is there, or it is another one.
+    """
+    who = f"{host}:{port}"
+    try:
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: CallingConnection(who, limits), host, port, ssl=context
+        )
+    except OSError as error:  # ssl.SSLError is one
+        raise UnavailableError(f"cannot connect to {who}: {error}") from error
+    try:
+        await connection.greet(listener, security.authorization)
+    except BaseException:
+        connection.abort()
+        raise
+    return connection
+
+
+class FastListener:
+    """Listens for connections at a port of its own.
+
+    Args:
+        host: the interface, an address or a name.
+        number: which listener this is, among all there ever were.
+
+    Raises:
+        UnavailableError: the interface cannot be listened at.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        number: int,
+        handlers: Handlers,
+        security: Security,
+        limits: Limits,
+        on_peer_gone: Callable[[str], None] | None = None,
+    ) -> None:
+        self.number = number
+        self._handlers = handlers
+        self._security = security
+        self._limits = limits
+        self._on_peer_gone = on_peer_gone
+        self._socket = _bound(host)
+        self.port: int = self._socket.getsockname()[1]
+        self._server: asyncio.Server | None = None
+        self._connections: set[AnsweringConnection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()  # of calls, until they are over
+        self._peers = count(1)
+        self._is_stopped = False
+
+    async def start(self) -> None:
+        """Take connections from now on."""
+        context = (
+            await asyncio.to_thread(self._security.listening_context) if self._security.serves_tls else None
+        )
+        self._server = await asyncio.get_running_loop().create_server(
+            self._connection, sock=self._socket, ssl=context
+        )
+
+    def _connection(self) -> AnsweringConnection:
+        peer = f"fast:{self.number:016x}/{next(self._peers)}"
+        connection = AnsweringConnection(
+            peer, self._handlers, self._limits, self._admits, self._tasks, self._is_gone
+        )
+        self._connections.add(connection)
+        connection.takes_calls = not self._is_stopped
+        return connection
+
+    def _admits(self, greeting: Greeting) -> OpError | None:
+        if greeting.version != frames.VERSION:
+            return FailedPreconditionError(f"expected version {frames.VERSION}, got {greeting.version}")
+        if greeting.listener != self.number:
+            return FailedPreconditionError("this is another listener than the one that is meant")
+        if not self._security.admits(greeting.authorization):
+            return UnauthenticatedError("expected a valid token")
+        return None
+
+    def _is_gone(self, connection: AnsweringConnection) -> None:
+        self._connections.discard(connection)
+        if self._on_peer_gone is not None:
+            self._on_peer_gone(connection.peer)
+
+    async def stop(self, grace: float | None = None) -> None:
+        """Take no more calls, wait for those under way, cancel what is left after `grace` seconds."""
+        self._is_stopped = True
+        server, self._server = self._server, None
+        if server is None:
+            self._socket.close()
+        else:
+            server.close()
+        for connection in self._connections:
+            connection.takes_calls = False
+        try:
+            if grace:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(grace):
+                        await self._finish()
+            await self._part()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            for connection in self._connections:
+                connection.abort()
+        if server is not None:
+            await server.wait_closed()
+
+    async def _finish(self) -> None:
+        """Wait until all calls are answered."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        for connection in list(self._connections):
+            await connection.flush()
+
+    async def _part(self) -> None:
+        """End what is left, and wait for it."""
+        for connection in list(self._connections):
+            connection.end("the server was stopped")
+        lost = [connection.lost for connection in self._connections]
+        for task in self._tasks:
+            task.cancel()
+        if lost:
+            await asyncio.wait(lost, timeout=_FAREWELL_SECONDS)
+        for connection in list(self._connections):
+            connection.abort()
+        if waiting := [*self._tasks, *lost]:
+            await asyncio.wait(waiting)
+
+
+def _bound(host: str) -> socket.socket:
+    """A socket at a free port of an interface."""
+    try:
+        found: list[Any] = socket.getaddrinfo(
+            host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, kind, protocol, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise UnavailableError(f"cannot listen at {host}: {error}") from error
+    try:
+        bound.bind(address)
+        bound.listen(128)
+        bound.setblocking(False)
+    except OSError as error:
+        bound.close()
+        raise UnavailableError(f"cannot listen at {host}: {error}") from error
+    return bound
