@@ -13,6 +13,9 @@ _cache = tempfile.TemporaryDirectory(prefix="aioexec-kernels-")
 os.environ.setdefault("AIOEXEC_CACHE_DIR", _cache.name)
 os.environ["AIOEXEC_JIT"] = "off"
 
+# Or gRPC opens descriptors whenever a process is begun, and says so.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 pytest_plugins = ["aioexec.testing.plugin"]
 
 hypothesis.settings.register_profile(

@@ -9,20 +9,26 @@ import grpc
 import pytest
 
 import aioexec as ax
+from aioexec.distributed.grpc_transport import GrpcTransport
+from aioexec.distributed.transport import Payload
 from aioexec.errors import UnavailableError
+from aioexec.formats.protos import GetStatusRequest
 
 
 @pytest.fixture(scope="session", autouse=True)
 def grpc_runs() -> Iterator[None]:
     """Keep between tests what gRPC has for the whole process: its thread goes with its last object, its descriptors never."""
     grpc.aio.init_grpc_aio()
-    asyncio.run(_refused())
+    asyncio.run(_used())
     yield
     grpc.aio.shutdown_grpc_aio()
 
 
-async def _refused() -> None:
-    """Let gRPC listen, and fail to: it makes its descriptors then."""
+async def _used() -> None:
+    """Let gRPC listen, fail to, and call: it makes its descriptors then."""
     async with ax.train.Server.create_local_server() as server:
         with pytest.raises(UnavailableError):
             ax.train.Server({"worker": [server.address]})
+        channel = GrpcTransport().channel(server.address)
+        await channel.call("WorkerService/GetStatus", Payload(GetStatusRequest()))
+        await channel.close()
