@@ -152,7 +152,7 @@ def _tensor_chunks(tensor: Any) -> Iterator[Chunk]:
     """A TensorProto as TensorFlow's servers write it: numbers as `tensor_content`, whatever their number."""
     array = np.asarray(tensor)
     if array.dtype.kind in "OSU":
-        yield encode_tensor(array).SerializeToString()
+        yield encode_tensor(array, dtypes.string).SerializeToString()
         return
     yield _head(array.dtype, array.shape)
     if array.nbytes > PIECE:

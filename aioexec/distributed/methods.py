@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from aioexec.dtypes import as_dtype, resource, variant
+from aioexec.dtypes import as_dtype, resource, string, variant
 from aioexec.formats import protos
 from aioexec.formats.protos import DataType, TensorProto
 from aioexec.formats.tensor_codec import decode_tensor, encode_tensor
@@ -127,7 +127,7 @@ def write_tensor(place: TensorProto, tensor: Any) -> None:
     """Write a tensor as TensorFlow's servers do: numbers as `tensor_content`, whatever their number."""
     array = np.asarray(tensor)
     if array.dtype.hasobject:
-        place.CopyFrom(encode_tensor(array))
+        place.CopyFrom(encode_tensor(array, string))
         return
     place.dtype = cast("DataType", as_dtype(array.dtype).as_datatype_enum)
     place.tensor_shape.SetInParent()
