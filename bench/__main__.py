@@ -25,6 +25,7 @@ QUESTIONS = [
     "input_pipeline",
     "two_devices",
     "cross_worker",
+    "cluster_scale",
     "while_loop",
     "recurrent",
     "summaries",
