@@ -22,7 +22,7 @@ from aioexec.distributed.security import (
     Security,
 )
 from aioexec.distributed.server import Server
-from aioexec.errors import OpError
+from aioexec.errors import InvalidArgumentError, OpError
 
 try:
     from uvloop import new_event_loop
@@ -98,8 +98,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _serve(arguments: argparse.Namespace, security: Security) -> None:
     resolver = TFConfigClusterResolver(arguments.job, arguments.task)
-    cluster = resolver.cluster_spec() if arguments.cluster is None else arguments.cluster
     of_environment = arguments.cluster is None
+    cluster = resolver.cluster_spec() if of_environment else arguments.cluster
+    if not cluster:
+        raise InvalidArgumentError(f"expected a cluster: give --cluster, or set {VARIABLE}")
     server = Server(
         cluster,
         resolver.task_type if of_environment else arguments.job,

@@ -47,7 +47,10 @@ def cluster_of(jobs: Iterable[str]) -> ClusterSpec:
 
 
 class ServerProcess:
-    """`aioexec server` for one task. `said` is the line with which it began to serve, `output` what it logged."""
+    """`aioexec server` for one task.
+
+    `arguments` are those of Python, `said` is the line with which it began to serve, `output` what it logged.
+    """
 
     def __init__(
         self,
@@ -62,7 +65,7 @@ class ServerProcess:
         self.said = ""
         self.output = ""
         self._environment = {**os.environ, "AIOEXEC_JIT": "off", **environment}
-        self._arguments = [
+        self.arguments = [
             *(
                 "-m",
                 "aioexec.cli",
@@ -77,6 +80,7 @@ class ServerProcess:
             *options,
         ]
         self._process: asyncio.subprocess.Process | None = None
+        self._has_logged = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -93,7 +97,7 @@ class ServerProcess:
         assert self._process is None, f"{self.name} runs"
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *self._arguments,
+            *self.arguments,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=REPOSITORY,
@@ -105,6 +109,7 @@ class ServerProcess:
         assert process.stderr is not None
         async for line in process.stderr:
             self.output += line.decode()
+            self._has_logged.set()
 
     async def serving(self) -> None:
         """Wait until it serves.
@@ -119,6 +124,13 @@ class ServerProcess:
         if not self.said:
             status = await self.ended()
             raise RuntimeError(f"{self.name} ended with {status}:\n{self.output}")
+
+    async def logged(self, text: str) -> None:
+        """Wait until it has logged this."""
+        async with asyncio.timeout(START_SECONDS):
+            while text not in self.output:
+                self._has_logged.clear()
+                await self._has_logged.wait()
 
     def signal(self, number: int) -> None:
         """Send it a signal."""
