@@ -45,8 +45,8 @@ class Master:
         options: of the server; sessions bring their own.
         collection: when sessions are closed that nobody has closed.
 
-    `_sessions` are those that are open, `_ends` the ends under way of those that nobody waits for, `_requests` the ids of
-    recent requests.
+    `_sessions` are those that are open, `_ends` the ends under way of those that nobody waits for, `_undeleted` see there,
+    `_requests` the ids of recent requests.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Master:
         self._bits = bits
         self._sessions = SessionTable(collection or Collection(), self._collect)
         self._ends: dict[MasterSession, asyncio.Task[None]] = {}
+        self._undeleted: dict[str, list[str]] = {}
         self._requests = RecentRequestIds()
 
     def handlers(self) -> Handlers:
@@ -115,7 +116,9 @@ class Master:
         options = SessionOptions.from_config("", message.config)
         devices = BorrowedDevices(self._worker.devices.list_devices())
         tasks = [task for task in self._filtered(options.device_filters) if task != self.task]
-        session = MasterSession(options, devices, self._worker, self._workers, tasks, self._bits)
+        session = MasterSession(
+            options, devices, self._worker, self._workers, tasks, self._bits, self._undeleted
+        )
         try:
             await session.open()
             await self._checked(session, message.graph_def)

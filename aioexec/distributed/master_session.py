@@ -44,6 +44,7 @@ class MasterSession(DirectSession):
     Constant: `tasks`, the other tasks it uses. Changing: `graph_version`, how often it was extended, under `extending`;
     `_opened`, tasks that were told of this session; `_remote`, their devices; `_doubtful`, tasks that failed, and whether they
     have lost what was registered; `_cleanups`, calls under way that nobody waits for.
+    `_undeleted`, shared by the sessions of a master, are handles by task of sessions that could not be deleted there.
     """
 
     def __init__(
@@ -54,8 +55,10 @@ class MasterSession(DirectSession):
         workers: WorkerCache,
         tasks: Sequence[str],
         bits: Callable[[int], int],
+        undeleted: dict[str, list[str]],
     ) -> None:
         super().__init__(options, devices, lambda _: None, f"{bits(64):016x}")
+        self._undeleted = undeleted
         self.tasks = tuple(tasks)
         self.graph_version = 0
         self.extending = asyncio.Lock()
@@ -81,6 +84,10 @@ class MasterSession(DirectSession):
         self._opened.add(task)
         await self._ask(task, "CreateWorkerSession", wait_for_ready=wait_for_ready, **self._opening(task))
         self._remote[task] = [RemoteDevice(each) for each in devices]
+        for handle in self._undeleted.pop(task, ()):
+            if handle != self.session_handle:
+                with suppress(OpError):
+                    await self._delete_at(task, handle)
 
     def _opening(self, task: str) -> dict[str, Any]:
         job, _, index = task.removeprefix("/job:").partition("/replica:0/task:")
@@ -277,8 +284,16 @@ class MasterSession(DirectSession):
         await super().shut_down()
 
     async def _close_at(self, task: str) -> None:
+        """Have a task delete this session, or if it cannot be reached, whoever opens the next one there."""
         if task in self._opened:
-            await self._ask(task, "DeleteWorkerSession", CLOSE_SECONDS, session_handle=self.session_handle)
+            await self._delete_at(task, self.session_handle)
+
+    async def _delete_at(self, task: str, handle: str) -> None:
+        try:
+            await self._ask(task, "DeleteWorkerSession", CLOSE_SECONDS, session_handle=handle)
+        except BaseException:
+            self._undeleted.setdefault(task, []).append(handle)
+            raise
 
 
 async def devices_at(channel: Channel, *, wait_for_ready: bool = False) -> list[DeviceAttributes]:

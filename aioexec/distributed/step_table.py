@@ -96,6 +96,9 @@ class StepTable:
         if step is None or step.rendezvous is not rendezvous:
             return
         step.uses -= 1
+        if step.uses == 0 and step.owner is None:  # all were asking for values of what has never run here
+            self._forget(step_id)
+            return
         step.used_at = asyncio.get_running_loop().time()
         self._steps.move_to_end(step_id)
 
@@ -108,15 +111,19 @@ class StepTable:
         self._ended[step_id] = None
         if len(self._ended) > MOST_ENDED:
             self._ended.popitem(last=False)
-        step = self._steps.pop(step_id, None)
+        step = self._forget(step_id)
         if step is None:
             return
         error = error or AbortedError(f"step {step_id} has ended")
         step.rendezvous.start_abort(error)
         for stop in step.stops:
             stop(error)
+
+    def _forget(self, step_id: int) -> _Step | None:
+        step = self._steps.pop(step_id, None)
         if not self._steps:
             self._stop_timer()
+        return step
 
     def end_of(self, owner: object) -> None:
         """End the steps of a session that is over: what would have ended them may have been lost."""
