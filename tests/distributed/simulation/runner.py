@@ -26,8 +26,8 @@ LATE = 1.0
 """Seconds after its deadline by which an attempt must be over."""
 AFTERMATH = 2
 """Attempts after the faults that may tell of them still."""
-SETTLED = 400.0
-"""Seconds after which what has to time out on servers has done so."""
+SETTLED = 7 * 3600.0
+"""Seconds after which servers have given up what clients have not: sessions that nobody came back to, idle steps."""
 TOO_LONG = 1000.0
 """Seconds after which a simulation hangs."""
 
@@ -60,7 +60,10 @@ def scenario_of(seed: int) -> type[Scenario]:
 @cache
 def usual_messages(kind: type[Scenario]) -> int:
     """How many messages a scenario takes when nothing happens."""
-    return _told(kind, 0, ()).messages
+    story = _told(kind, 0, ())
+    if story.breach:
+        raise BreachError(f"without any fault: {story}")
+    return story.messages
 
 
 def simulate(seed: int) -> Story:
@@ -89,12 +92,16 @@ def _blame(story: Story, context: dict[str, Any]) -> None:
 
 
 async def _simulated(scenario: Scenario, story: Story, faults: Sequence[Fault]) -> None:
-    async with LeakCheck(threads=False, descriptors=False), asyncio.timeout(TOO_LONG):
+    async with LeakCheck(threads=False, descriptors=False):
         bits = random.Random(story.seed).getrandbits
         async with InMemoryCluster(JOBS, bits=bits) as cluster:
             cluster.network.log = story.log.append
             async with FaultInjector(cluster, faults) as injector:
-                await _Play(scenario, cluster, injector, story).run()
+                try:
+                    async with asyncio.timeout(TOO_LONG):
+                        await _Play(scenario, cluster, injector, story).run()
+                except TimeoutError:
+                    raise BreachError(f"hangs for {TOO_LONG} s") from None
                 story.messages = injector.seen
             await asyncio.sleep(SETTLED)
             for server in cluster.servers:
