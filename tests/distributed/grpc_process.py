@@ -18,7 +18,6 @@ from aioexec.formats.protos import GetStatusRequest
 @pytest.fixture(scope="session", autouse=True)
 def grpc_runs() -> Iterator[None]:
     """Keep between tests what gRPC has for the whole process: its thread goes with its last object, its descriptors never."""
-    grpc.aio.init_grpc_aio()
     asyncio.run(_used())
     yield
     grpc.aio.shutdown_grpc_aio()
@@ -26,6 +25,7 @@ def grpc_runs() -> Iterator[None]:
 
 async def _used() -> None:
     """Let gRPC listen, fail to, and call: it makes its descriptors then."""
+    grpc.aio.init_grpc_aio()
     async with ax.train.Server.create_local_server() as server:
         with pytest.raises(UnavailableError):
             ax.train.Server({"worker": [server.address]})

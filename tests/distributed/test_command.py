@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import signal
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -12,7 +14,14 @@ import aioexec as ax
 from aioexec import cli, errors
 from aioexec.distributed.security import TOKEN_VARIABLE
 from aioexec.train import ClusterSpec, Server
-from tests.distributed.processes import ServerProcess, cluster_of, described, servers
+from tests.distributed.processes import (
+    REPOSITORY,
+    ServerProcess,
+    cluster_of,
+    described,
+    free_addresses,
+    servers,
+)
 
 
 @pytest.fixture
@@ -122,6 +131,30 @@ class TestProcesses:
 async def until_waiting(session: ax.Session) -> None:
     """Until a step sent before this has begun: one sent after it is over."""
     assert await session.run("one:0") == 1.0
+
+
+@pytest.mark.network
+@pytest.mark.slow
+async def test_the_commands_of_the_readme_make_a_cluster():
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    commands = [line for line in readme.splitlines() if line.startswith(".venv/bin/aioexec server ")]
+    addresses = dict(
+        zip(["localhost:2222", "localhost:2223", "localhost:2224"], free_addresses(3), strict=True)
+    )
+    for written, free in addresses.items():
+        commands = [command.replace(written, free) for command in commands]
+    cluster = ClusterSpec({"ps": [addresses["localhost:2222"]]})
+    processes = [ServerProcess(cluster, "ps", 0) for _ in commands]
+
+    async with AsyncExitStack() as ends:
+        for process, command in zip(processes, commands, strict=True):
+            process.arguments = ["-m", "aioexec.cli", *shlex.split(command)[1:]]
+            ends.push_async_callback(process.close)
+            await process.start()
+        async with ax.Session(f"grpc://{addresses['localhost:2223']}", graph=ax.Graph()) as session:
+            devices = await session.list_devices()
+
+    assert len(processes) == len(devices) == 3
 
 
 # What is refused before anything begins
