@@ -14,7 +14,7 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from aioexec.distributed.grpc_transport.rpc_errors import cancelled, status_of, stopped
+from aioexec.distributed.grpc_transport.rpc_errors import Status, cancelled, status_of, stopped
 from aioexec.distributed.health import Health
 from aioexec.distributed.message_codec import decoded_request, encoded_reply
 from aioexec.distributed.methods import path_of
@@ -95,6 +95,8 @@ class GrpcListener(Listener):
 
     def _answer(self, method: str, handler: Handler) -> Callable[[bytes, Any], Awaitable[bytes]]:
         async def answer(data: bytes, context: Any) -> bytes:
+            if self._given_up:
+                return _failed(context, status_of(stopped()))
             task = asyncio.current_task()
             assert task is not None, "a coroutine runs in a task"
             self._calls.add(task)
@@ -103,17 +105,15 @@ class GrpcListener(Listener):
                 reply = await handler(request, Call(context.peer(), _deadline(context)))
                 return await encoded_reply(method, reply)
             except asyncio.CancelledError:
-                if self._given_up:
-                    failed: OpError = stopped()
-                elif task.cancelling():
+                if task.cancelling() and not self._given_up:
                     raise
-                else:
-                    failed = cancelled()  # without an answer the caller would wait for ever
+                # otherwise the caller is still there, and would wait for ever
+                status = status_of(stopped() if self._given_up else cancelled())
             except Exception as error:
-                failed = _from_handler(method, error)
+                status = status_of(_from_handler(method, error))
             finally:
                 self._calls.discard(task)
-            return await _abort(context, failed)
+            return _failed(context, status)
 
         return answer
 
@@ -121,14 +121,14 @@ class GrpcListener(Listener):
         try:
             status = self._health.check(_service(data))
         except OpError as error:
-            return await _abort(context, error)
+            return _failed(context, status_of(error))
         return HealthCheckResponse(status=status).SerializeToString()
 
     async def _watch_health(self, data: bytes, context: Any) -> AsyncIterator[bytes]:
         try:
             service = _service(data)
         except InternalError as error:
-            await _abort(context, error)
+            _failed(context, status_of(error))
             return
         async for status in self._health.watch(service):
             yield HealthCheckResponse(status=status).SerializeToString()
@@ -189,15 +189,19 @@ def _unary(behaviour: Any) -> Any:
 def _turned_away(error: OpError) -> Any:
     """A handler that does not read what is sent: gRPC reads a stream only when it is asked to."""
 
-    async def turn_away(requests: Any, context: Any) -> bytes:
-        return await _abort(context, error)
+    async def turn_away(requests: Any, context: Any) -> None:
+        await context.abort(*status_of(error))
 
     return grpc.stream_unary_rpc_method_handler(turn_away)
 
 
-async def _abort(context: Any, error: OpError) -> bytes:
-    await context.abort(*status_of(error))
-    raise AssertionError("abort raises")
+def _failed(context: Any, status: Status) -> bytes:
+    """End a call with an error. Not by `abort`: its exception would keep request and reply until they are collected."""
+    code, message, metadata = status
+    context.set_code(code)
+    context.set_details(message)
+    context.set_trailing_metadata(metadata)
+    return b""
 
 
 def _from_handler(method: str, error: Exception) -> OpError:

@@ -1,0 +1,232 @@
+"""What peers must not be able to do to a listener, and how soon a killed one is missed."""
+
+import asyncio
+import gc
+import os
+import signal
+import struct
+import sys
+import tracemalloc
+from time import monotonic
+
+import grpc
+import numpy as np
+import pytest
+
+from aioexec.distributed.message_codec import encode
+from aioexec.distributed.security import Security
+from aioexec.distributed.settings import Limits
+from aioexec.distributed.transport import Payload
+from aioexec.errors import GraphValueError, ResourceExhaustedError, UnavailableError
+from aioexec.formats.protos import CreateSessionRequest, CreateSessionResponse
+from tests.distributed.grpc_pairs import RUN_STEP, Pairs, Waiting, echo, step
+
+pytestmark = pytest.mark.network
+
+PATH = f"/tensorflow.{RUN_STEP}"
+CREATE = "MasterService/CreateSession"
+GOOD = encode(step(np.zeros(4, np.float32)), "feed")
+
+SERVER = """
+import asyncio
+from aioexec.distributed.grpc_transport import GrpcTransport
+from aioexec.distributed.security import Security
+
+async def wait(request, call):
+    print("called", flush=True)
+    await asyncio.Event().wait()
+
+async def main():
+    listener = GrpcTransport(Security()).listener("127.0.0.1:0", {"MasterService/RunStep": wait})
+    await listener.start()
+    print(listener.address, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def pairs():
+    async with Pairs() as pairs:
+        yield pairs
+
+
+async def code_of(call):
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await call
+    return failed.value.code()
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff", GOOD[:-3], b"\x0a\xff\xff\xff\xff\x07abc"])
+async def test_bytes_that_are_no_request_are_an_internal_error(pairs, data):
+    handler = Waiting()
+    listener, _ = await pairs.pair(handler)
+
+    assert await code_of(pairs.raw(listener.address).unary_unary(PATH)(data)) is grpc.StatusCode.INTERNAL
+    assert handler.calls == 0
+
+
+async def test_a_reply_that_is_none_is_an_error_of_the_call(pairs):
+    class Nonsense(grpc.GenericRpcHandler):
+        def service(self, details):
+            async def answer(request, context):
+                return b"\xff\xff"
+
+            return grpc.unary_unary_rpc_method_handler(answer)
+
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((Nonsense(),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    pairs.push_async_callback(server.stop, None)
+
+    with pytest.raises(Exception, match="Unable to parse"):
+        await pairs.connect(f"127.0.0.1:{port}").call(RUN_STEP, step())
+
+
+async def test_a_message_over_the_limit_is_refused_by_listener_and_channel(pairs):
+    listener = await pairs.listen({RUN_STEP: echo}, limits=Limits(message_bytes=10_000))
+    large, small = step(np.zeros(10_000, np.uint8)), step(np.zeros(1000, np.uint8))
+
+    with pytest.raises(ResourceExhaustedError, match="larger than max"):
+        await pairs.connect(listener.address).call(RUN_STEP, large)
+    with pytest.raises(ResourceExhaustedError, match="larger than max"):
+        await pairs.connect(listener.address, limits=Limits(message_bytes=500)).call(RUN_STEP, small)
+    assert len((await pairs.connect(listener.address).call(RUN_STEP, small)).tensors) == 1
+
+
+async def test_a_graph_over_the_limit_is_refused_unparsed(pairs):
+    async def create(request, call):
+        return Payload(CreateSessionResponse(session_handle="made"))
+
+    listener = await pairs.listen({CREATE: create}, limits=Limits(graph_bytes=1000))
+    channel = pairs.connect(listener.address)
+    request = CreateSessionRequest()
+    request.graph_def.node.add(name="x" * 2000)
+
+    with pytest.raises(ResourceExhaustedError, match="graph of at most 1000 bytes"):
+        await channel.call(CREATE, Payload(request))
+    made = await channel.call(CREATE, Payload(CreateSessionRequest()))
+    assert made.message.session_handle == "made"
+
+
+@pytest.mark.parametrize("name", ["message_bytes", "graph_bytes", "tensor_bytes"])
+def test_limits_are_checked(name):
+    with pytest.raises(GraphValueError, match=name):
+        Limits(**{name: 0})
+    with pytest.raises(GraphValueError, match="protobuf"):
+        Limits(message_bytes=1 << 31)
+
+
+HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+def frame(kind, flags, stream, payload):
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+STREAMS = {
+    "nothing": b"",
+    "another protocol": b"GET / HTTP/1.1\r\n\r\n",
+    "noise": bytes(range(256)) * 64,
+    "a greeting only": HTTP2,
+    "half a frame": HTTP2 + b"\x00\x10\x00\x00",
+    "a frame that is too long": HTTP2 + b"\xff\xff\xff\x00\x00\x00\x00\x00\x01" + b"x" * 1000,
+    "headers that are none": HTTP2 + frame(4, 0, 0, b"") + frame(1, 4, 1, b"\xff" * 100),
+    "a window of the wrong size": HTTP2 + frame(4, 0, 0, b"") + frame(8, 0, 0, b"\0\0\0\0"),
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
+async def test_a_connection_that_is_cut_or_speaks_something_else_does_no_harm(pairs, stream):
+    listener, channel = await pairs.pair(echo)
+    host, _, port = listener.address.rpartition(":")
+
+    for _ in range(10):
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(stream)
+        writer.transport.abort() if stream == b"" else writer.close()
+
+    assert (await channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
+
+
+def lie(array_bytes=8):
+    """A request whose tensor says that it is larger than it is."""
+    payload = step(None)
+    tensor = payload.message.feed[0].tensor
+    tensor.dtype = 1
+    tensor.tensor_shape.dim.add(size=1 << 30)
+    tensor.tensor_content = b"\0" * array_bytes
+    return payload.message.SerializeToString()
+
+
+BAD = {
+    "malformed": (b"\xff" * 1000, None, grpc.StatusCode.INTERNAL),
+    "lying": (lie(), None, grpc.StatusCode.INVALID_ARGUMENT),
+    "lying at length": (lie(1 << 17), None, grpc.StatusCode.INVALID_ARGUMENT),
+    "over the limit": (b"\0" * 300_000, None, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    "without the token": (GOOD, "no", grpc.StatusCode.UNAUTHENTICATED),
+    "large, without the token": (b"\0" * 150_000, "no", grpc.StatusCode.UNAUTHENTICATED),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("calls", [60, pytest.param(1000, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize(("data", "token", "code"), BAD.values(), ids=BAD)
+async def test_bad_calls_leave_the_memory_as_it_was(pairs, data, token, code, calls):
+    security = Security(token="secret")
+    listener = await pairs.listen({RUN_STEP: echo}, security=security, limits=Limits(message_bytes=200_000))
+    call = pairs.raw(listener.address).unary_unary(PATH)
+    metadata = (("authorization", f"Bearer {token or 'secret'}"),)
+
+    async def bad_calls(count):
+        for _ in range(0, count, 20):
+            codes = await asyncio.gather(*(code_of(call(data, metadata=metadata)) for _ in range(20)))
+            assert set(codes) == {code}
+        gc.collect()
+
+    await bad_calls(40)
+    resident_before = resident_bytes()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        await bad_calls(calls)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert after - before < 400_000
+    assert resident_bytes() - resident_before < 32 << 20
+    good = await pairs.connect(listener.address, security).call(RUN_STEP, step(np.array(1)))
+    assert good.tensors == [1]
+
+
+def resident_bytes():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.slow
+async def test_a_killed_peer_is_missed_within_a_tenth_of_a_second(pairs):
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SERVER, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        address = (await process.stdout.readline()).decode().strip()
+        channel = pairs.connect(address)
+        call = asyncio.create_task(channel.call(RUN_STEP, step()))
+        assert await process.stdout.readline() == b"called\n"
+
+        process.send_signal(signal.SIGKILL)
+        killed = monotonic()
+        with pytest.raises(UnavailableError, match=address):
+            await call
+        missed = monotonic()
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+    assert missed - killed < 0.1
