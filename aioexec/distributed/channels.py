@@ -1,4 +1,4 @@
-"""How a session reaches its server: by a call where that is in the same loop, else by gRPC.
+"""How a session reaches its server: by a call where that is in the same loop, else by the fast path or by gRPC.
 
 Each session has a channel of its own, which ends with it and notices a server that has frozen. gRPC itself lets channels to
 one address share a connection.
@@ -17,6 +17,6 @@ def channel_to(address: str) -> Channel:
     local = local_channel(address)
     if local is not None:
         return local
-    from aioexec.distributed.grpc_transport import GrpcTransport  # loads grpc
+    from aioexec.distributed.negotiated_transport import NegotiatedTransport  # loads grpc
 
-    return watched(GrpcTransport().channel(address), Liveness())
+    return watched(NegotiatedTransport().channel(address), Liveness())

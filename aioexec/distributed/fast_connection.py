@@ -32,7 +32,8 @@ from aioexec.distributed.fast_frames import (
 )
 from aioexec.distributed.fast_tensors import Written, takes_long_to_write, write
 from aioexec.distributed.first_step import begin
-from aioexec.distributed.methods import METHODS, taken_out
+from aioexec.distributed.message_codec import decode
+from aioexec.distributed.methods import METHODS
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.status import error_from, message_of
 from aioexec.distributed.transport import Call, Handler, Handlers, Payload
@@ -40,13 +41,14 @@ from aioexec.errors import (
     CancelledError,
     DataLossError,
     DeadlineExceededError,
-    InvalidArgumentError,
+    InternalError,
     OpError,
     ResourceExhaustedError,
     UnavailableError,
     UnimplementedError,
     from_exception,
 )
+from aioexec.formats.protos import TensorProto
 
 _BYTES_A_TURN: Final = 1 << 20
 _MOST_WAITING: Final = 1 << 19
@@ -66,6 +68,23 @@ _GRAPHS: Final = frozenset(
 )
 
 
+class _Signal:
+    """Something that happens now and then, and who waits for the next time."""
+
+    def __init__(self) -> None:
+        self._waiting: Future[None] | None = None
+
+    async def wait(self) -> None:
+        if self._waiting is None:
+            self._waiting = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._waiting)
+
+    def give(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.set_result(None)
+
+
 class Connection(asyncio.BufferedProtocol):
     """What both sides share.
 
@@ -81,8 +100,8 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox = Outbox()
         self._is_paused = False  # the transport has enough to send
         self._pumping: asyncio.Handle | None = None
-        self._resumed: Future[None] | None = None  # done when the transport wants more
-        self._emptied: Future[None] | None = None  # done when the outbox is empty
+        self._resumed = _Signal()  # the transport wants more
+        self._emptied = _Signal()  # all large parts are written
         self._reason = ""  # why the connection ends, if that is known before it does
         self.lost: Future[None] = self._loop.create_future()
         """Done when the connection is."""
@@ -114,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._is_paused = False
-        self._resumed = _told(self._resumed)
+        self._resumed.give()
         if self._pumping is None:
             self._pump()
 
@@ -122,18 +141,14 @@ class Connection(asyncio.BufferedProtocol):
         try:
             async with asyncio.timeout_at(deadline):
                 while self._is_paused and self.is_open:
-                    if self._resumed is None:
-                        self._resumed = self._loop.create_future()
-                    await asyncio.shield(self._resumed)
+                    await self._resumed.wait()
         except TimeoutError:
             raise DeadlineExceededError(f"{self._who} took no call in time") from None
 
     async def flush(self) -> None:
         """Wait until all large parts are written, or the connection is lost."""
         while self._outbox and self.is_open:
-            if self._emptied is None:
-                self._emptied = self._loop.create_future()
-            await asyncio.shield(self._emptied)
+            await self._emptied.wait()
 
     def _send(self, call: int, frame: bytes, stream: frames.Stream) -> None:
         """Write a frame, and have what belongs to it follow."""
@@ -158,7 +173,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(chunk)
             left -= len(chunk)
         if not self._outbox:
-            self._emptied = _told(self._emptied)
+            self._emptied.give()
 
     def end(self, reason: str) -> None:
         """Say why, and close the connection."""
@@ -177,8 +192,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._pumping is not None:
             self._pumping.cancel()
         self._outbox = Outbox()
-        self._resumed = _told(self._resumed)
-        self._emptied = _told(self._emptied)
+        self._resumed.give()
+        self._emptied.give()
         reason = self._reason or (str(error) if error else "closed by the other side")
         self._is_lost(reason)
         if not self.lost.done():
@@ -186,12 +201,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def _is_lost(self, reason: str) -> None:
         raise NotImplementedError
-
-
-def _told(waiting: Future[None] | None) -> None:
-    """Let go who waits for this."""
-    if waiting is not None:
-        waiting.set_result(None)
 
 
 class CallingConnection(Connection):
@@ -203,6 +212,7 @@ class CallingConnection(Connection):
     def __init__(self, who: str, limits: Limits) -> None:
         self._pending: dict[int, Future[Parts]] = {}
         super().__init__(who, Reader(lambda _: limits.message_bytes, limits.tensor_bytes, self._pending))
+        self._limits = limits
         self._last_call = 0
         self._welcome: Future[None] = self._loop.create_future()
 
@@ -230,7 +240,7 @@ class CallingConnection(Connection):
         if not self.is_open:
             raise self._gone(self._reason or "it is closed")
         answer = self._pending[call] = self._loop.create_future()
-        timer = None if deadline is None else self._loop.call_at(deadline, self._expire, call, timeout)
+        timer = None if deadline is None else self._loop.call_at(deadline, self._expire, call)
         try:
             self._send(call, frame, stream)
             parts = await answer
@@ -241,13 +251,13 @@ class CallingConnection(Connection):
             self._pending.pop(call, None)
             if timer is not None:
                 timer.cancel()
-        return await _payload(parts, described.response, described.received)
+        return await _payload(parts, described.response, described.received, self._limits)
 
-    def _expire(self, call: int, timeout: float) -> None:
+    def _expire(self, call: int) -> None:
         answer = self._pending.get(call)
         if answer is not None and not answer.done():
             self._withdraw(call)
-            answer.set_exception(DeadlineExceededError(f"no answer from {self._who} within {timeout:g} s"))
+            answer.set_exception(DeadlineExceededError(f"{self._who} did not answer in time"))
 
     def _withdraw(self, call: int) -> None:
         """Nobody waits for this call any more."""
@@ -288,7 +298,7 @@ class CallingConnection(Connection):
         return UnavailableError(f"the connection to {self._who} was lost: {reason}")
 
     def _is_lost(self, reason: str) -> None:
-        waiting = [self._welcome, *self._pending.values()]
+        waiting: list[Future[Any]] = [self._welcome, *self._pending.values()]
         self._pending.clear()
         for each in waiting:
             if not each.done():
@@ -325,6 +335,7 @@ class AnsweringConnection(Connection):
             ),
         )
         self.peer = peer
+        self._limits = limits
         self._handlers = handlers
         self._admits = admits
         self._tasks = tasks
@@ -383,7 +394,7 @@ class AnsweringConnection(Connection):
         if parts.refused is not None:
             self._fail(parts.call, parts.refused)
         elif not self.takes_calls:
-            self._fail(parts.call, UnavailableError("the server is being stopped"))
+            self._fail(parts.call, UnavailableError("the server is shutting down"))
         elif len(self._running) + self._reader.incoming + len(self._outbox) >= _MOST_CALLS:
             self._fail(parts.call, ResourceExhaustedError(f"expected at most {_MOST_CALLS} calls at a time"))
         elif handler is None:
@@ -417,12 +428,14 @@ class AnsweringConnection(Connection):
         described = METHODS[parts.method]
         number = parts.call
         try:
-            reply = await handler(await _payload(parts, described.request, described.sent), call)
+            reply = await handler(
+                await _payload(parts, described.request, described.sent, self._limits), call
+            )
             tensors = await _written(reply.tensors)
             frame, stream = frames.reply(number, reply.message.SerializeToString(), tensors)
         except asyncio.CancelledError:
             if number in self._running:  # else nobody waits for it, and that is why it was cancelled
-                self._fail(number, CancelledError(f"{parts.method} was cancelled"))
+                self._fail(number, CancelledError("the call was cancelled"))
             raise
         except Exception as error:
             if number in self._running:
@@ -447,19 +460,28 @@ class AnsweringConnection(Connection):
         self._on_gone(self)
 
 
-async def _payload(parts: Parts, kind: type[Any], field: str) -> Payload:
+async def _payload(parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
     """What has arrived, as the other side has given it."""
+    data = bytes(parts.message)
     try:
-        message = kind.FromString(bytes(parts.message))
+        message = kind.FromString(data)
     except DecodeError as error:
-        raise InvalidArgumentError(f"expected a serialised {kind.DESCRIPTOR.name}: {error}") from None
-    tensors = [
-        None if each is None else await asyncio.to_thread(each.value) if each.takes_long else each.value()
-        for each in parts.tensors
-    ]
-    if field and not tensors:  # they may stand in the message
-        tensors = taken_out(message, field, frames.MOST_FRAME)
-    return Payload(message, tensors)
+        raise InternalError(f"Unable to parse {kind.__name__}") from error
+    if field and not parts.tensors and _holds(message, field):  # who sent it left the tensors in the message
+        return decode(data, kind, field, limits, True)
+    return Payload(
+        message,
+        [
+            None if each is None else await asyncio.to_thread(each.value) if each.takes_long else each.value()
+            for each in parts.tensors
+        ],
+    )
+
+
+def _holds(message: Any, field: str) -> bool:
+    """Whether there is anything in a field for tensors."""
+    held = getattr(message, field)
+    return message.HasField(field) if isinstance(held, TensorProto) else len(held) > 0
 
 
 async def _written(tensors: Sequence[Any]) -> list[Written]:

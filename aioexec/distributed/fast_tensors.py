@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from aioexec.dtypes import DType, as_dtype, bool_, resource, string, variant
-from aioexec.errors import DataLossError, GraphTypeError, InternalError, ResourceExhaustedError
+from aioexec.dtypes import DType, as_dtype, bool_, resource, string, to_array, variant
+from aioexec.errors import DataLossError, GraphTypeError, ResourceExhaustedError
 
 Array = npt.NDArray[Any]
 
@@ -75,7 +75,7 @@ def takes_long_to_write(tensor: Any) -> bool:
     """Whether `write` is better called off the loop."""
     if not isinstance(tensor, np.ndarray):
         return False
-    if tensor.dtype.hasobject:
+    if tensor.dtype.kind in "OSU":
         return tensor.size > MANY_STRINGS
     return tensor.nbytes > _SOON_COPIED and not (tensor.flags.c_contiguous and tensor.dtype.isnative)
 
@@ -87,7 +87,7 @@ def write(tensor: Any) -> Written:
     array = np.asarray(tensor)
     dtype = array.dtype
     elements: Any
-    if dtype.hasobject:
+    if dtype.kind in "OSU":
         elements = _written_strings(array)
         number, length = string.as_datatype_enum, len(elements)
     else:
@@ -165,7 +165,7 @@ class Tensor:
             self.array = np.empty(self.shape, self.dtype.numpy)
         except MemoryError as error:
             raise ResourceExhaustedError(f"a tensor of {self.length} bytes: out of memory") from error
-        self.memory = memoryview(self.array.reshape(-1).view(np.uint8))
+        self.memory = self.array.reshape(-1).view(np.uint8).data
 
     @property
     def takes_long(self) -> bool:
@@ -193,17 +193,15 @@ def memory_of(length: int) -> memoryview:
         ResourceExhaustedError: there is none.
     """
     try:
-        return memoryview(np.empty(length, np.uint8))
+        return np.empty(length, np.uint8).data
     except MemoryError as error:
         raise ResourceExhaustedError(f"{length} bytes: out of memory") from error
 
 
 def _written_strings(array: Array) -> bytes:
-    elements = array.ravel().tolist()
+    elements: list[bytes] = to_array(array, string).ravel().tolist()
     lengths = bytearray()
     for element in elements:
-        if not isinstance(element, bytes):
-            raise InternalError(f"a tensor of objects: expected bytes, got {type(element).__name__}")
         length = len(element)
         while length > 0x7F:
             lengths.append(length & 0x7F | 0x80)

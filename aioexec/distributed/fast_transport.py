@@ -51,14 +51,11 @@ async def connect(
 
 
 class FastListener:
-    """Listens for connections at a port of its own.
+    """Listens for connections at a port of its own, `port`, which is known once it was started.
 
     Args:
         host: the interface, an address or a name.
         number: which listener this is, among all there ever were.
-
-    Raises:
-        UnavailableError: the interface cannot be listened at.
     """
 
     def __init__(
@@ -75,8 +72,8 @@ class FastListener:
         self._security = security
         self._limits = limits
         self._on_peer_gone = on_peer_gone
-        self._socket = _bound(host)
-        self.port: int = self._socket.getsockname()[1]
+        self._host = host
+        self.port = 0
         self._server: asyncio.Server | None = None
         self._connections: set[AnsweringConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()  # of calls, until they are over
@@ -84,13 +81,23 @@ class FastListener:
         self._is_stopped = False
 
     async def start(self) -> None:
-        """Take connections from now on."""
-        context = (
-            await asyncio.to_thread(self._security.listening_context) if self._security.serves_tls else None
-        )
-        self._server = await asyncio.get_running_loop().create_server(
-            self._connection, sock=self._socket, ssl=context
-        )
+        """Take connections from now on.
+
+        Raises:
+            UnavailableError: the interface cannot be listened at.
+        """
+        context = None
+        if self._security.serves_tls:
+            context = await asyncio.to_thread(self._security.listening_context)
+        bound = _bound(self._host)
+        self.port = bound.getsockname()[1]
+        try:
+            self._server = await asyncio.get_running_loop().create_server(
+                self._connection, sock=bound, ssl=context
+            )
+        except BaseException:
+            bound.close()
+            raise
 
     def _connection(self) -> AnsweringConnection:
         peer = f"fast:{self.number:016x}/{next(self._peers)}"
@@ -119,9 +126,7 @@ class FastListener:
         """Take no more calls, wait for those under way, cancel what is left after `grace` seconds."""
         self._is_stopped = True
         server, self._server = self._server, None
-        if server is None:
-            self._socket.close()
-        else:
+        if server is not None:
             server.close()
         for connection in self._connections:
             connection.takes_calls = False
@@ -149,7 +154,7 @@ class FastListener:
     async def _part(self) -> None:
         """End what is left, and wait for it."""
         for connection in list(self._connections):
-            connection.end("the server was stopped")
+            connection.end("the server is shutting down")
         lost = [connection.lost for connection in self._connections]
         for task in self._tasks:
             task.cancel()

@@ -177,7 +177,12 @@ class NegotiatedListener(Listener):
     async def start(self) -> None:
         if self._fast is not None:
             await self._fast.start()
-        await self._grpc.start()
+        try:
+            await self._grpc.start()
+        except BaseException:
+            if self._fast is not None:
+                await self._fast.stop()
+            raise
 
     async def stop(self, grace: float | None = None) -> None:
         async with asyncio.TaskGroup() as group:

@@ -244,7 +244,7 @@ def _make_devices(options: SessionOptions, task: str, bits: Callable[[int], int]
 
 
 def _usual_transport(security: Security | None, limits: Limits | None, insecure: bool) -> Transport:
-    from aioexec.distributed.grpc_transport import GrpcTransport  # loads grpc
+    from aioexec.distributed.negotiated_transport import NegotiatedTransport  # loads grpc
 
     security = security or Security.from_environment()
-    return GrpcTransport(replace(security, insecure=security.insecure or insecure), limits)
+    return NegotiatedTransport(replace(security, insecure=security.insecure or insecure), limits)
