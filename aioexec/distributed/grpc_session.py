@@ -293,22 +293,26 @@ class GrpcSession(SessionRuntime):
         """Prepare what a CallableOptions proto describes.
 
         Raises:
-            UnimplementedError: it connects tensors, which TensorFlow's servers silently do not do.
+            UnimplementedError: it names devices, or connects tensors, which TensorFlow's servers silently do not do.
             OpError: there is no such step.
         """
         step_options = StepOptions.from_proto(options.run_options)
-        if options.tensor_connection:
-            raise UnimplementedError("CallableOptions.tensor_connection: servers take it and ignore it")
+        for field in ("tensor_connection", "feed_devices", "fetch_devices"):
+            if getattr(options, field):
+                raise UnimplementedError(f"CallableOptions.{field} is not supported by sessions on a server")
         with self.scope_of(step_options) as scope:
             await self._ready()
             message = MakeCallableRequest(
                 session_handle=self._handle, options=options, request_id=self._master.new_request_id()
             )
+            fetches = [canonical(name) for name in options.fetch]
             message.options.feed[:] = map(canonical, options.feed)
-            message.options.fetch[:] = map(canonical, options.fetch)
+            message.options.fetch[:] = dict.fromkeys(
+                fetches
+            )  # a second value of one is lost by TensorFlow's servers
             reply = await self._asked("MakeCallable", message, scope)
         handle: int = reply.message.handle
-        self._callables[handle] = PreparedStep(self._graph, list(options.feed), step_options)
+        self._callables[handle] = PreparedStep(self._graph, list(options.feed), fetches, step_options)
         return handle
 
     async def run_callable(self, handle: int, feeds: Sequence[Any], metadata: Any = None) -> list[Any]:
@@ -332,7 +336,7 @@ class GrpcSession(SessionRuntime):
                 self.steps.leave(turn)
         if metadata is not None:
             give(reply.message.metadata, metadata)
-        return list(reply.tensors)
+        return step.results(reply.tensors)
 
     async def release_callable(self, handle: int) -> None:
         self._prepared(handle)

@@ -7,7 +7,7 @@ from typing import Any
 
 from aioexec import dtypes
 from aioexec.distributed.step_requests import StepRequest
-from aioexec.errors import InvalidArgumentError, UnknownNameError
+from aioexec.errors import InternalError, InvalidArgumentError, UnknownNameError
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Tensor
 from aioexec.sessions.feeds import FeedConverter, converted
@@ -58,13 +58,17 @@ class NamedRequest:
 
 
 class PreparedStep:
-    """A callable of a server."""
+    """A callable of a server: `_places` are those of the results among the server's, which gives each once."""
 
-    __slots__ = ("_feeds", "options")
+    __slots__ = ("_feeds", "_places", "options")
 
-    def __init__(self, graph: Graph | None, feeds: Sequence[str], options: StepOptions) -> None:
+    def __init__(
+        self, graph: Graph | None, feeds: Sequence[str], fetches: Sequence[str], options: StepOptions
+    ) -> None:
         self.options = options
         self._feeds = NamedFeeds(graph, feeds)
+        once = list(dict.fromkeys(fetches))
+        self._places = [once.index(name) for name in fetches]
 
     async def converted(self, values: Sequence[Any], elsewhere: Elsewhere) -> list[Any]:
         """The values of the feeds as arrays.
@@ -76,6 +80,18 @@ class PreparedStep:
         if len(values) != expected:
             raise InvalidArgumentError(f"Expected {expected} feed tensors, but got {len(values)}")
         return await self._feeds.converted(values, elsewhere)
+
+    def results(self, tensors: Sequence[Any]) -> list[Any]:
+        """The values in the order of the fetches.
+
+        Raises:
+            InternalError: the server gave another number of values than it was asked for.
+        """
+        if len(tensors) != len(set(self._places)):
+            raise InternalError(
+                f"expected {len(set(self._places))} values from the server, got {len(tensors)}"
+            )
+        return [tensors[place] for place in self._places]
 
 
 def tensor_named(graph: Graph | None, name: str) -> Tensor | None:

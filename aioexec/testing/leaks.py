@@ -13,7 +13,7 @@ import gc
 import os
 import threading
 from collections.abc import Callable, Iterable
-from time import monotonic
+from time import monotonic, sleep
 from types import TracebackType
 from typing import Any, Self
 
@@ -114,6 +114,9 @@ class LeakCheck:
         if not self._check_descriptors or not self._new_descriptors():
             return []
         gc.collect()  # a socket or file in a reference cycle is closed by the collector, with a warning
+        deadline = monotonic() + JOIN_SECONDS
+        while self._new_descriptors() and monotonic() < deadline:
+            sleep(0.005)  # the threads of libraries close theirs when they get to it
         return [f"file descriptor {number}: {target}" for number, target in self._new_descriptors()]
 
     def _new_descriptors(self) -> list[tuple[int, str]]:
