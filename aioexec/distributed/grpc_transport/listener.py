@@ -95,7 +95,7 @@ class GrpcListener(Listener):
 
     def _answer(self, method: str, handler: Handler) -> Callable[[bytes, Any], Awaitable[bytes]]:
         async def answer(data: bytes, context: Any) -> bytes:
-            if self._given_up:
+            if not self._health.is_serving:
                 return _failed(context, status_of(stopped()))
             task = asyncio.current_task()
             assert task is not None, "a coroutine runs in a task"
