@@ -38,6 +38,7 @@ MonitoredSession SingularMonitoredSession MonitoredTrainingSession Scaffold Sess
 SessionCreator ChiefSessionCreator WorkerSessionCreator
 Coordinator LooperThread QueueRunner add_queue_runner start_queue_runners Supervisor basic_train_loop
 input_producer limit_epochs match_filenames_once range_input_producer slice_input_producer string_input_producer
+ClusterSpec ClusterDef JobDef ServerDef Server
 Saver SaverDef checkpoint_exists generate_checkpoint_state_proto get_checkpoint_mtimes get_checkpoint_state latest_checkpoint
 remove_checkpoint update_checkpoint_state
 export_meta_graph import_meta_graph NewCheckpointReader load_checkpoint load_variable list_variables checkpoints_iterator
@@ -149,6 +150,11 @@ ELSEWHERE = {
     "ops.functional_ops.If": "ops.functional_ops.If",
     "ops.functional_ops.While": "ops.functional_ops.While",
     "ops.gen_functional_ops.symbolic_gradient": "ops.functional_ops.symbolic_gradient",
+    "distribute.cluster_resolver.cluster_resolver.ClusterResolver": "distributed.cluster_resolver.ClusterResolver",
+    "distribute.cluster_resolver.cluster_resolver.SimpleClusterResolver": "distributed.cluster_resolver.SimpleClusterResolver",
+    "distribute.cluster_resolver.tfconfig_cluster_resolver.TFConfigClusterResolver": (
+        "distributed.cluster_resolver.TFConfigClusterResolver"
+    ),
     "training.saver.BaseSaverBuilder": "train.saver_builder.BaseSaverBuilder",
     "training.saver.BulkSaverBuilder": "train.saver_builder.BulkSaverBuilder",
     "training.saver._get_saver_or_default": "train.saver._get_saver_or_default",

@@ -60,6 +60,7 @@ DIFFERENT = {
         f"python.training.slot_creator.{function}": "`copy_xla_sharding` came with 2.x"
         for function in ("create_slot", "create_slot_with_initializer", "create_zeros_slot")
     },
+    "train.Server": "ends, and is told how it is secured",
     "train.SessionManager": "looks whether a model is ready each second, not each 30",
     "OpError": "every argument may be left out; more came with 2.x",
     **{
