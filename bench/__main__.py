@@ -24,6 +24,7 @@ QUESTIONS = [
     "queues",
     "input_pipeline",
     "two_devices",
+    "remote_step",
     "cross_worker",
     "cluster_scale",
     "while_loop",
