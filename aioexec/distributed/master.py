@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.devices.device import DeviceAttributes
-from aioexec.devices.device_set import BorrowedDevices
+from aioexec.devices.device_set import BorrowedDevices, DeviceMgr
 from aioexec.distributed.gathering import gathered
 from aioexec.distributed.graph_syntax import check_syntax
 from aioexec.distributed.master_session import MasterSession, devices_at
@@ -27,6 +27,7 @@ from aioexec.distributed.status import message_of
 from aioexec.distributed.transport import Call, Handlers, Payload
 from aioexec.distributed.worker import Worker
 from aioexec.distributed.worker_cache import WorkerCache
+from aioexec.distributed.worker_session import isolated_devices
 from aioexec.errors import AbortedError, InvalidArgumentError, from_exception
 from aioexec.graph.device_spec import parse
 from aioexec.sessions.options import SessionOptions
@@ -83,6 +84,11 @@ class Master:
             "MasterService/ReleaseCallable": self._release_callable,
         }
 
+    @property
+    def session_count(self) -> int:
+        """How many sessions are open."""
+        return len(self._sessions)
+
     async def close(self, grace: float | None = 0.0) -> None:
         """Close every session. They end even if this is cancelled; those that end already are given no more time than this."""
         hurried = list(self._ends)
@@ -111,10 +117,16 @@ class Master:
             raise AbortedError(f"Session {handle} is not found.")
         return session
 
+    def _devices_for(self, options: SessionOptions) -> DeviceMgr:
+        """This task's devices, with the state that all sessions share, or with a session's own."""
+        if options.isolate_session_state:
+            return isolated_devices(self._worker.devices)
+        return BorrowedDevices(self._worker.devices.list_devices())
+
     async def _create_session(self, request: Payload, call: Call) -> Payload:
         message = request.message
         options = SessionOptions.from_config("", message.config)
-        devices = BorrowedDevices(self._worker.devices.list_devices())
+        devices = self._devices_for(options)
         tasks = [task for task in self._filtered(options.device_filters) if task != self.task]
         session = MasterSession(
             options, devices, self._worker, self._workers, tasks, self._bits, self._undeleted
