@@ -22,9 +22,9 @@ from aioexec.distributed.message_pieces import PIECE, Pieces
 from aioexec.distributed.methods import METHODS, STAY, tensor_protos
 from aioexec.distributed.settings import PROTOBUF_BYTES, Limits
 from aioexec.distributed.transport import Payload
-from aioexec.dtypes import as_dtype
+from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
-from aioexec.formats.protos import TensorProto, TensorShapeProto
+from aioexec.formats.protos import DataType, TensorProto, TensorShapeProto
 from aioexec.formats.sorted_table import encode_varint
 from aioexec.formats.tensor_codec import MAX_BYTES, Array, decode_tensor, dtype_and_dims, encode_tensor
 
@@ -33,6 +33,8 @@ INLINE: Final = 1 << 18
 
 _WITH_GRAPH: Final = ("/CreateSession", "/ExtendSession", "/RegisterGraph")
 _OBJECT_BYTES: Final = 64  # of a string, say, when it must be guessed whether encoding takes long
+
+_LONG_SHAPE: Final = 256  # bytes of a shape that is not remembered, whoever sends such
 
 Chunk = bytes | memoryview
 
@@ -110,7 +112,7 @@ def encode(payload: Payload, field: str) -> bytes:
     if not payload.tensors:
         return message.SerializeToString()  # type: ignore[no-any-return]
     _check_size(message, _size(payload.tensors))
-    chunks = list(_chunks(message, field, payload.tensors))
+    chunks = _chunks(message, field, payload.tensors)
     _check_size(message, sum(map(len, chunks)))
     return b"".join(chunks)
 
@@ -122,46 +124,51 @@ def _check_size(message: Any, size: int) -> None:
         )
 
 
-def _chunks(message: Any, field: str, tensors: Sequence[Any]) -> Iterator[Chunk]:
+def _chunks(message: Any, field: str, tensors: Sequence[Any]) -> list[Chunk]:
     held = getattr(message, field)
-    key = _key(message.DESCRIPTOR.fields_by_name[field].number)
+    key, inner_key = _keys(message.DESCRIPTOR, field)
     if isinstance(held, TensorProto):
-        yield message.SerializeToString()
         (tensor,) = tensors
-        if tensor is not None:
-            yield from _delimited(key, list(_tensor_chunks(tensor)))
-        return
-    rest = type(message)()
-    rest.CopyFrom(message)
-    rest.ClearField(field)
-    yield rest.SerializeToString()
-    named = bool(held) and not isinstance(held[0], TensorProto)
-    if named and len(held) != len(tensors):
+        rest = message.SerializeToString()
+        return [rest] if tensor is None else [rest, *_delimited(key, _tensor_chunks(tensor))]
+    if inner_key and len(held) != len(tensors):
         raise ValueError(
             f"{type(message).__name__}.{field}: expected {len(held)} tensors, got {len(tensors)}"
         )
+    without = type(message)()
+    without.CopyFrom(message)
+    without.ClearField(field)
+    chunks: list[Chunk] = [without.SerializeToString()]
     for index, tensor in enumerate(tensors):
-        parts: list[Chunk] = [held[index].SerializeToString()] if named or tensor is None else []
-        if tensor is not None:
-            content = list(_tensor_chunks(tensor))
-            parts += _delimited(_key(held[index].TENSOR_FIELD_NUMBER), content) if named else content
-        yield from _delimited(key, parts)
+        if tensor is None:
+            chunks += _delimited(key, [held[index].SerializeToString()])
+        elif inner_key:
+            content = _delimited(inner_key, _tensor_chunks(tensor))
+            chunks += _delimited(key, [held[index].SerializeToString(), *content])
+        else:
+            chunks += _delimited(key, _tensor_chunks(tensor))
+    return chunks
 
 
-def _tensor_chunks(tensor: Any) -> Iterator[Chunk]:
+@lru_cache(maxsize=64)
+def _keys(descriptor: Any, field: str) -> tuple[bytes, bytes]:
+    """What comes before the length of a field, and before that of the tensor inside it; nothing if the field is a tensor."""
+    described = descriptor.fields_by_name[field]
+    inner = described.message_type.fields_by_name.get("tensor")
+    return _key(described.number), b"" if inner is None else _key(inner.number)
+
+
+def _tensor_chunks(tensor: Any) -> list[Chunk]:
     """A TensorProto as TensorFlow's servers write it: numbers as `tensor_content`, whatever their number."""
     array = np.asarray(tensor)
     if array.dtype.kind in "OSU":
-        yield encode_tensor(array, dtypes.string).SerializeToString()
-        return
-    yield _head(array.dtype, array.shape)
+        return [encode_tensor(array, dtypes.string).SerializeToString()]
+    content: Chunk
     if array.nbytes > PIECE:
-        yield encode_varint(array.nbytes)
-        yield np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     else:
         content = array.tobytes()
-        yield encode_varint(len(content))
-        yield content
+    return [_head(array.dtype, array.shape), encode_varint(len(content)), content]
 
 
 @lru_cache(maxsize=1024)
@@ -232,19 +239,31 @@ def _content(place: TensorProto, pieces: Pieces) -> memoryview | None:
 
 
 def _value(place: TensorProto, content: memoryview | None, limits: Limits, writable: bool) -> Array:
-    dtype, dims = dtype_and_dims(place)
-    needed = math.prod(dims) * dtype.numpy.itemsize
+    shape = place.tensor_shape.SerializeToString()
+    describe = _described if len(shape) < _LONG_SHAPE else _described.__wrapped__
+    dtype, dims, needed = describe(place.dtype, shape)
     if needed > limits.tensor_bytes:
         raise ResourceExhaustedError(
             f"tensor of {dtype.name}{list(dims)}: expected at most {limits.tensor_bytes} bytes, got {needed}"
         )
-    if content is None or dtype is dtypes.string or dtype is dtypes.bool_:
-        if content is not None:
-            place.tensor_content = bytes(content)
+    held = content or place.tensor_content
+    if not held:
         return decode_tensor(place, MAX_BYTES)
-    if len(content) != needed:
+    if dtype.numpy.hasobject:
+        place.tensor_content = bytes(held)
+        return decode_tensor(place, MAX_BYTES)
+    if len(held) != needed:
         raise InvalidArgumentError(
-            f"TensorProto of {dtype.name}{list(dims)}: expected {needed} bytes of content, got {len(content)}"
+            f"TensorProto of {dtype.name}{list(dims)}: expected {needed} bytes of content, got {len(held)}"
         )
-    view = np.frombuffer(content, dtype.numpy).reshape(dims)
+    if dtype is dtypes.bool_:
+        return np.not_equal(np.frombuffer(held, np.uint8), 0).reshape(dims)
+    view = np.frombuffer(held, dtype.numpy).reshape(dims)
     return view.copy() if writable or not view.flags.aligned else view
+
+
+@lru_cache(maxsize=1024)
+def _described(number: DataType, shape: bytes) -> tuple[DType, tuple[int, ...], int]:
+    """Dtype, static shape and bytes of a tensor, once it is known that there can be one."""
+    dtype, dims = dtype_and_dims(TensorProto(dtype=number, tensor_shape=TensorShapeProto.FromString(shape)))
+    return dtype, dims, math.prod(dims) * dtype.numpy.itemsize
