@@ -29,8 +29,10 @@ from aioexec.distributed.status import (
 )
 from aioexec.distributed.step_table import StepTable
 from aioexec.distributed.transport import Call, Handlers, Payload
+from aioexec.distributed.variant_codec import is_variant, variant_from_proto, variant_to_proto
 from aioexec.distributed.worker_cache import WorkerCache
 from aioexec.distributed.worker_session import WorkerSession, isolated_devices, session_options
+from aioexec.dtypes import variant
 from aioexec.errors import (
     AbortedError,
     InternalError,
@@ -230,6 +232,9 @@ class Worker:
         finally:
             self.steps.leave(step_id, rendezvous)
         reply = _RecvTensorResponse(is_dead=is_dead, send_start_micros=time.time_ns() // 1000)
+        if is_variant(value):
+            reply.tensor.CopyFrom(await asyncio.to_thread(variant_to_proto, value))
+            return Payload(reply, [None])
         return Payload(reply, [_NOTHING if is_dead else _array(value, key)])
 
     def _check_source(self, key: str) -> None:
@@ -262,9 +267,12 @@ class Worker:
         channel = self._workers.channel(key.partition("/device:")[0])
         request = _RecvTensorRequest(step_id=step_id, rendezvous_key=key, request_id=self._bits(62) + 1)
         reply = await channel.call(RECV_TENSOR, Payload(request))
-        if not reply.tensors or (reply.tensors[0] is None and not reply.message.is_dead):
+        is_dead, proto = reply.message.is_dead, reply.message.tensor
+        if is_dead or (reply.tensors and reply.tensors[0] is not None):
+            return reply.tensors[0] if reply.tensors else None, is_dead
+        if proto.dtype != variant.as_datatype_enum:
             raise InternalError(f"RecvTensor of {key}: the reply has no tensor")
-        return reply.tensors[0], reply.message.is_dead
+        return await asyncio.to_thread(variant_from_proto, proto), False
 
     async def _mark_recv_finished(self, request: Payload, call: Call) -> Payload:
         return _reply("MarkRecvFinished")

@@ -318,10 +318,6 @@ def _read_objects(proto: TensorProto, dtype: DType, dims: tuple[int, ...]) -> Ar
     field, kind = _OBJECTS[dtype]
     elements: list[Any]
     if content := proto.tensor_content:
-        if dtype is dtypes.variant:
-            raise InvalidArgumentError(
-                "TensorProto of variant: expected elements in variant_val, got tensor_content"
-            )
         elements = [_parsed(kind, piece) for piece in _split(content, dtype, dims)]
     else:
         elements = list(getattr(proto, field))

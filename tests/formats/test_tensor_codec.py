@@ -275,7 +275,7 @@ BAD = [
     (proto_of("STRING", [1], tensor_content=b"\xff"), "whole varints"),
     (proto_of("STRING", [1], tensor_content=b"\xff" * 11), "whole varints"),
     (proto_of("RESOURCE", [1], tensor_content=b"\x01\xff"), "expected a serialised ResourceHandleProto"),
-    (proto_of("VARIANT", [1], tensor_content=b"\0"), "got tensor_content"),
+    (proto_of("VARIANT", [1], tensor_content=b"\x01\xff"), "expected a serialised VariantTensorDataProto"),
 ]
 
 

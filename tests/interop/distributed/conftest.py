@@ -11,6 +11,7 @@ from tests.interop.distributed.mixed import (
 )
 from tests.interop.distributed.served import (
     agree as agree,
+    clients_agree as clients_agree,
     differ as differ,
     kinds_for,
     target as target,
