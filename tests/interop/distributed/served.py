@@ -5,6 +5,7 @@ A module whose fixture `agree` is the one here runs them with our sessions on ea
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
@@ -61,6 +62,22 @@ class HereOnServer(Here):
         await ax.Session.reset(self._target, list(containers))
 
 
+class ThereOnServer(There):
+    """TensorFlow's sessions on a server of TensorFlow's."""
+
+    def __init__(self, tf: Any, target: str) -> None:
+        super().__init__(tf)
+        self._target = target
+
+    @contextlib.asynccontextmanager
+    async def session(self, target: str = "", text: str = "", **options: Any) -> AsyncIterator[Any]:
+        async with super().session(target or self._target, text, **options) as session:
+            yield session
+
+    async def reset(self, containers: Sequence[str] = ()) -> None:
+        await asyncio.to_thread(self.tf.Session.reset, self._target, list(containers))
+
+
 async def agreed_on_server(tf: Any, target: str, program: Program) -> Any:
     """Run a program with TensorFlow's direct session and with ours on a server; our result, which is the same."""
     ours, theirs = await apart_on_server(tf, target, program)
@@ -75,6 +92,19 @@ async def apart_on_server(tf: Any, target: str, program: Program) -> tuple[Any, 
     here = HereOnServer(target)
     await here.reset()  # what a program before this has left there
     return await _result(here, program), theirs
+
+
+async def agreed_of_clients(tf: Any, tf_target: str, target: str, program: Program) -> Any:
+    """Run a program with TensorFlow's session on TensorFlow's server, and with ours on either; the result of both."""
+    there = ThereOnServer(tf, tf_target)
+    await there.reset()
+    theirs = await _result(there, program)
+    here = HereOnServer(target)
+    await here.reset()
+    ours = await _result(here, program)
+    problem = disagreement(ours, theirs)
+    assert not problem, problem
+    return ours
 
 
 async def _result(engine: Engine, program: Program) -> Any:
@@ -133,3 +163,9 @@ def agree(tf_of_1x, target) -> Callable[[Program], Awaitable[Any]]:
 def differ(tf_of_1x, target) -> Callable[[Program], Awaitable[tuple[Any, Any]]]:
     """Runs a program whose result differs on purpose; gives ours and TensorFlow's."""
     return partial(apart_on_server, tf_of_1x, target)
+
+
+@pytest.fixture
+def clients_agree(tf_of_1x, tf_target, target) -> Callable[[Program], Awaitable[Any]]:
+    """Runs a program with TensorFlow's client and server, and with our client; gives their common result."""
+    return partial(agreed_of_clients, tf_of_1x, tf_target, target)
