@@ -242,11 +242,13 @@ def _value(place: TensorProto, content: memoryview | None, limits: Limits, writa
     shape = place.tensor_shape.SerializeToString()
     describe = _described if len(shape) < _LONG_SHAPE else _described.__wrapped__
     dtype, dims, needed = describe(place.dtype, shape)
+    held = content or place.tensor_content
     if needed > limits.tensor_bytes:
-        raise ResourceExhaustedError(
+        # Whoever sends all these bytes is refused for their number; whoever only says so, for saying so.
+        kind = ResourceExhaustedError if len(held) == needed else InvalidArgumentError
+        raise kind(
             f"tensor of {dtype.name}{list(dims)}: expected at most {limits.tensor_bytes} bytes, got {needed}"
         )
-    held = content or place.tensor_content
     if not held:
         return decode_tensor(place, MAX_BYTES)
     if dtype.numpy.hasobject:
