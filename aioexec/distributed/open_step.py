@@ -7,7 +7,7 @@ which whoever made it ends by the last call or by `cancel`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from aioexec.errors import CancelledError, InvalidArgumentError, OpError, from_exception
@@ -18,17 +18,24 @@ class OpenStep:
     """One such step; `error` is what it failed with.
 
     Args:
-        run: runs it; told to end, it ends.
+        run: runs it; cancelled, it ends.
+        on_end: called when it has.
     """
 
-    def __init__(self, rendezvous: IntraProcessRendezvous, run: Coroutine[Any, Any, object]) -> None:
+    def __init__(
+        self,
+        rendezvous: IntraProcessRendezvous,
+        run: Callable[[], Awaitable[object]],
+        on_end: Callable[[], None],
+    ) -> None:
         self.rendezvous = rendezvous
         self.error: OpError | None = None
         self._task = asyncio.get_running_loop().create_task(self._run(run))
+        self._task.add_done_callback(lambda _: on_end())
 
-    async def _run(self, run: Coroutine[Any, Any, object]) -> None:
+    async def _run(self, run: Callable[[], Awaitable[object]]) -> None:
         try:
-            await run
+            await run()
         except asyncio.CancelledError:
             self.error = CancelledError("the step was cancelled")
             raise
@@ -60,8 +67,8 @@ class OpenStep:
             OpError: it failed.
         """
         await asyncio.wait((self._task,))
-        if self.error is not None:
-            raise self.error
+        if self.error is not None or self._task.cancelled():
+            raise self.error or CancelledError("the step was cancelled before it began")
 
     def stop(self) -> None:
         """Tell it to end."""

@@ -21,21 +21,37 @@ NewRendezvous = Callable[[int], RemoteRendezvous]
 """Makes that of a step."""
 
 
-class _Step:
+class StepEntry:
     """One step.
 
-    `uses` counts who is at work with it, `used_at` is when the last one came or went; `owner` is the session that runs it here,
-    if one has, and `stops` are told when it ends.
+    Constant: `step_id`, `rendezvous`. Changing: `uses` counts the calls that are about it, `used_at` is when the last one came
+    or went; `runs` counts what runs of it, for a session, the `owner`; `stops` are told when it ends, `quiet` when nothing runs
+    any more, if somebody waits for that.
     """
 
-    __slots__ = ("owner", "rendezvous", "stops", "used_at", "uses")
+    __slots__ = ("owner", "quiet", "rendezvous", "runs", "step_id", "stops", "used_at", "uses")
 
-    def __init__(self, rendezvous: RemoteRendezvous) -> None:
+    def __init__(self, step_id: int, rendezvous: RemoteRendezvous) -> None:
+        self.step_id = step_id
         self.rendezvous = rendezvous
         self.uses = 0
-        self.stops: list[Callable[[OpError], None]] = []
         self.used_at = 0.0
+        self.runs = 0
         self.owner: object = None
+        self.stops: list[Callable[[OpError], None]] = []
+        self.quiet: asyncio.Event | None = None
+
+    def begin(self, owner: object, stop: Callable[[OpError], None]) -> None:
+        """Something runs of it; `stop` is called if the step is ended meanwhile."""
+        self.runs += 1
+        self.owner = owner
+        self.stops.append(stop)
+
+    def over(self) -> None:
+        """What has begun runs no more."""
+        self.runs -= 1
+        if self.runs == 0 and self.quiet is not None:
+            self.quiet.set()
 
 
 class StepTable:
@@ -55,7 +71,7 @@ class StepTable:
         self._new_rendezvous = new_rendezvous
         self._most_steps = most_steps
         self._idle_seconds = idle_seconds
-        self._steps: OrderedDict[int, _Step] = OrderedDict()
+        self._steps: OrderedDict[int, StepEntry] = OrderedDict()
         self._ended: OrderedDict[int, None] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -67,10 +83,10 @@ class StepTable:
 
     def rendezvous(self, step_id: int) -> RemoteRendezvous:
         """That of a step of this task's own master, who will `end` it; found, or made."""
-        return self.enter(step_id)
+        return self.enter(step_id).rendezvous
 
-    def enter(self, step_id: int) -> RemoteRendezvous:
-        """The rendezvous of a step, found or made; the step is in use until `leave`.
+    def enter(self, step_id: int) -> StepEntry:
+        """A step, found or made, which is in use until `leave`.
 
         Raises:
             ResourceExhaustedError: there are too many steps.
@@ -82,25 +98,18 @@ class StepTable:
             self._steps.move_to_end(step_id)
         step.uses += 1
         step.used_at = asyncio.get_running_loop().time()
-        return step.rendezvous
+        return step
 
-    def runs(self, step_id: int, owner: object, stop: Callable[[OpError], None]) -> None:
-        """Whoever has entered a step runs it, for a session; `stop` is called if it is ended meanwhile."""
-        step = self._steps[step_id]
-        step.owner = owner
-        step.stops.append(stop)
-
-    def leave(self, step_id: int, rendezvous: RemoteRendezvous) -> None:
-        """Whoever entered, and was given this rendezvous, is done with the step; it may have ended meanwhile."""
-        step = self._steps.get(step_id)
-        if step is None or step.rendezvous is not rendezvous:
-            return
+    def leave(self, step: StepEntry) -> None:
+        """Whoever entered is done with the step, which may have ended meanwhile."""
         step.uses -= 1
+        if self._steps.get(step.step_id) is not step:
+            return
         if step.uses == 0 and step.owner is None:  # all were asking for values of what has never run here
-            self._forget(step_id)
+            self._forget(step.step_id)
             return
         step.used_at = asyncio.get_running_loop().time()
-        self._steps.move_to_end(step_id)
+        self._steps.move_to_end(step.step_id)
 
     def has_ended(self, step_id: int) -> bool:
         """Whether a step has been ended, lately, and not begun again."""
@@ -119,7 +128,15 @@ class StepTable:
         for stop in step.stops:
             stop(error)
 
-    def _forget(self, step_id: int) -> _Step | None:
+    async def end_quietly(self, step_id: int) -> None:
+        """End a step, and wait until nothing of it runs here: what it had taken hold of is free then."""
+        step = self._steps.get(step_id)
+        self.end(step_id)
+        if step is not None and step.runs:
+            step.quiet = step.quiet or asyncio.Event()
+            await step.quiet.wait()
+
+    def _forget(self, step_id: int) -> StepEntry | None:
         step = self._steps.pop(step_id, None)
         if not self._steps:
             self._stop_timer()
@@ -137,11 +154,11 @@ class StepTable:
 
     # Those that nobody ends
 
-    def _new_step(self, step_id: int) -> _Step:
+    def _new_step(self, step_id: int) -> StepEntry:
         if len(self._steps) >= self._most_steps:
             self._make_room()
         self._ended.pop(step_id, None)
-        step = self._steps[step_id] = _Step(self._new_rendezvous(step_id))
+        step = self._steps[step_id] = StepEntry(step_id, self._new_rendezvous(step_id))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._drop_idle)
         return step
@@ -177,6 +194,8 @@ class StepTable:
         assert (self._timer is None) == (not self._steps), "the timer runs while there are steps"
         for step in self._steps.values():
             assert step.uses >= 0
+            assert step.runs >= 0
+            assert step.owner is not None or not step.runs, "what runs belongs to a session"
             step.rendezvous.check_invariants()
 
 

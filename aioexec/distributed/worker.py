@@ -208,7 +208,7 @@ class Worker:
         return Payload(reply, values)
 
     async def _cleanup_graph(self, request: Payload, call: Call) -> Payload:
-        self.steps.end(request.message.step_id)
+        await self.steps.end_quietly(request.message.step_id)
         return _reply("CleanupGraph")
 
     async def _cleanup_all(self, request: Payload, call: Call) -> Payload:
@@ -224,13 +224,13 @@ class Worker:
         self._check_source(key)
         if self.steps.has_ended(step_id):
             raise with_payload(AbortedError(f"step {step_id} has ended"), DERIVED)
-        rendezvous = self.steps.enter(step_id)
+        step = self.steps.enter(step_id)
         try:
-            value, is_dead = await rendezvous.recv(key)
+            value, is_dead = await step.rendezvous.recv(key)
         except OpError as error:
             raise _derived(error) from error
         finally:
-            self.steps.leave(step_id, rendezvous)
+            self.steps.leave(step)
         reply = _RecvTensorResponse(is_dead=is_dead, send_start_micros=time.time_ns() // 1000)
         if is_variant(value):
             reply.tensor.CopyFrom(await asyncio.to_thread(variant_to_proto, value))

@@ -15,8 +15,8 @@ from typing import Any
 from aioexec.devices.device_set import DeviceMgr
 from aioexec.devices.pools import hold_pool
 from aioexec.distributed.open_step import OpenStep
-from aioexec.distributed.step_table import StepTable
-from aioexec.errors import AbortedError, InvalidArgumentError, OpError
+from aioexec.distributed.step_table import StepEntry, StepTable
+from aioexec.errors import AbortedError, CancelledError, InvalidArgumentError, OpError
 from aioexec.execution.executor import Executor
 from aioexec.execution.remote_rendezvous import RemoteRendezvous
 from aioexec.execution.rendezvous import parse_key
@@ -112,17 +112,17 @@ class WorkerSession(Host):
             raise _not_found(message.graph_handle)
         if message.is_partial:
             return await self._go_on(executor, message, tensors)
-        step_id = message.step_id
         with self.steps.scope() as scope:
-            rendezvous = self._table.enter(step_id)
-            self._table.runs(step_id, self, scope.cancel)
+            step = self._table.enter(message.step_id)
+            step.begin(self, scope.cancel)
             try:
-                return await self._run(executor, rendezvous, message, tensors, deadline, reply)
-            except OpError as error:
-                rendezvous.start_abort(error)  # others may wait for values of a step that did not even begin
+                return await self._run(executor, step.rendezvous, message, tensors, deadline, reply)
+            except BaseException as error:  # others may wait for values of a step that did not even begin
+                step.rendezvous.start_abort(error if isinstance(error, OpError) else _cancelled())
                 raise
             finally:
-                self._table.leave(step_id, rendezvous)
+                step.over()
+                self._table.leave(step)
 
     async def _run(
         self,
@@ -167,11 +167,11 @@ class WorkerSession(Host):
     async def _go_on(self, executor: Executor, message: Any, tensors: Sequence[Any]) -> list[Any]:
         """Begin a partial run, or go on with it; whatever goes wrong with a call ends the run."""
         step_id = message.step_id
-        rendezvous = self._table.enter(step_id)
-        step = self._open.get(step_id) or self._begin(executor, step_id, rendezvous)
+        entry = self._table.enter(step_id)
+        step = self._open.get(step_id) or self._begin(executor, entry)
         goes_on = False
         try:
-            self._send(rendezvous, message.send, tensors)
+            self._send(entry.rendezvous, message.send, tensors)
             self._check_own(message.recv_key)
             values = await step.received(message.recv_key)
             if message.is_last_partial_run:
@@ -179,14 +179,15 @@ class WorkerSession(Host):
             goes_on = not message.is_last_partial_run
             return values
         finally:
-            self._table.leave(step_id, rendezvous)
+            self._table.leave(entry)
             if not goes_on:
                 self._open.pop(step_id, None)
                 await step.cancel()
 
-    def _begin(self, executor: Executor, step_id: int, rendezvous: RemoteRendezvous) -> OpenStep:
-        step = self._open[step_id] = OpenStep(rendezvous, self._run_open(executor, step_id, rendezvous))
-        self._table.runs(step_id, self, lambda error: self._abandon(step_id))
+    def _begin(self, executor: Executor, entry: StepEntry) -> OpenStep:
+        run = partial(self._run_open, executor, entry.step_id, entry.rendezvous)
+        step = self._open[entry.step_id] = OpenStep(entry.rendezvous, run, entry.over)
+        entry.begin(self, lambda error: self._abandon(entry.step_id))
         return step
 
     async def _run_open(self, executor: Executor, step_id: int, rendezvous: RemoteRendezvous) -> None:
@@ -214,6 +215,10 @@ class WorkerSession(Host):
 
 def _nothing() -> None:
     """A step ends when its master says so, not with this task's part of it."""
+
+
+def _cancelled() -> OpError:
+    return CancelledError("the step was cancelled")
 
 
 def _not_found(handle: str) -> AbortedError:
