@@ -18,6 +18,8 @@ from weakref import WeakKeyDictionary
 from aioexec.devices.workers import computes_inline
 
 TICK_NS = 500_000
+SLICE_NS = 200_000
+"""Kernels on the loop between two looks at the budget."""
 _LOOK_AT_CLOCK = 16  # items that only decide, between two looks
 _AT_ONCE = 8  # of those who wait, at the begin of a tick: what a task will spend shows only when it runs
 
@@ -33,6 +35,8 @@ class TickBudget:
 
     Who waits is not asked again in every tick: with a thousand steps waiting, nothing else would be done.
     """
+
+    slice_ns = SLICE_NS
 
     def __init__(self) -> None:
         self.spent = 0
@@ -100,6 +104,8 @@ class TickBudget:
 
 class Boundless(TickBudget):
     """The budget of a loop on which no order may depend on how long something took."""
+
+    slice_ns = 1 << 62
 
     def charge(self, began: int, ended: int) -> None:
         """Nothing is ever spent."""

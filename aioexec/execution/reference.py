@@ -18,7 +18,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import OpError
-from aioexec.execution.budget import TICK_NS
+from aioexec.execution.budget import SLICE_NS, TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.leases import lease, release, take
 from aioexec.execution.propagator import Values
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 HEAVY_BYTES = 128 * 1024
 """Bytes a kernel touches above which it goes to a worker."""
-_SLICE_NS = 200_000  # kernels on the loop between two looks at the budget
 _LARGEST_SHAPE = 64  # elements of an input that may be a shape
 _PATIENCE = 2  # times a kernel may be slow on the loop
 
@@ -58,9 +57,9 @@ class ReferenceTier:
         """Let what was measured decide, with some hysteresis, which kernels go to workers from the start."""
         for position, instruction in enumerate(self.item.instructions):
             least = costs.least(instruction.node.name)
-            if least is not None and least > _SLICE_NS:
+            if least is not None and least > SLICE_NS:
                 self._dear.add(position)
-            elif least is not None and least < _SLICE_NS * 4 // 5:
+            elif least is not None and least < SLICE_NS * 4 // 5:
                 self._dear.discard(position)
 
     def begin(self, values: Values, step: Step) -> Awaitable[None] | None:
@@ -124,6 +123,7 @@ class ReferenceTier:
         If a loop or conditional does not end within the slice, it is the next, and what has begun of it comes with it.
         """
         began = now = perf_counter_ns()
+        limit = self.engine.budget.slice_ns
         collector = step.collector
         try:
             with np.errstate(all="ignore"):
@@ -140,10 +140,10 @@ class ReferenceTier:
                     before, now = now, perf_counter_ns()
                     if collector is not None:
                         self._record(collector, values, instruction, before, before, now)
-                    if now - before > _SLICE_NS:
+                    if now - before > limit:
                         self._slow[position] += 1
                     position += 1
-                    if now - began > _SLICE_NS:
+                    if now - began > limit:
                         break
         except OpError:
             now = perf_counter_ns()
@@ -155,7 +155,7 @@ class ReferenceTier:
     def _begin_structure(self, values: Values, instruction: Instruction) -> StructureRun | None:
         """Run a loop or conditional for a slice; what is left of it, if that was not enough."""
         run = StructureRun(instruction, inputs_of(instruction, values), self.item.device)
-        if not run.advance(_SLICE_NS):
+        if not run.advance(self.engine.budget.slice_ns):
             return run
         _take(run, values)
         return None
