@@ -1,0 +1,321 @@
+"""The language of the fast path, without sockets: whatever way its bytes come, and whatever bytes come."""
+
+import math
+import random
+import struct
+import tracemalloc
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from aioexec.distributed import fast_frames as frames
+from aioexec.distributed.fast_frames import (
+    Cancel,
+    Closing,
+    Failure,
+    Greeting,
+    Outbox,
+    Parts,
+    Reader,
+    Welcome,
+)
+from aioexec.distributed.fast_tensors import Written, write
+from aioexec.errors import DataLossError, ResourceExhaustedError
+
+MOST_TENSOR = 1 << 20
+METHOD = "MasterService/RunStep"
+DTYPES = [np.float32, np.int64, np.bool_, np.complex128, np.uint8, np.float16, ml_dtypes.bfloat16]
+
+
+def reader_of(kinds=frames.BY_CLIENT, expected=frozenset(), most_message=MOST_TENSOR):
+    reader = Reader(lambda method: most_message, MOST_TENSOR, expected)
+    if kinds is not None:
+        reader.kinds = kinds
+    return reader
+
+
+def feed(reader, data, most=1 << 30):
+    """Let a reader have bytes, at most so many at a time; return what it says."""
+    events = []
+    at = 0
+    while at < len(data):
+        buffer = reader.buffer()
+        assert len(buffer) > 0
+        count = min(len(buffer), len(data) - at, most() if callable(most) else most)
+        buffer[:count] = data[at : at + count]
+        at += count
+        events += reader.received(count)
+    return events
+
+
+def bytes_of(sent, choose=lambda: 1):
+    """The bytes of requests that are sent at once: their frames, and their chunks in the outbox's order between them."""
+    outbox = Outbox()
+    data = b""
+    for call, (frame, stream) in enumerate(sent, 1):
+        data += frame
+        if stream:
+            outbox.add(call, stream)
+        for _ in range(choose()):
+            if outbox:
+                head, chunk = outbox.next()
+                data += head + bytes(chunk)
+    while outbox:
+        head, chunk = outbox.next()
+        data += head + bytes(chunk)
+    return data
+
+
+def same(received, sent):
+    sent = np.asarray(sent)
+    assert received.dtype == sent.dtype
+    assert received.shape == sent.shape
+    if sent.dtype.hasobject:
+        assert received.tolist() == sent.tolist()
+    else:
+        assert received.tobytes() == sent.tobytes()
+        assert received.flags.writeable
+
+
+shapes = st.lists(st.integers(0, 5), max_size=4).map(tuple)
+large = st.sampled_from([(65_000,), (3, 20_000), (9, 9, 700)])
+strings = st.lists(st.binary(max_size=300), max_size=20)
+
+
+@st.composite
+def arrays(draw):
+    if draw(st.booleans()):
+        elements = draw(strings)
+        array = np.empty(len(elements), np.object_)
+        array[:] = elements
+        return array
+    dtype = np.dtype(draw(st.sampled_from(DTYPES)))
+    shape = draw(st.one_of(shapes, shapes, large))
+    array = (np.arange(math.prod(shape)) % draw(st.integers(1, 300))).reshape(shape).astype(dtype)
+    return array[::-1] if array.ndim and draw(st.booleans()) else array
+
+
+@given(
+    st.lists(st.tuples(st.binary(max_size=200), st.lists(arrays(), max_size=3)), min_size=1, max_size=3),
+    st.builds(random.Random, st.integers(0, 1 << 32)),
+)
+def test_requests_arrive_as_they_were_sent_however_the_bytes_are_cut(requests, randomness):
+    sent = [
+        frames.request(call, 1.5, METHOD, message, [write(each) for each in tensors])
+        for call, (message, tensors) in enumerate(requests, 1)
+    ]
+    data = bytes_of(sent, lambda: randomness.randrange(3))
+    reader = reader_of()
+
+    events = feed(reader, data, lambda: randomness.choice([1, 7, 100, 20_000, 1 << 20]))
+
+    assert sorted(event.call for event in events) == list(range(1, len(requests) + 1))
+    assert reader.incoming == 0
+    for event in events:
+        message, tensors = requests[event.call - 1]
+        assert (event.method, event.timeout, bytes(event.message)) == (METHOD, 1.5, message)
+        for received, tensor in zip(event.tensors, tensors, strict=True):
+            same(received.value(), tensor)
+
+
+def test_a_byte_at_a_time():
+    sent = frames.request(1, 1.0, METHOD, b"abc", [write(np.arange(20_000, dtype=np.float32))])
+
+    (event,) = feed(reader_of(), bytes_of([sent]), 1)
+
+    same(event.tensors[0].value(), np.arange(20_000, dtype=np.float32))
+
+
+def test_a_message_may_be_large():
+    message = random.Random(3).randbytes(500_000)
+
+    (event,) = feed(reader_of(), bytes_of([frames.request(1, math.inf, METHOD, message, [])]))
+
+    assert bytes(event.message) == message
+
+
+def test_many_small_tensors_find_a_place():
+    tensors = [np.full(5000, k, np.uint8) for k in range(200)]
+
+    (event,) = feed(reader_of(), bytes_of([frames.request(1, math.inf, METHOD, b"", [*map(write, tensors)])]))
+
+    for received, tensor in zip(event.tensors, tensors, strict=True):
+        same(received.value(), tensor)
+
+
+def test_what_is_no_value_has_no_bytes():
+    (event,) = feed(reader_of(), bytes_of([frames.request(1, 0.0, METHOD, b"", [write(None), write(3.0)])]))
+
+    assert event.tensors[0] is None
+    assert event.tensors[1].value() == 3.0
+
+
+def test_the_other_frames():
+    server, client = reader_of(None), reader_of(None)
+
+    assert feed(server, frames.greeting(1, 1 << 63, "Bearer x")) == [Greeting(1, 1 << 63, b"Bearer x")]
+    assert feed(client, frames.welcome()) == [Welcome()]
+    server.kinds, client.kinds = frames.BY_CLIENT, frames.BY_SERVER
+    assert feed(server, frames.cancel(7)) == [Cancel(7)]
+    assert feed(client, frames.failure(7, 3, "wröng", {"url": b"\0\1"})) == [
+        Failure(7, 3, "wröng", {"url": b"\0\1"})
+    ]
+    assert feed(client, frames.closing("enough")) == [Closing("enough")]
+
+
+def test_small_calls_pass_between_the_chunks_of_large_ones_which_take_turns():
+    outbox = Outbox()
+    outbox.add(1, [memoryview(bytes(10 * frames.CHUNK_BYTES))])
+    outbox.add(2, [memoryview(bytes(frames.CHUNK_BYTES + 5)), memoryview(b"x")])
+    outbox.add(3, [memoryview(bytes(frames.CHUNK_BYTES))])
+
+    order = [struct.unpack("<IBQ", outbox.next()[0])[::2] for _ in range(6)]
+
+    whole = frames.CHUNK_BYTES
+    assert order == [(whole, 1), (whole, 2), (whole, 3), (whole, 1), (5, 2), (whole, 1)]
+    outbox.drop(1)
+    assert struct.unpack("<IBQ", outbox.next()[0])[::2] == (1, 2)
+    assert not outbox
+
+
+def test_what_nobody_waits_for_passes():
+    large_reply = frames.reply(1, b"", [write(np.zeros(300_000, np.uint8))])
+    reader = reader_of(frames.BY_SERVER, {2})
+
+    events = feed(reader, bytes_of([large_reply, frames.reply(2, b"wanted", [])]))
+
+    assert [event.call for event in events] == [2]
+
+
+def test_a_call_that_is_forgotten_half_way_passes():
+    data = bytes_of([frames.request(1, 1.0, METHOD, b"", [write(np.zeros(900_000, np.uint8))])])
+    reader = reader_of()
+
+    assert feed(reader, data[:500_000]) == []
+    reader.forget(1)
+
+    assert [type(event) for event in feed(reader, data[500_000:] + frames.cancel(9))] == [Cancel]
+
+
+def test_what_is_too_much_is_refused_and_the_rest_goes_on():
+    much = frames.request(1, 1.0, METHOD, b"", [write(np.zeros(MOST_TENSOR + 1, np.uint8))])
+    message = frames.request(2, 1.0, METHOD, bytes(MOST_TENSOR + 1), [])
+    fine = frames.request(3, 1.0, METHOD, b"", [write(np.zeros(MOST_TENSOR, np.uint8))])
+    many_strings = np.full(MOST_TENSOR // 40, b"", np.object_)  # few bytes, but much memory
+    strings = frames.request(4, 1.0, METHOD, b"", [write(many_strings)])
+
+    events = feed(reader_of(), bytes_of([much, message, fine, strings]))
+
+    refused = {event.call: type(event.refused) for event in events}
+    assert refused == {
+        1: ResourceExhaustedError,
+        2: ResourceExhaustedError,
+        3: type(None),
+        4: ResourceExhaustedError,
+    }
+
+
+def header(number, dims, length, rank=None):
+    return struct.pack(f"<BBQ{len(dims)}q", number, len(dims) if rank is None else rank, length, *dims)
+
+
+def request_with(tensor_header, elements=b""):
+    return frames.request(1, 1.0, METHOD, b"", [Written(tensor_header, elements)])[0]
+
+
+HEAD = struct.Struct("<IBQ")
+BEGIN = frames.request(
+    1, 1.0, METHOD, b"", [Written(header(4, (1 << 19,), 1 << 19), np.zeros(1 << 19, np.uint8))]
+)[0]
+LIES = {
+    "unknown kind": HEAD.pack(0, 99, 1),
+    "kind zero": bytes(13),
+    "a reply from a client": HEAD.pack(0, frames.REPLY, 1),
+    "a second greeting": frames.greeting(1, 1, None),
+    "frame too long": HEAD.pack(frames.MOST_FRAME + 1, frames.REQUEST, 1),
+    "frame of 4 GiB": HEAD.pack(0xFFFFFFFF, frames.REQUEST, 1),
+    "frame too short": HEAD.pack(3, frames.REQUEST, 1) + b"abc",
+    "chunk too long": HEAD.pack(frames.MOST_CHUNK + 1, frames.CHUNK, 1),
+    "empty chunk": HEAD.pack(0, frames.CHUNK, 1),
+    "chunk longer than the part": BEGIN + HEAD.pack((1 << 19) + 1, frames.CHUNK, 1),
+    "a call begun twice": BEGIN + BEGIN,
+    "unknown dtype": request_with(header(77, (), 4)),
+    "a reference dtype": request_with(header(101, (), 4)),
+    "a resource": request_with(header(20, (), 4)),
+    "bytes of nothing": request_with(header(0, (), 4)),
+    "negative dimension": request_with(header(1, (-1,), 4)),
+    "negative product": request_with(header(1, (-2, -2), 16)),
+    "too many dimensions": request_with(header(1, (1,) * 65, 4)),
+    "dimensions beyond the frame": request_with(header(1, (1,), 4, rank=60)),
+    "count mismatch": request_with(header(1, (3,), 4), bytes(4)),
+    "overflowing shape": request_with(header(1, (1 << 40, 1 << 40), 0)),
+    "overflowing empty shape": request_with(header(1, (1 << 62, 1 << 62, 0), 0)),
+    "fewer bytes than strings": request_with(header(7, (1000,), 10), bytes(10)),
+    "elements beyond the frame": request_with(header(4, (1000,), 1000), bytes(10)),
+    "elements left over": request_with(header(4, (1,), 1), bytes(10)),
+    "seconds that are no number": frames.request(1, math.nan, METHOD, b"", [])[0],
+    "negative seconds": frames.request(1, -1.0, METHOD, b"", [])[0],
+    "method that is no text": HEAD.pack(25, frames.REQUEST, 1) + struct.pack("<dB", 1.0, 5) + b"\xff" * 16,
+}
+
+
+@pytest.mark.parametrize("data", LIES.values(), ids=LIES)
+def test_lies_end_it_and_take_no_memory(data):
+    reader = reader_of()
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataLossError):
+            feed(reader, data)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_500_000
+
+
+def test_nothing_is_had_before_the_greeting():
+    for data in (BEGIN, frames.cancel(1), HEAD.pack(1 << 17, frames.GREETING, 0)):
+        with pytest.raises(DataLossError):
+            feed(reader_of(None), data)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xff\xff\xff", b"\x05a\0\0", b"\0\0\0\1", b"\x80" * 4])
+def test_strings_that_lie_are_an_error_of_their_call(content):
+    (event,) = feed(reader_of(), request_with(header(7, (3,), 4), content))
+
+    with pytest.raises(DataLossError, match="strings"):
+        event.tensors[0].value()
+
+
+def test_bools_are_bools():
+    (event,) = feed(reader_of(), request_with(header(10, (4,), 4), bytes([0, 1, 2, 255])))
+
+    value = event.tensors[0].value()
+    assert value.view(np.uint8).tolist() == [0, 1, 1, 1]
+
+
+@given(st.integers(0, 10_000), st.builds(random.Random, st.integers(0, 1 << 32)))
+def test_damaged_bytes_are_an_error_or_another_call_and_never_more_than_was_said(seed, randomness):
+    generator = np.random.default_rng(seed)
+    sent = [
+        frames.request(call, 1.0, METHOD, b"m" * 20, [write(generator.random(size)), write(np.array(b"s"))])
+        for call, size in enumerate([3, 20_000, 100_000], 1)
+    ]
+    data = bytearray(bytes_of(sent, lambda: randomness.randrange(3)))
+    places = [randomness.randrange(min(len(data), randomness.choice([200, len(data)]))) for _ in range(3)]
+    for place in places:
+        data[place] = randomness.randrange(256)
+    if randomness.random() < 0.3:
+        del data[places[0] : places[0] + randomness.randrange(50)]
+    reader = reader_of()
+
+    try:
+        events = feed(reader, bytes(data), lambda: randomness.choice([50, 5000, 1 << 20]))
+        for event in events:
+            if isinstance(event, Parts) and event.refused is None:
+                for tensor in event.tensors:
+                    if tensor is not None:
+                        assert tensor.value().nbytes <= MOST_TENSOR
+    except DataLossError:
+        return
