@@ -28,7 +28,7 @@ class Health:
 
     @property
     def is_serving(self) -> bool:
-        """Whether new calls are taken."""
+        """Whether clients should come here."""
         return not self._drained.is_set()
 
     def check(self, service: str) -> Status:

@@ -184,6 +184,9 @@ class NegotiatedListener(Listener):
                 await self._fast.stop()
             raise
 
+    def drain(self) -> None:
+        self._grpc.drain()
+
     async def stop(self, grace: float | None = None) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._grpc.stop(grace))

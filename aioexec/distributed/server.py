@@ -13,7 +13,7 @@ import enum
 import secrets
 import warnings
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -21,15 +21,16 @@ from typing import Any
 from aioexec.devices.device_set import DeviceMgr
 from aioexec.devices.registry import DeviceFactory
 from aioexec.distributed.cluster import addresses_of, make_server_def, own_address, task_name
+from aioexec.distributed.draining import Draining
 from aioexec.distributed.liveness import Watched
 from aioexec.distributed.local import LocalListener
 from aioexec.distributed.master import Master
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Collection, Limits, Liveness
-from aioexec.distributed.transport import Call, Handlers, Listener, Payload, Transport
+from aioexec.distributed.transport import Listener, Transport
 from aioexec.distributed.worker import Worker
 from aioexec.distributed.worker_cache import WorkerCache
-from aioexec.errors import FailedPreconditionError, NotFoundError, UnavailableError
+from aioexec.errors import FailedPreconditionError, NotFoundError
 from aioexec.sessions.options import SessionOptions
 
 PROTOCOLS = ("grpc",)
@@ -47,7 +48,7 @@ class State(enum.Enum):
 class Server:
     """One task of a cluster, in this process.
 
-    Constant: `server_def`, `task` (its name), `address` ("host:port" with the port it got), `devices`, `worker`, `master`.
+    Constant: `server_def`, `task` (its name), `address`, `devices`, `worker`, `master`, `draining`.
     Changing: `_state`; `_starting`, the task that begins to serve, if there is one.
     """
 
@@ -108,7 +109,8 @@ class Server:
         self.workers = WorkerCache(addresses_of(self.server_def), others)
         self.worker = Worker(self.task, self.devices, self.workers, options, bits)
         self.master = Master(self.task, self.worker, self.workers, options, bits, collection)
-        handlers = self._handlers()
+        self.draining = Draining(f"{self.task} at {address}")
+        handlers = self.draining.around({**self.worker.handlers(), **self.master.handlers()})
         try:
             self._listener: Listener = carrier.listener(address, handlers, self.master.peer_gone)
         except BaseException:
@@ -123,18 +125,6 @@ class Server:
         self._state = State.MADE
         if start:
             self.start()
-
-    def _handlers(self) -> Handlers:
-        handlers = {**self.worker.handlers(), **self.master.handlers()}
-        create = handlers["MasterService/CreateSession"]
-
-        async def create_unless_draining(request: Payload, call: Call) -> Payload:
-            if self._state is not State.SERVING:
-                raise UnavailableError(f"{self.task} at {self.address} is shutting down")
-            return await create(request, call)
-
-        handlers["MasterService/CreateSession"] = create_unless_draining
-        return handlers
 
     @staticmethod
     def create_local_server(config: Any = None, start: bool = True) -> Server:
@@ -198,7 +188,7 @@ class Server:
                 ends.push_async_callback(self.devices.close)
                 ends.push_async_callback(self.workers.close)
                 ends.push_async_callback(self.worker.close)
-                ends.push_async_callback(self._refuse, None)
+                ends.push_async_callback(self._refuse)
                 ends.push_async_callback(self.master.close, 0.0)
                 await self._drain(grace)
         finally:
@@ -206,21 +196,24 @@ class Server:
             self._stopped.set()
 
     async def _drain(self, grace: float | None) -> None:
-        """Let the steps of sessions here end, then the parts of steps of other masters; meanwhile calls are answered."""
+        """Let the steps of sessions here end, and the parts of steps of other masters; meanwhile calls are answered."""
+        self.draining.drain()
+        self._listener.drain()
         if self._starting is not None:
             await asyncio.wait([self._starting])
-        if grace is not None:
-            loop = asyncio.get_running_loop()
-            deadline = loop.time() + grace
-            await self.master.close(grace)
-            await self._refuse(max(0.0, deadline - loop.time()))
+        if not grace:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self.master.close(grace)
+                await self.draining.until_quiet()
 
-    async def _refuse(self, grace: float | None) -> None:
+    async def _refuse(self) -> None:
         """Take no more calls, and end those under way."""
         async with AsyncExitStack() as ends:
-            ends.push_async_callback(self._listener.stop, grace)
+            ends.push_async_callback(self._listener.stop)
             if self._nearby is not None:
-                await self._nearby.stop(grace)
+                await self._nearby.stop()
 
     async def __aenter__(self) -> Server:
         await self.serve()

@@ -94,6 +94,9 @@ class Listener(abc.ABC):
             UnavailableError: the address cannot be listened at.
         """
 
+    def drain(self) -> None:  # noqa: B027  # where nobody asks there is nothing to do
+        """Have health checks say that this ends, where there are any; calls are taken still."""
+
     @abc.abstractmethod
     async def stop(self, grace: float | None = None) -> None:
         """Take no more calls, wait for those under way, cancel what is left after `grace` seconds (None: at once); the port

@@ -194,6 +194,41 @@ async def test_a_draining_server_lets_steps_end_but_takes_no_new_session():
     await session.close()
 
 
+async def test_a_draining_server_does_what_steps_of_other_servers_still_need(serve):
+    cluster = serve("ps", "worker")
+    with ax.Graph().as_default() as graph, ax.device("/job:worker"):
+        queue = ax.FIFOQueue(3, [ax.float32], shapes=[[]])
+
+        def body(count, total):
+            taken = queue.dequeue()
+            with ax.device("/job:ps"):
+                doubled = taken * 2.0
+            return count + 1, total + doubled
+
+        ax.identity(ax.while_loop(lambda count, _: count < 3, body, [0, 0.0])[1], name="total")
+        queue.enqueue(ax.constant(5.0), name="put")
+    async with ax.Session(cluster["worker", 0].target, graph=graph) as session:
+        await session.run("put")
+        step = asyncio.create_task(session.run("total:0"))
+        await begun(cluster["ps", 0])
+
+        stopping = asyncio.create_task(cluster["ps", 0].stop(10.0))
+        await asyncio.sleep(0)
+        for _ in range(2):
+            await session.run("put")
+
+        assert await step == 30.0
+        await stopping
+        with pytest.raises(errors.UnavailableError):
+            await session.run("total:0")
+
+
+async def begun(server):
+    """Until a part of another server's step is under way there."""
+    while not server.draining.parts:
+        await asyncio.sleep(0.001)
+
+
 async def test_steps_that_outlast_the_grace_are_cancelled():
     server = Server.create_local_server()
     session, step = await queue_session(server)

@@ -49,6 +49,7 @@ class GrpcListener(Listener):
         self._limits = limits
         self._health = Health({path_of(method).split("/")[1] for method in handlers})
         self._calls: set[asyncio.Task[Any]] = set()  # those in a handler, or on the way there and back
+        self._takes_calls = True
         self._given_up = False  # whether calls under way are cancelled because we stop
         self._is_started = False
         host = _host(address)
@@ -64,11 +65,15 @@ class GrpcListener(Listener):
         self._is_started = True
         await self._server.start()
 
+    def drain(self) -> None:
+        self._health.drain()
+
     async def stop(self, grace: float | None = None) -> None:
         server = self._server
         if server is None:
             return
-        self._health.drain()
+        self.drain()
+        self._takes_calls = False
         if not self._is_started:
             await self.start()  # gRPC gives the port back only then
         if self._calls and grace:
@@ -87,7 +92,7 @@ class GrpcListener(Listener):
             return _unary(self._check_health)
         if not self._security.admits(_authorization(metadata)):
             return _turned_away(UnauthenticatedError("the call has no token, or a wrong one"))
-        if not self._health.is_serving:
+        if not self._takes_calls:
             return _turned_away(stopped())
         if method == f"{_HEALTH}Watch":
             return grpc.unary_stream_rpc_method_handler(self._watch_health)
@@ -95,7 +100,7 @@ class GrpcListener(Listener):
 
     def _answer(self, method: str, handler: Handler) -> Callable[[bytes, Any], Awaitable[bytes]]:
         async def answer(data: bytes, context: Any) -> bytes:
-            if not self._health.is_serving:
+            if not self._takes_calls:
                 return _failed(context, status_of(stopped()))
             task = asyncio.current_task()
             assert task is not None, "a coroutine runs in a task"
