@@ -32,10 +32,11 @@ def is_derived(error: BaseException) -> bool:
 
 
 def message_of(error: OpError) -> str:
-    """The message with the node in TensorFlow's form."""
-    if error.node is None or _NODE.search(error.message):
-        return error.message
-    return f"{error.message}\n\t [[{{{{node {error.node}}}}}]]"
+    """The message with the node in TensorFlow's form; where that was created, its client knows better."""
+    message = error.message.removesuffix(f"; created at {error.created_at}")
+    if error.node is None or _NODE.search(message):
+        return message
+    return f"{message}\n\t [[{{{{node {error.node}}}}}]]"
 
 
 def node_of(message: str) -> str | None:
