@@ -64,10 +64,11 @@ class Loops:
                 node.device = node.inputs[0][0].device
         consumers = self._subgraph.consumers()
         kept: list[Node] = []
+        instead: dict[int, list[Node]] = {}
         for node in reversed(nodes):  # consumers first: an Enter may enter the next loop at once
             used_by = consumers.get(id(node))
             if used_by and role_of(node) in (Role.ENTER, Role.NEXT_ITERATION):
-                copies = self._on_each_device(node, used_by)
+                copies = instead[id(node)] = self._on_each_device(node, used_by)
                 for producer in dict.fromkeys(map(id, node.producers())):
                     others = [other for other in consumers[producer] if other is not node]
                     consumers[producer] = others + copies
@@ -75,6 +76,8 @@ class Loops:
             else:
                 kept.append(node)
         self._subgraph.nodes = kept[::-1]
+        targets = self._subgraph.targets
+        self._subgraph.targets = [copy for node in targets for copy in instead.get(id(node), [node])]
 
     def _on_each_device(self, node: Node, consumers: Sequence[Node]) -> list[Node]:
         """A node, once on each device that uses it."""
