@@ -45,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--job", help="the job of this server; may be left out where there is one only")
     parser.add_argument("--task", type=int, help="its index in the job; likewise")
+    parser.add_argument(
+        "--listen",
+        metavar="HOST",
+        help="listen there instead of at the address in the cluster: 0.0.0.0 for all of this machine",
+    )
     parser.add_argument("--config", type=_config, help="a ConfigProto, as text or JSON")
     for option, variable, meaning in (
         ("--tls-cert", CERTIFICATE_VARIABLE, "PEM file of this server's certificate"),
@@ -108,6 +113,7 @@ async def _serve(arguments: argparse.Namespace, security: Security) -> None:
         resolver.task_id if of_environment else arguments.task,
         config=arguments.config,
         start=False,
+        listen=arguments.listen,
         security=security,
     )
     try:

@@ -61,6 +61,7 @@ class Server:
         config: Any = None,
         start: bool = True,
         *,
+        listen: str | None = None,
         security: Security | None = None,
         insecure: bool = False,
         transport: Transport | None = None,
@@ -77,6 +78,7 @@ class Server:
             protocol: "grpc".
             config: ConfigProto of its devices, and what its sessions begin with.
             start: serve at once.
+            listen: the host to listen at, if not that of its address: "0.0.0.0" for all of this machine.
             security: certificates and a token; None for what the environment says.
             insecure: listen beyond this machine without either.
             transport: how calls travel, if not as usual; nothing else is said about that then.
@@ -91,9 +93,10 @@ class Server:
             InvalidArgumentError: an address that is none.
             NotFoundError: another protocol.
             UnavailableError: the address cannot be listened at.
-            FailedPreconditionError: listening there would be insecure.
+            FailedPreconditionError: listening there would be insecure; no loop runs.
         """
         self._state = State.STOPPED  # until everything is there
+        _check_loop_runs()
         self.server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
         if self.server_def.protocol not in PROTOCOLS:
             raise NotFoundError(
@@ -111,15 +114,16 @@ class Server:
         self.master = Master(self.task, self.worker, self.workers, options, bits, collection)
         self.draining = Draining(f"{self.task} at {address}")
         handlers = self.draining.around({**self.worker.handlers(), **self.master.handlers()})
+        host, _, port = address.rpartition(":")
         try:
-            self._listener: Listener = carrier.listener(address, handlers, self.master.peer_gone)
+            listen_at = f"{listen or host}:{port}"
+            self._listener: Listener = carrier.listener(listen_at, handlers, self.master.peer_gone)
         except BaseException:
             self.devices.dismiss()
             raise
-        self.address = self._listener.address
-        self._nearby = (
-            LocalListener(self.address, handlers, self.master.peer_gone) if transport is None else None
-        )
+        self.address = f"{host}:{self._listener.address.rpartition(':')[2]}"
+        is_near = transport is None
+        self._nearby = LocalListener(self.address, handlers, self.master.peer_gone) if is_near else None
         self._starting: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
         self._state = State.MADE
@@ -227,6 +231,15 @@ class Server:
     def __del__(self) -> None:
         if getattr(self, "_state", State.STOPPED) is not State.STOPPED:
             warnings.warn(f"unstopped {self!r}: stop it, or use `async with`", ResourceWarning, stacklevel=2)
+
+
+def _check_loop_runs() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise FailedPreconditionError(
+            "a server belongs to an event loop: make it in a coroutine of that loop"
+        ) from None
 
 
 def _make_devices(options: SessionOptions, task: str, bits: Callable[[int], int]) -> DeviceMgr:

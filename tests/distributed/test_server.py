@@ -6,12 +6,14 @@ import asyncio
 import gc
 import socket
 
+import grpc
 import numpy as np
 import pytest
 
 import aioexec as ax
 from aioexec import errors
 from aioexec.distributed.security import Security
+from aioexec.formats.protos import HealthCheckResponse
 from aioexec.testing import all_tasks_blocked
 from aioexec.train import Server
 from tests.distributed.processes import servers
@@ -135,6 +137,41 @@ async def test_nobody_listens_beyond_this_machine_unprotected():
         pass
     async with Server({"worker": ["0.0.0.0:0"]}, security=Security(token="secret")):
         pass
+
+
+async def test_a_server_may_listen_elsewhere_than_its_address_says():
+    async with Server({"worker": ["elsewhere.invalid:0"]}, listen="127.0.0.1") as server:
+        host, _, port = server.address.rpartition(":")
+        with ax.Graph().as_default() as graph:
+            one = ax.constant(1.0)
+
+        async with ax.Session(f"grpc://127.0.0.1:{port}", graph=graph) as session:
+            assert await session.run(one) == 1.0
+
+    assert host == "elsewhere.invalid"
+    with pytest.raises(errors.FailedPreconditionError, match="listening at"):
+        Server({"worker": ["localhost:0"]}, listen="0.0.0.0")
+
+
+def test_a_server_is_made_in_a_loop():
+    with pytest.raises(errors.FailedPreconditionError, match="belongs to an event loop"):
+        Server.create_local_server()
+
+
+async def test_health_says_that_a_server_ends():
+    server = Server.create_local_server()
+    session, step = await queue_session(server)
+    async with grpc.aio.insecure_channel(server.address) as channel:
+        watching = channel.unary_stream("/grpc.health.v1.Health/Watch")(b"")
+        assert HealthCheckResponse.FromString(await watching.read()).status == HealthCheckResponse.SERVING
+
+        stopping = asyncio.create_task(server.stop(10.0))
+
+        assert HealthCheckResponse.FromString(await watching.read()).status == HealthCheckResponse.NOT_SERVING
+        assert not step.done()
+        step.cancel()
+        await stopping
+    await session.close()
 
 
 async def test_join_waits_for_the_end():
