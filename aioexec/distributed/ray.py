@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import math
 import os
 import secrets
 import socket
@@ -36,6 +38,10 @@ from aioexec.distributed.security import TOKEN_VARIABLE
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError
 
 Program = Callable[..., Awaitable[Any]]
+
+logger = logging.getLogger(__name__)
+
+_NOTICE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,15 @@ async def _awaited(program: Program, arguments: tuple[Any, ...]) -> Any:
     return await program(*arguments)
 
 
+def _start_ray(cpus: float) -> None:
+    """Join the Ray cluster of RAY_ADDRESS, or start one on this machine that has room for so many processors' work."""
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(log_to_driver=False)
+    else:
+        count = max(math.ceil(cpus), os.cpu_count() or 1)
+        ray.init(num_cpus=count, include_dashboard=False, log_to_driver=False)
+
+
 class RayCluster:
     """Room for a cluster's tasks on Ray; with `async with` it is reserved.
 
@@ -106,7 +121,8 @@ class RayCluster:
         tasks: what the tasks of a job get, where that is not `TaskOptions()`.
         strategy: how tasks are spread over nodes: "PACK", "SPREAD", "STRICT_PACK" or "STRICT_SPREAD".
 
-    Ray is started on this machine unless the process has joined a Ray cluster (`ray.init(address=...)`) before.
+    Unless the process has joined a Ray cluster before (`ray.init(...)`), it joins that of RAY_ADDRESS, or starts one on this
+    machine, which takes on all tasks however few processors there are.
 
     State: `_actors` by job and index, while a program runs; `_group` reserves their resources, `_token` is what their calls
     carry; `_has_started_ray` says whether leaving stops Ray.
@@ -146,12 +162,15 @@ class RayCluster:
         await self._stop()
 
     async def _start(self) -> None:
+        bundles = [self._options[job].bundle() for job, _ in self._tasks()]
         if not ray.is_initialized():
             self._has_started_ray = True
-            await asyncio.to_thread(ray.init, include_dashboard=False, log_to_driver=False)
-        bundles = [self._options[job].bundle() for job, _ in self._tasks()]
+            await asyncio.to_thread(_start_ray, sum(bundle.get("CPU", 0) for bundle in bundles))
         self._group = placement_group(bundles, strategy=self._strategy)
-        await self._group.ready()
+        ready = asyncio.ensure_future(self._group.ready())
+        while not (await asyncio.wait([ready], timeout=_NOTICE_SECONDS))[0]:
+            logger.warning("waiting for Ray to have room for %s", bundles)
+        ready.result()
 
     def _tasks(self) -> list[tuple[str, int]]:
         return [(job, index) for job, count in self._jobs.items() for index in range(count)]
