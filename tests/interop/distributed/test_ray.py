@@ -16,6 +16,7 @@ ray = pytest.importorskip("ray")
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.network,
+    pytest.mark.timeout(240),  # Ray takes long to start where others work too
     pytest.mark.allow_leaks("Ray keeps threads and sockets of its own while it runs"),
 ]
 
@@ -69,7 +70,6 @@ def test_clusters_without_tasks_are_refused(jobs, tasks):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 async def test_the_distributed_example_learns_on_ray_what_it_learns_in_processes(tmp_path):
     steps = 400
     here = await distributed_training.launch(1, 2, str(tmp_path / "here"), steps, sync=True)
