@@ -133,7 +133,9 @@ async def test_the_least_timeout_is_the_call_s_and_told(
 ):
     config = ax.ConfigProto(operation_timeout_in_ms=session)
     async with ax.Session(TARGET, graph=graph, config=config) as opened:
-        await opened.run("y:0", {"x:0": 1.0}, options=RunOptions(timeout_in_ms=run, trace_level=1))
+        await opened.run(
+            "y:0", {"x:0": 1.0}, options=RunOptions(timeout_in_ms=run, trace_level=RunOptions.SOFTWARE_TRACE)
+        )
 
     name, message, timeout, _ = there.calls[1]
     assert name == "RunStep"
