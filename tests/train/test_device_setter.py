@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import aioexec as ax
-from aioexec.errors import GraphTypeError
-from aioexec.train import replica_device_setter
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.train import GreedyLoadBalancingStrategy, byte_size_load_fn, replica_device_setter
 
 
 def devices(setter: Any, asked: list[str]) -> list[str]:
@@ -50,3 +50,18 @@ def test_without_parameter_servers_nothing_is_placed(options: dict[str, Any]):
 def test_a_strategy_is_a_function():
     with pytest.raises(GraphTypeError, match="ps_strategy must be callable"):
         replica_device_setter(ps_tasks=1, ps_strategy=3)  # type: ignore[arg-type]
+
+
+def test_balanced_variables_go_to_the_server_with_the_least_bytes():
+    strategy = GreedyLoadBalancingStrategy(2, byte_size_load_fn)
+    setter = replica_device_setter(cluster=ax.train.ClusterSpec({"ps": ["a:1", "b:1"]}), ps_strategy=strategy)
+
+    with ax.Graph().as_default(), ax.device(setter):
+        variables = [ax.Variable(ax.zeros([size])) for size in (10, 3, 4, 2, 8)]
+
+    assert [variable.device[-1] for variable in variables] == ["0", "1", "1", "1", "1"]
+
+
+def test_what_has_no_known_size_has_no_load():
+    with ax.Graph().as_default(), pytest.raises(GraphValueError, match="its load is the size of"):
+        byte_size_load_fn(ax.placeholder(ax.float32, [None]).op)
