@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.devices.device_set import BorrowedDevices, DeviceMgr
+from aioexec.distributed.cluster import addresses_of, task_name
 from aioexec.distributed.gathering import gathered
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.request_ids import RecentRequestIds
@@ -28,25 +29,22 @@ from aioexec.distributed.status import (
     with_payload,
 )
 from aioexec.distributed.step_table import StepTable
+from aioexec.distributed.transfers import RECV_TENSOR, Transfers
 from aioexec.distributed.transport import Call, Handlers, Payload
-from aioexec.distributed.variant_codec import is_variant, variant_from_proto, variant_to_proto
+from aioexec.distributed.variant_codec import is_variant, variant_to_proto
 from aioexec.distributed.worker_cache import WorkerCache
-from aioexec.distributed.worker_session import WorkerSession, isolated_devices, session_options
-from aioexec.dtypes import variant
+from aioexec.distributed.worker_session import Peers, WorkerSession, isolated_devices, session_options
 from aioexec.errors import (
     AbortedError,
-    InternalError,
     InvalidArgumentError,
     OpError,
     UnimplementedError,
     from_exception,
 )
 from aioexec.execution.remote_rendezvous import RemoteRendezvous
-from aioexec.execution.rendezvous import Received, parse_key
+from aioexec.execution.rendezvous import parse_key
 from aioexec.sessions.options import SessionOptions
 
-RECV_TENSOR = "WorkerService/RecvTensor"
-_RecvTensorRequest = METHODS[RECV_TENSOR].request
 _RecvTensorResponse = METHODS[RECV_TENSOR].response
 _RunGraphResponse = METHODS["WorkerService/RunGraph"].response
 
@@ -57,7 +55,7 @@ class Worker:
     """Sessions by handle, and the steps under way.
 
     Constant: `task`, its name; `devices`, shared by the sessions and owned by whoever made them; `steps`. `_legacy` is the
-    session of masters that open none, made when it is wanted; `_fetches` are calls to other tasks that are under way.
+    session of masters that open none, made when it is wanted.
     """
 
     def __init__(
@@ -77,7 +75,7 @@ class Worker:
         self._sessions: dict[str, WorkerSession] = {}
         self._legacy: WorkerSession | None = None
         self._requests = RecentRequestIds()
-        self._fetches: set[asyncio.Task[Received]] = set()
+        self._transfers = Transfers(bits)
 
     def handlers(self) -> Handlers:
         """What a listener hands calls to."""
@@ -106,10 +104,7 @@ class Worker:
         try:
             await gathered(session.close() for session in sessions)
         finally:
-            for fetch in self._fetches:
-                fetch.cancel()
-            if self._fetches:
-                await asyncio.wait(self._fetches)
+            await self._transfers.close()
 
     async def _get_status(self, request: Payload, call: Call) -> Payload:
         attributes = [each.to_proto() for each in self.devices.list_device_attributes()]
@@ -127,12 +122,23 @@ class Worker:
             options = self._options
             if message.server_def.HasField("default_session_config"):
                 options = session_options(options, message.server_def.default_session_config)
-            devices = self._shared_devices()
-            if message.isolate_session_state:
-                devices = isolated_devices(self.devices)
             master = (message.master_task, message.master_incarnation)
-            self._sessions[handle] = WorkerSession(options, devices, handle, self.steps, self._bits, master)
+            devices, peers = self._shared_devices(), None
+            if message.server_def.cluster.job:
+                peers = self._peers(message.server_def)
+                devices = isolated_devices(self.devices, peers.task)
+            elif message.isolate_session_state:
+                devices = isolated_devices(self.devices)
+            self._sessions[handle] = WorkerSession(
+                options, devices, handle, self.steps, self._bits, master, peers
+            )
         return _reply("CreateWorkerSession")
+
+    def _peers(self, server_def: Any) -> Peers:
+        """The cluster as a master describes it: other names, for this task too, and other addresses, for one session."""
+        workers = self._workers.elsewhere(addresses_of(server_def))
+        task = task_name(server_def.job_name, server_def.task_index)
+        return Peers(task, workers, partial(self._transfers.fetch, workers))
 
     async def _drop_sessions_before(self, task: str, incarnation: int) -> None:
         """A master that has been restarted has forgotten its sessions here."""
@@ -226,7 +232,7 @@ class Worker:
             raise with_payload(AbortedError(f"step {step_id} has ended"), DERIVED)
         step = self.steps.enter(step_id)
         try:
-            value, is_dead = await step.rendezvous.recv(key)
+            value, is_dead = await step.rendezvous.recv_here(key)
         except OpError as error:
             raise _derived(error) from error
         finally:
@@ -245,7 +251,7 @@ class Worker:
             AbortedError: the device it means was that of a process before this one.
         """
         parsed = _parsed(key)
-        source = self.devices.lookup_device(parsed.src_device)
+        source = self.devices.lookup_device(f"/device:{parsed.src_device.rpartition('/device:')[2]}")
         if source.attributes.incarnation != parsed.src_incarnation:
             raise AbortedError(
                 f"RecvTensor expects a different device incarnation: {parsed.src_incarnation} vs. "
@@ -254,25 +260,7 @@ class Worker:
             )
 
     def _new_rendezvous(self, step_id: int) -> RemoteRendezvous:
-        return RemoteRendezvous(self.task, partial(self._fetch, step_id))
-
-    def _fetch(self, step_id: int, key: str) -> asyncio.Task[Received]:
-        """Ask the task where a value is made for it."""
-        task = asyncio.get_running_loop().create_task(self._received(step_id, key))
-        self._fetches.add(task)
-        task.add_done_callback(self._fetches.discard)
-        return task
-
-    async def _received(self, step_id: int, key: str) -> Received:
-        channel = self._workers.channel(key.partition("/device:")[0])
-        request = _RecvTensorRequest(step_id=step_id, rendezvous_key=key, request_id=self._bits(62) + 1)
-        reply = await channel.call(RECV_TENSOR, Payload(request))
-        is_dead, proto = reply.message.is_dead, reply.message.tensor
-        if is_dead or (reply.tensors and reply.tensors[0] is not None):
-            return reply.tensors[0] if reply.tensors else None, is_dead
-        if proto.dtype != variant.as_datatype_enum:
-            raise InternalError(f"RecvTensor of {key}: the reply has no tensor")
-        return await asyncio.to_thread(variant_from_proto, proto), False
+        return RemoteRendezvous(self.task, partial(self._transfers.fetch, self._workers, step_id))
 
     async def _mark_recv_finished(self, request: Payload, call: Call) -> Payload:
         return _reply("MarkRecvFinished")
@@ -280,7 +268,15 @@ class Worker:
     # What is told
 
     async def _logging(self, request: Payload, call: Call) -> Payload:
-        return _reply("Logging")
+        """Note what is fetched from now on, or no longer; tell what was."""
+        message, log = request.message, self._transfers.log
+        log.is_on = message.enable_rpc_logging or (log.is_on and not message.disable_rpc_logging)
+        if message.clear:
+            log.clear()
+        reply = METHODS["WorkerService/Logging"].response()
+        for step_id, stats in log.told(message.fetch_step_id).items():
+            reply.step.add(step_id=step_id, step_stats=stats)
+        return Payload(reply)
 
     async def _tracing(self, request: Payload, call: Call) -> Payload:
         raise UnimplementedError("Tracing")

@@ -44,6 +44,10 @@ class WorkerCache:
             channel = self._channels[task] = self._transport.channel(self.address(task))
         return channel
 
+    def elsewhere(self, addresses: Mapping[str, str]) -> WorkerCache:
+        """A cache of the tasks of another cluster, reached in the same way; whoever asks closes it."""
+        return WorkerCache(addresses, self._transport)
+
     async def close(self) -> None:
         """Close every channel, whatever happens to one of them."""
         channels, self._channels = self._channels, {}

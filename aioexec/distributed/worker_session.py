@@ -6,9 +6,10 @@ sessions, unless the master wants this one isolated: then it has state of its ow
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,10 +17,11 @@ from aioexec.devices.device_set import DeviceMgr
 from aioexec.devices.pools import hold_pool
 from aioexec.distributed.open_step import OpenStep
 from aioexec.distributed.step_table import StepEntry, StepTable
+from aioexec.distributed.worker_cache import WorkerCache
 from aioexec.errors import AbortedError, CancelledError, InvalidArgumentError, OpError
 from aioexec.execution.executor import Executor
 from aioexec.execution.remote_rendezvous import RemoteRendezvous
-from aioexec.execution.rendezvous import parse_key
+from aioexec.execution.rendezvous import Received, parse_key
 from aioexec.execution.step import SharedStep, StepSettings
 from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.planning.plan import Plan
@@ -34,18 +36,33 @@ def session_options(own: SessionOptions, config: Any) -> SessionOptions:
     return replace(asked, jit=asked.jit if config.aioexec.jit else own.jit, log_device_placement=False)
 
 
-def isolated_devices(devices: DeviceMgr) -> DeviceMgr:
-    """The same devices, to whoever asks, with state of their own."""
-    return DeviceMgr(
-        [type(each)(each.attributes, hold_pool(each.workers)) for each in devices.list_devices()]
-    )
+def isolated_devices(devices: DeviceMgr, task: str = "") -> DeviceMgr:
+    """The same devices, to whoever asks, with state of their own; under the name of another task, if one is given."""
+    made = []
+    for each in devices.list_devices():
+        name = f"{task}/device:{each.name.rpartition('/device:')[2]}" if task else each.name
+        made.append(type(each)(replace(each.attributes, name=name), hold_pool(each.workers)))
+    return DeviceMgr(made)
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """The cluster of a session whose master has given one: this task's name in it, and the others.
+
+    Attributes:
+        fetch: starts to receive the value of a key in a step.
+    """
+
+    task: str
+    workers: WorkerCache
+    fetch: Callable[[int, str], asyncio.Future[Received]]
 
 
 class WorkerSession(Host):
     """One session.
 
-    Constant: `master`, the task and incarnation of who made it. Changing: `_executors`, the registered graphs by handle, and
-    `_open`, the partial runs that go on between calls, by step.
+    Constant: `master`, the task and incarnation of who made it; `_peers`, the cluster it is in, None for the server's own.
+    Changing: `_executors`, the registered graphs by handle, and `_open`, the partial runs that go on between calls, by step.
     """
 
     def __init__(
@@ -56,8 +73,10 @@ class WorkerSession(Host):
         table: StepTable,
         bits: Callable[[int], int],
         master: tuple[str, int] = ("", 0),
+        peers: Peers | None = None,
     ) -> None:
         super().__init__(options, devices, session_handle)
+        self._peers = peers
         self.master = master
         self.steps = Steps()
         self._table = table
@@ -113,7 +132,7 @@ class WorkerSession(Host):
         if message.is_partial:
             return await self._go_on(executor, message, tensors)
         with self.steps.scope() as scope:
-            step = self._table.enter(message.step_id)
+            step = self._entered(message.step_id)
             step.begin(self, scope.cancel)
             try:
                 return await self._run(executor, step.rendezvous, message, tensors, deadline, reply)
@@ -123,6 +142,13 @@ class WorkerSession(Host):
             finally:
                 step.over()
                 self._table.leave(step)
+
+    def _entered(self, step_id: int) -> StepEntry:
+        """A step of this session, in whose cluster it receives values."""
+        step = self._table.enter(step_id)
+        if self._peers is not None:
+            step.rendezvous.join(self._peers.task, partial(self._peers.fetch, step_id))
+        return step
 
     async def _run(
         self,
@@ -167,7 +193,7 @@ class WorkerSession(Host):
     async def _go_on(self, executor: Executor, message: Any, tensors: Sequence[Any]) -> list[Any]:
         """Begin a partial run, or go on with it; whatever goes wrong with a call ends the run."""
         step_id = message.step_id
-        entry = self._table.enter(step_id)
+        entry = self._entered(step_id)
         step = self._open.get(step_id) or self._begin(executor, entry)
         goes_on = False
         try:
@@ -207,6 +233,8 @@ class WorkerSession(Host):
         self.steps.cancel(error or AbortedError(f"worker session {self.session_handle!r} was deleted"))
         self.engine.stop_building()
         async with AsyncExitStack() as stack:
+            if self._peers is not None:
+                stack.push_async_callback(self._peers.workers.close)
             stack.push_async_callback(self.release)
             await self.steps.end(0)
             self._table.end_of(self)

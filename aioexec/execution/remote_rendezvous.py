@@ -23,7 +23,8 @@ class RemoteRendezvous(IntraProcessRendezvous):
         task: what the names of this process's devices begin with, "/job:worker/replica:0/task:0".
         fetch: receives from another process.
 
-    `_calls` are under way, each with its key and who waits for it; there is none after an abort.
+    `_prefix` is that name with a slash. `_calls` are under way, each with its key and who waits for it; there is none after an
+    abort.
     """
 
     def __init__(self, task: str, fetch: Fetch) -> None:
@@ -31,6 +32,15 @@ class RemoteRendezvous(IntraProcessRendezvous):
         self._prefix = f"{task}/"
         self._fetch = fetch
         self._calls: dict[asyncio.Future[Received], tuple[str, Waiting]] = {}
+
+    def join(self, task: str, fetch: Fetch) -> None:
+        """Go by other names: the step belongs to a session with a cluster of its own."""
+        self._prefix = f"{task}/"
+        self._fetch = fetch
+
+    def recv_here(self, key: str) -> asyncio.Future[Received]:
+        """`recv` of what is sent in this process, whatever it is called here."""
+        return super().recv(key)
 
     def _is_local(self, key: str) -> bool:
         return key.startswith(self._prefix)  # a key begins with the device that sends
