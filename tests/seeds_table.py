@@ -87,15 +87,21 @@ DirectSessionRegistrar
         a static object, registered when its library is loaded;
         `aioexec.sessions.direct_factory.register_direct_sessions` is called by the wiring
 GrpcSession
-    .:
-        sessions elsewhere come with the distributed stage, over `aioexec.sessions.runtime.SessionRuntime`, which needs
-        no graph of ours
+    . = distributed.grpc_session.GrpcSession
+        distributed/test_grpc_session.py::test_nothing_is_sent_before_there_is_something_to_run
+        distributed/test_grpc_session.py::test_the_graph_is_sent_with_the_first_run_and_its_growth_with_later_ones
 GrpcSessionFactory
-    .: as above, by `aioexec.sessions.factory.register`; until then a target "grpc://" is not found
-    AcceptsOptions, NewSession, kSchemePrefix:
-        as above; a scheme of one's own is shown with `aioexec.sessions.factory.SessionFactory`
+    . = distributed.grpc_factory.GrpcSessionFactory
+        distributed/test_grpc_session.py::test_a_target_without_an_address_is_refused
+    AcceptsOptions = distributed.grpc_factory.GrpcSessionFactory.accepts_options
+        distributed/test_grpc_session.py::test_a_target_without_an_address_is_refused
+    NewSession = distributed.grpc_factory.GrpcSessionFactory.new_session
+        distributed/test_grpc_session.py::test_nothing_is_sent_before_there_is_something_to_run
+    kSchemePrefix = distributed.grpc_factory.SCHEME
+        distributed/test_grpc_session.py::test_a_target_without_an_address_is_refused
 GrpcSessionRegistrar
-    .: as above, by `aioexec.sessions.factory.register`
+    . = distributed.grpc_factory.register_grpc_sessions
+        distributed/test_grpc_session.py::test_nothing_is_sent_before_there_is_something_to_run
 DirectSession
     . = sessions.direct.DirectSession
         sessions/test_named_steps.py::test_a_graph_is_created_once
