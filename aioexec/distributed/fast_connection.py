@@ -231,12 +231,15 @@ class CallingConnection(Connection):
         described = METHODS[method]
         deadline = None if timeout is None else self._loop.time() + timeout
         message = request.message.SerializeToString()
-        tensors = await _written(request.tensors)
+        if any(map(takes_long_to_write, request.tensors)):
+            written = await _written_slowly(request.tensors)
+        else:
+            written = [*map(write, request.tensors)]
         if self._is_paused:
             await self._ready_to_write(deadline)
         call = self._last_call = self._last_call + 1
         left = math.inf if deadline is None else max(deadline - self._loop.time(), 0.0)
-        frame, stream = frames.request(call, left, method, message, tensors)
+        frame, stream = frames.request(call, left, method, message, written)
         if not self.is_open:
             raise self._gone(self._reason or "it is closed")
         answer = self._pending[call] = self._loop.create_future()
@@ -251,7 +254,8 @@ class CallingConnection(Connection):
             self._pending.pop(call, None)
             if timer is not None:
                 timer.cancel()
-        return await _payload(parts, described.response, described.received, self._limits)
+        tensors = await asyncio.to_thread(parts.values) if parts.takes_long else parts.values()
+        return _payload(parts, tensors, described.response, described.received, self._limits)
 
     def _expire(self, call: int) -> None:
         answer = self._pending.get(call)
@@ -408,10 +412,10 @@ class AnsweringConnection(Connection):
         deadline = self._loop.time() + parts.timeout if bounded else None
         self._running[parts.call] = None
         task = begin(self._serve(parts, handler, Call(self.peer, deadline)))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
         if parts.call in self._running:
             self._running[parts.call] = task
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
             if deadline is not None:
                 timer = self._loop.call_at(deadline, self._expire, parts)
                 task.add_done_callback(lambda _: timer.cancel())
@@ -428,11 +432,14 @@ class AnsweringConnection(Connection):
         described = METHODS[parts.method]
         number = parts.call
         try:
-            reply = await handler(
-                await _payload(parts, described.request, described.sent, self._limits), call
-            )
-            tensors = await _written(reply.tensors)
-            frame, stream = frames.reply(number, reply.message.SerializeToString(), tensors)
+            tensors = await asyncio.to_thread(parts.values) if parts.takes_long else parts.values()
+            payload = _payload(parts, tensors, described.request, described.sent, self._limits)
+            reply = await handler(payload, call)
+            if any(map(takes_long_to_write, reply.tensors)):
+                written = await _written_slowly(reply.tensors)
+            else:
+                written = [*map(write, reply.tensors)]
+            frame, stream = frames.reply(number, reply.message.SerializeToString(), written)
         except asyncio.CancelledError:
             if number in self._running:  # else nobody waits for it, and that is why it was cancelled
                 self._fail(number, CancelledError("the call was cancelled"))
@@ -460,22 +467,16 @@ class AnsweringConnection(Connection):
         self._on_gone(self)
 
 
-async def _payload(parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
+def _payload(parts: Parts, tensors: list[Any], kind: type[Any], field: str, limits: Limits) -> Payload:
     """What has arrived, as the other side has given it."""
     data = bytes(parts.message)
     try:
         message = kind.FromString(data)
     except DecodeError as error:
         raise InternalError(f"Unable to parse {kind.__name__}") from error
-    if field and not parts.tensors and _holds(message, field):  # who sent it left the tensors in the message
+    if field and not tensors and _holds(message, field):  # who sent it left the tensors in the message
         return decode(data, kind, field, limits, True)
-    return Payload(
-        message,
-        [
-            None if each is None else await asyncio.to_thread(each.value) if each.takes_long else each.value()
-            for each in parts.tensors
-        ],
-    )
+    return Payload(message, tensors)
 
 
 def _holds(message: Any, field: str) -> bool:
@@ -484,7 +485,7 @@ def _holds(message: Any, field: str) -> bool:
     return message.HasField(field) if isinstance(held, TensorProto) else len(held) > 0
 
 
-async def _written(tensors: Sequence[Any]) -> list[Written]:
+async def _written_slowly(tensors: Sequence[Any]) -> list[Written]:
     """Tensors as they travel; what takes long is done off the loop."""
     return [
         await asyncio.to_thread(write, each) if takes_long_to_write(each) else write(each) for each in tensors

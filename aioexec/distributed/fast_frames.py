@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from struct import Struct, error as StructError
 from typing import Any, Final
 
-from aioexec.distributed.fast_tensors import Tensor, Written, memory_of
+from aioexec.distributed.fast_tensors import Array, Tensor, Written, memory_of, read_small
 from aioexec.errors import DataLossError, OpError, ResourceExhaustedError
 
 VERSION: Final = 1
@@ -100,6 +100,7 @@ class Parts:
         method: of a request; "" for a reply.
         timeout: seconds left for a request, infinite for no bound.
         refused: why it is not what was sent; message and tensors are void then.
+        takes_long: whether `values` is better called off the loop.
         missing: of those announced, what did not come yet, in order.
     """
 
@@ -107,9 +108,18 @@ class Parts:
     method: str = ""
     timeout: float = float("inf")
     message: Any = b""
-    tensors: list[Tensor | None] = field(default_factory=list)
+    tensors: list[Tensor | Array | None] = field(default_factory=list)
+    takes_long: bool = False
     refused: OpError | None = None
     missing: deque[memoryview] = field(default_factory=deque)
+
+    def values(self) -> list[Array | None]:
+        """The tensors as arrays, None for what stayed in the message.
+
+        Raises:
+            DataLossError: strings whose lengths do not fit their bytes.
+        """
+        return [each.value() if isinstance(each, Tensor) else each for each in self.tensors]
 
 
 Event = Greeting | Welcome | Closing | Failure | Cancel | Parts
@@ -161,37 +171,32 @@ def reply(call: int, message: bytes, tensors: Sequence[Written]) -> tuple[bytes,
 def _with_parts(
     kind: int, call: int, first: list[bytes], message: bytes, tensors: Sequence[Written]
 ) -> tuple[bytes, Stream]:
-    headers = [*first, _PARTS.pack(len(message), len(tensors))]
-    inline: list[Any] = []
+    pieces = [*first, _PARTS.pack(len(message), len(tensors))]
     large: Stream = []
     room = _MOST_INLINE
-    room = _place(message, len(message), room, inline, large)
-    for header, elements in tensors:
-        headers.append(header)
-        room = _place(elements, len(elements), room, inline, large)
-    return _frame(kind, call, *headers, *inline), large
-
-
-def _place(part: Any, length: int, room: int, inline: list[Any], large: Stream) -> int:
-    """Put a part where the reader, which counts alike, expects it; return how much room is left in the frame."""
-    if _is_inline(length, room):
-        inline.append(part)
-        return room - length
-    large.append(memoryview(part))
-    return room
+    for header, part in ((b"", message), *tensors):
+        pieces.append(header)
+        length = len(part)
+        if _is_inline(length, room):
+            pieces.append(part)
+            room -= length
+        else:
+            large.append(memoryview(part))
+    return _frame(kind, call, *pieces), large
 
 
 def _is_inline(length: int, room: int) -> bool:
+    """Whether a part stands in the frame; writer and reader count alike."""
     return length <= INLINE_BYTES and length <= room
 
 
 def _frame(kind: int, call: int, *pieces: Any) -> bytes:
-    body = b"".join(pieces)
-    if len(body) > MOST_FRAME:
+    length = sum(map(len, pieces))
+    if length > MOST_FRAME:
         raise ResourceExhaustedError(
-            f"a call of {len(body)} bytes beside its tensors: expected at most {MOST_FRAME}"
+            f"a call of {length} bytes beside its tensors: expected at most {MOST_FRAME}"
         )
-    return _HEAD.pack(len(body), kind, call) + body
+    return b"".join((_HEAD.pack(length, kind, call), *pieces))
 
 
 class Outbox:
@@ -312,6 +317,9 @@ class Reader:
 
     def _make_room(self, needed: int) -> None:
         """Have what is not read yet at the front of a scratch that holds what is needed."""
+        if self._start == self._end and len(self._scratch) == _SCRATCH:
+            self._start = self._end = 0
+            return
         most = MOST_FRAME if self.kinds is not _BEFORE_GREETING else _SCRATCH - _HEAD.size
         if needed - _HEAD.size > most:
             raise DataLossError(f"a frame of {needed - _HEAD.size} bytes: expected at most {most}")
@@ -359,27 +367,32 @@ class Reader:
         at += _PARTS.size
         if (most := self._limit_of(parts.method)) < length:
             raise ResourceExhaustedError(f"a message of {length} bytes: expected at most {most}")
-        tensors = parts.tensors
-        for _ in range(count):
-            tensor, at = Tensor.read(body, at, self._most_tensor_bytes)
-            tensors.append(tensor)
         room = _MOST_INLINE
         if _is_inline(length, room):
-            parts.message = bytes(body[at : at + length])
+            parts.message = bytes(_cut(body, at, length))
             at += length
             room -= length
         else:
             parts.message = memory_of(length)
             parts.missing.append(parts.message)
-        for tensor in tensors:
+        for _ in range(count):
+            small = read_small(body, at, min(room, self._most_tensor_bytes))
+            if small is not None:
+                array, at = small
+                room -= array.nbytes
+                parts.tensors.append(array)
+                continue
+            tensor, at = Tensor.read(body, at, self._most_tensor_bytes)
+            parts.tensors.append(tensor)
             if tensor is None:
                 continue
-            tensor.allocate()
+            parts.takes_long |= tensor.takes_long
             if _is_inline(tensor.length, room):
-                tensor.memory[:] = _cut(body, at, tensor.length)
+                tensor.fill(body, at)
                 at += tensor.length
                 room -= tensor.length
             else:
+                tensor.allocate()
                 parts.missing.append(tensor.memory)
         if at != len(body):
             raise DataLossError(f"call {parts.call}: expected {at} bytes, got a frame of {len(body)}")

@@ -25,6 +25,9 @@ Array = npt.NDArray[Any]
 MANY_STRINGS: Final = 4096
 """So many elements of a string tensor take a millisecond to write or read: more are done off the loop."""
 
+SMALL: Final = 1 << 15
+"""Tensors of numbers of no more bytes are brought into their form, and out of it, by one copy."""
+
 _ABSENT: Final = 0  # DT_INVALID
 _MOST_DIMS: Final = 64  # numpy's
 _MOST_ADDRESSABLE: Final = (1 << 63) - 1
@@ -35,10 +38,22 @@ _HEADER: Final = Struct("<BBQ")  # dtype, number of dims, bytes
 _DIMS: Final = tuple(Struct(f"<{rank}q") for rank in range(_MOST_DIMS + 1))
 _SOON_COPIED: Final = 1 << 17  # bytes
 
+_MOST_REMEMBERED: Final = 1024
+_headers: dict[tuple[np.dtype[Any], tuple[int, ...]], bytes] = {}
+"""Of tensors of numbers that were written lately: the same ones travel in every step."""
+_known: dict[bytes, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+"""The other way round: what headers of small tensors of numbers say, once that was checked."""
+
 _NUMBERS: dict[
     np.dtype[Any], int
 ] = {}  # DataType numbers of the dtypes seen: looking one up by the rules is slower
 _DTYPES: dict[int, DType] = {}  # the other way round, those that travel
+
+
+def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(memory) >= _MOST_REMEMBERED:
+        memory.clear()
+    memory[key] = value
 
 
 def _dtype_of(number: int) -> DType:
@@ -73,7 +88,7 @@ _ABSENT_TENSOR: Final = Written(_HEADER.pack(_ABSENT, 0, 0), b"")
 
 def takes_long_to_write(tensor: Any) -> bool:
     """Whether `write` is better called off the loop."""
-    if not isinstance(tensor, np.ndarray):
+    if not isinstance(tensor, np.ndarray) or tensor.nbytes <= SMALL:
         return False
     if tensor.dtype.kind in "OSU":
         return tensor.size > MANY_STRINGS
@@ -86,6 +101,9 @@ def write(tensor: Any) -> Written:
         return _ABSENT_TENSOR
     array = np.asarray(tensor)
     dtype = array.dtype
+    header = _headers.get((dtype, array.shape))
+    if header is not None and array.nbytes <= SMALL:
+        return Written(header, array.tobytes())
     elements: Any
     if dtype.kind in "OSU":
         elements = _written_strings(array)
@@ -97,8 +115,10 @@ def write(tensor: Any) -> Written:
         elements = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         length = elements.size
     shape = array.shape
-    header = _HEADER.pack(number, len(shape), length)
-    return Written(header + _DIMS[len(shape)].pack(*shape) if shape else header, elements)
+    header = _HEADER.pack(number, len(shape), length) + _DIMS[len(shape)].pack(*shape)
+    if dtype.isnative and dtype.kind not in "OSU":
+        _remember(_headers, (dtype, shape), header)
+    return Written(header, elements)
 
 
 @dataclass(slots=True)
@@ -124,7 +144,7 @@ class Tensor:
             ResourceExhaustedError: the tensor would take more than `most_bytes`; the header itself is right.
         """
         number, rank, length = _HEADER.unpack_from(frame, at)
-        at += _HEADER.size
+        begin, at = at, at + _HEADER.size
         if number == _ABSENT:
             if rank or length:
                 raise DataLossError("a tensor's header: expected nothing of a tensor that is not there")
@@ -135,7 +155,10 @@ class Tensor:
         shape: tuple[int, ...] = _DIMS[rank].unpack_from(frame, at)
         tensor = Tensor(dtype, shape, length)
         tensor._check(most_bytes)
-        return tensor, at + 8 * rank
+        at += 8 * rank
+        if dtype.size and length <= SMALL and dtype is not bool_:
+            _remember(_known, bytes(frame[begin:at]), (shape, dtype.numpy))
+        return tensor, at
 
     def _check(self, most_bytes: int) -> None:
         who = f"a tensor's header, {self.dtype.name}{list(self.shape)}"
@@ -167,6 +190,19 @@ class Tensor:
             raise ResourceExhaustedError(f"a tensor of {self.length} bytes: out of memory") from error
         self.memory = self.array.reshape(-1).view(np.uint8).data
 
+    def fill(self, frame: memoryview, at: int) -> None:
+        """Take the elements that stand in a frame, all of them.
+
+        Raises:
+            DataLossError: the frame ends before.
+        """
+        if at + self.length > len(frame):
+            raise DataLossError(f"a frame of {len(frame)} bytes: expected {at + self.length} at least")
+        if self.dtype.size:
+            self.array = np.ndarray(self.shape, self.dtype.numpy, frame, at).copy()
+        else:
+            self.memory = bytes(frame[at : at + self.length])
+
     @property
     def takes_long(self) -> bool:
         """Whether `value` is better called off the loop."""
@@ -184,6 +220,16 @@ class Tensor:
             raw = self.array.view(np.uint8)
             np.minimum(raw, 1, out=raw)
         return self.array
+
+
+def read_small(frame: memoryview, at: int, most_bytes: int) -> tuple[Array, int] | None:
+    """Read a tensor whose header is known and whose elements stand behind it; return it and where it ends."""
+    _, rank, length = _HEADER.unpack_from(frame, at)
+    begin = at + _HEADER.size + 8 * rank
+    known = _known.get(bytes(frame[at:begin]))
+    if known is None or length > most_bytes or begin + length > len(frame):
+        return None
+    return np.ndarray(*known, frame, begin).copy(), begin + length
 
 
 def memory_of(length: int) -> memoryview:
