@@ -152,12 +152,13 @@ async def test_a_method_without_a_handler_is_unimplemented(pairs):
         await channel.call(RESET, Payload(ResetRequest()))
 
 
+@pytest.mark.slow
 async def test_no_reply_within_the_timeout_ends_the_call_and_its_handler(pairs):
     handler = Waiting()
     _, channel = await pairs.pair(handler)
 
     with pytest.raises(DeadlineExceededError):
-        await channel.call(RUN_STEP, step(), timeout=0.05)
+        await channel.call(RUN_STEP, step(), timeout=0.5)
 
     await handler.cancelled.wait()
     assert handler.call is not None

@@ -19,6 +19,9 @@ _CONNECT_MILLISECONDS: Final = 2000
 _FIRST_RETRY_MILLISECONDS: Final = 100
 _LAST_RETRY_MILLISECONDS: Final = 500
 
+_FRAME_BYTES: Final = 1 << 20
+"""Of what a peer may send at once: messages of some MiB cost both a quarter less processor time than by gRPC's 16 KiB."""
+
 
 class GrpcChannel(Channel):
     """A gRPC channel to one peer.
@@ -105,10 +108,18 @@ class GrpcChannel(Channel):
             await asyncio.wait(self._under_way)
 
 
-def _channel(address: str, security: Security, limits: Limits) -> grpc.aio.Channel:
-    options = (
+def message_options(limits: Limits) -> tuple[tuple[str, int], ...]:
+    """What channels and listeners have in common."""
+    return (
         ("grpc.max_receive_message_length", limits.message_bytes),
         ("grpc.max_send_message_length", -1),
+        ("grpc.http2.max_frame_size", _FRAME_BYTES),
+    )
+
+
+def _channel(address: str, security: Security, limits: Limits) -> grpc.aio.Channel:
+    options = (
+        *message_options(limits),
         ("grpc.enable_retries", 0),
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.min_reconnect_backoff_ms", _CONNECT_MILLISECONDS),  # what an attempt may take

@@ -14,6 +14,7 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
+from aioexec.distributed.grpc_transport.channel import message_options
 from aioexec.distributed.grpc_transport.rpc_errors import Status, cancelled, status_of, stopped
 from aioexec.distributed.health import Health
 from aioexec.distributed.message_codec import decoded_request, encoded_reply
@@ -149,8 +150,7 @@ class _Router(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no type
 
 def _options(limits: Limits) -> tuple[tuple[str, int], ...]:
     return (
-        ("grpc.max_receive_message_length", limits.message_bytes),
-        ("grpc.max_send_message_length", -1),
+        *message_options(limits),
         ("grpc.so_reuseport", 0),  # or two servers could listen at one port, and share its calls
         ("grpc.keepalive_time_ms", _KEEPALIVE_MILLISECONDS),
         ("grpc.keepalive_timeout_ms", _KEEPALIVE_MILLISECONDS),
