@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
-
-from aioexec.dtypes import as_dtype, resource, string, variant
+from aioexec.dtypes import resource, variant
 from aioexec.formats import protos
-from aioexec.formats.protos import DataType, TensorProto
-from aioexec.formats.tensor_codec import decode_tensor, encode_tensor
+from aioexec.formats.protos import TensorProto
+from aioexec.formats.tensor_codec import decode_tensor
 
 MASTER = "MasterService"
 WORKER = "WorkerService"
@@ -93,19 +91,6 @@ def tensor_protos(message: Any, field: str) -> Sequence[TensorProto]:
     return [each if isinstance(each, TensorProto) else each.tensor for each in found]
 
 
-def put_in(message: Any, field: str, tensors: Sequence[Any]) -> None:
-    """Write tensors into their places in a message; a repeated field of TensorProtos gets the places it lacks."""
-    if not tensors:
-        return
-    found = getattr(message, field)
-    if message.DESCRIPTOR.fields_by_name[field].message_type is TensorProto.DESCRIPTOR and found is not None:
-        while not isinstance(found, TensorProto) and len(found) < len(tensors):
-            found.add()
-    for place, tensor in zip(tensor_protos(message, field), tensors, strict=True):
-        if tensor is not None:
-            write_tensor(place, tensor)
-
-
 def taken_out(message: Any, field: str, max_bytes: int) -> list[Any]:
     """Read the tensors of a message and clear their places; resource handles and variants stay, None stands for them.
 
@@ -121,16 +106,3 @@ def taken_out(message: Any, field: str, max_bytes: int) -> list[Any]:
             tensors.append(decode_tensor(place, max_bytes))
             place.Clear()
     return tensors
-
-
-def write_tensor(place: TensorProto, tensor: Any) -> None:
-    """Write a tensor as TensorFlow's servers do: numbers as `tensor_content`, whatever their number."""
-    array = np.asarray(tensor)
-    if array.dtype.hasobject:
-        place.CopyFrom(encode_tensor(array, string))
-        return
-    place.dtype = cast("DataType", as_dtype(array.dtype).as_datatype_enum)
-    place.tensor_shape.SetInParent()
-    for size in array.shape:
-        place.tensor_shape.dim.add(size=size)
-    place.tensor_content = array.tobytes()
