@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -60,12 +59,12 @@ class _Callable:
 
 
 class Callables:
-    """The prepared steps of a direct session, by handle."""
+    """The prepared steps of a direct session, by handle; `_made` were, of which some have been released."""
 
     def __init__(self, session: DirectSession) -> None:
         self._session = session
         self._steps: dict[int, _Callable] = {}
-        self._handles = itertools.count()
+        self._made = 0
 
     async def make(self, graph: Graph, options: Any) -> int:
         """Prepare what a CallableOptions proto describes.
@@ -80,7 +79,8 @@ class Callables:
         signature = _connected(graph, signature, options.tensor_connection)
         with session.scope_of(step_options):
             step = NamedStep(await session.executor(signature), signature, list(options.fetch))
-        handle = next(self._handles)
+        handle = self._made
+        self._made += 1
         self._steps[handle] = _Callable(step, signature, list(options.fetch), step_options)
         return handle
 
@@ -100,9 +100,10 @@ class Callables:
             InvalidArgumentError: no step has this handle; another number of values than of feeds.
         """
         session = self._session
-        if handle not in self._steps:
-            raise InvalidArgumentError(f"No such callable handle: {handle}")
-        found = self._steps[handle]
+        self._check_made(handle)
+        found = self._steps.get(handle)
+        if found is None:
+            raise InvalidArgumentError(f"Attempted to run callable after handle was released: {handle}")
         expected = len(found.signature.feeds)
         if len(feeds) != expected:
             raise InvalidArgumentError(f"Expected {expected} feed tensors, but got {len(feeds)}")
@@ -123,12 +124,16 @@ class Callables:
             each.step = None
 
     def release(self, handle: int) -> None:
-        """Forget a step.
+        """Forget a step; again is fine.
 
         Raises:
-            InvalidArgumentError: no step has this handle.
+            InvalidArgumentError: no step had this handle.
         """
-        if self._steps.pop(handle, None) is None:
+        self._check_made(handle)
+        self._steps.pop(handle, None)
+
+    def _check_made(self, handle: int) -> None:
+        if not 0 <= handle < self._made:
             raise InvalidArgumentError(f"No such callable handle: {handle}")
 
 

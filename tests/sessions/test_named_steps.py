@@ -308,11 +308,12 @@ async def test_a_handle_that_was_released_or_made_up_is_refused():
         handle = await session.make_callable(CallableOptions(feed=["x:0"], fetch=["z:0"]))
         await session.release_callable(handle)
 
-        for use in (session.run_callable(handle, [1.0]), session.release_callable(handle)):
-            with pytest.raises(InvalidArgumentError, match=f"No such callable handle: {handle}"):
+        await session.release_callable(handle)
+        with pytest.raises(InvalidArgumentError, match=f"callable after handle was released: {handle}"):
+            await session.run_callable(handle, [1.0])
+        for use in (session.run_callable(999, []), session.release_callable(999)):
+            with pytest.raises(InvalidArgumentError, match="No such callable handle: 999"):
                 await use
-        with pytest.raises(InvalidArgumentError, match="No such callable handle: 999"):
-            await session.run_callable(999, [])
 
 
 @pytest.mark.behaviour(46, 58, 59)
