@@ -39,39 +39,41 @@ def _method(name: str, sent: str = "", received: str = "") -> Method:
     return Method(getattr(protos, f"{name}Request"), getattr(protos, f"{name}Response"), sent, received)
 
 
+_FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
+    MASTER: {
+        "CreateSession": (),
+        "ExtendSession": (),
+        "PartialRunSetup": (),
+        "RunStep": ("feed", "tensor"),
+        "CloseSession": (),
+        "ListDevices": (),
+        "Reset": (),
+        "MakeCallable": (),
+        "RunCallable": ("feed", "fetch"),
+        "ReleaseCallable": (),
+    },
+    WORKER: {
+        "GetStatus": (),
+        "CreateWorkerSession": (),
+        "DeleteWorkerSession": (),
+        "RegisterGraph": (),
+        "DeregisterGraph": (),
+        "RunGraph": ("send", "recv"),
+        "CleanupGraph": (),
+        "CleanupAll": (),
+        "RecvTensor": ("", "tensor"),
+        "MarkRecvFinished": (),
+        "Logging": (),
+        "Tracing": (),
+    },
+    PEER: {
+        "Hello": (),
+    },
+}
+
 METHODS: dict[str, Method] = {
     f"{service}/{name}": _method(name, *fields)
-    for service, methods in {
-        MASTER: {
-            "CreateSession": (),
-            "ExtendSession": (),
-            "PartialRunSetup": (),
-            "RunStep": ("feed", "tensor"),
-            "CloseSession": (),
-            "ListDevices": (),
-            "Reset": (),
-            "MakeCallable": (),
-            "RunCallable": ("feed", "fetch"),
-            "ReleaseCallable": (),
-        },
-        WORKER: {
-            "GetStatus": (),
-            "CreateWorkerSession": (),
-            "DeleteWorkerSession": (),
-            "RegisterGraph": (),
-            "DeregisterGraph": (),
-            "RunGraph": ("send", "recv"),
-            "CleanupGraph": (),
-            "CleanupAll": (),
-            "RecvTensor": ("", "tensor"),
-            "MarkRecvFinished": (),
-            "Logging": (),
-            "Tracing": (),
-        },
-        PEER: {
-            "Hello": (),
-        },
-    }.items()
+    for service, methods in _FIELDS.items()
     for name, fields in methods.items()
 }
 
