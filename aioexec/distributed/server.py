@@ -220,7 +220,11 @@ class Server:
                 await self._nearby.stop()
 
     async def __aenter__(self) -> Server:
-        await self.serve()
+        try:
+            await self.serve()
+        except BaseException:
+            await self.stop()
+            raise
         return self
 
     async def __aexit__(

@@ -12,7 +12,9 @@ import pytest
 
 import aioexec as ax
 from aioexec import errors
+from aioexec.distributed.grpc_transport import GrpcTransport
 from aioexec.distributed.security import Security
+from aioexec.distributed.transport import Listener
 from aioexec.formats.protos import HealthCheckResponse
 from aioexec.testing import all_tasks_blocked
 from aioexec.train import Server
@@ -121,6 +123,30 @@ async def test_a_server_that_never_served_is_stopped_likewise():
     assert is_free(server.address)
     with pytest.raises(errors.FailedPreconditionError, match="make another"):
         server.start()
+
+
+class MuteListener(Listener):
+    """One that cannot begin."""
+
+    address = "localhost:1"
+    is_stopped = False
+
+    async def start(self):
+        raise errors.UnavailableError("cannot listen")
+
+    async def stop(self, grace=None):
+        self.is_stopped = True
+
+
+async def test_a_server_that_cannot_begin_to_serve_gives_everything_back(monkeypatch):
+    listener = MuteListener()
+    monkeypatch.setattr(GrpcTransport, "listener", lambda *_: listener)
+
+    with pytest.raises(errors.UnavailableError, match="cannot listen"):
+        async with Server({"worker": ["localhost:0"]}, transport=GrpcTransport(), start=False):
+            pass
+
+    assert listener.is_stopped
 
 
 async def test_a_port_in_use_is_refused_and_nothing_is_left():
