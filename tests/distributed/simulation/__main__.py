@@ -24,8 +24,8 @@ def main() -> int:
         if story.breach:
             breaches[story.scenario] += 1
             print(f"\rseed {seed} ({story.scenario}): {story.breach[:300]}")
-        if done % 20 == 0 and sys.stderr.isatty():
-            print(f"\r{done} seeds, {time.monotonic() - began:.0f} s", end="", file=sys.stderr)
+        if done % 20 == 0 and (sys.stderr.isatty() or done % 1000 == 0):
+            print(f"\r{done} seeds, {time.monotonic() - began:.0f} s", end="", file=sys.stderr, flush=True)
     seconds = time.monotonic() - began
     print(f"\r{options.seeds} seeds in {seconds:.1f} s; breaches: {dict(breaches) or 'none'}")
     return 1 if breaches else 0

@@ -18,7 +18,7 @@ from typing import Any
 from aioexec import errors
 from aioexec.testing import DeterministicLoop, InMemoryCluster, LeakCheck
 from aioexec.testing.faults import Fault, FaultInjector, planned
-from tests.distributed.simulation.quiet import check_quiet
+from tests.distributed.simulation.quiet import check_idle, check_quiet
 from tests.distributed.simulation.scenarios import ALLOWED, DEADLINE, SCENARIOS, Scenario
 
 JOBS = {"master": 1, "worker": 2}
@@ -106,6 +106,7 @@ async def _simulated(scenario: Scenario, story: Story, faults: Sequence[Fault]) 
             await asyncio.sleep(SETTLED)
             for server in cluster.servers:
                 check_quiet(server)
+            check_idle()
 
 
 class _Play:

@@ -40,8 +40,10 @@ class Scenario(abc.ABC):
             self.build()
 
     def config(self) -> Any:
-        """Of the sessions: creating one, and closing it, has a deadline too."""
-        return tf.ConfigProto(operation_timeout_in_ms=int(DEADLINE * 1000))
+        """Of the sessions: creating one, and closing it, has a deadline too. What is compiled, and when, the clock decides."""
+        config = tf.ConfigProto(operation_timeout_in_ms=int(DEADLINE * 1000))
+        config.aioexec.jit = "off"
+        return config
 
     def open(self, cluster: InMemoryCluster) -> contextlib.AbstractAsyncContextManager[Any]:
         """The session that attempts are made in."""
