@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from aioexec.devices.device import DeviceAttributes
-from aioexec.devices.device_set import BorrowedDevices, DeviceMgr
+from aioexec.devices.device_set import BorrowedDevices
+from aioexec.distributed.cluster import task_name
 from aioexec.distributed.gathering import gathered
 from aioexec.distributed.graph_syntax import check_syntax
 from aioexec.distributed.master_session import MasterSession, devices_at
@@ -27,8 +28,9 @@ from aioexec.distributed.status import message_of
 from aioexec.distributed.transport import Call, Handlers, Payload
 from aioexec.distributed.worker import Worker
 from aioexec.distributed.worker_cache import WorkerCache
-from aioexec.distributed.worker_session import isolated_devices
+from aioexec.distributed.worker_session import Peers, isolated_devices
 from aioexec.errors import AbortedError, InvalidArgumentError, from_exception
+from aioexec.formats.protos import ServerDef
 from aioexec.graph.device_spec import parse
 from aioexec.sessions.options import SessionOptions
 
@@ -117,20 +119,20 @@ class Master:
             raise AbortedError(f"Session {handle} is not found.")
         return session
 
-    def _devices_for(self, options: SessionOptions) -> DeviceMgr:
-        """This task's devices, with the state that all sessions share, or with a session's own."""
-        if options.isolate_session_state:
-            return isolated_devices(self._worker.devices)
-        return BorrowedDevices(self._worker.devices.list_devices())
-
     async def _create_session(self, request: Payload, call: Call) -> Payload:
         message = request.message
         options = SessionOptions.from_config("", message.config)
-        devices = self._devices_for(options)
-        tasks = [task for task in self._filtered(options.device_filters) if task != self.task]
-        session = MasterSession(
-            options, devices, self._worker, self._workers, tasks, self._bits, self._undeleted
-        )
+        peers = self._peers(message.config.cluster_def)
+        if peers.task != self.task:
+            devices = isolated_devices(self._worker.devices, peers.task)
+        elif options.isolate_session_state:
+            devices = isolated_devices(self._worker.devices)
+        else:
+            devices = BorrowedDevices(self._worker.devices.list_devices())
+        tasks = [
+            task for task in _filtered(peers.workers.tasks, options.device_filters) if task != peers.task
+        ]
+        session = MasterSession(options, devices, self._worker, peers, tasks, self._bits, self._undeleted)
         try:
             await session.open()
             await self._checked(session, message.graph_def)
@@ -148,16 +150,28 @@ class Master:
         else:
             await session.in_planner(partial(check_syntax, graph_def))
 
-    def _filtered(self, filters: Sequence[str]) -> list[str]:
-        """The tasks that a session may use."""
-        if not filters:
-            return self._workers.tasks
-        wanted = [parse(each) for each in filters]
-        return [
-            task
-            for task in self._workers.tasks
-            if any(each.without_device().matches(parse(task)) for each in wanted)
-        ]
+    def _peers(self, cluster: Any) -> Peers:
+        """The cluster of a session: the server's, or the one its client describes, in which this task has another name.
+
+        Raises:
+            InvalidArgumentError: this task is not in it, or under the same name.
+        """
+        if not cluster.job:
+            return Peers(self.task, self._workers, None)
+        own = self._workers.address(self.task)
+        found = [(job.name, index) for job in cluster.job for index in job.tasks if job.tasks[index] == own]
+        if not found:
+            raise InvalidArgumentError(
+                "The master (current machine) is not included in the provided cluster_def. "
+                f"Expected a task at {own}, got {cluster}"
+            )
+        server_def = ServerDef(cluster=cluster, job_name=found[0][0], task_index=found[0][1])
+        if task_name(*found[0]) == self.task:
+            raise InvalidArgumentError(
+                "The ClusterSpec names the job and task index to be the same names that were provided when the "
+                "server booted. This is currently not allowed."
+            )
+        return self._worker.peers(server_def)
 
     async def _extend_session(self, request: Payload, call: Call) -> Payload:
         message = request.message
@@ -189,7 +203,8 @@ class Master:
             raise InvalidArgumentError(f"Session {handle} is not found. Possibly, this master has restarted.")
         else:
             devices = await self._all_devices()
-        local = {each.name for each in devices if each.name.startswith(f"{self.task}/")}
+        task = self.task if session is None else session.task
+        local = {each.name for each in devices if each.name.startswith(f"{task}/")}
         return _reply(
             "MasterService/ListDevices",
             local_device=[each.to_proto() for each in devices if each.name in local],
@@ -209,8 +224,8 @@ class Master:
         containers = list(request.message.container)
         await gathered(session.close(0) for session in self._sessions.pop_all())
         self._worker.devices.clear_containers(containers)
-        others = [task for task in self._filtered(list(request.message.device_filters)) if task != self.task]
-        await gathered(self._clean_all(task, containers) for task in others)
+        tasks = _filtered(self._workers.tasks, list(request.message.device_filters))
+        await gathered(self._clean_all(task, containers) for task in tasks if task != self.task)
         return _reply("MasterService/Reset")
 
     async def _clean_all(self, task: str, containers: Sequence[str]) -> None:
@@ -281,6 +296,12 @@ class Master:
         message = request.message
         await self._session(message.session_handle, call).release_callable(message.handle)
         return _reply("MasterService/ReleaseCallable")
+
+
+def _filtered(tasks: Sequence[str], filters: Sequence[str]) -> list[str]:
+    """The tasks that a session may use."""
+    wanted = [parse(each).without_device() for each in filters]
+    return [task for task in tasks if not filters or any(each.matches(parse(task)) for each in wanted)]
 
 
 def _reply(method: str, **fields: Any) -> Payload:

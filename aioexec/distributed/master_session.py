@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ from aioexec.distributed.remote_parts import DistributedParts, DistributedStep, 
 from aioexec.distributed.status import POSSIBLY_RESTARTED
 from aioexec.distributed.transport import Channel, Payload
 from aioexec.distributed.worker import Worker
-from aioexec.distributed.worker_cache import WorkerCache
+from aioexec.distributed.worker_session import Peers
 from aioexec.errors import AbortedError, CancelledError, OpError, UnavailableError
 from aioexec.execution.executor import Executor
 from aioexec.graph.graph import Graph
@@ -41,9 +42,9 @@ CLOSE_SECONDS = 10.0
 class MasterSession(DirectSession):
     """One client's session.
 
-    Constant: `tasks`, the other tasks it uses. Changing: `graph_version`, how often it was extended, under `extending`;
-    `_opened`, tasks that were told of this session; `_remote`, their devices; `_doubtful`, tasks that failed, and whether they
-    have lost what was registered; `_cleanups`, calls under way that nobody waits for.
+    Constant: `_peers`, the cluster it is in; `tasks`, the other tasks it uses. Changing: `graph_version`, how often it was
+    extended, under `extending`; `_opened`, tasks that were told of this session; `_remote`, their devices; `_doubtful`, tasks
+    that failed, and whether they have lost what was registered; `_cleanups`, calls under way that nobody waits for.
     `_undeleted`, shared by the sessions of a master, are handles by task of sessions that could not be deleted there.
     """
 
@@ -52,24 +53,29 @@ class MasterSession(DirectSession):
         options: SessionOptions,
         devices: DeviceMgr,
         worker: Worker,
-        workers: WorkerCache,
+        peers: Peers,
         tasks: Sequence[str],
         bits: Callable[[int], int],
         undeleted: dict[str, list[str]],
     ) -> None:
         super().__init__(options, devices, lambda _: None, f"{bits(64):016x}")
-        self._undeleted = undeleted
+        self._undeleted = undeleted if peers.fetch is None else {}
         self.tasks = tuple(tasks)
         self.graph_version = 0
         self.extending = asyncio.Lock()
         self._worker = worker
-        self._workers_of = workers
+        self._peers = peers
         self._bits = bits
         self._opened: set[str] = set()
         self._remote: dict[str, list[RemoteDevice]] = {}
         self._doubtful: dict[str, bool] = {}
         self._mending = asyncio.Lock()
         self._cleanups: set[asyncio.Task[Any]] = set()
+
+    @property
+    def task(self) -> str:
+        """This task, as the session's cluster calls it."""
+        return self._peers.task
 
     # The other tasks
 
@@ -79,11 +85,11 @@ class MasterSession(DirectSession):
         self._use_devices()
 
     async def _open_at(self, task: str, *, wait_for_ready: bool = False) -> None:
-        channel = self._workers_of.channel(task)
+        channel = self._peers.workers.channel(task)
         devices = await devices_at(channel, wait_for_ready=wait_for_ready)
         self._opened.add(task)
         await self._ask(task, "CreateWorkerSession", wait_for_ready=wait_for_ready, **self._opening(task))
-        self._remote[task] = [RemoteDevice(each) for each in devices]
+        self._remote[task] = [RemoteDevice(_renamed(each, task)) for each in devices]
         for handle in self._undeleted.pop(task, ()):
             if handle != self.session_handle:
                 with suppress(OpError):
@@ -98,9 +104,10 @@ class MasterSession(DirectSession):
                 "task_index": int(index),
                 "protocol": "grpc",
                 "default_session_config": self.options.config,
+                "cluster": None if self._peers.fetch is None else self.options.config.cluster_def,
             },
-            "isolate_session_state": self.options.isolate_session_state,
-            "master_task": self._worker.task,
+            "isolate_session_state": self.options.isolate_session_state or self._peers.fetch is not None,
+            "master_task": self.task,
             "master_incarnation": signed(self.client_device.attributes.incarnation),
         }
 
@@ -115,7 +122,7 @@ class MasterSession(DirectSession):
     ) -> Any:
         method = f"WorkerService/{name}"
         request = METHODS[method].request(**fields)
-        channel = self._workers_of.channel(task)
+        channel = self._peers.workers.channel(task)
         reply = await channel.call(method, Payload(request), timeout, wait_for_ready=wait_for_ready)
         return reply.message
 
@@ -150,7 +157,7 @@ class MasterSession(DirectSession):
         except OpError as error:
             self._failed_at(part.task, error)
             raise
-        channel = self._workers_of.channel(part.task)
+        channel = self._peers.workers.channel(part.task)
         return RegisteredPart(part.task, channel, self.session_handle, reply.graph_handle, self._failed_at)
 
     # Steps
@@ -169,6 +176,7 @@ class MasterSession(DirectSession):
     def _new_step(self, parts: Sequence[RegisteredPart]) -> DistributedStep:
         step_id = self._bits(55) + 1
         rendezvous = self._worker.steps.rendezvous(step_id)
+        self._peers.join(rendezvous, step_id)
         return DistributedStep(step_id, rendezvous, partial(self._clean_up, step_id, parts))
 
     def _clean_up(self, step_id: int, parts: Sequence[RegisteredPart]) -> None:
@@ -228,9 +236,9 @@ class MasterSession(DirectSession):
         has_lost = self._doubtful.get(task)
         if has_lost is None:
             return  # meanwhile it was
-        known = {device.name: device.attributes.incarnation for device in self._remote[task]}
-        found = {each.name: each.incarnation for each in await devices_at(self._workers_of.channel(task))}
-        if has_lost or known != found:
+        known = {device.attributes for device in self._remote[task]}
+        found = await devices_at(self._peers.workers.channel(task))
+        if has_lost or known != {_renamed(each, task) for each in found}:
             await self._open_at(task)
             self._use_devices()
         self._doubtful.pop(task, None)
@@ -281,7 +289,10 @@ class MasterSession(DirectSession):
         for each in list(self._cleanups):
             each.cancel()
         await asyncio.gather(*self._cleanups, *map(self._close_at, self.tasks), return_exceptions=True)
-        await super().shut_down()
+        try:
+            await super().shut_down()
+        finally:
+            await self._peers.close()
 
     async def _close_at(self, task: str) -> None:
         """Have a task delete this session, or if it cannot be reached, whoever opens the next one there."""
@@ -302,6 +313,11 @@ async def devices_at(channel: Channel, *, wait_for_ready: bool = False) -> list[
         GET_STATUS, Payload(METHODS[GET_STATUS].request()), wait_for_ready=wait_for_ready
     )
     return [DeviceAttributes.from_proto(each) for each in reply.message.device_attributes]
+
+
+def _renamed(attributes: DeviceAttributes, task: str) -> DeviceAttributes:
+    """A device as a session's cluster calls it: the task's own answers with the names of the cluster it began with."""
+    return replace(attributes, name=f"{task}/device:{attributes.name.rpartition('/device:')[2]}")
 
 
 def _tasks_of(executor: Executor | Reordered) -> set[str]:

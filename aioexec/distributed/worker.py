@@ -125,7 +125,7 @@ class Worker:
             master = (message.master_task, message.master_incarnation)
             devices, peers = self._shared_devices(), None
             if message.server_def.cluster.job:
-                peers = self._peers(message.server_def)
+                peers = self.peers(message.server_def)
                 devices = isolated_devices(self.devices, peers.task)
             elif message.isolate_session_state:
                 devices = isolated_devices(self.devices)
@@ -134,7 +134,7 @@ class Worker:
             )
         return _reply("CreateWorkerSession")
 
-    def _peers(self, server_def: Any) -> Peers:
+    def peers(self, server_def: Any) -> Peers:
         """The cluster as a master describes it: other names, for this task too, and other addresses, for one session."""
         workers = self._workers.elsewhere(addresses_of(server_def))
         task = task_name(server_def.job_name, server_def.task_index)

@@ -47,15 +47,25 @@ def isolated_devices(devices: DeviceMgr, task: str = "") -> DeviceMgr:
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """The cluster of a session whose master has given one: this task's name in it, and the others.
+    """The cluster of a session: this task's name in it, and all tasks.
 
     Attributes:
-        fetch: starts to receive the value of a key in a step.
+        fetch: of a cluster that only this session is in, and closes: starts to receive the value of a key in a step.
     """
 
     task: str
     workers: WorkerCache
-    fetch: Callable[[int, str], asyncio.Future[Received]]
+    fetch: Callable[[int, str], asyncio.Future[Received]] | None
+
+    def join(self, rendezvous: RemoteRendezvous, step_id: int) -> None:
+        """Have a step's rendezvous receive from the tasks of this cluster."""
+        if self.fetch is not None:
+            rendezvous.join(self.task, partial(self.fetch, step_id))
+
+    async def close(self) -> None:
+        """Give up what only this session has."""
+        if self.fetch is not None:
+            await self.workers.close()
 
 
 class WorkerSession(Host):
@@ -147,7 +157,7 @@ class WorkerSession(Host):
         """A step of this session, in whose cluster it receives values."""
         step = self._table.enter(step_id)
         if self._peers is not None:
-            step.rendezvous.join(self._peers.task, partial(self._peers.fetch, step_id))
+            self._peers.join(step.rendezvous, step_id)
         return step
 
     async def _run(
@@ -234,7 +244,7 @@ class WorkerSession(Host):
         self.engine.stop_building()
         async with AsyncExitStack() as stack:
             if self._peers is not None:
-                stack.push_async_callback(self._peers.workers.close)
+                stack.push_async_callback(self._peers.close)
             stack.push_async_callback(self.release)
             await self.steps.end(0)
             self._table.end_of(self)

@@ -17,6 +17,7 @@ from aioexec.distributed.transport import Channel, Payload
 from aioexec.errors import (
     AbortedError,
     DeadlineExceededError,
+    FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
 )
@@ -252,6 +253,51 @@ async def test_isolated_sessions_have_variables_of_their_own(cluster):
             await isolated.run(init)
             assert await isolated.run(grown) == [10.0, 11.0]
         assert await shared.run([variable.read_value() for variable in variables]) == [0.0, 1.0]
+
+
+async def test_a_client_gives_tasks_other_names_for_its_session(cluster):
+    own, other = (cluster.spec.task_address("worker", task) for task in range(2))
+    config = ax.ConfigProto(
+        cluster_def=ax.train.ClusterSpec({"trainer": {3: own, 5: other}}).as_cluster_def()
+    )
+    graph = ax.Graph()
+    with graph.as_default():
+        with ax.device("/job:trainer/task:5"):
+            variable = ax.Variable(2.0, use_resource=True, name="v")
+            tripled = ax.multiply(variable, 3.0)
+        with ax.device("/job:trainer/task:3"):
+            result = ax.add(tripled, 1.0)
+        with ax.device("/job:trainer/task:5"):
+            back = ax.negative(result)
+
+    async with (
+        cluster.session("worker", 0, graph, config) as session,
+        cluster.session("worker", 0, graph, config) as another,
+    ):
+        assert [each.name for each in await session.list_devices()] == [
+            "/job:trainer/replica:0/task:3/device:CPU:0",
+            "/job:trainer/replica:0/task:5/device:CPU:0",
+        ]
+        await session.run(variable.initializer)
+        assert await session.run([result, back]) == [7.0, -7.0]
+        with pytest.raises(FailedPreconditionError):
+            await another.run(back)  # such sessions have state of their own
+
+
+@pytest.mark.parametrize(
+    ("own_name", "message"),
+    [
+        ("nowhere", "The master (current machine) is not included in the provided cluster_def"),
+        ("worker", "to be the same names that were provided when the server booted"),
+    ],
+)
+async def test_a_cluster_the_master_cannot_be_in_is_refused(cluster, own_name, message):
+    own = cluster.spec.task_address("worker", 0) if own_name == "worker" else "elsewhere:2222"
+    config = ax.ConfigProto(cluster_def=ax.train.ClusterSpec({own_name: [own]}).as_cluster_def())
+
+    async with cluster.session("worker", 0, constants(a=1.0), config) as session:
+        with pytest.raises(InvalidArgumentError, match=re.escape(message)):
+            await session.run("a:0")
 
 
 @pytest.mark.behaviour(153)
