@@ -250,7 +250,8 @@ def _value(place: TensorProto, content: memoryview | None, limits: Limits, writa
             f"tensor of {dtype.name}{list(dims)}: expected at most {limits.tensor_bytes} bytes, got {needed}"
         )
     if not held:
-        return decode_tensor(place, MAX_BYTES)
+        listed = decode_tensor(place, MAX_BYTES)
+        return listed.copy() if writable and not listed.flags.writeable else listed
     if dtype.numpy.hasobject:
         place.tensor_content = bytes(held)
         return decode_tensor(place, MAX_BYTES)

@@ -48,14 +48,14 @@ class Pieces:
             if wire not in (_VARINT, _DELIMITED) and wire not in _FIXED:
                 break  # a group, or nonsense: protobuf knows
             if wire == _DELIMITED and end - begin > PIECE:
-                message.MergeFromString(data[start:position])
+                message.MergeFromString(bytes(data[start:position]))
                 self._merge_field(message, number, data, (position, begin, end), depth)
                 start = end
             elif end - start > PIECE:
-                message.MergeFromString(data[start:end])
+                message.MergeFromString(bytes(data[start:end]))
                 start = end
             position = end
-        message.MergeFromString(data[start:])
+        message.MergeFromString(bytes(data[start:]))
 
     def put_back(self) -> None:
         """Give the tensors their contents that nobody has taken."""
@@ -73,7 +73,7 @@ class Pieces:
             return
         inner = _inner(message, number) if depth < _DEEPEST else None
         if inner is None:
-            message.MergeFromString(data[position:end])
+            message.MergeFromString(bytes(data[position:end]))
         else:
             self.merge(inner, data[begin:end], depth + 1)
 
@@ -92,19 +92,26 @@ def _inner(message: Message, number: int) -> Message | None:
 
 def _field(data: memoryview, position: int) -> tuple[int, int, int, int]:
     """Number and wire type of the field at a position, and where its value begins and ends."""
-    try:
-        key, begin = decode_varint(data, position)
-        wire = key & 7
-        end = begin
-        if wire == _VARINT:
-            _, end = decode_varint(data, begin)
-        elif wire == _DELIMITED:
-            length, begin = decode_varint(data, begin)
-            end = begin + length
-        else:
-            end = begin + _FIXED.get(wire, 0)
-    except DataLossError as error:
-        raise DecodeError(str(error)) from error
+    key, begin = _varint(data, position)
+    wire = key & 7
+    end = begin
+    if wire == _DELIMITED:
+        length, begin = _varint(data, begin)
+        end = begin + length
+    elif wire == _VARINT:
+        _, end = _varint(data, begin)
+    else:
+        end = begin + _FIXED.get(wire, 0)
     if end > len(data):
         raise DecodeError(f"field {key >> 3}: expected {end - begin} bytes, got {len(data) - begin}")
     return key >> 3, wire, begin, end
+
+
+def _varint(data: memoryview, position: int) -> tuple[int, int]:
+    """A number and the position behind it; most have one byte."""
+    if position < len(data) and data[position] < 0x80:
+        return data[position], position + 1
+    try:
+        return decode_varint(data, position)
+    except DataLossError as error:
+        raise DecodeError(str(error)) from error

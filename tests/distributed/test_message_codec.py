@@ -148,6 +148,13 @@ def test_large_replies_are_the_callers_to_write_to_and_large_requests_are_views(
     assert not request.flags.writeable or request.flags.owndata
 
 
+def test_one_element_that_stands_for_all_is_written_out_for_the_caller():
+    (value,) = decoded(with_feed(tensor_proto([100_000], float_val=[2.0])), writable=True).tensors
+
+    assert value.flags.writeable
+    assert np.array_equal(value, np.full(100_000, 2.0))
+
+
 @pytest.mark.slow
 @given(st.data())
 def test_what_is_parsed_in_pieces_is_what_protobuf_parses_at_once(data):
