@@ -122,6 +122,7 @@ class Server:
             self.devices.dismiss()
             raise
         self.address = f"{host}:{self._listener.address.rpartition(':')[2]}"
+        self.workers.locate(self.task, self.address)
         is_near = transport is None
         self._nearby = LocalListener(self.address, handlers, self.master.peer_gone) if is_near else None
         self._starting: asyncio.Task[None] | None = None

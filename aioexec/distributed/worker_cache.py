@@ -33,6 +33,10 @@ class WorkerCache:
             raise InvalidArgumentError(f"{task} is not in the cluster; its tasks are {self.tasks}")
         return address
 
+    def locate(self, task: str, address: str) -> None:
+        """Say where a task listens, now that its port is known."""
+        self._addresses[task] = address
+
     def channel(self, task: str) -> Channel:
         """The channel to a task.
 

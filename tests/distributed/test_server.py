@@ -96,6 +96,7 @@ async def test_random_numbers_may_come_from_elsewhere():
 async def test_a_local_server_is_a_cluster_of_its_own():
     async with Server.create_local_server() as server:
         assert server.target == f"grpc://{server.address}"
+        assert server.workers.address(server.task) == server.address
         assert server.server_def.job_name == "localhost"
         with ax.Graph().as_default() as graph:
             seven = ax.constant(3.0) + 4.0
