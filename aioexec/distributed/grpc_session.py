@@ -91,8 +91,10 @@ class GrpcSession(SessionRuntime):
 
     def _timeout_in_ms(self, options: StepOptions) -> int:
         """The lesser of the step's timeout and the session's; 0 for none."""
-        both = (options.timeout_in_ms, self.options.operation_timeout_in_ms)
-        return min((timeout for timeout in both if timeout > 0), default=0)
+        own, session = options.timeout_in_ms, self.options.operation_timeout_in_ms
+        if own > 0 and session > 0:
+            return min(own, session)
+        return max(own, session, 0)
 
     # The graph
 

@@ -20,7 +20,8 @@ class StepRequest:
 
     Constant: `feeds` and `outputs`, names in the caller's order; `asked`, what the server is asked for, each once;
     `is_local`: there is nothing to ask for; `_dtypes`, what the results must be, where that is known; `_protos`, places of
-    feeds whose elements travel as protos; `_start`, the request without what differs from step to step.
+    feeds whose elements travel as protos; `_usual`, the names of an answer whose values are the outputs as they are;
+    `_start`, the request without what differs from step to step.
     """
 
     __slots__ = (
@@ -29,6 +30,7 @@ class StepRequest:
         "_places",
         "_protos",
         "_start",
+        "_usual",
         "asked",
         "feeds",
         "is_local",
@@ -53,6 +55,10 @@ class StepRequest:
         self._dtypes = [dtypes[name].numpy if name in dtypes else None for name in self.asked]
         self._protos = [place for place, name in enumerate(feeds) if dtypes.get(name) in _AS_PROTOS]
         self._places = [self.asked.index(name) for name in outputs] if not self._echoed else None
+        plain = self.asked == self.outputs and all(
+            dtypes.get(name, variant) not in _AS_PROTOS for name in outputs
+        )
+        self._usual = list(outputs) if plain else None
         start = RunStepRequest(
             session_handle=session_handle,
             fetch=self.asked,
@@ -113,14 +119,22 @@ class StepRequest:
         Raises:
             InternalError: the server answered something else than it was asked.
         """
+        if [each.name for each in message.tensor] == self._usual:
+            self._check_dtypes(tensors)
+            return list(tensors)
         found = self._found(message, tensors)
-        for name, value, dtype in zip(self.asked, found, self._dtypes, strict=True):
-            if dtype is not None and value.dtype != dtype:
-                raise InternalError(f"fetch {name}: expected {dtype} from the server, got {value.dtype}")
+        self._check_dtypes(found)
         if self._places is not None:
             return [found[place] for place in self._places]
         by_name = {**dict(zip(self.feeds, feeds, strict=True)), **dict(zip(self.asked, found, strict=True))}
         return [by_name[name] for name in self.outputs]
+
+    def _check_dtypes(self, values: Sequence[Any]) -> None:
+        for place, (value, dtype) in enumerate(zip(values, self._dtypes, strict=True)):
+            if value.dtype is not dtype and dtype is not None and value.dtype != dtype:
+                raise InternalError(
+                    f"fetch {self.asked[place]}: expected {dtype} from the server, got {value.dtype}"
+                )
 
     def _found(self, message: RunStepResponse, tensors: Sequence[Any]) -> list[Any]:
         """What was asked for, in that order."""
