@@ -18,7 +18,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from aioexec import dtypes
-from aioexec.distributed.message_pieces import PIECE, Pieces
+from aioexec.distributed.message_pieces import PIECE, Pieces, written
 from aioexec.distributed.methods import METHODS, STAY, tensor_protos
 from aioexec.distributed.settings import PROTOBUF_BYTES, Limits
 from aioexec.distributed.transport import Payload
@@ -86,7 +86,9 @@ async def decoded_reply(method: str, data: bytes, limits: Limits) -> Payload:
 
 
 async def _encoded(payload: Payload, field: str, with_graph: bool) -> bytes:
-    if with_graph or _size(payload.tensors, _OBJECT_BYTES) > INLINE:
+    if with_graph:
+        return await asyncio.to_thread(_in_pieces, payload.message)
+    if _size(payload.tensors, _OBJECT_BYTES) > INLINE:
         return await asyncio.to_thread(encode, payload, field)
     return encode(payload, field)
 
@@ -100,6 +102,12 @@ def _size(tensors: Sequence[Any], object_bytes: int = 0) -> int:
 
 
 # Writing
+
+
+def _in_pieces(message: Any) -> bytes:
+    pieces = list(written(message))
+    _check_size(message, sum(map(len, pieces)))
+    return b"".join(pieces)
 
 
 def encode(payload: Payload, field: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Large messages parsed in pieces: other threads get the interpreter between them, and what tensors hold is not copied.
+"""Large messages parsed and written in pieces: others get the interpreter between them, and what tensors hold is not copied.
 
 Protobuf keeps the interpreter from the first byte of a message to the last, a millisecond for a few megabytes. But pieces of a
 message add up to it when they are cut between fields, and inside a field that is itself a message likewise. The content of
@@ -7,13 +7,14 @@ tensors, usually most of it, is not parsed at all: it is handed out as a view of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError, Message
 
 from aioexec.errors import DataLossError
 from aioexec.formats.protos import TensorProto
-from aioexec.formats.sorted_table import decode_varint
+from aioexec.formats.sorted_table import decode_varint, encode_varint
 
 PIECE: Final = 1 << 16
 """Bytes that are parsed at once, where they can be cut; a field of fewer is never looked into."""
@@ -76,6 +77,29 @@ class Pieces:
             message.MergeFromString(bytes(data[position:end]))
         else:
             self.merge(inner, data[begin:end], depth + 1)
+
+
+def written(message: Message) -> Iterator[bytes]:
+    """The bytes of a message that we have made, its repeated messages one by one; what is unknown beside these is left out."""
+    for field, value in message.ListFields():
+        if field.message_type is None or field.message_type.GetOptions().map_entry:
+            alone: Any = type(message)()
+            held = getattr(alone, field.name)
+            if hasattr(held, "MergeFrom"):
+                held.MergeFrom(value)
+            else:
+                setattr(alone, field.name, value)
+            yield alone.SerializeToString()
+            continue
+        key = encode_varint(field.number << 3 | _DELIMITED)
+        if isinstance(value, Message):
+            pieces = list(written(value))
+            yield key + encode_varint(sum(map(len, pieces)))
+            yield from pieces
+            continue
+        for element in value:
+            content = element.SerializeToString()
+            yield key + encode_varint(len(content)) + content
 
 
 def _inner(message: Message, number: int) -> Message | None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from aioexec.distributed.message_codec import decode, encode
-from aioexec.distributed.message_pieces import PIECE
+from aioexec.distributed.message_pieces import PIECE, written
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.transport import Payload
 from aioexec.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
@@ -174,6 +174,23 @@ def test_what_is_parsed_in_pieces_is_what_protobuf_parses_at_once(data):
     payload = decode(request.SerializeToString(), RegisterGraphRequest, "", Limits(), writable=False)
 
     assert payload.message == request
+
+
+def test_what_is_written_in_pieces_is_the_message():
+    request = RegisterGraphRequest(session_handle="handle", create_worker_session_called=True)
+    for name in "ab":
+        node = request.graph_def.node.add(name=name, op="Add", input=["x", "y"])
+        node.attr["T"].type = DataType.DT_FLOAT
+    request.graph_def.versions.producer = 5
+    function = request.graph_def.library.function.add(ret={"out": "a:z:0"})
+    function.signature.name = "f"
+    config = request.config_proto
+    config.device_count["CPU"] = 3
+    config.device_filters.extend(["/job:ps", "/job:worker"])
+    config.graph_options.SetInParent()
+    config.session_inter_op_thread_pool.add(num_threads=3)
+
+    assert RegisterGraphRequest.FromString(b"".join(written(request))) == request
 
 
 MALFORMED = {
