@@ -15,6 +15,7 @@ from aioexec.errors import (
     CancelledError,
     DeadlineExceededError,
     InvalidArgumentError,
+    ResourceExhaustedError,
     UnavailableError,
     UnimplementedError,
     UnknownError,
@@ -69,6 +70,26 @@ async def test_a_message_of_more_than_four_mebibytes_arrives(pairs):
     assert np.array_equal(reply.tensors[0], array)
 
 
+@pytest.mark.behaviour(147)
+async def test_a_tensor_that_no_message_can_hold_fails_cleanly_on_either_side(pairs):
+    huge = np.broadcast_to(np.zeros(1, np.uint8), (3 << 30,))  # takes no memory here
+
+    async def reply_with_it(request, call):
+        reply = RunStepResponse()
+        reply.tensor.add(name="y:0")
+        return Payload(reply, [huge] if request.message.fetch else [np.array(1)])
+
+    _, channel = await pairs.pair(reply_with_it)
+    asking = step()
+    asking.message.fetch.append("y:0")
+
+    with pytest.raises(ResourceExhaustedError, match="got 3221225472"):
+        await channel.call(RUN_STEP, step(huge))
+    with pytest.raises(ResourceExhaustedError, match="got 3221225472"):
+        await channel.call(RUN_STEP, asking)
+    assert (await channel.call(RUN_STEP, step())).tensors == [1]
+
+
 async def test_many_calls_at_once_get_their_own_replies(pairs):
     _, channel = await pairs.pair(echo)
 
@@ -115,6 +136,7 @@ async def test_what_an_error_says_beside_its_message_arrives(pairs):
     assert failed.value.payloads == {DERIVED: b"\0value"}
 
 
+@pytest.mark.behaviour(146)
 @pytest.mark.parametrize("letter", ["x", "ä", "\n", "\N{SNOWMAN}"])
 async def test_a_very_long_message_is_cut_and_its_code_arrives(pairs, letter):
     error = with_payload(InvalidArgumentError(letter * 100_000), DERIVED)
