@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from aioexec.distributed.cluster import ClusterSpec
@@ -120,14 +121,18 @@ def engine(request, tf_of_1x, mixed_cluster) -> Engine:
 
 
 @pytest.fixture
-def agree_mixed(tf_of_1x, tf_pair, engine) -> Callable[[Program], Awaitable[Any]]:
+def agree_mixed(tf_of_1x, tf_pair, engine) -> Callable[..., Awaitable[Any]]:
     """Runs a program in the mixed cluster and in TensorFlow's; gives their common result."""
     return partial(_agreed, ThereOnServer(tf_of_1x, tf_pair), engine)
 
 
-async def _agreed(reference: Engine, engine: Engine, program: Program) -> Any:
+async def _agreed(reference: Engine, engine: Engine, program: Program, tolerance: float | None = None) -> Any:
+    """The result, which is an array if a tolerance is given."""
     expected = await _result(reference, program)
     found = await _result(engine, program)
+    if tolerance is not None:
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+        return found
     problem = disagreement(found, expected)
     assert not problem, problem
     return found
