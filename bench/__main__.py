@@ -26,6 +26,7 @@ QUESTIONS = [
     "two_devices",
     "remote_step",
     "cross_worker",
+    "transfer",
     "cluster_scale",
     "while_loop",
     "recurrent",

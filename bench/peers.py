@@ -40,6 +40,7 @@ class Peer:
 
 PEERS = {
     "aioexec": Peer("aioexec", "aioexec", ("aioexec",)),
+    "aioexec_grpc": Peer("aioexec by gRPC", "grpc", ("grpcio",)),
     "tensorflow": Peer("TensorFlow", "tensorflow", ("tensorflow-cpu", "tensorflow")),
     "tensorflow_inline": Peer("TF inter_op=-1", "tensorflow", ("tensorflow-cpu", "tensorflow")),
     "tensorflow_threads": Peer("TF in threads", "tensorflow", ("tensorflow-cpu", "tensorflow")),
