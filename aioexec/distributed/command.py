@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until a signal comes; 0 if it ended well, 1 if it could not serve, 130 if it was ended at once."""
+    """Serve until a signal comes; 0 if it ended well, 1 if it could not serve."""
     logging.basicConfig(level=logging.INFO, format=_LOG, stream=sys.stderr)
     try:
         security = Security.from_files(
@@ -93,8 +93,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_serve(arguments, security))
-    except KeyboardInterrupt:  # the second one
-        return 130
     except OpError as error:
         print(f"aioexec server: {error}", file=sys.stderr)
         return 1
@@ -125,19 +123,21 @@ async def _serve(arguments: argparse.Namespace, security: Security) -> None:
 
 
 async def _until_told(server: Server) -> None:
-    """Serve until a signal comes, or the server fails; the next signal is nobody's business here."""
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    signals = (signal.SIGTERM, signal.SIGINT)
-    for each in signals:
-        loop.add_signal_handler(each, told.set)
-    try:
-        await server.serve()
-        devices = ", ".join(device.name for device in server.devices.list_devices())
-        print(f"{server.target} serves {server.task} with {devices}", flush=True)
-        await told.wait()
-    finally:
-        for each in signals:
-            loop.remove_signal_handler(each)
+    """Serve until a signal comes; the next one ends the process, whatever it does then."""
+    told = asyncio.Event()
+
+    def tell(number: int) -> None:
+        if told.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        told.set()
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, tell, each)
+    await server.serve()
+    devices = ", ".join(device.name for device in server.devices.list_devices())
+    print(f"{server.target} serves {server.task} with {devices}", flush=True)
+    await told.wait()
 
 
 def _cluster(text: str) -> ClusterSpec:

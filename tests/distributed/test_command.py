@@ -74,7 +74,8 @@ class TestProcesses:
             with pytest.raises((errors.CancelledError, errors.UnavailableError, errors.AbortedError)):
                 await step
 
-    async def test_a_second_signal_ends_it_at_once(self, waiting):
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    async def test_a_second_signal_ends_it_at_once(self, waiting, number):
         async with (
             servers("worker", options=["--grace", "60"]) as cluster,
             ax.Session(cluster["worker", 0].target, graph=waiting) as session,
@@ -83,11 +84,11 @@ class TestProcesses:
             await until_waiting(session)
             process = cluster["worker", 0]
 
-            process.signal(signal.SIGTERM)
+            process.signal(number)
             await process.logged("ending")
-            process.signal(signal.SIGTERM)
+            process.signal(number)
 
-            assert await process.ended() == -signal.SIGTERM
+            assert await process.ended() == -number
             with pytest.raises(errors.UnavailableError):
                 await step
 
