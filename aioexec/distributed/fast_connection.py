@@ -138,9 +138,10 @@ class Connection(asyncio.BufferedProtocol):
             self._pump()
 
     async def _ready_to_write(self, deadline: float | None) -> None:
+        """Wait for the transport to want more, once: large parts of other calls have filled it again by the time this goes on."""
         try:
             async with asyncio.timeout_at(deadline):
-                while self._is_paused and self.is_open:
+                if self._is_paused and self.is_open:
                     await self._resumed.wait()
         except TimeoutError:
             raise DeadlineExceededError(f"{self._who} took no call in time") from None
