@@ -30,9 +30,11 @@ from aioexec.distributed.worker import Worker
 from aioexec.distributed.worker_cache import WorkerCache
 from aioexec.distributed.worker_session import Peers, isolated_devices
 from aioexec.errors import AbortedError, InvalidArgumentError, from_exception
-from aioexec.formats.protos import ServerDef
+from aioexec.formats.protos import RunOptions, ServerDef
 from aioexec.graph.device_spec import parse
 from aioexec.sessions.options import SessionOptions
+
+_PLAIN = RunOptions()
 
 FEW_NODES = 1000
 """Graphs that are looked through at once, on the event loop."""
@@ -251,20 +253,22 @@ class Master:
             return Payload(reply)
         return Payload(reply, values)
 
-    async def _ran(self, message: Any, tensors: Sequence[Any], reply: Any, call: Call) -> list[Any]:
+    async def _ran(self, message: Any, tensors: Sequence[Any], reply: Any, call: Call) -> Sequence[Any]:
         session = self._session(message.session_handle, call)
-        names = [each.name for each in message.feed]
-        feeds = list(zip(names, tensors, strict=True))
-        fetches = list(message.fetch)
-        if message.partial_run_handle:
-            wanted = [*fetches, *message.target]
-            found = await session.partial_run(message.partial_run_handle, feeds, wanted)
-            values = found[: len(fetches)]
-        else:
-            metadata = reply.metadata if session.tells(message.options) else None
-            values = await session.run(message.options, feeds, fetches, list(message.target), metadata)
+        fetches = tuple(message.fetch)
         for name in fetches:
             reply.tensor.add(name=name)
+        feeds, targets = tuple([each.name for each in message.feed]), tuple(message.target)
+        if message.partial_run_handle:
+            named = list(zip(feeds, tensors, strict=True))
+            found = await session.partial_run(message.partial_run_handle, named, [*fetches, *targets])
+            return [_array(value) for value in found[: len(fetches)]]
+        is_plain = not message.HasField("options") or message.options == _PLAIN
+        values = await session.run_at_once(feeds, fetches, targets, tensors) if is_plain else None
+        if values is None:
+            metadata = reply.metadata if session.tells(message.options) else None
+            named = list(zip(feeds, tensors, strict=True))
+            values = await session.run(message.options, named, fetches, targets, metadata)
         return [_array(value) for value in values]
 
     async def _partial_run_setup(self, request: Payload, call: Call) -> Payload:

@@ -45,6 +45,10 @@ class NamedStep:
         """Run it; values in the order of the feeds' and outputs' names."""
         values = await converted(self.converters, feeds, session.convert)
         outputs = await session.run_step(self.executor, values, options, metadata, scope)
+        return self.ordered(outputs)
+
+    def ordered(self, outputs: Sequence[Any]) -> list[Any]:
+        """The executor's outputs in the order of the outputs' names."""
         return [outputs[place] for place in self.places]
 
 

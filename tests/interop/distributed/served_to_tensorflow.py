@@ -8,7 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
@@ -74,9 +75,22 @@ class ServerProcess:
         self.wait()
         return self
 
+    @contextmanager
+    def started(self) -> Iterator[Self]:
+        """`with` it a server that was started serves, and ends with the block."""
+        try:
+            self.wait()
+            yield self
+        finally:
+            self.stop()
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End it, if it was not killed."""
         process, self._process = self._process, None
         if process is not None:
             process.communicate(timeout=20)
