@@ -128,11 +128,13 @@ class _Running:
 class LocalChannel(Channel):
     """Calls to whoever serves an address in this loop. `_under_way` are its calls, which `close` cancels."""
 
+    _served_by: LocalListener | None = None
+
     def __init__(self, address: str) -> None:
         super().__init__(address)
         self._peer = f"local:{next(_peers)}"
+        self._loop = asyncio.get_running_loop()
         self._places = _places()
-        self._served_by: LocalListener | None = None
         self._under_way: set[_Running] = set()
         self._is_closed = False
 
@@ -208,6 +210,12 @@ class LocalChannel(Channel):
         served_by, self._served_by = self._served_by, None
         if served_by is not None and served_by.on_peer_gone is not None:
             served_by.on_peer_gone(self._peer)
+
+    def __del__(self) -> None:
+        """Whoever forgets a channel makes no more calls either; the collector may say so in any thread."""
+        served_by = self._served_by
+        if served_by is not None and served_by.on_peer_gone is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(served_by.on_peer_gone, self._peer)
 
 
 def serve_locally(address: str, handlers: Handlers, on_peer_gone: PeerGone | None = None) -> LocalListener:

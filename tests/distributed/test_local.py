@@ -85,6 +85,17 @@ async def test_all_calls_of_a_channel_have_one_peer_and_no_other_channels(served
     assert served.gone == [third]
 
 
+async def test_a_channel_that_is_forgotten_is_gone(served):
+    served.go_on.set()
+    channel = connected()
+    await channel.call(STATUS, ASK)
+
+    del channel
+    await all_tasks_blocked()
+
+    assert served.gone == [served.calls[0].peer]
+
+
 async def test_cancelling_the_caller_cancels_the_handler(served, channel):
     caller = asyncio.create_task(channel.call(STATUS, ASK))
     await all_tasks_blocked()
