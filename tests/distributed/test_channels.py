@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import aioexec as ax
@@ -86,26 +85,6 @@ async def test_the_token_of_the_environment_is_read_off_the_loop(
         ax.Session(server.target, graph=graph) as session,
     ):
         assert await session.run(value) == 1.0
-
-
-@pytest.mark.network
-async def test_a_small_call_does_not_wait_for_a_large_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(channels, "local_channel", lambda address: None)
-    with ax.Graph().as_default() as graph:
-        x = ax.placeholder(ax.float32, [None])
-        size = ax.shape(x)
-    async with (
-        ax.train.Server.create_local_server() as server,
-        ax.Session(server.target, graph=graph) as session,
-    ):
-        await session.run(size, {x: [1.0]})
-        large = asyncio.create_task(session.run(size, {x: np.zeros(8 << 20, np.float32)}))
-        await asyncio.sleep(0)
-        small = asyncio.create_task(session.list_devices())
-        done, _ = await asyncio.wait({large, small}, return_when=asyncio.FIRST_COMPLETED)
-
-        assert done == {small}
-        assert await large == [8 << 20]
 
 
 async def test_a_channel_that_is_closed_before_it_is_chosen_opens_nothing(monkeypatch: pytest.MonkeyPatch):
