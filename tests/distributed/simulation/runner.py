@@ -107,6 +107,7 @@ async def _simulated(scenario: Scenario, story: Story, faults: Sequence[Fault]) 
             for server in cluster.servers:
                 check_quiet(server)
             check_idle()
+            scenario.check()
 
 
 class _Play:
@@ -139,12 +140,21 @@ class _Play:
             await self._must_work(session)
 
     async def _must_work(self, session: Any) -> None:
+        """The session works again, and steps that are over leave nothing, though it stays open."""
         for _ in range(AFTERMATH):
             if await self._attempt(session) is None:
-                return
+                break
+        await asyncio.sleep(LATE)
+        before = self._steps()
         error = await self._attempt(session)
         if error is not None:
             raise BreachError(f"still fails when everything is up: {error!r}")
+        await asyncio.sleep(LATE)
+        if self._steps() > before:
+            raise BreachError(f"a step is over and yet known: {self._steps()} after {before}")
+
+    def _steps(self) -> int:
+        return sum(len(server.worker.steps) for server in self._cluster.servers)
 
     async def _attempt(self, session: Any) -> errors.OpError | None:
         """One attempt; the allowed error it came to, if it did."""

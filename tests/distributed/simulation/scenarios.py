@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -27,7 +28,10 @@ ONE, OTHER = "/job:worker/task:0", "/job:worker/task:1"
 
 
 class Scenario(abc.ABC):
-    """A program: a graph, and what is done with it again and again."""
+    """A program: a graph, and what is done with it again and again.
+
+    `runs` counts what may happen once for an attempt.
+    """
 
     name: str
     attempts = 3
@@ -35,6 +39,7 @@ class Scenario(abc.ABC):
 
     def __init__(self) -> None:
         self.graph = tf.Graph()
+        self.runs: Counter[float] = Counter()
         self.options = tf.RunOptions(timeout_in_ms=int(DEADLINE * 1000))
         with self.graph.as_default():
             self.build()
@@ -57,16 +62,23 @@ class Scenario(abc.ABC):
     async def attempt(self, session: Any, number: int) -> None:
         """Do it once, and check the answer."""
 
+    def check(self) -> None:
+        """Check what can be known only when all is over: no message that came twice has run a node twice."""
+        assert set(self.runs.values()) <= {1}, f"ran more than once: {self.runs}"
+
 
 class RunScenario(Scenario):
-    """Values go from the master to one worker, to the other and back, and both give some to the client."""
+    """Values go from the master to one worker, to the other and back, and both give some to the client.
+
+    A node of Python counts how often it was run for each attempt.
+    """
 
     name = "run"
 
     def build(self) -> None:
         self.x = tf.placeholder(tf.float32, [])
         with tf.device(ONE):
-            self.doubled = self.x * 2.0
+            self.doubled = tf.py_func(self._doubled, [self.x], tf.float32)
         with tf.device(OTHER):
             self.squared = self.doubled * self.doubled
         with tf.device(ONE):
@@ -76,6 +88,10 @@ class RunScenario(Scenario):
         found = await session.run([self.y, self.squared], {self.x: float(number)}, self.options)
 
         assert found == [4.0 * number**2 + 2.0 * number, 4.0 * number**2], f"a wrong result: {found}"
+
+    def _doubled(self, x: Any) -> Any:
+        self.runs[float(x)] += 1
+        return np.float32(x * 2.0)
 
 
 class PartialRunScenario(Scenario):
