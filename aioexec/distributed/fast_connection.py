@@ -51,6 +51,7 @@ from aioexec.errors import (
 from aioexec.formats.protos import TensorProto
 
 _BYTES_A_TURN: Final = 1 << 20
+_LARGE_READ: Final = 1 << 15  # fewer bytes at once are no chunk, and not worth counting
 _MOST_WAITING: Final = 1 << 19
 """Bytes that wait in the transport before it says that it has enough."""
 
@@ -100,6 +101,8 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox = Outbox()
         self._is_paused = False  # the transport has enough to send
         self._pumping: asyncio.Handle | None = None
+        self._turn: asyncio.Handle | None = None  # ends the turn in which `_taken` bytes of chunks were read
+        self._taken = 0
         self._resumed = _Signal()  # the transport wants more
         self._emptied = _Signal()  # all large parts are written
         self._reason = ""  # why the connection ends, if that is known before it does
@@ -124,6 +127,29 @@ class Connection(asyncio.BufferedProtocol):
                 self._happened(event)
         except DataLossError as error:
             self.end(f"malformed data: {error.message}")
+            return
+        if nbytes >= _LARGE_READ:
+            self._pace(nbytes)
+
+    def _pace(self, count: int) -> None:
+        """Read no more in this turn of the loop than it bears: uvloop would go on for as long as there is something."""
+        if self._turn is None:
+            self._turn = self._loop.call_soon(self._turn_ended)
+            self._taken = 0
+        self._taken += count
+        if self._taken >= _BYTES_A_TURN and self.is_open:
+            assert self._transport is not None
+            self._transport.pause_reading()
+
+    def _turn_ended(self) -> None:
+        self._turn = None
+        if self._taken >= _BYTES_A_TURN:
+            self._resume_reading()
+
+    def _resume_reading(self) -> None:
+        if self.is_open:
+            assert self._transport is not None
+            self._transport.resume_reading()
 
     def _happened(self, event: Event) -> None:
         raise NotImplementedError
@@ -138,7 +164,7 @@ class Connection(asyncio.BufferedProtocol):
             self._pump()
 
     async def _ready_to_write(self, deadline: float | None) -> None:
-        """Wait for the transport to want more, once: large parts of other calls have filled it again by the time this goes on."""
+        """Wait for the transport to want more, once: when this goes on, large parts of other calls have filled it again."""
         try:
             async with asyncio.timeout_at(deadline):
                 if self._is_paused and self.is_open:
@@ -190,8 +216,9 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self._pumping is not None:
-            self._pumping.cancel()
+        for handle in (self._pumping, self._turn):
+            if handle is not None:
+                handle.cancel()
         self._outbox = Outbox()
         self._resumed.give()
         self._emptied.give()
@@ -355,10 +382,14 @@ class AnsweringConnection(Connection):
         self._greeting = self._loop.call_later(_GREETING_SECONDS, self.abort)
 
     def resume_writing(self) -> None:
-        if self._unsent > _MOST_UNSENT and self._transport is not None:
-            self._transport.resume_reading()
-        self._unsent = 0
+        was_choked, self._unsent = self._unsent > _MOST_UNSENT, 0
+        if was_choked:
+            self._resume_reading()
         super().resume_writing()
+
+    def _resume_reading(self) -> None:
+        if self._unsent <= _MOST_UNSENT:
+            super()._resume_reading()
 
     def _happened(self, event: Event) -> None:
         if isinstance(event, Parts):
