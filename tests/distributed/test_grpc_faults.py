@@ -209,12 +209,14 @@ def resident_bytes():
 
 
 class Wire:
-    """Passes bytes between channels and a listener until it is cut."""
+    """Passes bytes between channels and a listener while it flows, until it is cut."""
 
     def __init__(self, address):
         self.host, _, self.port = address.rpartition(":")
         self.connections = []
         self.tasks = set()
+        self.flows = asyncio.Event()
+        self.flows.set()
 
     async def carry(self, reader, writer):
         self.tasks.add(asyncio.current_task())
@@ -225,6 +227,7 @@ class Wire:
 
     async def pump(self, reader, writer):
         while data := await reader.read(1 << 16):
+            await self.flows.wait()
             writer.write(data)
 
     async def cut(self):
@@ -233,14 +236,19 @@ class Wire:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-async def test_a_lost_connection_fails_the_call_cancels_the_handler_and_nothing_is_sent_twice(pairs):
-    handler = Waiting()
-    listener = await pairs.listen({RUN_STEP: handler})
+async def connect_by_wire(pairs, listener):
     wire = Wire(listener.address)
     server = await asyncio.start_server(wire.carry, "127.0.0.1", 0)
     pairs.push_async_callback(server.wait_closed)
     pairs.callback(server.close)
-    channel = pairs.connect(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    pairs.push_async_callback(wire.cut)
+    return wire, pairs.connect(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+
+async def test_a_lost_connection_fails_the_call_cancels_the_handler_and_nothing_is_sent_twice(pairs):
+    handler = Waiting()
+    listener = await pairs.listen({RUN_STEP: handler})
+    wire, channel = await connect_by_wire(pairs, listener)
     call = asyncio.create_task(channel.call(RUN_STEP, step()))
     await handler.started.wait()
 
@@ -256,7 +264,24 @@ async def test_a_lost_connection_fails_the_call_cancels_the_handler_and_nothing_
     assert noticed - cut < 1
     assert reply.tensors == [1]
     assert handler.calls == 2
-    await wire.cut()
+
+
+@pytest.mark.slow
+async def test_the_handler_of_a_caller_that_no_longer_answers_is_cancelled(pairs, monkeypatch):
+    monkeypatch.setattr("aioexec.distributed.grpc_transport.listener._KEEPALIVE_MILLISECONDS", 200)
+    handler = Waiting()
+    listener = await pairs.listen({RUN_STEP: handler})
+    wire, channel = await connect_by_wire(pairs, listener)
+    call = asyncio.create_task(channel.call(RUN_STEP, step()))
+    await handler.started.wait()
+
+    wire.flows.clear()
+    async with asyncio.timeout(10):
+        await handler.cancelled.wait()
+
+    wire.flows.set()
+    with pytest.raises(UnavailableError):
+        await call
 
 
 async def seconds_until_a_kill_is_noticed(pairs):

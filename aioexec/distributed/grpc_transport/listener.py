@@ -154,6 +154,7 @@ def _options(limits: Limits) -> tuple[tuple[str, int], ...]:
         ("grpc.so_reuseport", 0),  # or two servers could listen at one port, and share its calls
         ("grpc.keepalive_time_ms", _KEEPALIVE_MILLISECONDS),
         ("grpc.keepalive_timeout_ms", _KEEPALIVE_MILLISECONDS),
+        ("grpc.http2.ping_timeout_ms", _KEEPALIVE_MILLISECONDS),
         ("grpc.http2.max_pings_without_data", 0),  # ask for as long as it takes
     )
 
