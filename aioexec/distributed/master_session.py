@@ -199,7 +199,7 @@ class MasterSession(DirectSession):
         step_id = self._bits(55) + 1
         rendezvous = self._worker.steps.rendezvous(step_id)
         self._peers.join(rendezvous, step_id)
-        return DistributedStep(step_id, rendezvous, partial(self._clean_up, step_id, parts))
+        return DistributedStep(step_id, rendezvous, parts, self._clean_up)
 
     def _clean_up(self, step_id: int, parts: Sequence[RegisteredPart]) -> None:
         """Have every task forget a step that is over; nobody waits for that but `close`."""

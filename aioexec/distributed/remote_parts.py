@@ -45,16 +45,35 @@ class RegisteredPart:
 class DistributedStep(SharedStep):
     """One step on several tasks: holds derived errors back.
 
-    `running` counts the calls under way; `_derived` is the first derived error, `_timer` ends the wait for its root.
+    Args:
+        forget: called when the step is over, with the parts whose tasks still have something of it.
+
+    `running` counts the calls under way; `_parts` are those of which something may be left at their tasks; `_derived` is the
+    first derived error, `_timer` ends the wait for its root.
     """
 
-    __slots__ = ("_derived", "_timer", "running")
+    __slots__ = ("_derived", "_forget", "_parts", "_timer", "running")
 
-    def __init__(self, step_id: int, rendezvous: IntraProcessRendezvous, close: Callable[[], None]) -> None:
-        super().__init__(step_id, rendezvous, close)
+    def __init__(
+        self,
+        step_id: int,
+        rendezvous: IntraProcessRendezvous,
+        parts: Sequence[RegisteredPart],
+        forget: Callable[[int, Sequence[RegisteredPart]], None],
+    ) -> None:
+        super().__init__(step_id, rendezvous)
+        self._parts = list(parts)
+        self._forget = forget
         self.running = 0
         self._derived: OpError | None = None
         self._timer: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        self._forget(self.step_id, self._parts)
+
+    def is_over_at(self, part: RegisteredPart) -> None:
+        """A task has nothing of the step any more."""
+        self._parts.remove(part)
 
     def holds_back(self, step: Step, error: BaseException) -> bool:
         if not is_derived(error) or error is self._derived or self.running == 0:
@@ -157,6 +176,8 @@ class RemoteRun:
         response = reply.message
         if response.status_code:
             raise error_from(response.status_code, response.status_error_message)
+        if response.aioexec_step_is_over:
+            self._shared.is_over_at(part)
         if step.collector is not None:
             step.collector.add(response.step_stats)
 

@@ -128,6 +128,14 @@ class StepTable:
         for stop in step.stops:
             stop(error)
 
+    def end_if_over(self, step_id: int) -> bool:
+        """End a step, of which this task's part has run, if everything it sent was taken; whether it was so."""
+        step = self._steps.get(step_id)
+        if step is None or step.runs or not step.rendezvous.is_empty:
+            return False
+        self.end(step_id)
+        return True
+
     async def end_quietly(self, step_id: int) -> None:
         """End a step, and wait until nothing of it runs here: what it had taken hold of is free then."""
         step = self._steps.get(step_id)

@@ -211,6 +211,7 @@ class Worker:
             return Payload(reply)
         for key in message.recv_key:
             reply.recv.add(name=key)
+        reply.aioexec_step_is_over = not message.is_partial and self.steps.end_if_over(message.step_id)
         return Payload(reply, values)
 
     async def _cleanup_graph(self, request: Payload, call: Call) -> Payload:

@@ -171,7 +171,7 @@ class WorkerSession(Host):
     ) -> list[Any]:
         asked = message.exec_opts
         collector = StepStatsCollector() if asked.record_timeline else None
-        shared = SharedStep(message.step_id, rendezvous, _nothing)
+        shared = SharedStep(message.step_id, rendezvous)
         self._send(rendezvous, message.send, tensors)
         self._check_own(message.recv_key)
         await executor.step([], StepSettings(deadline, collector=collector, shared=shared))
@@ -228,7 +228,7 @@ class WorkerSession(Host):
 
     async def _run_open(self, executor: Executor, step_id: int, rendezvous: RemoteRendezvous) -> None:
         with self.steps.scope():
-            await executor.step([], StepSettings(shared=SharedStep(step_id, rendezvous, _nothing)))
+            await executor.step([], StepSettings(shared=SharedStep(step_id, rendezvous)))
 
     def _abandon(self, step_id: int) -> None:
         """Nobody will go on with a partial run."""
@@ -249,10 +249,6 @@ class WorkerSession(Host):
             await self.steps.end(0)
             self._table.end_of(self)
         self._executors.clear()
-
-
-def _nothing() -> None:
-    """A step ends when its master says so, not with this task's part of it."""
 
 
 def _cancelled() -> OpError:

@@ -42,6 +42,11 @@ class RemoteRendezvous(IntraProcessRendezvous):
         """`recv` of what is sent in this process, whatever it is called here."""
         return super().recv(key)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither a value nor anybody waits."""
+        return not self._calls and not self._table.unmatched()
+
     def _is_local(self, key: str) -> bool:
         return key.startswith(self._prefix)  # a key begins with the device that sends
 

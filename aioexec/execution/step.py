@@ -33,15 +33,16 @@ class SharedStep:
     Attributes:
         step_id: the same in all of them.
         rendezvous: of this process; it outlives the step, for other parts may still take what was sent.
-        close: called when the step is over here.
     """
 
-    __slots__ = ("close", "rendezvous", "step_id")
+    __slots__ = ("rendezvous", "step_id")
 
-    def __init__(self, step_id: int, rendezvous: IntraProcessRendezvous, close: Callable[[], None]) -> None:
+    def __init__(self, step_id: int, rendezvous: IntraProcessRendezvous) -> None:
         self.step_id = step_id
         self.rendezvous = rendezvous
-        self.close = close
+
+    def close(self) -> None:
+        """The step is over here; with the rest of it for whoever has the parts run."""
 
     def holds_back(self, step: Step, error: BaseException) -> bool:
         """Whether an error does not end the step yet: it only followed from another one, which is to come."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
+from aioexec.distributed.master_session import MasterSession
 from aioexec.ops.defun import Defun
 from aioexec.planning.export import subgraph_to_graph_def
 from aioexec.planning.prune import prune
@@ -199,3 +200,33 @@ async def test_a_traced_step_tells_of_all_tasks(cluster):
     assert "product" in nodes["/job:worker/replica:0/task:2/device:CPU:0"]
     assert "sum" in nodes["/job:worker/replica:0/task:1/device:CPU:0"]
     assert len(metadata.partition_graphs) == 3
+
+
+async def test_a_task_that_has_nothing_left_of_a_step_is_not_told_that_it_is_over(cluster, monkeypatch):
+    told: list[int] = []
+    forget = MasterSession._forget_step
+
+    async def noting(self, task, step_id):
+        told.append(step_id)
+        await forget(self, task, step_id)
+
+    monkeypatch.setattr(MasterSession, "_forget_step", noting)
+    graph = ax.Graph()
+    with graph.as_default():
+        x = ax.placeholder(ax.float32, [], name="x")
+        with on(1):
+            doubled = ax.multiply(x, 2.0)
+            failing = ax.check_numerics(doubled, "no number")
+        with on(2):
+            result = ax.add(doubled, 1.0)
+
+    async with cluster.session("worker", 0, graph) as session:
+        for _ in range(20):
+            assert await session.run(result, {x: 3.0}) == 7.0
+        assert len(told) < 20  # of the 40 there may be
+        assert [len(server.worker.steps) for server in cluster.servers] == [0, 0, 0]
+
+        told.clear()
+        with pytest.raises(ax.errors.InvalidArgumentError):
+            await session.run(failing, {x: np.nan})
+        assert told
