@@ -178,7 +178,7 @@ def test_files_that_are_no_certificates_are_refused_where_they_are_read(signed, 
 
 
 def test_contexts_for_sockets_ask_for_what_is_configured(authority, signed):
-    security = Security.from_files(*signed, authority.certificate)
+    security = Security.from_files(signed[0], signed[1], authority.certificate)
 
     listening, calling = security.listening_context(), security.calling_context()
 

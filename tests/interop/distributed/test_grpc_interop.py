@@ -1,6 +1,7 @@
 """Our channel against TensorFlow's server, and TensorFlow's client against our listener: bytes, codes, payloads, deadlines."""
 
 import asyncio
+from typing import Any
 
 import grpc
 import numpy as np
@@ -172,7 +173,7 @@ async def test_a_deadline_and_a_cancellation_reach_a_step_of_tensorflows(tensorf
 
 
 def lying(dims, **fields):
-    tensor = protos.TensorProto(dtype=1, **fields)
+    tensor = protos.TensorProto(dtype=protos.DataType.DT_FLOAT, **fields)
     tensor.tensor_shape.SetInParent()
     for size in dims:
         tensor.tensor_shape.dim.add(size=size)
@@ -185,9 +186,9 @@ BAD_FEEDS = {
     "more than memory": lying([1 << 40], float_val=[1.0]),
     "more than addresses": lying([1 << 40, 1 << 40], float_val=[1.0]),
     "a negative size": lying([-5], float_val=[1.0]),
-    "an unknown dtype": protos.TensorProto(dtype=99),
+    "an unknown dtype": protos.TensorProto.FromString(b"\x08\x63"),
     "no dtype": protos.TensorProto(),
-    "a reference": protos.TensorProto(dtype=101, float_val=[1.0]),
+    "a reference": protos.TensorProto(dtype=protos.DataType.DT_FLOAT_REF, float_val=[1.0]),
 }
 MALFORMED = {
     "nonsense": b"\xff\xff\xff",
@@ -233,7 +234,7 @@ async def answer_nothing(request, call):
 @pytest.fixture
 async def our_master(pairs):
     """A master that knows enough for a session of TensorFlow's: it adds one to what is fed, or fails."""
-    failures = {}
+    failures: dict[str, Any] = {}
 
     async def create(request, call):
         return Payload(protos.CreateSessionResponse(session_handle="0123456789abcdef"))
