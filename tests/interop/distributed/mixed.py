@@ -72,7 +72,7 @@ def mixed_cluster(tf) -> Iterator[MixedCluster]:
     """A cluster of TensorFlow's server, in this process, and ours, in another one."""
     cluster = cluster_of(["worker", "worker"])
     theirs = tf.distribute.Server(cluster.as_dict(), "worker", 0)
-    with _server_process(cluster, 1) as ours, _connected(tf, theirs.target), _connected(tf, ours):
+    with server_process(cluster, 1) as ours, _connected(tf, theirs.target), _connected(tf, ours):
         yield MixedCluster(theirs.target, ours)
 
 
@@ -95,7 +95,7 @@ def _connected(tf: Any, target: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _server_process(cluster: ClusterSpec, task: int) -> Iterator[str]:
+def server_process(cluster: ClusterSpec, task: int) -> Iterator[str]:
     """The target of a server of ours, which serves."""
     command = [sys.executable, "-m", "aioexec.cli", "server"]
     command += ["--cluster", described(cluster), "--job", "worker", "--task", str(task)]
