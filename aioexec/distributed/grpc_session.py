@@ -361,6 +361,17 @@ class GrpcSession(SessionRuntime):
 
     # Everything else
 
+    def kept_tensor(self, handle: str) -> Any:
+        """Refuse: the value is not in this process. (TensorFlow's servers keep none.)
+
+        Raises:
+            UnimplementedError: always.
+        """
+        raise UnimplementedError(
+            f"the tensor of {handle!r} is on the server: await `handle.eval()`, or feed `handle.handle` to what "
+            f"`get_session_tensor` gives"
+        )
+
     async def list_devices(self) -> list[DeviceAttributes]:
         with self.scope_of(DEFAULT) as scope:
             await self._ready(with_graph=False)

@@ -442,3 +442,20 @@ async def test_reset_needs_no_session(there: Scripted):
         True,
     )
     assert there.is_closed
+
+
+async def test_a_handle_is_read_by_a_step_and_not_fed_for_its_tensor():
+    with ax.Graph().as_default() as graph:
+        x = ax.placeholder(ax.float32, [2])
+        kept, y = ax.get_session_handle(x * 2.0), x + 1.0
+    async with (
+        ax.train.Server.create_local_server() as server,
+        ax.Session(server.target, graph=graph) as session,
+    ):
+        handle = await session.run(kept, {x: [1.0, 2.0]})
+        assert (await handle.eval()).tolist() == [2.0, 4.0]
+        with pytest.raises(errors.UnimplementedError, match="is on the server"):
+            await session.run(y, {x: handle})
+        await handle.delete()
+        with pytest.raises(errors.InvalidArgumentError):
+            await handle.eval()
