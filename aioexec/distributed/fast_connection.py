@@ -1,4 +1,4 @@
-"""Connections of the fast path: what the frames mean, on a transport of the loop. One side calls, the other answers.
+"""Connections of the fast path: what both sides share, on a transport of the loop. See `fast_calling` and `fast_answering`.
 
 Writing: a frame is one write. Large parts go out in chunks, as many a turn of the loop as keep it free, and none while the
 transport has enough to send: so a peer that does not read costs no memory here. Who answers also reads nothing while its
@@ -11,42 +11,27 @@ reads then is of no account, because the other side hears of the cancellation be
 from __future__ import annotations
 
 import asyncio
-import math
-from asyncio import Future, Task
-from collections.abc import Callable, Sequence
+from asyncio import Future
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from google.protobuf.message import DecodeError
 
 from aioexec.distributed import fast_frames as frames
 from aioexec.distributed.fast_frames import (
-    Cancel,
-    Closing,
     Event,
-    Failure,
-    Greeting,
     Outbox,
     Parts,
     Reader,
-    Welcome,
 )
 from aioexec.distributed.fast_tensors import Written, takes_long_to_write, write
-from aioexec.distributed.first_step import begin
 from aioexec.distributed.message_codec import decode
-from aioexec.distributed.methods import METHODS
 from aioexec.distributed.settings import Limits
-from aioexec.distributed.status import error_from, message_of
-from aioexec.distributed.transport import Call, Handler, Handlers, Payload
+from aioexec.distributed.transport import Payload
 from aioexec.errors import (
-    CancelledError,
     DataLossError,
     DeadlineExceededError,
     InternalError,
-    OpError,
-    ResourceExhaustedError,
-    UnavailableError,
-    UnimplementedError,
-    from_exception,
 )
 from aioexec.formats.protos import TensorProto
 
@@ -55,18 +40,8 @@ _LARGE_READ: Final = 1 << 15  # fewer bytes at once are no chunk, and not worth 
 _MOST_WAITING: Final = 1 << 19
 """Bytes that wait in the transport before it says that it has enough."""
 
-_MOST_CALLS: Final = 10_000
-"""Calls of one connection at a time."""
-
-_GREETING_SECONDS: Final = 5.0
-"""Who connects and does not say what for is shown out."""
-
-_MOST_UNSENT: Final = 1 << 20
-"""Bytes of small replies that wait because the other side does not read; then nothing is read from it either."""
-
-_GRAPHS: Final = frozenset(
-    {"MasterService/CreateSession", "MasterService/ExtendSession", "WorkerService/RegisterGraph"}
-)
+_FAREWELL_SECONDS: Final = 1.0
+"""How long a connection that ends may take to send what it has."""
 
 
 class _Signal:
@@ -103,6 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pumping: asyncio.Handle | None = None
         self._turn: asyncio.Handle | None = None  # ends the turn in which `_taken` bytes of chunks were read
         self._taken = 0
+        self._farewell: asyncio.Handle | None = None  # cuts a connection that has ended
         self._resumed = _Signal()  # the transport wants more
         self._emptied = _Signal()  # all large parts are written
         self._reason = ""  # why the connection ends, if that is known before it does
@@ -209,6 +185,7 @@ class Connection(asyncio.BufferedProtocol):
             self._reason = self._reason or reason
             self._transport.write(frames.closing(reason))
             self._transport.close()
+            self._farewell = self._loop.call_later(_FAREWELL_SECONDS, self.abort)
 
     def abort(self) -> None:
         """Close the connection at once, with what is not sent."""
@@ -216,7 +193,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        for handle in (self._pumping, self._turn):
+        for handle in (self._pumping, self._turn, self._farewell):
             if handle is not None:
                 handle.cancel()
         self._outbox = Outbox()
@@ -231,276 +208,9 @@ class Connection(asyncio.BufferedProtocol):
         raise NotImplementedError
 
 
-class CallingConnection(Connection):
-    """The side that calls.
-
-    `_pending` are the calls without an answer.
-    """
-
-    def __init__(self, who: str, limits: Limits) -> None:
-        self._pending: dict[int, Future[Parts]] = {}
-        super().__init__(who, Reader(lambda _: limits.message_bytes, limits.tensor_bytes, self._pending))
-        self._limits = limits
-        self._last_call = 0
-        self._welcome: Future[None] = self._loop.create_future()
-
-    async def greet(self, listener: int, authorization: str | None) -> None:
-        """Say who is meant, and wait for the welcome.
-
-        Raises:
-            UnavailableError: it is somebody else, or does not want to.
-        """
-        assert self._transport is not None
-        self._transport.write(frames.greeting(frames.VERSION, listener, authorization))
-        await self._welcome
-
-    async def call(self, method: str, request: Payload, timeout: float | None) -> Payload:
-        """Make a call; see `transport.Channel`."""
-        described = METHODS[method]
-        deadline = None if timeout is None else self._loop.time() + timeout
-        message = request.message.SerializeToString()
-        if any(map(takes_long_to_write, request.tensors)):
-            written = await _written_slowly(request.tensors)
-        else:
-            written = [*map(write, request.tensors)]
-        if self._is_paused:
-            await self._ready_to_write(deadline)
-        call = self._last_call = self._last_call + 1
-        left = math.inf if deadline is None else max(deadline - self._loop.time(), 0.0)
-        frame, stream = frames.request(call, left, method, message, written)
-        if not self.is_open:
-            raise self._gone(self._reason or "it is closed")
-        answer = self._pending[call] = self._loop.create_future()
-        timer = None if deadline is None else self._loop.call_at(deadline, self._expire, call)
-        try:
-            self._send(call, frame, stream)
-            parts = await answer
-        except asyncio.CancelledError:
-            self._withdraw(call)
-            raise
-        finally:
-            self._pending.pop(call, None)
-            if timer is not None:
-                timer.cancel()
-        tensors = await asyncio.to_thread(parts.values) if parts.takes_long else parts.values()
-        return _payload(parts, tensors, described.response, described.received, self._limits)
-
-    def _expire(self, call: int) -> None:
-        answer = self._pending.get(call)
-        if answer is not None and not answer.done():
-            self._withdraw(call)
-            answer.set_exception(DeadlineExceededError(f"{self._who} did not answer in time"))
-
-    def _withdraw(self, call: int) -> None:
-        """Nobody waits for this call any more."""
-        self._pending.pop(call, None)
-        self._outbox.drop(call)
-        self._reader.forget(call)
-        if self.is_open:
-            assert self._transport is not None
-            self._transport.write(frames.cancel(call))
-
-    def _happened(self, event: Event) -> None:
-        if isinstance(event, Parts):
-            self._answer(event.call, event, event.refused)
-            if event.refused is not None:
-                self._withdraw(event.call)
-        elif isinstance(event, Failure):
-            self._reader.forget(event.call)
-            self._outbox.drop(event.call)
-            self._answer(event.call, None, error_from(event.code, event.message, event.payloads))
-        elif isinstance(event, Welcome):
-            self._reader.kinds = frames.BY_SERVER
-            if not self._welcome.done():
-                self._welcome.set_result(None)
-        elif isinstance(event, Closing):
-            self._reason = event.reason
-
-    def _answer(self, call: int, parts: Parts | None, error: OpError | None) -> None:
-        answer = self._pending.get(call)
-        if answer is None or answer.done():
-            return
-        if error is not None:
-            answer.set_exception(error)
-        else:
-            assert parts is not None
-            answer.set_result(parts)
-
-    def _gone(self, reason: str) -> UnavailableError:
-        return UnavailableError(f"the connection to {self._who} was lost: {reason}")
-
-    def _is_lost(self, reason: str) -> None:
-        waiting: list[Future[Any]] = [self._welcome, *self._pending.values()]
-        self._pending.clear()
-        for each in waiting:
-            if not each.done():
-                each.set_exception(self._gone(reason))
-        self._welcome.exception()  # nobody may have waited for it
-
-
-class AnsweringConnection(Connection):
-    """The side that answers. Calls are tasks; those of a lost connection are cancelled.
-
-    Args:
-        peer: what the other side is called in `Call.peer`.
-        admits: whether a greeting may go on, by its listener and authorization.
-        tasks: where the tasks are kept until they are over; whoever owns it awaits them.
-        on_gone: told when the connection is lost.
-
-    `_running` are the calls whose handlers run.
-    """
-
-    def __init__(
-        self,
-        peer: str,
-        handlers: Handlers,
-        limits: Limits,
-        admits: Callable[[Greeting], OpError | None],
-        tasks: set[Task[None]],
-        on_gone: Callable[[AnsweringConnection], None],
-    ) -> None:
-        super().__init__(
-            peer,
-            Reader(
-                lambda method: limits.graph_bytes if method in _GRAPHS else limits.message_bytes,
-                limits.tensor_bytes,
-            ),
-        )
-        self.peer = peer
-        self._limits = limits
-        self._handlers = handlers
-        self._admits = admits
-        self._tasks = tasks
-        self._on_gone = on_gone
-        self._running: dict[int, Task[None] | None] = {}  # None: in its first step
-        self.takes_calls = True
-        self._unsent = 0
-        self._greeting: asyncio.TimerHandle | None = None  # until the greeting
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._greeting = self._loop.call_later(_GREETING_SECONDS, self.abort)
-
-    def resume_writing(self) -> None:
-        was_choked, self._unsent = self._unsent > _MOST_UNSENT, 0
-        if was_choked:
-            self._resume_reading()
-        super().resume_writing()
-
-    def _resume_reading(self) -> None:
-        if self._unsent <= _MOST_UNSENT:
-            super()._resume_reading()
-
-    def _happened(self, event: Event) -> None:
-        if isinstance(event, Parts):
-            self._request(event)
-        elif isinstance(event, Cancel):
-            self._reader.forget(event.call)
-            self._outbox.drop(event.call)
-            task = self._running.pop(event.call, None)
-            if task is not None:
-                task.cancel()
-        elif isinstance(event, Greeting):
-            self._greeted(event)
-        elif isinstance(event, Closing):
-            self._reason = event.reason
-
-    def _greeted(self, greeting: Greeting) -> None:
-        assert self._greeting is not None
-        self._greeting.cancel()
-        error = self._admits(greeting)
-        if error is not None:
-            self.end(error.message)
-            return
-        self._reader.kinds = frames.BY_CLIENT
-        self._write(frames.welcome())
-
-    def _write(self, frame: bytes, stream: frames.Stream | None = None, call: int = 0) -> None:
-        self._send(call, frame, stream or [])
-        if self._is_paused and self._unsent <= _MOST_UNSENT:
-            self._unsent += len(frame)
-            if self._unsent > _MOST_UNSENT:
-                assert self._transport is not None
-                self._transport.pause_reading()
-
-    def _request(self, parts: Parts) -> None:
-        handler = self._handlers.get(parts.method)
-        if parts.call in self._running:
-            raise DataLossError(f"call {parts.call} is under way already")
-        if parts.refused is not None:
-            self._fail(parts.call, parts.refused)
-        elif not self.takes_calls:
-            self._fail(parts.call, UnavailableError("the server is shutting down"))
-        elif len(self._running) + self._reader.incoming + len(self._outbox) >= _MOST_CALLS:
-            self._fail(parts.call, ResourceExhaustedError(f"expected at most {_MOST_CALLS} calls at a time"))
-        elif handler is None:
-            self._fail(parts.call, UnimplementedError(f"{parts.method} is not served here"))
-        else:
-            self._start(parts, handler)
-
-    def _start(self, parts: Parts, handler: Handler) -> None:
-        """Run the handler; what does not wait is over, and answered, when this returns."""
-        bounded = parts.timeout != math.inf
-        deadline = self._loop.time() + parts.timeout if bounded else None
-        self._running[parts.call] = None
-        task = begin(self._serve(parts, handler, Call(self.peer, deadline)))
-        if parts.call in self._running:
-            self._running[parts.call] = task
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            if deadline is not None:
-                timer = self._loop.call_at(deadline, self._expire, parts)
-                task.add_done_callback(lambda _: timer.cancel())
-
-    def _expire(self, parts: Parts) -> None:
-        task = self._running.pop(parts.call, None)
-        if task is not None:
-            task.cancel()
-            self._fail(
-                parts.call, DeadlineExceededError(f"{parts.method}: not done within {parts.timeout:g} s")
-            )
-
-    async def _serve(self, parts: Parts, handler: Handler, call: Call) -> None:
-        described = METHODS[parts.method]
-        number = parts.call
-        try:
-            tensors = await asyncio.to_thread(parts.values) if parts.takes_long else parts.values()
-            payload = _payload(parts, tensors, described.request, described.sent, self._limits)
-            reply = await handler(payload, call)
-            if any(map(takes_long_to_write, reply.tensors)):
-                written = await _written_slowly(reply.tensors)
-            else:
-                written = [*map(write, reply.tensors)]
-            frame, stream = frames.reply(number, reply.message.SerializeToString(), written)
-        except asyncio.CancelledError:
-            if number in self._running:  # else nobody waits for it, and that is why it was cancelled
-                self._fail(number, CancelledError("the call was cancelled"))
-            raise
-        except Exception as error:
-            if number in self._running:
-                self._fail(number, from_exception(error))
-        else:
-            if number in self._running and self.is_open:
-                self._write(frame, stream, number)
-        finally:
-            self._running.pop(number, None)
-
-    def _fail(self, call: int, error: OpError) -> None:
-        if self.is_open:
-            self._write(frames.failure(call, error.error_code, message_of(error), error.payloads))
-
-    def _is_lost(self, reason: str) -> None:
-        if self._greeting is not None:
-            self._greeting.cancel()
-        running = [task for task in self._running.values() if task is not None]
-        self._running.clear()
-        for task in running:
-            task.cancel()
-        self._on_gone(self)
-
-
-def _payload(parts: Parts, tensors: list[Any], kind: type[Any], field: str, limits: Limits) -> Payload:
+async def payload_of(parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
     """What has arrived, as the other side has given it."""
+    tensors: list[Any] = await asyncio.to_thread(parts.values) if parts.takes_long else parts.values()
     data = bytes(parts.message)
     try:
         message = kind.FromString(data)
@@ -517,8 +227,11 @@ def _holds(message: Any, field: str) -> bool:
     return message.HasField(field) if isinstance(held, TensorProto) else len(held) > 0
 
 
-async def _written_slowly(tensors: Sequence[Any]) -> list[Written]:
+async def written(tensors: Sequence[Any]) -> list[Written]:
     """Tensors as they travel; what takes long is done off the loop."""
-    return [
-        await asyncio.to_thread(write, each) if takes_long_to_write(each) else write(each) for each in tensors
-    ]
+    if any(map(takes_long_to_write, tensors)):
+        return [
+            await asyncio.to_thread(write, each) if takes_long_to_write(each) else write(each)
+            for each in tensors
+        ]
+    return [*map(write, tensors)]

@@ -11,7 +11,8 @@ from itertools import count
 from typing import Any, Final
 
 from aioexec.distributed import fast_frames as frames
-from aioexec.distributed.fast_connection import AnsweringConnection, CallingConnection
+from aioexec.distributed.fast_answering import AnsweringConnection
+from aioexec.distributed.fast_calling import CallingConnection
 from aioexec.distributed.fast_frames import Greeting
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Limits

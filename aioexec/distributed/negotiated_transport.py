@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from aioexec.distributed import fast_frames as frames
-from aioexec.distributed.fast_connection import CallingConnection
+from aioexec.distributed.fast_calling import CallingConnection
 from aioexec.distributed.fast_transport import FastListener, connect
 from aioexec.distributed.grpc_transport import GrpcTransport
 from aioexec.distributed.security import Security

@@ -1,0 +1,205 @@
+"""The side of a connection of the fast path that answers."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from asyncio import Task
+from collections.abc import Callable
+from typing import Final
+
+from aioexec.distributed import fast_frames as frames
+from aioexec.distributed.fast_connection import Connection, payload_of, written
+from aioexec.distributed.fast_frames import (
+    Cancel,
+    Closing,
+    Event,
+    Greeting,
+    Parts,
+    Reader,
+)
+from aioexec.distributed.first_step import begin
+from aioexec.distributed.methods import METHODS
+from aioexec.distributed.settings import Limits
+from aioexec.distributed.status import message_of
+from aioexec.distributed.transport import Call, Handler, Handlers
+from aioexec.errors import (
+    CancelledError,
+    DataLossError,
+    DeadlineExceededError,
+    OpError,
+    ResourceExhaustedError,
+    UnavailableError,
+    UnimplementedError,
+    from_exception,
+)
+
+_MOST_CALLS: Final = 10_000
+"""Calls of one connection at a time."""
+
+_GREETING_SECONDS: Final = 5.0
+"""Who connects and does not say what for is shown out."""
+
+_MOST_UNSENT: Final = 1 << 20
+"""Bytes of small replies that wait because the other side does not read; then nothing is read from it either."""
+
+_GRAPHS: Final = frozenset(
+    {"MasterService/CreateSession", "MasterService/ExtendSession", "WorkerService/RegisterGraph"}
+)
+
+
+class AnsweringConnection(Connection):
+    """The side that answers. Calls are tasks; those of a lost connection are cancelled.
+
+    Args:
+        peer: what the other side is called in `Call.peer`.
+        admits: whether a greeting may go on, by its listener and authorization.
+        tasks: where the tasks are kept until they are over; whoever owns it awaits them.
+        on_gone: told when the connection is lost.
+
+    `_running` are the calls whose handlers run.
+    """
+
+    def __init__(
+        self,
+        peer: str,
+        handlers: Handlers,
+        limits: Limits,
+        admits: Callable[[Greeting], OpError | None],
+        tasks: set[Task[None]],
+        on_gone: Callable[[AnsweringConnection], None],
+    ) -> None:
+        super().__init__(
+            peer,
+            Reader(
+                lambda method: limits.graph_bytes if method in _GRAPHS else limits.message_bytes,
+                limits.tensor_bytes,
+            ),
+        )
+        self.peer = peer
+        self._limits = limits
+        self._handlers = handlers
+        self._admits = admits
+        self._tasks = tasks
+        self._on_gone = on_gone
+        self._running: dict[int, Task[None] | None] = {}  # None: in its first step
+        self.takes_calls = True
+        self._unsent = 0
+        self._greeting: asyncio.TimerHandle | None = None  # until the greeting
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._greeting = self._loop.call_later(_GREETING_SECONDS, self.abort)
+
+    def resume_writing(self) -> None:
+        was_choked, self._unsent = self._unsent > _MOST_UNSENT, 0
+        if was_choked:
+            self._resume_reading()
+        super().resume_writing()
+
+    def _resume_reading(self) -> None:
+        if self._unsent <= _MOST_UNSENT:
+            super()._resume_reading()
+
+    def _happened(self, event: Event) -> None:
+        if isinstance(event, Parts):
+            self._request(event)
+        elif isinstance(event, Cancel):
+            self._reader.forget(event.call)
+            self._outbox.drop(event.call)
+            task = self._running.pop(event.call, None)
+            if task is not None:
+                task.cancel()
+        elif isinstance(event, Greeting):
+            self._greeted(event)
+        elif isinstance(event, Closing):
+            self._reason = event.reason
+
+    def _greeted(self, greeting: Greeting) -> None:
+        assert self._greeting is not None
+        self._greeting.cancel()
+        error = self._admits(greeting)
+        if error is not None:
+            self.end(error.message)
+            return
+        self._reader.kinds = frames.BY_CLIENT
+        self._write(frames.welcome())
+
+    def _write(self, frame: bytes, stream: frames.Stream | None = None, call: int = 0) -> None:
+        self._send(call, frame, stream or [])
+        if self._is_paused and self._unsent <= _MOST_UNSENT:
+            self._unsent += len(frame)
+            if self._unsent > _MOST_UNSENT:
+                assert self._transport is not None
+                self._transport.pause_reading()
+
+    def _request(self, parts: Parts) -> None:
+        handler = self._handlers.get(parts.method)
+        if parts.call in self._running:
+            raise DataLossError(f"call {parts.call} is under way already")
+        if parts.refused is not None:
+            self._fail(parts.call, parts.refused)
+        elif not self.takes_calls:
+            self._fail(parts.call, UnavailableError("the server is shutting down"))
+        elif len(self._running) + self._reader.incoming + len(self._outbox) >= _MOST_CALLS:
+            self._fail(parts.call, ResourceExhaustedError(f"expected at most {_MOST_CALLS} calls at a time"))
+        elif handler is None:
+            self._fail(parts.call, UnimplementedError(f"{parts.method} is not served here"))
+        else:
+            self._start(parts, handler)
+
+    def _start(self, parts: Parts, handler: Handler) -> None:
+        """Run the handler; what does not wait is over, and answered, when this returns."""
+        bounded = parts.timeout != math.inf
+        deadline = self._loop.time() + parts.timeout if bounded else None
+        self._running[parts.call] = None
+        task = begin(self._serve(parts, handler, Call(self.peer, deadline)))
+        if parts.call in self._running:
+            self._running[parts.call] = task
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            if deadline is not None:
+                timer = self._loop.call_at(deadline, self._expire, parts)
+                task.add_done_callback(lambda _: timer.cancel())
+
+    def _expire(self, parts: Parts) -> None:
+        task = self._running.pop(parts.call, None)
+        if task is not None:
+            task.cancel()
+            self._fail(
+                parts.call, DeadlineExceededError(f"{parts.method}: not done within {parts.timeout:g} s")
+            )
+
+    async def _serve(self, parts: Parts, handler: Handler, call: Call) -> None:
+        described = METHODS[parts.method]
+        number = parts.call
+        try:
+            payload = await payload_of(parts, described.request, described.sent, self._limits)
+            reply = await handler(payload, call)
+            tensors = await written(reply.tensors)
+            frame, stream = frames.reply(number, reply.message.SerializeToString(), tensors)
+        except asyncio.CancelledError:
+            if number in self._running:  # else nobody waits for it, and that is why it was cancelled
+                self._fail(number, CancelledError("the call was cancelled"))
+            raise
+        except Exception as error:
+            if number in self._running:
+                self._fail(number, from_exception(error))
+        else:
+            if number in self._running and self.is_open:
+                self._write(frame, stream, number)
+        finally:
+            self._running.pop(number, None)
+
+    def _fail(self, call: int, error: OpError) -> None:
+        if self.is_open:
+            self._write(frames.failure(call, error.error_code, message_of(error), error.payloads))
+
+    def _is_lost(self, reason: str) -> None:
+        if self._greeting is not None:
+            self._greeting.cancel()
+        running = [task for task in self._running.values() if task is not None]
+        self._running.clear()
+        for task in running:
+            task.cancel()
+        self._on_gone(self)

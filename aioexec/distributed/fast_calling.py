@@ -1,0 +1,131 @@
+"""The side of a connection of the fast path that calls."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from asyncio import Future
+from typing import Any
+
+from aioexec.distributed import fast_frames as frames
+from aioexec.distributed.fast_connection import Connection, payload_of, written
+from aioexec.distributed.fast_frames import (
+    Closing,
+    Event,
+    Failure,
+    Parts,
+    Reader,
+    Welcome,
+)
+from aioexec.distributed.methods import METHODS
+from aioexec.distributed.settings import Limits
+from aioexec.distributed.status import error_from
+from aioexec.distributed.transport import Payload
+from aioexec.errors import (
+    DeadlineExceededError,
+    OpError,
+    UnavailableError,
+)
+
+
+class CallingConnection(Connection):
+    """The side that calls.
+
+    `_pending` are the calls without an answer.
+    """
+
+    def __init__(self, who: str, limits: Limits) -> None:
+        self._pending: dict[int, Future[Parts]] = {}
+        super().__init__(who, Reader(lambda _: limits.message_bytes, limits.tensor_bytes, self._pending))
+        self._limits = limits
+        self._last_call = 0
+        self._welcome: Future[None] = self._loop.create_future()
+
+    async def greet(self, listener: int, authorization: str | None) -> None:
+        """Say who is meant, and wait for the welcome.
+
+        Raises:
+            UnavailableError: it is somebody else, or does not want to.
+        """
+        assert self._transport is not None
+        self._transport.write(frames.greeting(frames.VERSION, listener, authorization))
+        await self._welcome
+
+    async def call(self, method: str, request: Payload, timeout: float | None) -> Payload:
+        """Make a call; see `transport.Channel`."""
+        described = METHODS[method]
+        deadline = None if timeout is None else self._loop.time() + timeout
+        message = request.message.SerializeToString()
+        tensors = await written(request.tensors)
+        if self._is_paused:
+            await self._ready_to_write(deadline)
+        call = self._last_call = self._last_call + 1
+        left = math.inf if deadline is None else max(deadline - self._loop.time(), 0.0)
+        frame, stream = frames.request(call, left, method, message, tensors)
+        if not self.is_open:
+            raise self._gone(self._reason or "it is closed")
+        answer = self._pending[call] = self._loop.create_future()
+        timer = None if deadline is None else self._loop.call_at(deadline, self._expire, call)
+        try:
+            self._send(call, frame, stream)
+            parts = await answer
+        except asyncio.CancelledError:
+            self._withdraw(call)
+            raise
+        finally:
+            self._pending.pop(call, None)
+            if timer is not None:
+                timer.cancel()
+        return await payload_of(parts, described.response, described.received, self._limits)
+
+    def _expire(self, call: int) -> None:
+        answer = self._pending.get(call)
+        if answer is not None and not answer.done():
+            self._withdraw(call)
+            answer.set_exception(DeadlineExceededError(f"{self._who} did not answer in time"))
+
+    def _withdraw(self, call: int) -> None:
+        """Nobody waits for this call any more."""
+        self._pending.pop(call, None)
+        self._outbox.drop(call)
+        self._reader.forget(call)
+        if self.is_open:
+            assert self._transport is not None
+            self._transport.write(frames.cancel(call))
+
+    def _happened(self, event: Event) -> None:
+        if isinstance(event, Parts):
+            self._answer(event.call, event, event.refused)
+            if event.refused is not None:
+                self._withdraw(event.call)
+        elif isinstance(event, Failure):
+            self._reader.forget(event.call)
+            self._outbox.drop(event.call)
+            self._answer(event.call, None, error_from(event.code, event.message, event.payloads))
+        elif isinstance(event, Welcome):
+            self._reader.kinds = frames.BY_SERVER
+            if not self._welcome.done():
+                self._welcome.set_result(None)
+        elif isinstance(event, Closing):
+            self._reason = event.reason
+
+    def _answer(self, call: int, parts: Parts | None, error: OpError | None) -> None:
+        answer = self._pending.get(call)
+        if answer is None or answer.done():
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            assert parts is not None
+            answer.set_result(parts)
+
+    def _gone(self, reason: str) -> UnavailableError:
+        return UnavailableError(f"the connection to {self._who} was lost: {reason}")
+
+    def _is_lost(self, reason: str) -> None:
+        waiting: list[Future[Any]] = [self._welcome, *self._pending.values()]
+        self._pending.clear()
+        for each in waiting:
+            if not each.done():
+                each.set_exception(self._gone(reason))
+        self._welcome.exception()  # nobody may have waited for it
