@@ -46,7 +46,8 @@ class MasterSession(DirectSession):
 
     Constant: `_peers`, the cluster it is in; `tasks`, the other tasks it uses. Changing: `graph_version`, how often it was
     extended, under `extending`; `_opened`, tasks that were told of this session; `_remote`, their devices; `_doubtful`, tasks
-    that failed, and whether they have lost what was registered; `_cleanups`, calls under way that nobody waits for.
+    that failed, and whether they have lost what was registered; `_cleanups`, calls under way that nobody waits for;
+    `_graphs`, handles by task of what was registered for the devices there are now.
     `_undeleted`, shared by the sessions of a master, are handles by task of sessions that could not be deleted there.
     """
 
@@ -72,7 +73,8 @@ class MasterSession(DirectSession):
         self._remote: dict[str, list[RemoteDevice]] = {}
         self._doubtful: dict[str, bool] = {}
         self._mending = asyncio.Lock()
-        self._cleanups: set[asyncio.Task[Any]] = set()
+        self._graphs: dict[str, list[str]] = {}
+        self._cleanups: dict[asyncio.Task[None], None] = {}
 
     @property
     def task(self) -> str:
@@ -133,6 +135,16 @@ class MasterSession(DirectSession):
         remote = [device for task in self.tasks for device in self._remote.get(task, ())]
         self.device_set = DeviceSet([*self.device_mgr.list_devices(), *remote])
         self.forget_plans()
+        graphs, self._graphs = self._graphs, {}
+        for task, handles in graphs.items():
+            for handle in handles:
+                self._tell(
+                    task,
+                    "DeregisterGraph",
+                    session_handle=self.session_handle,
+                    create_worker_session_called=True,
+                    graph_handle=handle,
+                )
 
     # Plans
 
@@ -159,6 +171,7 @@ class MasterSession(DirectSession):
         except OpError as error:
             self._failed_at(part.task, error)
             raise
+        self._graphs.setdefault(part.task, []).append(reply.graph_handle)
         channel = self._peers.workers.channel(part.task)
         return RegisteredPart(part.task, channel, self.session_handle, reply.graph_handle, self._failed_at)
 
@@ -205,15 +218,18 @@ class MasterSession(DirectSession):
         """Have every task forget a step that is over; nobody waits for that but `close`."""
         self._worker.steps.end(step_id)
         for part in parts:
-            task = asyncio.ensure_future(self._forget_step(part.task, step_id))
-            self._cleanups.add(task)
-            task.add_done_callback(self._cleanups.discard)
+            self._tell(part.task, "CleanupGraph", step_id=step_id)
 
-    async def _forget_step(self, task: str, step_id: int) -> None:
-        with suppress(
-            OpError
-        ):  # if the task was restarted the next step fails, and whoever runs that must know
-            await self._ask(task, "CleanupGraph", CLOSE_SECONDS, step_id=step_id)
+    def _tell(self, task: str, name: str, **fields: Any) -> None:
+        """Make a call that nobody waits for. If the task was restarted the next step fails, and whoever runs that must know."""
+
+        async def ask() -> None:
+            with suppress(OpError):
+                await self._ask(task, name, CLOSE_SECONDS, **fields)
+
+        asking = asyncio.ensure_future(ask())
+        self._cleanups[asking] = None
+        asking.add_done_callback(self._cleanups.pop)
 
     def _failed_at(self, task: str, error: OpError) -> None:
         """A task that cannot be reached, or may have been restarted, is asked for its state before the next step."""
@@ -287,7 +303,12 @@ class MasterSession(DirectSession):
 
     async def make_callable(self, options: Any) -> int:
         await self._until_extended()
+        await self.mend()
         return await super().make_callable(options)
+
+    async def run_callable(self, handle: int, feeds: Sequence[Any], metadata: Any = None) -> list[Any]:
+        await self.mend()
+        return await super().run_callable(handle, feeds, metadata)
 
     async def _until_extended(self) -> None:
         """Names are looked up in a graph as it was before an extension or as it is after one, never in between."""

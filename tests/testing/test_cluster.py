@@ -9,6 +9,7 @@ import pytest
 
 import aioexec as tf
 from aioexec import errors
+from aioexec.formats.protos import CallableOptions
 from aioexec.testing import InMemoryCluster, VirtualClock
 
 pytestmark = pytest.mark.usefixtures("deterministic_clock")
@@ -68,6 +69,42 @@ async def test_a_killed_task_fails_steps_and_works_again_once_restarted(
 
         cluster.restart("worker", 1)
         assert await session.run(y, {x: 3.0}) == 7.0
+
+
+async def test_callables_work_again_once_a_task_was_restarted(
+    cluster: InMemoryCluster, graph: tf.Graph
+) -> None:
+    x, y = doubled_elsewhere()
+
+    async with cluster.session("worker", 0) as session:
+        doubled = await session._make_callable_from_options(CallableOptions(feed=[x.name], fetch=[y.name]))
+        await cluster.kill("worker", 1)
+        with pytest.raises(errors.UnavailableError):
+            await doubled(1.0)
+
+        cluster.restart("worker", 1)
+        assert await doubled(3.0) == [7.0]
+
+
+async def test_plans_for_tasks_that_are_no_more_leave_nothing_on_others(
+    cluster: InMemoryCluster, graph: tf.Graph
+) -> None:
+    x, doubled = doubled_elsewhere()
+    with tf.device("/job:ps/task:0"):
+        y = doubled * 2.0
+
+    async with cluster.session("worker", 0) as session:
+        for _ in range(5):
+            assert await session.run(y, {x: 1.0}) == 6.0
+            await cluster.kill("worker", 1)
+            cluster.restart("worker", 1)
+            with pytest.raises((errors.AbortedError, errors.UnavailableError)):
+                await session.run(y, {x: 1.0})
+        await session.run(y, {x: 1.0})
+        await asyncio.sleep(1)
+
+        (elsewhere,) = cluster.server("ps").worker._sessions.values()
+        assert len(elsewhere._executors) == 1
 
 
 async def test_a_restarted_task_has_lost_its_variables(cluster: InMemoryCluster, graph: tf.Graph) -> None:
