@@ -12,6 +12,7 @@ import asyncio
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from io import BytesIO
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +35,7 @@ INLINE: Final = 1 << 18
 _WITH_GRAPH: Final = ("/CreateSession", "/ExtendSession", "/RegisterGraph")
 _OBJECT_BYTES: Final = 64  # of a string, say, when it must be guessed whether encoding takes long
 
+_WRITE: Final = 1 << 18  # bytes that are copied at once
 _LONG_SHAPE: Final = 256  # bytes of a shape that is not remembered, whoever sends such
 
 Chunk = bytes | memoryview
@@ -106,8 +108,7 @@ def _size(tensors: Sequence[Any], object_bytes: int = 0) -> int:
 
 def _in_pieces(message: Any) -> bytes:
     pieces = list(written(message))
-    _check_size(message, sum(map(len, pieces)))
-    return b"".join(pieces)
+    return _joined(message, pieces)
 
 
 def encode(payload: Payload, field: str) -> bytes:
@@ -121,8 +122,20 @@ def encode(payload: Payload, field: str) -> bytes:
         return message.SerializeToString()  # type: ignore[no-any-return]
     _check_size(message, _size(payload.tensors))
     chunks = _chunks(message, field, payload.tensors)
-    _check_size(message, sum(map(len, chunks)))
-    return b"".join(chunks)
+    return _joined(message, chunks)
+
+
+def _joined(message: Any, chunks: Sequence[Chunk]) -> bytes:
+    size = sum(map(len, chunks))
+    _check_size(message, size)
+    if size <= INLINE:
+        return b"".join(chunks)
+    # Not at once: others get the interpreter between two writes. `getvalue` gives the buffer itself.
+    buffer = BytesIO()
+    for chunk in chunks:
+        for start in range(0, len(chunk), _WRITE):
+            buffer.write(chunk[start : start + _WRITE])
+    return buffer.getvalue()
 
 
 def _check_size(message: Any, size: int) -> None:
