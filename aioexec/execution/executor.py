@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +60,7 @@ class Executor:
         Raises:
             OpError: of the node that failed.
         """
-        if self.engine.budget.spent > TICK_NS or self._remote is not None:
+        if self.engine.budget.spent > TICK_NS:
             return None
         inputs = list(feeds)
         for value, dtype in zip(inputs, self._dtypes, strict=True):
@@ -134,7 +133,8 @@ class Executor:
     def _new_step(self, settings: StepSettings) -> Step:
         self.step_count += 1
         if self._remote is not None:
-            settings = replace(settings, shared=self._remote.new_step())
+            shared = self._remote.new_step()
+            settings = StepSettings(settings.deadline, settings.workers, settings.collector, shared)
         return Step(self.engine, settings)
 
     async def built(self) -> None:

@@ -17,7 +17,7 @@ from aioexec.planning.plan import Partition, Plan
 def is_prompt(plan: Plan) -> bool:
     """Whether a plan is nothing but such a kernel, with feeds before and fetches behind it."""
     partition = plan.client
-    if len(plan.partitions) > 1 or len(partition.items) != 1:
+    if len(plan.partitions) > 1 or plan.remote or len(partition.items) != 1:
         return False
     (item,) = partition.items
     return (
