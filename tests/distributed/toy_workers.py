@@ -9,8 +9,10 @@ A call is the handler itself, awaited in the caller's task, so what a test cance
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
+
+import pytest
 
 import aioexec as ax
 from aioexec.devices.device_set import DeviceMgr
@@ -153,3 +155,23 @@ class ToyWorkers:
         """A node that receives."""
         attrs = {**self.ends(source, destination, name), **ends}
         return apply_op("_Recv", name=f"recv_{name}", tensor_type=dtype, **attrs)
+
+
+@pytest.fixture
+async def two() -> AsyncIterator[ToyWorkers]:
+    workers = ToyWorkers(2)
+    await workers.open()
+    yield workers
+    for each in workers.workers:
+        each.steps.check_invariants()
+    await workers.close()
+
+
+async def waiter(two: ToyWorkers, index: int = 1) -> tuple[str, str]:
+    """A graph that waits for an element of a queue, and one that puts one there."""
+
+    def queue() -> Any:
+        return ax.FIFOQueue(9, [ax.float32], shapes=[[]], shared_name="q")
+
+    waits = await two.register(index, lambda: two.send(queue().dequeue(), index, 1 - index, "taken"))
+    return waits, await two.register(index, lambda: queue().enqueue(7.0))
