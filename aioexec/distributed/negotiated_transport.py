@@ -20,7 +20,7 @@ from aioexec.distributed.grpc_transport import GrpcTransport
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.transport import Call, Channel, Handlers, Listener, Payload, Transport
-from aioexec.errors import UnavailableError, UnimplementedError
+from aioexec.errors import DeadlineExceededError, UnavailableError, UnimplementedError
 from aioexec.formats.protos import HelloRequest, HelloResponse
 
 _HELLO: Final = "Peer/Hello"
@@ -101,7 +101,11 @@ class NegotiatedChannel(Channel):
             return await self._connection.call(method, request, timeout)
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
-        connection = await self._negotiate(timeout, wait_for_ready)
+        try:
+            async with asyncio.timeout_at(deadline):
+                connection = await self._negotiate(timeout, wait_for_ready)
+        except TimeoutError:
+            raise DeadlineExceededError(f"{self.address} could not be connected to in time") from None
         if deadline is not None:
             timeout = max(deadline - loop.time(), 0.0)
         if connection is not None:
@@ -132,24 +136,37 @@ class NegotiatedChannel(Channel):
         assert self._host is not None
         if self._connection is not None and self._connection.is_open:
             return self._connection
-        if self._is_closed:
-            raise UnavailableError(f"the channel to {self.address} was closed")
+        self._check_open()
         try:
             async with asyncio.timeout(_CONNECTING_SECONDS):
                 self._connection = await self._transport.connect(self._host, hello)
         except (TimeoutError, UnavailableError):
             self._stays = True
             return None
+        try:
+            self._check_open()  # it may have been closed meanwhile
+        except UnavailableError:
+            await self._disconnect()
+            raise
         return self._connection
 
-    async def close(self) -> None:
-        self._is_closed = True
+    async def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.end(f"the channel to {self.address} was closed")
             connection.abort()
             await connection.lost
-        await self._grpc.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise UnavailableError(f"the channel to {self.address} was closed")
+
+    async def close(self) -> None:
+        self._is_closed = True
+        try:
+            await self._disconnect()
+        finally:
+            await self._grpc.close()
 
 
 class NegotiatedListener(Listener):

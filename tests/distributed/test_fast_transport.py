@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 
 import numpy as np
 import pytest
@@ -265,6 +266,33 @@ async def test_closing_a_channel_cancels_what_is_under_way(pairs):
     with pytest.raises(UnavailableError, match="closed"):
         await channel.call(RUN_STEP, step())
     await waiting.cancelled.wait()
+
+
+@pytest.mark.parametrize("milliseconds", [0, 1, 3, 5, 8])
+async def test_closing_a_channel_while_it_connects_leaves_no_connection(pairs, milliseconds):
+    listener, channel = await pairs.pair(echo)
+    calls = [asyncio.create_task(channel.call(RUN_STEP, step())) for _ in range(3)]
+    await asyncio.sleep(milliseconds / 1000)
+
+    await channel.close()
+
+    for outcome in await asyncio.gather(*calls, return_exceptions=True):
+        assert isinstance(outcome, (Payload, UnavailableError))
+    assert channel._connection is None
+    await listener.stop()
+    assert not listener._fast._connections
+
+
+async def test_a_deadline_counts_while_the_fast_path_is_being_connected_to(pairs):
+    listener, channel = await pairs.pair(echo)
+    with socket.socket() as silent:  # takes connections, and says nothing
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        listener._fast.port = silent.getsockname()[1]
+
+        with pytest.raises(DeadlineExceededError):
+            await channel.call(RUN_STEP, step(), timeout=0.3)
+        assert (await channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
 
 
 async def test_stopping_waits_for_calls_and_then_for_nobody(pairs):
