@@ -35,7 +35,7 @@ class Security:
         certificate, key: of this process, in PEM form; both or neither. With them listeners speak TLS.
         ca: the certificates of those whose signatures count, in PEM form. Channels speak TLS if it is there, and listeners
             demand a certificate signed by it; without it channels of a process that has a certificate trust the system's.
-        token: what every call carries, and every listener asks for.
+        token: what every call carries, and every listener asks for. Without TLS whoever can listen to the network can read it.
         insecure: listen anywhere, even with none of this.
     """
 

@@ -40,9 +40,8 @@ class GrpcChannel(Channel):
         self._channel: grpc.aio.Channel | None = None
         self._closed = False
         self._callers: dict[str, Any] = {}  # by method
-        self._under_way: set[asyncio.Future[None]] = (
-            set()
-        )  # one a call, cancelled ones too, until gRPC has ended it
+        # One for each call, also for those that were cancelled, until gRPC has ended it.
+        self._under_way: set[asyncio.Future[None]] = set()
 
     async def call(
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
