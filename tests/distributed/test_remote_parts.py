@@ -1,0 +1,97 @@
+"""Which error ends a step on several tasks: the root, even if what followed from it is known first."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from aioexec.devices.workers import Workers
+from aioexec.distributed.remote_parts import PATIENCE, DistributedStep
+from aioexec.distributed.status import DERIVED, with_payload
+from aioexec.errors import AbortedError, InvalidArgumentError, OpError
+from aioexec.execution.engine import Engine
+from aioexec.execution.rendezvous import IntraProcessRendezvous
+from aioexec.execution.step import Step, StepSettings
+
+
+@pytest.fixture
+async def engine(virtual_clock):
+    workers = Workers(1, "test")
+    engine = Engine([], "off", workers)
+    yield engine
+    await engine.close()
+    await workers.close()
+
+
+def step_of(engine: Engine, calls: int) -> Step:
+    shared = DistributedStep(1, IntraProcessRendezvous(), [], lambda step_id, parts: None)
+    shared.running = calls
+    return Step(engine, StepSettings(shared=shared))
+
+
+def shared(step: Step) -> DistributedStep:
+    assert isinstance(step.shared, DistributedStep)
+    return step.shared
+
+
+def derived(text: str = "followed") -> OpError:
+    return with_payload(AbortedError(text), DERIVED)
+
+
+@pytest.mark.behaviour(145)
+async def test_a_derived_error_waits_for_its_root(engine):
+    step, root = step_of(engine, 2), InvalidArgumentError("root")
+
+    step.fail(derived())
+    assert step.error is None
+    step.fail(root)
+
+    assert step.error is root
+    await asyncio.sleep(2 * PATIENCE)
+    assert step.error is root
+
+
+@pytest.mark.behaviour(145)
+async def test_without_a_root_the_derived_error_ends_the_step(engine):
+    first, second = step_of(engine, 1), step_of(engine, 1)
+    errors = [derived(), derived()]
+
+    first.fail(errors[0])
+    second.fail(errors[1])
+    shared(first).ended(first)  # nobody is left who could bring the root
+    assert first.error is errors[0]
+    await asyncio.sleep(PATIENCE / 2)
+    assert second.error is None
+    await asyncio.sleep(PATIENCE)
+    assert second.error is errors[1]
+
+
+async def test_of_several_derived_errors_the_first_is_told(engine):
+    step, errors = step_of(engine, 3), [derived("one"), derived("other")]
+
+    for error in errors:
+        step.fail(error)
+        shared(step).ended(step)
+    assert step.error is None
+    shared(step).ended(step)
+
+    assert step.error is errors[0]
+
+
+async def test_a_derived_error_that_comes_last_waits_for_nobody(engine):
+    step, error = step_of(engine, 0), derived()
+
+    step.fail(error)
+
+    assert step.error is error
+
+
+async def test_a_step_that_succeeds_leaves_no_timer(engine):
+    step = step_of(engine, 1)
+
+    step.fail(derived())
+    step.fail(InvalidArgumentError("root"))
+    step.close()
+
+    assert not [each for each in asyncio.get_running_loop()._scheduled if not each.cancelled()]  # type: ignore[attr-defined]
