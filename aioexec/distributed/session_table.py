@@ -1,8 +1,8 @@
 """The sessions of a master, by handle, and which of them nobody will come back to.
 
 A client that vanishes says nothing. Its steps end with its connection; its session is kept for the time a client may need to
-connect again, and then collected. A session without a step for long can be collected too, as TensorFlow's `session_gc_seconds`
-does; by default none is, for a client may sleep.
+connect again, and then collected. A session without a step for very long is collected too, as TensorFlow's
+`session_gc_seconds` does: not every transport can tell that a client has gone.
 """
 
 from __future__ import annotations

@@ -63,11 +63,11 @@ class Collection:
     """When a master closes a session that nobody has closed.
 
     Attributes:
-        idle: seconds without a step, None for never.
+        idle: seconds without a step, None for never; of a client that vanished, plain gRPC says nothing.
         orphaned: seconds after the client that used it last has gone; another client may come back for it till then.
     """
 
-    idle: float | None = None
+    idle: float | None = 7 * 24 * 3600.0
     orphaned: float | None = 6 * 3600.0
 
     def __post_init__(self) -> None:
