@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import numpy as np
 import pytest
 
 import aioexec as ax
@@ -291,16 +290,14 @@ async def test_the_devices_of_the_server_are_listed(target):
 
 
 async def test_a_graph_that_grows_grows_there_with_its_functions(target):
+    def grown(value: ax.Tensor, number: float) -> ax.Tensor:
+        return ax.cond(value > 0.0, lambda: value + number, lambda: -1.0)
+
     with ax.Graph().as_default() as graph:
-        x = ax.placeholder(ax.float32, [])
-        result = x
+        result = x = ax.placeholder(ax.float32, [])
     async with ax.Session(target, graph=graph) as session:
         for number in range(1, 4):
             with graph.as_default():
-                result = ax.cond(
-                    result > 0.0,
-                    lambda result=result, number=number: result + float(number),
-                    lambda: -1.0,
-                )
-            assert await session.run(result, {x: 1.0}) == np.sum(range(number + 1)) + 1.0
+                result = grown(result, float(number))
+            assert await session.run(result, {x: 1.0}) == sum(range(number + 1)) + 1.0
             assert await session.run(result, {x: -1.0}) == -1.0

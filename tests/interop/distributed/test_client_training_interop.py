@@ -14,7 +14,7 @@ import aioexec as ax
 from aioexec.distributed import channels
 from aioexec.train.file_writer_cache import FileWriterCache
 from tests.distributed.processes import free_addresses
-from tests.interop.behaviours.both import outcome
+from tests.interop.behaviours.both import floats, outcome
 from tests.interop.distributed.tensorflow_server import TensorFlowServer
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]  # TensorFlow's servers take long to start
@@ -27,8 +27,8 @@ async def writers() -> AsyncIterator[None]:
     await FileWriterCache.clear()
 
 
-FEATURES = np.float32([[0, 0, 1], [0, 1, 1], [1, 0, 1], [1, 1, 1]])
-LABELS = np.float32([[0], [1], [1], [0]])
+FEATURES = floats([[0, 0, 1], [0, 1, 1], [1, 0, 1], [1, 1, 1]])
+LABELS = floats([[0], [1], [1], [0]])
 
 OPTIMIZERS = {
     "sgd": lambda tf: tf.train.GradientDescentOptimizer(0.5),

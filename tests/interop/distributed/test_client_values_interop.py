@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from tests.interop.behaviours.both import Failure, outcome
+from tests.interop.behaviours.both import Failure, floats, outcome
 
 pytestmark = pytest.mark.interop
 
@@ -65,7 +65,7 @@ async def test_results_come_in_the_order_asked_each_as_often_as_asked(target):
 
     async with ax.Session(target, graph=graph) as session:
         one, two, again = await session.run([second, first, second])
-        value = np.float32([5, 6])
+        value = floats([5, 6])
         fed, found = await session.run([x, y], {x: value})
         alone = await session.run(x, {x: value})
 
@@ -108,7 +108,7 @@ async def test_a_value_of_3_gib_is_refused_or_passes(target):
 
 @pytest.mark.behaviour(157)
 async def test_a_loop_outside_the_graph_converges(target):
-    matrix = np.float32([[2, 1, 0], [1, 3, 1], [0, 1, 4]])
+    matrix = floats([[2, 1, 0], [1, 3, 1], [0, 1, 4]])
     with ax.Graph().as_default() as graph:
         x = ax.placeholder(ax.float32, [3, 1])
         y = ax.matmul(ax.constant(matrix), x)
