@@ -63,14 +63,14 @@ class SessionTable:
     def pop(self, handle: str) -> MasterSession | None:
         """Forget a session that ends."""
         entry = self._entries.pop(handle, None)
+        if not self._entries:
+            self._watch()
         return None if entry is None else entry.session
 
     def pop_all(self) -> list[MasterSession]:
         """Forget all sessions."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         entries, self._entries = self._entries, {}
+        self._watch()
         return [entry.session for entry in entries.values()]
 
     def peer_gone(self, peer: str) -> None:
