@@ -11,6 +11,7 @@ import aioexec as tf
 from aioexec import errors
 from aioexec.formats.protos import CallableOptions
 from aioexec.testing import InMemoryCluster, VirtualClock
+from aioexec.testing.cluster import CLIENT
 
 pytestmark = pytest.mark.usefixtures("deterministic_clock")
 
@@ -194,3 +195,24 @@ async def test_cancelling_a_run_ends_it_everywhere(cluster: InMemoryCluster, gra
         await asyncio.sleep(1)
         await session.run(put)
         assert await session.run(queue.size()) == 1
+
+
+async def test_a_client_that_vanishes_leaves_nothing_in_the_end(
+    cluster: InMemoryCluster, graph: tf.Graph
+) -> None:
+    with tf.device("/job:worker/task:1"):
+        taken = tf.FIFOQueue(1, [tf.float32], [[]]).dequeue()
+    session = cluster.session("worker", 0)
+    running = asyncio.create_task(session.run(taken))
+    await asyncio.sleep(10)
+
+    cluster.network.kill(CLIENT)
+
+    with pytest.raises(errors.UnavailableError):
+        await running
+    await asyncio.sleep(7 * 3600)
+    for server in cluster.servers:
+        assert len(server.worker.steps) == 0
+        assert not server.worker._sessions
+        assert len(server.master._sessions) == 0
+    await session.close()
