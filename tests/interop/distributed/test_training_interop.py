@@ -21,7 +21,7 @@ import pytest
 import aioexec as ax
 from aioexec.distributed.cluster import ClusterSpec
 from tests.distributed.conftest import serve as serve
-from tests.distributed.processes import cluster_of
+from tests.distributed.processes import cluster_of, servers
 from tests.interop.train.engines import kind_of_variables
 
 pytestmark = [pytest.mark.interop, pytest.mark.network]
@@ -222,3 +222,30 @@ async def test_training_with_sharded_checkpoints_goes_on_with_the_other_sessions
         found = await alone(first, its, directory, range(2))
         found += await alone(second, others, directory, range(2, 4))
         assert_same(found, expected)
+
+
+async def steps_around_a_restart(engine: Engine, directory: Path) -> list[int]:
+    """The global step after each step of a chief, whose servers die after the fifth."""
+    async with servers("ps", "worker") as processes:
+        cluster = {job: [processes[job, 0].target.removeprefix("grpc://")] for job in ("ps", "worker")}
+        model = Model(engine.module, cluster, 0)
+        found = []
+        async with engine.session(
+            model.graph, checkpoint_dir=str(directory), save_checkpoint_steps=3, **model.options
+        ) as run:
+            for place in range(9):
+                if place == 5:
+                    for process in processes.values():
+                        await process.kill()
+                        await process.start()
+                await run(model.train, {model.noise: NOISES[0, 0]})
+                found.append(int((await run(model.state))[-1]))
+    return found
+
+
+async def test_a_chief_recovers_when_our_servers_were_killed_and_came_back(tf_of_1x: Any, tmp_path: Path):
+    found = await steps_around_a_restart(Ours(), tmp_path / "ours")
+
+    assert found[:5] == [1, 2, 3, 4, 5]
+    assert found[5] < 5
+    assert found == await steps_around_a_restart(Theirs(tf_of_1x), tmp_path / "theirs")
