@@ -24,7 +24,7 @@ def check_syntax(graph_def: Any) -> None:
     """
     for node in graph_def.node:
         if not _NODE.fullmatch(node.name):
-            raise InvalidArgumentError(f"Illegal op name {node.name!r}")
+            raise InvalidArgumentError(f"Illegal op name '{node.name}'")
         _check_inputs(node.name, node.input)
 
 
@@ -33,7 +33,7 @@ def _check_inputs(name: str, inputs: Sequence[str]) -> None:
     for text in inputs:
         match = _INPUT.fullmatch(text)
         if match is None:
-            raise InvalidArgumentError(f"Illegal op input name {text!r} of node {name!r}")
+            raise InvalidArgumentError(f"Illegal op input name '{text}' of node {name!r}")
         if has_controls and not match[1]:
             raise InvalidArgumentError(
                 f"All control inputs must follow all data inputs: node {name!r} has {text!r} after one"

@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import DeviceMgr, DeviceSet
 from aioexec.devices.remote import RemoteDevice
@@ -23,7 +25,15 @@ from aioexec.distributed.status import POSSIBLY_RESTARTED
 from aioexec.distributed.transport import Channel, Payload
 from aioexec.distributed.worker import Worker
 from aioexec.distributed.worker_session import Peers
-from aioexec.errors import AbortedError, CancelledError, OpError, UnavailableError
+from aioexec.dtypes import as_dtype
+from aioexec.errors import (
+    AbortedError,
+    CancelledError,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    UnavailableError,
+)
 from aioexec.execution.executor import Executor
 from aioexec.graph.graph import Graph
 from aioexec.observability.metrics import STEPS
@@ -31,6 +41,7 @@ from aioexec.planning.partition import signed
 from aioexec.planning.plan import Plan, RemotePartition
 from aioexec.sessions.direct import DirectSession
 from aioexec.sessions.named_steps import NamedStep
+from aioexec.sessions.names import find_operation, parse_tensor_name
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.reordered import Reordered
 from aioexec.sessions.run_options import DEFAULT
@@ -248,11 +259,28 @@ class MasterSession(DirectSession):
         target_names: Sequence[str],
         metadata: Any = None,
     ) -> list[Any]:
+        self._check_dtypes(feeds)
         if self._doubtful:
             asked = (tuple([name for name, _ in feeds]), tuple(output_names), tuple(target_names))
             known = self._named.get(asked)
             await self.mend(None if known is None else _tasks_of(known.executor))
         return await super().run(options, feeds, output_names, target_names, metadata)
+
+    def _check_dtypes(self, feeds: Sequence[tuple[str, Any]]) -> None:
+        """Refuse values of another dtype: a client that converts values has done so."""
+        graph = self.graph
+        for name, value in feeds:
+            node, index = parse_tensor_name(name)
+            op = None if graph is None else find_operation(graph, node)
+            if op is None or index >= len(op.outputs) or not isinstance(value, np.ndarray):
+                continue
+            declared = op.outputs[index].dtype.base_dtype
+            if value.dtype != declared.numpy and not value.dtype.hasobject:
+                came = _type_name(value.dtype)
+                raise InternalError(
+                    f"Output 0 of type {came} does not match declared output type {_type_name(declared.numpy)} "
+                    f"for node {{{{node _recv_{node}_{index}}}}}"
+                )
 
     async def mend(self, tasks: Collection[str] | None = None) -> None:
         """Find out what became of tasks that failed; open sessions anew where they have been restarted.
@@ -300,6 +328,13 @@ class MasterSession(DirectSession):
     ) -> str:
         await self._until_extended()
         return await super().partial_run_setup(feed_names, output_names, target_names)
+
+    async def partial_run(
+        self, handle: str, feeds: Sequence[tuple[str, Any]], output_names: Sequence[str]
+    ) -> list[Any]:
+        if not self._partial_runs.is_open(handle):
+            raise InvalidArgumentError("Must run PartialRunSetup before performing partial runs")
+        return await super().partial_run(handle, feeds, output_names)
 
     async def make_callable(self, options: Any) -> int:
         await self._until_extended()
@@ -356,6 +391,12 @@ async def devices_at(channel: Channel, *, wait_for_ready: bool = False) -> list[
         GET_STATUS, Payload(METHODS[GET_STATUS].request()), wait_for_ready=wait_for_ready
     )
     return [DeviceAttributes.from_proto(each) for each in reply.message.device_attributes]
+
+
+def _type_name(dtype: np.dtype[Any]) -> str:
+    """A dtype as TensorFlow's runtime calls it in errors."""
+    name = as_dtype(dtype).name
+    return {"float16": "half", "float32": "float", "float64": "double"}.get(name, name)
 
 
 def _renamed(attributes: DeviceAttributes, task: str) -> DeviceAttributes:

@@ -124,6 +124,10 @@ class Source:
             held = given.pop(attr.name, None)
             if held is not None:
                 attrs[attr.name] = read_attr(attr, held)
+            elif attr.required and self._is_sent:
+                raise GraphValueError(
+                    f"NodeDef missing attr {attr.name!r} from Op<name={proto.op}> ({attr.kind})"
+                )
             elif attr.required:
                 raise GraphValueError(f"lacks its attr {attr.name!r} ({attr.kind})")
         for name, held in given.items():

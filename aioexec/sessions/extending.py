@@ -7,7 +7,7 @@ from typing import Any
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Operation, Tensor
-from aioexec.sessions.names import fetched_tensor, find_operation
+from aioexec.sessions.names import find_operation, parse_tensor_name
 from aioexec.sessions.options import own_message
 
 
@@ -34,9 +34,19 @@ def extend_graph(graph: Graph, graph_def: Any) -> None:
 def _inputs_there(graph: Graph, graph_def: Any, own: set[str]) -> dict[str, Tensor | Operation]:
     """The inputs of new nodes that older nodes provide, by the name they are asked for."""
     found: dict[str, Tensor | Operation] = {}
-    for text in {text for node in graph_def.node for text in node.input}:
-        name = text.removeprefix("^").partition(":")[0]
-        op = None if name in own else find_operation(graph, name)
-        if op is not None:
-            found[text] = op if text.startswith("^") else fetched_tensor(graph, text)
+    for node in graph_def.node:
+        for text in node.input:
+            name, index = parse_tensor_name(text.removeprefix("^"))
+            op = None if name in own or text in found else find_operation(graph, name)
+            if op is None:
+                continue
+            if text.startswith("^"):
+                found[text] = op
+            elif index < len(op.outputs):
+                found[text] = op.outputs[index]
+            else:
+                raise InvalidArgumentError(
+                    f"Node {node.name!r}: Connecting to invalid output {index} of source node {name} "
+                    f"which has {len(op.outputs)} outputs"
+                )
     return found

@@ -18,6 +18,7 @@ from aioexec.errors import (
     AbortedError,
     DeadlineExceededError,
     FailedPreconditionError,
+    InternalError,
     InvalidArgumentError,
     NotFoundError,
 )
@@ -184,6 +185,32 @@ async def test_unknown_handles_are_refused_in_words_that_clients_know(client):
         await client.ask("CloseSession", session_handle=client.handle)
     with pytest.raises(InvalidArgumentError, match=r"Possibly, this master has restarted\."):
         await client.ask("ListDevices", session_handle=client.handle)
+
+
+async def test_a_value_of_another_dtype_is_refused_not_converted(client):
+    graph = ax.Graph()
+    with graph.as_default():
+        ax.negative(ax.placeholder(ax.float32, [2], name="x"), name="y")
+    await client.create(graph)
+    method = "MasterService/RunStep"
+    request = METHODS[method].request(session_handle=client.handle, fetch=["y:0"], feed=[{"name": "x:0"}])
+
+    with pytest.raises(InternalError, match="type int32 does not match declared output type float for node"):
+        await client.channel.call(method, Payload(request, [np.ones(2, np.int32)]))
+    reply = await client.channel.call(method, Payload(request, [np.ones(2, np.float32)]))
+    assert reply.tensors[0].tolist() == [-1.0, -1.0]
+
+
+async def test_parts_of_a_run_that_is_over_are_refused(client):
+    await client.create(constants(a=1.0))
+    handle = (
+        await client.ask("PartialRunSetup", session_handle=client.handle, fetch=["a:0"])
+    ).partial_run_handle
+    request = {"session_handle": client.handle, "fetch": ["a:0"], "partial_run_handle": handle}
+    await client.ask("RunStep", **request)
+
+    with pytest.raises(InvalidArgumentError, match="Must run PartialRunSetup before performing partial runs"):
+        await client.ask("RunStep", **request)
 
 
 @pytest.mark.behaviour(155)
