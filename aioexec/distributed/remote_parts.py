@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from aioexec.distributed.methods import METHODS
@@ -23,7 +24,12 @@ PATIENCE = 1.0
 """Seconds for which a derived error waits for its root."""
 
 RUN_GRAPH = "WorkerService/RunGraph"
+CLEANUP_GRAPH = "WorkerService/CleanupGraph"
 _Request = METHODS[RUN_GRAPH].request
+_CleanupRequest = METHODS[CLEANUP_GRAPH].request
+
+QUIET_SECONDS = 10.0
+"""For how long a step that has failed waits for a task to be done with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +157,20 @@ class RemoteRun:
         except asyncio.CancelledError:  # the step has failed: that is told elsewhere
             if isinstance(self._step.error, OpError):
                 self._part.failed(self._part.task, self._step.error)
+            await self._until_quiet()
         except Exception as error:
             failed = from_exception(error)
             self._part.failed(self._part.task, failed)
             self._step.fail(failed)
         finally:
             self._shared.ended(self._step)
+
+    async def _until_quiet(self) -> None:
+        """Wait until nothing of the step runs at the task any more: a step that has failed is over everywhere."""
+        request = _CleanupRequest(step_id=self._step.step_id)
+        with suppress(OpError):  # who cannot be reached is not waited for
+            await self._part.channel.call(CLEANUP_GRAPH, Payload(request), QUIET_SECONDS)
+            self._shared.is_over_at(self._part)
 
     async def _call(self) -> None:
         step, part = self._step, self._part
