@@ -270,3 +270,24 @@ async def test_a_chief_recovers_a_model_that_is_there_without_touching_it(serve:
         async with session:
             assert not is_restored
             np.testing.assert_array_equal(await session.run(model.weights), [7.0, 8.0])
+
+
+async def test_chief_and_worker_go_on_from_the_last_checkpoint_when_the_parameter_server_was_lost(
+    serve: Any, tmp_path: Path
+):
+    cluster = serve("ps", "worker", "worker")
+    whole = spec(cluster)
+    async with asyncio.timeout(50), asyncio.TaskGroup() as group:
+        workers = [group.create_task(trained(cluster, index, 60, tmp_path)) for index in (0, 1)]
+        while not await off_loop(shards, tmp_path):
+            await asyncio.sleep(0.01)
+
+        await cluster["ps", 0].stop()
+        async with Server(whole, "ps", 0):
+            await asyncio.wait(workers)
+
+    steps = [worker.result() for worker in workers]
+    found = await off_loop(saved, tmp_path)
+    assert 60 <= found["global_step"] <= 61
+    assert sum(map(len, steps)) >= 60
+    assert np.abs(found["weights"]).max() < 4.0 * (1 - RATE) ** 30
