@@ -145,6 +145,7 @@ Task = tuple[str, int]
 """A job's name and an index."""
 
 RESTART_SECONDS = 1.0
+END_SECONDS = 10.0
 MOST_RESTARTS = 10
 """A task that dies more often is not likely to live."""
 
@@ -165,7 +166,9 @@ class Launcher:
         return [(job, index) for index in range(len(self.cluster[job]))]
 
     async def run(self, job: str) -> None:
-        """Run all tasks until those of this job have ended well; end the others, which serve them.
+        """Run all tasks until the first of this job has ended well, and the others of it too if they do soon; end the rest.
+
+        They may have to be ended: one that lost its session now would wait for a chief that comes no more.
 
         Raises:
             RuntimeError: a task died too often.
@@ -176,7 +179,10 @@ class Launcher:
                 for name in self.cluster
                 for task in self.tasks(name)
             }
-            await asyncio.wait([kept[task] for task in self.tasks(job)])
+            chief, *others = (kept[task] for task in self.tasks(job))
+            await chief
+            if others:
+                await asyncio.wait(others, timeout=END_SECONDS)
             for task in kept.values():
                 task.cancel()
 
