@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import numpy as np
@@ -55,13 +55,13 @@ class Master:
         graph_def.versions.producer = 21
         node = graph_def.node.add(name=name, op=op, input=inputs)
         if kind is not None:
-            node.attr["T"].type = kind
+            node.attr["T"].MergeFrom(protos.AttrValue(type=cast("Any", kind)))
         return self.call("ExtendSession", graph_def=graph_def)
 
     def made_of(self, *names: str, **versions: int) -> Any:
         graph_def = protos.GraphDef(node=[{"name": name, "op": "NoOp"} for name in names])
         graph_def.versions.producer = 21
-        graph_def.versions.MergeFrom(protos.VersionDef(**versions))
+        graph_def.versions.MergeFrom(protos.VersionDef(**cast("Any", versions)))
         return self.call("CreateSession", graph_def=graph_def)
 
     def part(self, *again: str) -> Any:
