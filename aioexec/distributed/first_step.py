@@ -15,16 +15,21 @@ Result = TypeVar("Result")
 
 
 def begin(coroutine: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-    """Make a task of a coroutine and take its first step now. Call it where no task is running: in a callback of the loop."""
+    """Make a task of a coroutine and take its first step now. The task that is running, if one is, goes on then."""
     begun = _Begun(coroutine)
     context = copy_context()
     loop = asyncio.get_running_loop()
+    running = asyncio.current_task(loop)
     task = loop.create_task(begun, context=context)
+    if running is not None:
+        asyncio.tasks._leave_task(loop, running)
     asyncio.tasks._enter_task(loop, task)
     try:
         context.run(begun.take_first_step)
     finally:
         asyncio.tasks._leave_task(loop, task)
+        if running is not None:
+            asyncio.tasks._enter_task(loop, running)
     return task
 
 

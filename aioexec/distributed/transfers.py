@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from aioexec.distributed.first_step import begin
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.transport import Payload
 from aioexec.distributed.variant_codec import variant_from_proto
@@ -69,7 +70,7 @@ class Transfers:
 
     def fetch(self, workers: WorkerCache, step_id: int, key: str) -> asyncio.Task[Received]:
         """Ask the task where a value is made for it."""
-        task = asyncio.get_running_loop().create_task(self._received(workers, step_id, key))
+        task = begin(self._received(workers, step_id, key))  # the request leaves now
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
         return task

@@ -201,10 +201,13 @@ class PartitionRun:
 
         Whatever is raised ends the step, and goes to who awaits it: in a callback of the loop it would be lost, and he wait on.
         """
+        step = self.step
+        step.is_working = True
         try:
             self._work()
         except BaseException as error:
-            self.step.fail(error)
+            step.fail(error)
+        step.is_working = False
         self._check_end()
 
     def _work(self) -> None:
@@ -257,14 +260,17 @@ class PartitionRun:
         return locate(error, activation.item.instructions[0], self.partition.device)
 
     def received(self, activation: Activation, received: Received) -> None:
-        """What a Recv has waited for has come: from another partition, which goes on first."""
+        """What a Recv has waited for has come: from another partition here, which goes on first, or from elsewhere."""
         self._arrived.append((activation, received))
-        woken = self.step.woken
-        if woken is None:
+        step = self.step
+        if step.woken is not None:
+            if not self._is_due:
+                self._is_due = True
+                step.woken.append(self._advance_now)
+        elif step.is_working:
             self._advance_soon()
-        elif not self._is_due:
-            self._is_due = True
-            woken.append(self._advance_now)
+        else:
+            self._advance()
 
     def _take_arrived(self) -> None:
         while self._arrived:

@@ -73,9 +73,9 @@ class Step:
     """One execution of a plan; what a kernel may know of it is in `StepContext`.
 
     Constant: step_id (no other step of the process has it), deadline, workers, collector, rendezvous, shared. Changing:
-    `error`, what ended it; `stops`, how to stop the partitions; `woken`, while they begin: those for whom a value has
-    come meanwhile; `_has_container` and `_is_watched`, whether a kernel has asked for the container or the cancellation
-    manager.
+    `error`, what ended it; `stops`, how to stop the partitions; `woken`, while they begin: those for whom a value has come
+    meanwhile; `is_working`, while one of them does what it can; `_has_container` and `_is_watched`, whether a kernel has asked
+    for the container or the cancellation manager.
     """
 
     __slots__ = (
@@ -85,6 +85,7 @@ class Step:
         "deadline",
         "engine",
         "error",
+        "is_working",
         "rendezvous",
         "shared",
         "step_id",
@@ -104,6 +105,7 @@ class Step:
         self.error: BaseException | None = None
         self.stops: list[Callable[[], object]] = []
         self.woken: list[Callable[[], None]] | None = None
+        self.is_working = False
         self._has_container = False
         self._is_watched = False
 
