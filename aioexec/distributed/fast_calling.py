@@ -90,8 +90,7 @@ class CallingConnection(Connection):
         self._outbox.drop(call)
         self._reader.forget(call)
         if self.is_open:
-            assert self._transport is not None
-            self._transport.write(frames.cancel(call))
+            self._send(call, frames.cancel(call), [])
 
     def _happened(self, event: Event) -> None:
         if isinstance(event, Parts):
