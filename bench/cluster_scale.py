@@ -60,7 +60,7 @@ async def aioexec(case: Case, stack: AsyncExitStack) -> Workload:
         return await session.run(result, feeds)
 
     async def measure(seconds: float) -> Sample:
-        samples = []
+        samples: list[float] = []
         end = perf_counter() + seconds
         while not samples or perf_counter() < end:
             before = perf_counter()

@@ -83,7 +83,7 @@ async def test_what_arrives_shares_nothing_with_what_was_sent(server: Server, ch
 async def test_tensors_inside_a_message_are_taken_out_as_a_wire_does(
     server: Server, channel: MemoryChannel
 ) -> None:
-    inside = TensorProto(dtype=1, tensor_shape={"dim": [{"size": 2}]}, float_val=[1.0, 2.0])
+    inside = TensorProto(dtype="DT_FLOAT", tensor_shape={"dim": [{"size": 2}]}, float_val=[1.0, 2.0])
 
     async def handle(request: Payload, call: Call) -> Payload:
         return Payload(RecvTensorResponse(tensor=inside))
