@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from aioexec.distributed.message_codec import encode
+from aioexec.distributed.grpc_transport import GrpcTransport
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.transport import Payload
 from aioexec.errors import GraphValueError, ResourceExhaustedError, UnavailableError
-from aioexec.formats.protos import CreateSessionRequest, CreateSessionResponse
+from aioexec.formats.protos import CreateSessionRequest, CreateSessionResponse, ResetRequest
 from tests.distributed.grpc_pairs import RUN_STEP, Pairs, Waiting, echo, step
 
 pytestmark = pytest.mark.network
@@ -314,3 +315,29 @@ async def test_a_killed_peer_is_missed_within_a_tenth_of_a_second(pairs):
             break
 
     assert seconds < 0.1
+
+
+async def test_a_call_that_the_server_cuts_off_without_a_word_finds_it_unavailable():
+    begun = asyncio.Event()
+
+    async def wait(request: bytes, context: grpc.aio.ServicerContext) -> bytes:
+        begun.set()
+        await asyncio.Event().wait()
+        return b""
+
+    server = grpc.aio.server()
+    waiting = grpc.unary_unary_rpc_method_handler(wait)
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("tensorflow.MasterService", {"Reset": waiting}),)
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    channel = GrpcTransport(Security()).channel(f"127.0.0.1:{port}")
+    call = asyncio.ensure_future(channel.call("MasterService/Reset", Payload(ResetRequest())))
+    await begun.wait()
+
+    await server.stop(0)
+
+    with pytest.raises(UnavailableError):
+        await call
+    await channel.close()

@@ -141,7 +141,9 @@ async def test_the_least_timeout_is_the_call_s_and_told(
     assert name == "RunStep"
     assert max(message.options.timeout_in_ms, 0) == expected
     assert message.options.trace_level == 1
-    assert (timeout or 0.0) <= expected / 1000
+    assert (
+        timeout or 0.0
+    ) <= expected / 1000 + 1e-6  # the loop's clock has large numbers: their differences are rounded
     assert (timeout is None) == (expected == 0)
     assert there.calls[0][2] == (session / 1000 or None)
 

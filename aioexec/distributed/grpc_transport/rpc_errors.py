@@ -37,6 +37,9 @@ _LOST: Final = (
 )
 """How gRPC begins when it was a connection that failed; it does not say which."""
 
+_RESET: Final = "CANCELLED"
+"""What gRPC says of a call that the other side has cut off without a word; what handlers say is another text."""
+
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 _AS_THEY_ARE: Final = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
 
@@ -66,6 +69,8 @@ def error_of(failed: grpc.aio.AioRpcError, address: str) -> OpError:
     """The error that a call has ended with."""
     code = failed.code()
     details = failed.details() or f"{code.name} from {address}"
+    if code is grpc.StatusCode.CANCELLED and details == _RESET:
+        return UnavailableError(f"{address} has ended the call: it is shutting down")
     if code is grpc.StatusCode.UNAVAILABLE and details.startswith(_LOST):
         details = f"the connection to {address} was lost: {details}"
     return error_from(code.value[0], details, _payloads(failed.trailing_metadata() or ()))
