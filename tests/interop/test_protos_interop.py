@@ -16,9 +16,12 @@ pytestmark = pytest.mark.interop
 
 # Fields of TensorFlow that are left out here; as unknown fields they survive.
 LEFT_OUT = {"GraphDef.debug_info", "MetaGraphDef.object_graph_def", "TensorInfo.CompositeTensor.type_spec"}
-# Messages of the master and worker services are not in TensorFlow's Python package.
+# Messages of the master and worker services and of gRPC's health are not in TensorFlow's Python package.
 SERVICE = ("Request", "Response", "ExecutorOpts", "LabeledStepStats", "StepSequence", "TraceOpts")
 OURS_ALONE = {"AioexecOptions"}
+# A package of TensorFlow's within its own; here all messages are in one.
+INNER = "distributed_runtime."
+ELSEWHERE = {"GrpcPayloadContainer": f"tensorflow.{INNER}GrpcPayloadContainer"}
 # Modules with messages that `import tensorflow` does not load.
 UNLOADED = [
     *("tensorflow.core.framework.device_attributes_pb2", "tensorflow.core.protobuf.control_flow_pb2"),
@@ -26,6 +29,7 @@ UNLOADED = [
     *("tensorflow.core.protobuf.queue_runner_pb2", "tensorflow.core.protobuf.saved_model_pb2"),
     *("tensorflow.core.protobuf.tensor_bundle_pb2", "tensorflow.core.protobuf.named_tensor_pb2"),
     "tensorflow.core.util.saved_tensor_slice_pb2",
+    "tensorflow.compiler.xla.tsl.protobuf.distributed_runtime_payloads_pb2",
 ]
 ARRAYS = [
     np.array(values).astype(kind)
@@ -48,6 +52,7 @@ def field_facts(field: Any) -> tuple[Any, ...]:
     named = field.message_type or field.enum_type
     of = named.full_name.split(".", 1)[1] if named and not named.full_name.startswith("google.") else named
     of = getattr(of, "full_name", of)
+    of = of and of.removeprefix(INNER)
     oneof = field.containing_oneof.name if field.containing_oneof else None
     return field.name, field.number, field.type, field.is_repeated, field.is_packed, oneof, of
 
@@ -76,7 +81,7 @@ def test_each_message_and_enum_is_declared_as_in_tensorflow(tf):
     found = []
     for name in sorted(set(protos.__all__) - OURS_ALONE):
         ours = getattr(protos, name).DESCRIPTOR
-        full_name = ours.full_name.replace("aioexec", "tensorflow", 1)
+        full_name = ELSEWHERE.get(name) or ours.full_name.replace("aioexec", "tensorflow", 1)
         if name.endswith(SERVICE):
             continue
         if hasattr(ours, "values_by_number"):

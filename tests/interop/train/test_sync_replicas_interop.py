@@ -38,7 +38,10 @@ class Model:
             hook.begin()
             self.hooks.append(hook)
         self.init = tf.group(tf.global_variables_initializer(), tf.local_variables_initializer())
-        self.state = tf.global_variables()
+        # The moments of sparse gradients decay before the gradient is taken, so the chief's next round, which waits for
+        # gradients, has decayed them already or not; what they come to shows in the parameter.
+        decays = {"v/Adam", "v/Adam_1"} if is_sparse else set()
+        self.state = [kept for kept in tf.global_variables() if kept.op.name not in decays]
 
 
 def theirs(tf: Any, make: Make, is_sparse: bool) -> list[Any]:
