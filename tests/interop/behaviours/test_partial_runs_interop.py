@@ -154,8 +154,8 @@ async def test_what_was_not_announced_or_comes_again_is_refused(agree):
                 await failure(lambda: session.partial_run(handle, product, {a: 1.0}), "has already been fed"),
                 await failure(lambda: session.partial_run(handle, total), "has already been fetched"),
                 await session.partial_run(handle, product, {c: 2.0}),
-                await failure(lambda: session.partial_run(handle, product), "Must run 'setup'"),
-                await failure(lambda: session.partial_run("no such handle", product), "Must run 'setup'"),
+                await failure(lambda: session.partial_run(handle, product), "Must run"),
+                await failure(lambda: session.partial_run("no such handle", product), "Must run"),
                 await failure(lambda: session.partial_run_setup([], [a]), "at least one target"),
                 await failure(lambda: session.partial_run_setup(["zz:0"], [a])),
             ]
