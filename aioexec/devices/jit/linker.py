@@ -3,6 +3,10 @@
 Every name an object needs is checked against the list and resolved here, one by one: the linker is given
 these addresses and nothing else, so no object can reach another symbol of the process. What is linked stays
 until the process ends: blocks and programs hold bare addresses.
+
+LLVM has two linkers. JITLink puts all sections of an object into one mapping, calls what is outside through
+pointers, and says so when it fails. The other, its default here, maps each section wherever there is room: once
+large values lie between them, an offset of 32 bits does not reach, and that, like a lack of memory, ends the process.
 """
 
 from __future__ import annotations
@@ -51,6 +55,7 @@ class Linker:
         self._lock = threading.Lock()  # held while linking; guards what follows
         self._jit: Any = None  # LLVM's linker, made with the first object
         self._addresses: dict[str, int] = {}  # of the allowed names asked for so far
+        self._attempts = 0  # links begun: LLVM keeps the name of a library even if linking it fails
         self._linked: list[Any] = []  # keeps the code alive
 
     def link(self, code: ObjectCode) -> int:
@@ -62,13 +67,14 @@ class Linker:
         needed = check_symbols(code, self.allowed)
         with self._lock:
             binding = llvm()
-            if self._jit is None:
-                self._jit = binding.create_lljit_compiler()
             builder = binding.JITLibraryBuilder().add_object_img(code.image).export_symbol(code.symbol)
             for name in needed:
                 builder.import_symbol(name, self._address(name))
+            self._attempts += 1
             try:
-                tracker = builder.link(self._jit, f"kernel{len(self._linked)}")
+                if self._jit is None:
+                    self._jit = binding.create_lljit_compiler(use_jit_link=True)
+                tracker = builder.link(self._jit, f"kernel{self._attempts}")
             except RuntimeError as error:
                 raise ObjectRefusedError(f"cannot be linked: {error}") from error
             self._linked.append(tracker)
