@@ -6,6 +6,7 @@ import asyncio
 import math
 from asyncio import Task
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from aioexec.distributed import fast_frames as frames
@@ -18,11 +19,12 @@ from aioexec.distributed.fast_frames import (
     Parts,
     Reader,
 )
+from aioexec.distributed.fast_tensors import write
 from aioexec.distributed.first_step import begin
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.status import message_of
-from aioexec.distributed.transport import Call, Handler, Handlers
+from aioexec.distributed.transport import Call, Handler, Handlers, Payload
 from aioexec.errors import (
     CancelledError,
     DataLossError,
@@ -153,7 +155,8 @@ class AnsweringConnection(Connection):
         bounded = parts.timeout != math.inf
         deadline = self._loop.time() + parts.timeout if bounded else None
         self._running[parts.call] = None
-        task = begin(self._serve(parts, handler, Call(self.peer, deadline)))
+        tell = partial(self._tell, parts.call)
+        task = begin(self._serve(parts, handler, Call(self.peer, deadline, tell)))
         if parts.call in self._running:
             self._running[parts.call] = task
             self._tasks.add(task)
@@ -161,6 +164,11 @@ class AnsweringConnection(Connection):
             if deadline is not None:
                 timer = self._loop.call_at(deadline, self._expire, parts)
                 task.add_done_callback(lambda _: timer.cancel())
+
+    def _tell(self, call: int, payload: Payload) -> None:
+        if call in self._running and self.is_open:
+            tensors = [*map(write, payload.tensors)]
+            self._write(frames.told(call, payload.message.SerializeToString(), tensors))
 
     def _expire(self, parts: Parts) -> None:
         task = self._running.pop(parts.call, None)

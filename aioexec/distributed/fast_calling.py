@@ -20,18 +20,19 @@ from aioexec.distributed.fast_frames import (
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.status import error_from
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.transport import Payload, Tell
 from aioexec.errors import (
     DeadlineExceededError,
     OpError,
     UnavailableError,
+    from_exception,
 )
 
 
 class CallingConnection(Connection):
     """The side that calls.
 
-    `_pending` are the calls without an answer.
+    `_pending` are the calls without an answer, `_followed` those of them whose handlers tell something meanwhile.
     """
 
     def __init__(self, who: str, limits: Limits) -> None:
@@ -39,6 +40,7 @@ class CallingConnection(Connection):
         super().__init__(who, Reader(lambda _: limits.message_bytes, limits.tensor_bytes, self._pending))
         self._limits = limits
         self._last_call = 0
+        self._followed: dict[int, tuple[type[Any], Tell]] = {}
         self._welcome: Future[None] = self._loop.create_future()
 
     async def greet(self, listener: int, authorization: str | None) -> None:
@@ -51,8 +53,10 @@ class CallingConnection(Connection):
         self._transport.write(frames.greeting(frames.VERSION, listener, authorization))
         await self._welcome
 
-    async def call(self, method: str, request: Payload, timeout: float | None) -> Payload:
-        """Make a call; see `transport.Channel`."""
+    async def call(
+        self, method: str, request: Payload, timeout: float | None, told: Tell | None = None
+    ) -> Payload:
+        """Make a call, and follow it if somebody is to be told; see `transport.Channel`."""
         described = METHODS[method]
         deadline = None if timeout is None else self._loop.time() + timeout
         message = request.message.SerializeToString()
@@ -65,6 +69,8 @@ class CallingConnection(Connection):
         if not self.is_open:
             raise self._gone(self._reason or "it is closed")
         answer = self._pending[call] = self._loop.create_future()
+        if told is not None:
+            self._followed[call] = described.response, told
         timer = None if deadline is None else self._loop.call_at(deadline, self._expire, call)
         try:
             self._send(call, frame, stream)
@@ -74,6 +80,7 @@ class CallingConnection(Connection):
             raise
         finally:
             self._pending.pop(call, None)
+            self._followed.pop(call, None)
             if timer is not None:
                 timer.cancel()
         return await payload_of(parts, described.response, described.received, self._limits)
@@ -93,7 +100,9 @@ class CallingConnection(Connection):
             self._send(call, frames.cancel(call), [])
 
     def _happened(self, event: Event) -> None:
-        if isinstance(event, Parts):
+        if isinstance(event, Parts) and event.is_told:
+            self._told(event)
+        elif isinstance(event, Parts):
             self._answer(event.call, event, event.refused)
             if event.refused is not None:
                 self._withdraw(event.call)
@@ -107,6 +116,17 @@ class CallingConnection(Connection):
                 self._welcome.set_result(None)
         elif isinstance(event, Closing):
             self._reason = event.reason
+
+    def _told(self, parts: Parts) -> None:
+        followed = self._followed.get(parts.call)
+        if followed is None:
+            return
+        kind, told = followed
+        try:
+            told(Payload(kind.FromString(parts.message), parts.values()))
+        except Exception as error:
+            self._answer(parts.call, None, from_exception(error))
+            self._withdraw(parts.call)
 
     def _answer(self, call: int, parts: Parts | None, error: OpError | None) -> None:
         answer = self._pending.get(call)

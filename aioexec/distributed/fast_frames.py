@@ -5,6 +5,7 @@ A frame is a head (length of what follows, kind, number of the call) and a body:
     GREETING  client: version, which listener is meant, authorization      WELCOME   server: nothing
     REQUEST   client: seconds left, method, parts                          REPLY     server: parts
     CANCEL    client: nothing                                              FAILURE   server: code, message, payloads
+                                                                           TOLD      server: parts, all of them small
     CHUNK     either: bytes of the parts that the call's REQUEST or REPLY has announced
     CLOSING   either: why the connection will end
 
@@ -25,11 +26,11 @@ from struct import Struct, error as StructError
 from typing import Any, Final
 
 from aioexec.distributed.fast_tensors import Array, Tensor, Written, memory_of, read_small
-from aioexec.errors import DataLossError, OpError, ResourceExhaustedError
+from aioexec.errors import DataLossError, InternalError, OpError, ResourceExhaustedError
 
 VERSION: Final = 1
 
-GREETING, WELCOME, REQUEST, REPLY, FAILURE, CANCEL, CHUNK, CLOSING = range(1, 9)
+GREETING, WELCOME, REQUEST, REPLY, FAILURE, CANCEL, CHUNK, CLOSING, TOLD = range(1, 10)
 
 CHUNK_BYTES: Final = 1 << 18
 INLINE_BYTES: Final = 1 << 16
@@ -39,7 +40,7 @@ MOST_FRAME: Final = 1 << 23
 """The longest body of any frame but a chunk, which may be as long as `MOST_CHUNK`."""
 MOST_CHUNK: Final = 1 << 20
 
-BY_SERVER: Final = frozenset({REPLY, FAILURE, CHUNK, CLOSING})
+BY_SERVER: Final = frozenset({REPLY, FAILURE, CHUNK, CLOSING, TOLD})
 BY_CLIENT: Final = frozenset({REQUEST, CANCEL, CHUNK, CLOSING})
 _BEFORE_GREETING: Final = frozenset({GREETING, WELCOME, CLOSING})
 
@@ -100,6 +101,7 @@ class Parts:
         method: of a request; "" for a reply.
         timeout: seconds left for a request, infinite for no bound.
         refused: why it is not what was sent; message and tensors are void then.
+        is_told: whether it is something told before the reply.
         takes_long: whether `values` is better called off the loop.
         missing: of those announced, what did not come yet, in order.
     """
@@ -109,6 +111,7 @@ class Parts:
     timeout: float = float("inf")
     message: Any = b""
     tensors: list[Tensor | Array | None] = field(default_factory=list)
+    is_told: bool = False
     takes_long: bool = False
     refused: OpError | None = None
     missing: deque[memoryview] = field(default_factory=deque)
@@ -166,6 +169,18 @@ def request(
 def reply(call: int, message: bytes, tensors: Sequence[Written]) -> tuple[bytes, Stream]:
     """The frame of a reply, and what follows it in chunks."""
     return _with_parts(REPLY, call, [], message, tensors)
+
+
+def told(call: int, message: bytes, tensors: Sequence[Written]) -> bytes:
+    """The frame of something told before the reply.
+
+    Raises:
+        InternalError: it is too large for that.
+    """
+    frame, stream = _with_parts(TOLD, call, [], message, tensors)
+    if stream:
+        raise InternalError(f"call {call}: what is told stands in one frame")
+    return frame
 
 
 def _with_parts(
@@ -340,6 +355,8 @@ class Reader:
             return self._begin(Parts(call, method, timeout), body, at)
         if kind == REPLY:
             return self._begin(Parts(call), body, 0) if call in self._expected else None
+        if kind == TOLD:
+            return self._read_told(call, body) if call in self._expected else None
         if kind == FAILURE:
             return _read_failure(call, body)
         if kind == CANCEL:
@@ -348,6 +365,16 @@ class Reader:
             version, listener, length = _GREETING.unpack_from(body)
             return Greeting(version, listener, bytes(body[_GREETING.size : _GREETING.size + length]))
         return Welcome() if kind == WELCOME else Closing(str(body, "utf-8", "replace"))
+
+    def _read_told(self, call: int, body: memoryview) -> Parts:
+        parts = Parts(call, is_told=True)
+        try:
+            self._read_parts(parts, body, 0)
+        except ResourceExhaustedError as error:
+            raise DataLossError(f"call {call}: {error.message}") from None
+        if parts.missing:
+            raise DataLossError(f"call {call}: what is told stands in one frame")
+        return parts
 
     def _begin(self, parts: Parts, body: memoryview, at: int) -> Parts | None:
         """Read the parts in a frame; return them if none is missing."""

@@ -17,7 +17,7 @@ from typing import Final
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.settings import Liveness
 from aioexec.distributed.status import SILENT, with_payload
-from aioexec.distributed.transport import Channel, Handlers, Listener, Payload, Transport
+from aioexec.distributed.transport import Channel, Handlers, Listener, Payload, Tell, Transport
 from aioexec.errors import OpError, UnavailableError
 
 _STATUS: Final = "WorkerService/GetStatus"
@@ -60,6 +60,10 @@ class _WatchedChannel(Channel):
             raise with_payload(silent, SILENT) from None
         finally:
             del self._under_way[silence]
+
+    async def follow(self, method: str, request: Payload, told: Tell) -> None:
+        """Not watched: this lasts, and who waits for something of a silent peer hears of it by other calls."""
+        await self._channel.follow(method, request, told)
 
     async def close(self) -> None:
         if self._timer is not None:

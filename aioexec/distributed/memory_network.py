@@ -31,7 +31,7 @@ GIVE_UP: float = 2.0
 
 _MOST_BYTES = 1 << 40
 
-Kind = Literal["request", "reply", "error", "refused", "cancel", "close", "closed"]
+Kind = Literal["request", "told", "reply", "error", "refused", "cancel", "close", "closed"]
 """Who calls sends "request", "cancel" and "close", who listens the others."""
 
 Fate = Sequence[float]
@@ -191,7 +191,9 @@ class MemoryNetwork:
             loop.call_later(self.give_up, connection.break_off, f"a message to {target} was lost")
         for index, extra in enumerate(fate):
             if index and isinstance(content, Payload):
-                message = replace(message, content=copied(content, method, is_reply=kind == "reply"))
+                message = replace(
+                    message, content=copied(content, method, is_reply=kind in ("told", "reply"))
+                )
             self._copies += 1
             when = loop.time() + self.latency + extra
             heapq.heappush(self._on_their_way, (when, self._copies, message))

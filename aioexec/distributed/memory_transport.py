@@ -5,6 +5,7 @@ A `MemoryNetwork` connects *hosts* by name; what runs on one makes its channels 
 - A host that is killed is gone for all who hold a transport of it; a transport made later is a new life under the same name.
 - A frozen host is silent: messages from and to it wait until it thaws. Its own timers run on.
 - A lost message breaks its connection `give_up` seconds later, as the retransmissions of TCP end: no stream has holes.
+- What is told before a reply may come after it, and is let pass then.
 - A repeated request reaches the handler again if it carries a request id, which whoever handles it has to notice; the
   connection drops other repetitions.
 """
@@ -14,11 +15,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from aioexec.distributed.memory_network import Kind, Life, MemoryNetwork, Message, copied, host_of
 from aioexec.distributed.status import error_from, message_of
-from aioexec.distributed.transport import Call, Channel, Handlers, Listener, Payload, Transport
+from aioexec.distributed.transport import Call, Channel, Handlers, Listener, Payload, Tell, Transport
 from aioexec.errors import (
     CancelledError,
     DeadlineExceededError,
@@ -38,8 +40,9 @@ class Connection:
     """A channel's connection to an address; both ends of it.
 
     Constant: `peer` (its name), `_client`, `_address`. `broken` says why the caller's end is no more; `_waiting` holds the
-    futures of its calls. `_listener` has taken the first request, and has hung up once `_hung_up`; `_handled` holds its tasks
-    by call, None for a call that was cancelled.
+    futures of its calls, `_followed` who is told something of them, with the numbers of the messages that were. `_listener` has
+    taken the first request, and has hung up once `_hung_up`; `_handled` holds its tasks by call, None for a call that was
+    cancelled.
     """
 
     def __init__(self, network: MemoryNetwork, client: Life, address: str) -> None:
@@ -53,22 +56,28 @@ class Connection:
         self._hung_up = False
         self._calls = 0
         self._waiting: dict[int, asyncio.Future[Payload]] = {}
+        self._followed: dict[int, tuple[Tell, set[int]]] = {}
         self._handled: dict[int, list[asyncio.Task[None]] | None] = {}
         client.connections[self] = None
 
     # The caller's end
 
-    async def call(self, method: str, request: Payload, deadline: float | None) -> Payload:
+    async def call(
+        self, method: str, request: Payload, deadline: float | None, told: Tell | None = None
+    ) -> Payload:
         """Send a request, wait for its reply."""
         self._calls += 1
         number = self._calls
         content = copied(request, method, is_reply=False)
         reply: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         self._waiting[number] = reply
+        if told is not None:
+            self._followed[number] = told, set()
         self._say("request", method, number, content, deadline)
         try:
             return await reply
         finally:
+            self._followed.pop(number, None)
             if self._waiting.pop(number, None) is not None and self.broken is None:
                 self._say("cancel", method, number)
 
@@ -91,6 +100,19 @@ class Connection:
             reply.set_result(message.content)
         else:
             reply.set_exception(message.content)
+
+    def _told(self, message: Message) -> None:
+        told, seen = self._followed.get(message.call, (None, set()))
+        if told is None or message.number in seen:
+            return
+        seen.add(message.number)
+        try:
+            told(message.content)
+        except Exception as error:
+            reply = self._waiting.pop(message.call, None)
+            if reply is not None:
+                reply.set_exception(from_exception(error))
+                self._say("cancel", message.method, message.call)
 
     def _end(self, reason: str) -> None:
         if self.broken is not None:
@@ -117,6 +139,8 @@ class Connection:
                 self._begin(message)
             case "cancel":
                 self._cancel(message.call)
+            case "told":
+                self._told(message)
             case _:
                 self._answered(message)
 
@@ -188,7 +212,12 @@ class Connection:
         if handler is None:
             raise UnimplementedError(f"{message.method} is not served at {self._address}")
         async with asyncio.timeout_at(message.deadline):
-            return await handler(message.content, Call(self.peer, message.deadline))
+            return await handler(
+                message.content, Call(self.peer, message.deadline, partial(self._tell, message))
+            )
+
+    def _tell(self, request: Message, payload: Payload) -> None:
+        self._respond(request, "told", copied(payload, request.method, is_reply=True))
 
     def _respond(self, message: Message, kind: Kind, content: Payload | OpError) -> None:
         if self.broken is None and not (self._hung_up and kind != "refused"):
@@ -258,6 +287,9 @@ class MemoryChannel(Channel):
                         return await connection.call(method, request, deadline)
         except TimeoutError:
             raise DeadlineExceededError(f"{method} to {self.address}: Deadline Exceeded") from None
+
+    async def follow(self, method: str, request: Payload, told: Tell) -> None:
+        await self._connect().call(method, request, None, told)
 
     def _connect(self) -> Connection:
         if self._closed:

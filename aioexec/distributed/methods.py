@@ -68,6 +68,7 @@ _FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     PEER: {
         "Hello": (),
+        "Push": (),
     },
 }
 

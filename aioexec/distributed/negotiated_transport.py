@@ -19,7 +19,7 @@ from aioexec.distributed.fast_transport import FastListener, connect
 from aioexec.distributed.grpc_transport import GrpcTransport
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Limits
-from aioexec.distributed.transport import Call, Channel, Handlers, Listener, Payload, Transport
+from aioexec.distributed.transport import Call, Channel, Handlers, Listener, Payload, Tell, Transport
 from aioexec.errors import DeadlineExceededError, UnavailableError, UnimplementedError
 from aioexec.formats.protos import HelloRequest, HelloResponse
 
@@ -116,8 +116,17 @@ class NegotiatedChannel(Channel):
             self._stays = self._host is None
             raise
 
+    async def follow(self, method: str, request: Payload, told: Tell) -> None:
+        connection = await self._negotiate(None, False)
+        if connection is None:
+            await super().follow(method, request, told)
+        else:
+            await connection.call(method, request, None, told)
+
     async def _negotiate(self, timeout: float | None, wait_for_ready: bool) -> CallingConnection | None:
         """The fast path, or None if there is none."""
+        if self._connection is not None and self._connection.is_open:
+            return self._connection
         if self._stays:
             return None
         hello = Payload(HelloRequest(version=[frames.VERSION]))

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from aioexec.distributed.first_step import begin
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.status import error_from, is_derived
 from aioexec.distributed.transport import Channel, Payload
 from aioexec.errors import OpError, from_exception
 from aioexec.execution.rendezvous import IntraProcessRendezvous
 from aioexec.execution.step import SharedStep, Step
-from aioexec.execution.together import Run, all_done
+from aioexec.execution.together import Run
 
 PATIENCE = 1.0
 """Seconds for which a derived error waits for its root."""
@@ -123,31 +124,27 @@ class DistributedParts:
         return [RemoteRun(part, step, self._new_request_id()) for part in self.parts]
 
 
-class RemoteRun:
+class RemoteRun(Run):
     """One task's part in one step: a RunGraph call."""
 
-    __slots__ = ("_part", "_request_id", "_step", "_task")
+    __slots__ = ("_part", "_request_id")
 
     receives = 0  # the call leaves before anything runs here
 
     def __init__(self, part: RegisteredPart, step: Step, request_id: int) -> None:
+        super().__init__(step)
         self._part = part
-        self._step = step
         self._request_id = request_id
-        self._task: asyncio.Task[None] | None = None
-
-    @property
-    def has_ended(self) -> bool:
-        return self._task is not None and self._task.done()
 
     def start(self) -> None:
         self._shared.running += 1
-        self._task = asyncio.ensure_future(self._run())
-        self._step.stops.append(self._task.cancel)
+        task = begin(self._run())
+        if not self.has_ended:
+            self.step.stops.append(task.cancel)
 
     @property
     def _shared(self) -> DistributedStep:
-        shared = self._step.shared
+        shared = self.step.shared
         assert isinstance(shared, DistributedStep)
         return shared
 
@@ -155,25 +152,26 @@ class RemoteRun:
         try:
             await self._call()
         except asyncio.CancelledError:  # the step has failed: that is told elsewhere
-            if isinstance(self._step.error, OpError):
-                self._part.failed(self._part.task, self._step.error)
+            if isinstance(self.step.error, OpError):
+                self._part.failed(self._part.task, self.step.error)
             await self._until_quiet()
         except Exception as error:
             failed = from_exception(error)
             self._part.failed(self._part.task, failed)
-            self._step.fail(failed)
+            self.step.fail(failed)
         finally:
-            self._shared.ended(self._step)
+            self._shared.ended(self.step)
+            self._mark_ended()
 
     async def _until_quiet(self) -> None:
         """Wait until nothing of the step runs at the task any more: a step that has failed is over everywhere."""
-        request = _CleanupRequest(step_id=self._step.step_id)
+        request = _CleanupRequest(step_id=self.step.step_id)
         with suppress(OpError):  # who cannot be reached is not waited for
             await self._part.channel.call(CLEANUP_GRAPH, Payload(request), QUIET_SECONDS)
             self._shared.is_over_at(self._part)
 
     async def _call(self) -> None:
-        step, part = self._step, self._part
+        step, part = self.step, self._part
         request = _Request(
             session_handle=part.session_handle,
             create_worker_session_called=True,
@@ -194,7 +192,3 @@ class RemoteRun:
             self._shared.is_over_at(part)
         if step.collector is not None:
             step.collector.add(response.step_stats)
-
-    async def ended(self) -> asyncio.CancelledError | None:
-        assert self._task is not None
-        return await all_done([self._task], self._step)

@@ -100,12 +100,25 @@ class StepTable:
         step.used_at = asyncio.get_running_loop().time()
         return step
 
+    def early(self, step_id: int) -> StepEntry:
+        """A step of which something has come unasked, found or made; nobody uses it for that.
+
+        Raises:
+            ResourceExhaustedError: there are too many steps.
+        """
+        return self._steps.get(step_id) or self._new_step(step_id)
+
+    def all(self) -> list[StepEntry]:
+        """The steps there are."""
+        return list(self._steps.values())
+
     def leave(self, step: StepEntry) -> None:
         """Whoever entered is done with the step, which may have ended meanwhile."""
         step.uses -= 1
         if self._steps.get(step.step_id) is not step:
             return
-        if step.uses == 0 and step.owner is None:  # all were asking for values of what has never run here
+        if step.uses == 0 and step.owner is None and step.rendezvous.is_empty:
+            # all were asking for values of what has never run here
             self._forget(step.step_id)
             return
         step.used_at = asyncio.get_running_loop().time()
@@ -167,6 +180,7 @@ class StepTable:
             self._make_room()
         self._ended.pop(step_id, None)
         step = self._steps[step_id] = StepEntry(step_id, self._new_rendezvous(step_id))
+        step.used_at = asyncio.get_running_loop().time()
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._drop_idle)
         return step

@@ -1,89 +1,63 @@
-"""Values that are fetched from other tasks: a call for each, and, while somebody wants to know, a record of it."""
+"""Values that are fetched from other tasks, by a call for each."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-import numpy as np
-
 from aioexec.distributed.first_step import begin
 from aioexec.distributed.methods import METHODS
+from aioexec.distributed.pushes import Pushes
+from aioexec.distributed.transfer_log import TransferLog
 from aioexec.distributed.transport import Payload
 from aioexec.distributed.variant_codec import variant_from_proto
 from aioexec.distributed.worker_cache import WorkerCache
 from aioexec.dtypes import variant
-from aioexec.errors import InternalError
-from aioexec.execution.rendezvous import Received, parse_key
-from aioexec.observability.step_stats import StepStatsCollector
+from aioexec.errors import InternalError, UnavailableError
+from aioexec.execution.rendezvous import Received
 
 RECV_TENSOR = "WorkerService/RecvTensor"
-MOST_LOGGED = 1 << 10
 _Request = METHODS[RECV_TENSOR].request
-
-
-class TransferLog:
-    """What was fetched in the latest steps, by step id, the oldest first; nothing is noted unless it `is_on`."""
-
-    def __init__(self) -> None:
-        self.is_on = False
-        self._steps: OrderedDict[int, StepStatsCollector] = OrderedDict()
-
-    def note(self, step_id: int, key: str, began: int, value: Any) -> None:
-        """A value has come, for which the call was made at this time of `perf_counter_ns`."""
-        if step_id not in self._steps and len(self._steps) >= MOST_LOGGED:
-            self._steps.popitem(last=False)
-        collector = self._steps.setdefault(step_id, StepStatsCollector())
-        parsed = parse_key(key)
-        outputs = [(0, value.dtype.name, value.shape, value.nbytes)] if isinstance(value, np.ndarray) else []
-        collector.node_done(
-            parsed.dst_device,
-            "RecvTensor",
-            "RecvTensor",
-            began,
-            began,
-            perf_counter_ns(),
-            threading.get_native_id(),
-            outputs,
-            [f"{parsed.edge_name} from {parsed.src_device}"],
-        )
-
-    def told(self, step_ids: Iterable[int]) -> dict[int, Any]:
-        """The StepStats of those steps that something was fetched in."""
-        return {each: self._steps[each].step_stats() for each in step_ids if each in self._steps}
-
-    def clear(self) -> None:
-        self._steps.clear()
 
 
 class Transfers:
     """The calls under way; whoever made this closes it."""
 
-    def __init__(self, bits: Callable[[int], int]) -> None:
-        self.log = TransferLog()
+    def __init__(self, log: TransferLog, bits: Callable[[int], int]) -> None:
+        self._log = log
         self._bits = bits
         self._calls: set[asyncio.Task[Received]] = set()
 
-    def fetch(self, workers: WorkerCache, step_id: int, key: str) -> asyncio.Task[Received]:
-        """Ask the task where a value is made for it."""
-        task = begin(self._received(workers, step_id, key))  # the request leaves now
+    def fetch(
+        self, workers: WorkerCache, step_id: int, key: str, pushes: Pushes | None = None
+    ) -> asyncio.Task[Received]:
+        """Ask the task where a value is made for it, and to send what else it makes unasked from then on."""
+        task = begin(self._received(workers, step_id, key, pushes))  # the request leaves now
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
         return task
 
-    async def _received(self, workers: WorkerCache, step_id: int, key: str) -> Received:
+    async def _received(
+        self, workers: WorkerCache, step_id: int, key: str, pushes: Pushes | None
+    ) -> Received:
         began = perf_counter_ns()
-        channel = workers.channel(key.partition("/device:")[0])
+        source = key.partition("/device:")[0]
+        channel = workers.channel(source)
         request = _Request(step_id=step_id, rendezvous_key=key, request_id=self._bits(62) + 1)
-        reply = await channel.call(RECV_TENSOR, Payload(request))
+        try:
+            reply = await channel.call(RECV_TENSOR, Payload(request))
+        except UnavailableError:
+            if pushes is not None:
+                pushes.doubt(source)
+            raise
+        if pushes is not None:
+            pushes.follow(source, channel)
         is_dead = reply.message.is_dead
         value = None if is_dead else await _value(reply, key)
-        if self.log.is_on:
-            self.log.note(step_id, key, began, value)
+        if self._log.is_on:
+            self._log.note(step_id, key, began, value)
         return value, is_dead
 
     async def close(self) -> None:

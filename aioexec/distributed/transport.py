@@ -21,6 +21,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aioexec.errors import UnimplementedError
+
 
 @dataclass(frozen=True, slots=True)
 class Payload:
@@ -35,6 +37,12 @@ class Payload:
     tensors: Sequence[Any] = ()
 
 
+Tell = Callable[[Payload], None]
+
+MOST_TOLD = 1 << 16
+"""Bytes of a tensor that may be told."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """What a handler may know of a call beside its request.
@@ -42,10 +50,13 @@ class Call:
     Attributes:
         peer: who calls; the same text for all calls over one connection, and no other connection's.
         deadline: when the caller gives up, on the loop's clock, or None. The transport cancels the handler then.
+        tell: sends the caller something before the reply, if he follows and the transport has a way; it does not wait, and what
+            is told is small (`MOST_TOLD`). It arrives once, unless the call is lost, and in any order.
     """
 
     peer: str
     deadline: float | None = None
+    tell: Tell | None = None
 
 
 Handler = Callable[[Payload, Call], Awaitable[Payload]]
@@ -74,6 +85,16 @@ class Channel(abc.ABC):
             DeadlineExceededError: no reply within `timeout`.
             OpError: of the handler.
         """
+
+    async def follow(self, method: str, request: Payload, told: Tell) -> None:
+        """Make a call for what its handler tells meanwhile; it lasts until the handler ends. What `told` raises ends it too.
+
+        Raises:
+            UnimplementedError: this way has only requests and replies.
+            UnavailableError: the peer was lost.
+            OpError: of the handler.
+        """
+        raise UnimplementedError(f"{method}: nothing can be told over this channel to {self.address}")
 
     @abc.abstractmethod
     async def close(self) -> None:

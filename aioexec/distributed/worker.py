@@ -19,6 +19,7 @@ from aioexec.devices.device_set import BorrowedDevices, DeviceMgr
 from aioexec.distributed.cluster import addresses_of, task_name
 from aioexec.distributed.gathering import gathered
 from aioexec.distributed.methods import METHODS
+from aioexec.distributed.pushes import PUSH, Pushes, StepExchange
 from aioexec.distributed.request_ids import RecentRequestIds
 from aioexec.distributed.status import (
     DERIVED,
@@ -29,6 +30,7 @@ from aioexec.distributed.status import (
     with_payload,
 )
 from aioexec.distributed.step_table import StepTable
+from aioexec.distributed.transfer_log import TransferLog
 from aioexec.distributed.transfers import RECV_TENSOR, Transfers
 from aioexec.distributed.transport import Call, Handlers, Payload
 from aioexec.distributed.variant_codec import is_variant, variant_to_proto
@@ -42,7 +44,7 @@ from aioexec.errors import (
     from_exception,
 )
 from aioexec.execution.remote_rendezvous import RemoteRendezvous
-from aioexec.execution.rendezvous import parse_key
+from aioexec.execution.rendezvous import ParsedKey, parse_key
 from aioexec.sessions.options import SessionOptions
 
 _RecvTensorResponse = METHODS[RECV_TENSOR].response
@@ -75,7 +77,9 @@ class Worker:
         self._sessions: dict[str, WorkerSession] = {}
         self._legacy: WorkerSession | None = None
         self._requests = RecentRequestIds()
-        self._transfers = Transfers(bits)
+        self._log = TransferLog()
+        self._transfers = Transfers(self._log, bits)
+        self._pushes = Pushes(task, self.steps, self._log, self._check_source)
 
     def handlers(self) -> Handlers:
         """What a listener hands calls to."""
@@ -92,6 +96,7 @@ class Worker:
             "WorkerService/MarkRecvFinished": self._mark_recv_finished,
             "WorkerService/Logging": self._logging,
             "WorkerService/Tracing": self._tracing,
+            PUSH: self._pushes.serve,
         }
 
     async def close(self) -> None:
@@ -104,7 +109,7 @@ class Worker:
         try:
             await gathered(session.close() for session in sessions)
         finally:
-            await self._transfers.close()
+            await gathered([self._pushes.close(), self._transfers.close()])
 
     async def _get_status(self, request: Payload, call: Call) -> Payload:
         attributes = [each.to_proto() for each in self.devices.list_device_attributes()]
@@ -244,8 +249,8 @@ class Worker:
             return Payload(reply, [None])
         return Payload(reply, [_NOTHING if is_dead else _array(value, key)])
 
-    def _check_source(self, key: str) -> None:
-        """Refuse to receive what this task, as it runs now, does not send.
+    def _check_source(self, key: str) -> ParsedKey:
+        """Take a key apart; refuse what this task, as it runs now, does not send.
 
         Raises:
             InvalidArgumentError: the key is malformed, or no device here is its source.
@@ -259,9 +264,11 @@ class Worker:
                 f'{source.attributes.incarnation}. Your worker job ("{self.task}") was probably restarted. '
                 "Check your worker job for the reason why it was restarted."
             )
+        return parsed
 
     def _new_rendezvous(self, step_id: int) -> RemoteRendezvous:
-        return RemoteRendezvous(self.task, partial(self._transfers.fetch, self._workers, step_id))
+        fetch = partial(self._transfers.fetch, self._workers, step_id, pushes=self._pushes)
+        return RemoteRendezvous(self.task, fetch, StepExchange(self._pushes, step_id))
 
     async def _mark_recv_finished(self, request: Payload, call: Call) -> Payload:
         return _reply("MarkRecvFinished")
@@ -270,7 +277,7 @@ class Worker:
 
     async def _logging(self, request: Payload, call: Call) -> Payload:
         """Note what is fetched from now on, or no longer; tell what was."""
-        message, log = request.message, self._transfers.log
+        message, log = request.message, self._log
         log.is_on = message.enable_rpc_logging or (log.is_on and not message.disable_rpc_logging)
         if message.clear:
             log.clear()

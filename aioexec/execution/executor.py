@@ -146,14 +146,14 @@ class Executor:
 class Begun:
     """A step that has begun; unless `results_at_once` gives what it was for, `finish` must be awaited."""
 
-    __slots__ = ("_fetched", "_runs", "_step", "_tasks", "_timer")
+    __slots__ = ("_fetched", "_runs", "_step", "_timer")
 
     def __init__(self, step: Step, runs: Sequence[Run], fetched: Fetched) -> None:
         self._step = step
         self._runs = runs
         self._fetched = fetched
         self._timer = None if step.deadline is None else fail_at(step.deadline, step)
-        self._tasks = start(runs, step)
+        start(runs, step)
 
     def results_at_once(self) -> list[Any] | None:
         """The fetches, if everything has run and none is large.
@@ -181,7 +181,7 @@ class Begun:
             OpError: of the node that failed first.
         """
         try:
-            await finished(self._runs, self._tasks, self._timer, self._step)
+            await finished(self._runs, self._timer, self._step)
             return await self._fetched.results(self._step)
         finally:
             self._step.close()

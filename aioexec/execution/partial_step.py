@@ -13,7 +13,7 @@ from aioexec.execution.fetched import copied, is_handle, no_value
 from aioexec.execution.partition_run import PartitionExecutor, PartitionRun
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.step import Step
-from aioexec.execution.together import Run, all_done, fail_at, start
+from aioexec.execution.together import Run, all_ended, fail_at, start
 from aioexec.graph.node import Operation
 from aioexec.planning.plan import Plan
 
@@ -22,8 +22,7 @@ class PartialStep:
     """A step whose feeds come one after the other: it runs from the beginning; `cancel` or `finish` must be called.
 
     `_runs` are the partitions here, `_all_runs` with those elsewhere. State: `_feeds`, what has come; `_finished`, the items
-    that have run, as far as anybody wants to know; `_tasks` run the partitions but the client's; `_arrivals` are those who wait
-    for something to happen.
+    that have run, as far as anybody wants to know; `_arrivals` are those who wait for something to happen.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class PartialStep:
         if plan.signature.targets:
             self._listen()
         self._timer = None if step.deadline is None else fail_at(step.deadline, step)
-        self._tasks = start(self._all_runs, step)
+        start(self._all_runs, step)
         step.stops.append(self._tell)
 
     @property
@@ -161,7 +160,7 @@ class PartialStep:
 
     def close_if_over(self) -> bool:
         """End a step whose partitions have all run well, without waiting; whether it was one."""
-        if not self.is_over or self._step.error is not None or any(not task.done() for task in self._tasks):
+        if not self.is_over or self._step.error is not None:
             return False
         self._close()
         return True
@@ -187,9 +186,7 @@ class PartialStep:
             raise cancelled
 
     async def _quiet(self) -> asyncio.CancelledError | None:
-        cancelled = None if self._client.has_ended else await self._client.ended()
-        if self._tasks:
-            cancelled = await all_done(self._tasks, self._step) or cancelled
+        cancelled = await all_ended(self._all_runs)
         self._close()
         return cancelled
 

@@ -30,6 +30,7 @@ from aioexec.execution.propagator import (
 from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
 from aioexec.execution.structures import inputs_of, store
+from aioexec.execution.together import Run
 from aioexec.execution.trace import note_known, note_node
 from aioexec.planning.instruction import locate
 from aioexec.planning.items import Kind
@@ -93,18 +94,16 @@ class _Arrival:
         self._run.step.fail(error)
 
 
-class PartitionRun:
+class PartitionRun(Run):
     """Runs one partition in one step.
 
-    Constant: partition, step. Changing: `values`, of the outermost frame; `fresh`, those nobody else holds; `has_ended`;
-    `_running`, what is awaited, with its activation; `_expected`, how many Recvs wait, and `_arrived`, what has come for them;
-    `_missing_feeds`, of a partial run, how many are still to come; `_is_due`, an `_advance` is on its way; `_end_waiter`, who
-    waits for the end.
+    Constant: partition. Changing: `values`, of the outermost frame; `fresh`, those nobody else holds; `_running`, what is
+    awaited, with its activation; `_expected`, how many Recvs wait, and `_arrived`, what has come for them; `_missing_feeds`, of
+    a partial run, how many are still to come; `_is_due`, an `_advance` is on its way.
     """
 
     __slots__ = (
         "_arrived",
-        "_end_waiter",
         "_expected",
         "_initial",
         "_is_due",
@@ -115,10 +114,8 @@ class PartitionRun:
         "_runners",
         "_running",
         "fresh",
-        "has_ended",
         "on_finished",
         "partition",
-        "step",
         "values",
     )
 
@@ -130,11 +127,10 @@ class PartitionRun:
         fresh: set[int] | None = None,
         missing_feeds: int = 0,
     ) -> None:
+        super().__init__(step)
         self.partition = executor.partition
-        self.step = step
         self.values = list(self.partition.values) if values is None else values
         self.fresh = set() if fresh is None else fresh
-        self.has_ended = False
         self.on_finished: Callable[[PartitionRun, int], None] | None = None
         self._initial = executor.initial
         self._runners = executor.runners
@@ -146,7 +142,6 @@ class PartitionRun:
         self._arrived: deque[tuple[Activation, Received]] = deque()
         self._missing_feeds = missing_feeds
         self._is_due = False
-        self._end_waiter: asyncio.Future[None] | None = None
 
     @property
     def receives(self) -> int:
@@ -154,18 +149,6 @@ class PartitionRun:
         return len(self._received)
 
     # Life
-
-    async def ended(self) -> asyncio.CancelledError | None:
-        """Wait for the end, however often we are cancelled: that ends the step, and is told."""
-        cancelled = None
-        while not self.has_ended:
-            self._end_waiter = asyncio.get_running_loop().create_future()
-            try:
-                await self._end_waiter
-            except asyncio.CancelledError as error:
-                cancelled = error
-                self.step.fail(error)
-        return cancelled
 
     def start(self) -> None:
         """Begin: all that can be done at once has been done when this returns."""
@@ -190,9 +173,7 @@ class PartitionRun:
             self._propagator.ready or self._expected or self._missing_feeds or self._is_due
         ):
             return
-        self.has_ended = True
-        if self._end_waiter is not None and not self._end_waiter.done():
-            self._end_waiter.set_result(None)
+        self._mark_ended()
 
     # Events
 

@@ -1,13 +1,16 @@
 """The rendezvous of a step whose partitions are in several processes.
 
-Values stay where they are made until somebody asks for them. Who receives from a device of this process asks the table of this
-process; who receives from another one's asks that process, by a call that the transport makes and owns.
+Values stay where they are made until somebody asks for them: who receives from a device of this process asks the table of this
+process; who receives from another one's asks that process, by a call that the transport makes and owns. Where two processes
+have agreed on it (`Exchange`), values are sent to the other's table unasked, and whoever receives them waits at his own.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
 
 from aioexec.errors import AbortedError, CancelledError, OpError, UnknownError
 from aioexec.execution.rendezvous import IntraProcessRendezvous, Received, Waiting, tell
@@ -16,27 +19,45 @@ Fetch = Callable[[str], "asyncio.Future[Received]"]
 """Starts to receive the value of a key from where it is made. Cancelling the future ends the call; it fails by OpErrors."""
 
 
+class Exchange(Protocol):
+    """How one step's values travel unasked. `told` are the tasks that some were sent to."""
+
+    told: set[str]
+
+    def push(self, key: str, value: Any, is_dead: bool) -> bool:
+        """Send a value to who will receive it; False if he will ask for it, or is here."""
+        ...
+
+    def comes(self, key: str) -> bool:
+        """Whether the value of a key is sent here unasked."""
+        ...
+
+
 class RemoteRendezvous(IntraProcessRendezvous):
     """The part of such a rendezvous that is in this process.
 
     Args:
         task: what the names of this process's devices begin with, "/job:worker/replica:0/task:0".
         fetch: receives from another process.
+        exchange: None where every value is asked for.
 
     `_prefix` is that name with a slash. `_calls` are under way, each with its key and who waits for it; there is none after an
-    abort.
+    abort. `_announced` are keys whose values have to be asked for although others come unasked.
     """
 
-    def __init__(self, task: str, fetch: Fetch) -> None:
+    def __init__(self, task: str, fetch: Fetch, exchange: Exchange | None = None) -> None:
         super().__init__()
         self._prefix = f"{task}/"
         self._fetch = fetch
+        self._exchange = exchange
         self._calls: dict[asyncio.Future[Received], tuple[str, Waiting]] = {}
+        self._announced: set[str] = set()
 
     def join(self, task: str, fetch: Fetch) -> None:
-        """Go by other names: the step belongs to a session with a cluster of its own."""
+        """Go by other names: the step belongs to a session with a cluster of its own, in which all values are asked for."""
         self._prefix = f"{task}/"
         self._fetch = fetch
+        self._exchange = None
 
     def recv_here(self, key: str) -> asyncio.Future[Received]:
         """`recv` of what is sent in this process, whatever it is called here."""
@@ -47,28 +68,45 @@ class RemoteRendezvous(IntraProcessRendezvous):
         """Whether neither a value nor anybody waits."""
         return not self._calls and not self._table.unmatched()
 
-    def _is_local(self, key: str) -> bool:
-        return key.startswith(self._prefix)  # a key begins with the device that sends
+    # Sending
 
-    def try_recv(self, key: str) -> Received | None:
-        if self._is_local(key):
-            return super().try_recv(key)
-        if self.error is not None:
-            raise self.error
-        return None
+    def send(self, key: str, value: Any, is_dead: bool = False) -> None:
+        if self._exchange is not None and self.error is None:
+            while (receiver := self._table.take_receiver(key)) is not None:
+                if not receiver.done():
+                    receiver.set_result((value, is_dead))
+                    return
+            if self._exchange.push(key, value, is_dead):
+                return
+        super().send(key, value, is_dead)
+
+    def push_kept(self) -> None:
+        """Send what was kept until now, and can be sent unasked from now on."""
+        for key, received in self._table.take_values():
+            self.send(key, *received)
+
+    # Receiving
+
+    def _waits_here(self, key: str) -> bool:
+        """Whether a value comes to this table by itself."""
+        if key.startswith(self._prefix):  # a key begins with the device that sends
+            return True
+        return self._exchange is not None and key not in self._announced and self._exchange.comes(key)
 
     def expect(self, key: str, receiver: Waiting) -> None:
-        if self._is_local(key):
+        if self._waits_here(key):
             super().expect(key, receiver)
         else:
             self._call(key, receiver)
 
     def recv(self, key: str) -> asyncio.Future[Received]:
-        if self._is_local(key):
+        if self._waits_here(key):
             return super().recv(key)
-        if self.error is not None:
-            raise self.error
+        received = self._table.take(key)
         future: asyncio.Future[Received] = asyncio.get_running_loop().create_future()
+        if received is not None:
+            future.set_result(received)
+            return future
         call = self._call(key, future)
         future.add_done_callback(lambda done: call.cancel() if done.cancelled() else None)
         return future
@@ -90,6 +128,38 @@ class RemoteRendezvous(IntraProcessRendezvous):
             receiver.set_exception(error)
         else:
             receiver.set_exception(UnknownError(f"the transfer failed: {error!r}"))
+
+    # What comes unasked
+
+    def pushed(self, key: str, value: Any, is_dead: bool) -> None:
+        """A value has come; if it was asked for meanwhile, nobody waits for the answer any more."""
+        for call, (wanted, receiver) in self._calls.items():
+            if wanted == key:
+                del self._calls[call]
+                call.cancel()
+                if not receiver.done():
+                    receiver.set_result((value, is_dead))
+                return
+        with suppress(OpError):  # of the abort
+            super().send(key, value, is_dead)
+
+    def announced(self, key: str) -> None:
+        """The value of a key has to be asked for: now, if somebody waits for it."""
+        self._announced.add(key)
+        while (receiver := self._table.take_receiver(key)) is not None:
+            if not receiver.done():
+                self._call(key, receiver)
+
+    def lost(self, task: str, error: OpError) -> None:
+        """Nothing comes from a task any more: fail who waits for it."""
+        tell(self._table.take_receivers(f"{task}/"), error)
+
+    def cut_off(self, task: str, error: OpError) -> None:
+        """Nothing can be sent to a task any more: if something was, it may be lost, and the step with it."""
+        if self._exchange is not None and task in self._exchange.told:
+            self.start_abort(error)
+
+    # The end
 
     def start_abort(self, error: OpError) -> None:
         calls = dict(self._calls)

@@ -147,6 +147,21 @@ class Table(Generic[Receiver]):
         """Put a receiver in line: `take` has just returned None."""
         self._receivers.setdefault(key, deque()).append(receiver)
 
+    def take_receiver(self, key: str) -> Receiver | None:
+        """The receiver whose turn it is, now out of the table, if one waits."""
+        return _pop(self._receivers, key)
+
+    def take_receivers(self, source: str) -> list[Receiver]:
+        """Take out all receivers for what comes from devices whose names begin so."""
+        keys = [key for key in self._receivers if key.startswith(source)]
+        return [receiver for key in keys for receiver in self._receivers.pop(key)]
+
+    def take_values(self) -> list[tuple[str, Received]]:
+        """Take out all values, with their keys."""
+        values = [(key, value) for key, line in self._values.items() for value in line]
+        self._values.clear()
+        return values
+
     def withdraw(self, key: str, receiver: Receiver) -> None:
         """Take a receiver out of the line, if it is there; the others keep their order."""
         line = self._receivers.get(key)

@@ -2,36 +2,56 @@
 
 from __future__ import annotations
 
+import abc
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from aioexec.errors import DeadlineExceededError
 from aioexec.execution.step import SharedStep, Step
 
 
-class Run(Protocol):
+class Run(abc.ABC):
     """One partition in one step: a `PartitionRun`, or what stands here for partitions in another process.
 
     Once the step has failed it ends too, as soon as it can; from its own failure it makes the step's, by `Step.fail`.
+    Driven by events: `_mark_ended` is one's own to call. State: `has_ended`, nothing of it runs any more; `_waiting` for that.
     """
 
+    __slots__ = ("_waiting", "has_ended", "step")
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.has_ended = False
+        self._waiting: list[asyncio.Future[None]] | None = None
+
     @property
+    @abc.abstractmethod
     def receives(self) -> int:
         """How many values come from other partitions: those that wait for few begin first."""
-        ...
 
-    @property
-    def has_ended(self) -> bool:
-        """Nothing of it runs any more."""
-        ...
-
+    @abc.abstractmethod
     def start(self) -> None:
         """Begin."""
 
     async def ended(self) -> asyncio.CancelledError | None:
         """Wait for the end, however often we are cancelled: that ends the step, and is told."""
-        ...
+        cancelled = None
+        while not self.has_ended:
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting = [*(self._waiting or ()), waiting]
+            try:
+                await waiting
+            except asyncio.CancelledError as error:
+                cancelled = error
+                self.step.fail(error)
+        return cancelled
+
+    def _mark_ended(self) -> None:
+        self.has_ended = True
+        for waiting in self._waiting or ():
+            if not waiting.done():
+                waiting.set_result(None)
 
 
 class RemoteParts(Protocol):
@@ -46,11 +66,8 @@ class RemoteParts(Protocol):
         ...
 
 
-def start(runs: Sequence[Run], step: Step) -> list[asyncio.Task[Any]]:
-    """Begin the partitions and let them hand each other what is there at once; the client's is the first of `runs`.
-
-    Those but the client's that must wait for something get a task each.
-    """
+def start(runs: Sequence[Run], step: Step) -> None:
+    """Begin the partitions and let them hand each other what is there at once."""
     woken: list[Callable[[], None]] = []
     step.woken = woken
     for run in runs if len(runs) == 1 else sorted(runs, key=_receives):
@@ -58,7 +75,6 @@ def start(runs: Sequence[Run], step: Step) -> list[asyncio.Task[Any]]:
     while woken:
         woken.pop(0)()
     step.woken = None
-    return [asyncio.create_task(run.ended()) for run in runs[1:] if not run.has_ended]
 
 
 def _receives(run: Run) -> int:
@@ -66,12 +82,7 @@ def _receives(run: Run) -> int:
     return run.receives
 
 
-async def finished(
-    runs: Sequence[Run],
-    tasks: Sequence[asyncio.Task[Any]],
-    timer: asyncio.TimerHandle | None,
-    step: Step,
-) -> None:
+async def finished(runs: Sequence[Run], timer: asyncio.TimerHandle | None, step: Step) -> None:
     """Wait until partitions that were started have ended.
 
     Raises:
@@ -79,9 +90,7 @@ async def finished(
         OpError: of the node that failed first, in whichever partition.
     """
     try:
-        cancelled = None if runs[0].has_ended else await runs[0].ended()
-        if tasks:
-            cancelled = await all_done(tasks, step) or cancelled
+        cancelled = await all_ended(runs)
     finally:
         if timer is not None:
             timer.cancel()
@@ -91,15 +100,12 @@ async def finished(
         raise step.error
 
 
-async def all_done(tasks: Sequence[asyncio.Task[Any]], step: Step) -> asyncio.CancelledError | None:
-    """Wait for tasks, however often we are cancelled: that ends the step, and is told."""
+async def all_ended(runs: Sequence[Run]) -> asyncio.CancelledError | None:
+    """Wait for the end of all, however often we are cancelled: that ends the step, and is told."""
     cancelled = None
-    while pending := [task for task in tasks if not task.done()]:
-        try:
-            await asyncio.wait(pending)
-        except asyncio.CancelledError as error:
-            cancelled = error
-            step.fail(error)
+    for run in runs:
+        if not run.has_ended:
+            cancelled = await run.ended() or cancelled
     return cancelled
 
 

@@ -84,6 +84,8 @@ from aioexec.formats.protos.meta_graph_pb2 import (
 from aioexec.formats.protos.peer_pb2 import (
     HelloRequest,
     HelloResponse,
+    PushRequest,
+    PushResponse,
 )
 from aioexec.formats.protos.service_pb2 import (
     CleanupAllRequest,
@@ -285,6 +287,8 @@ __all__ = [
     "OptimizerOptions",
     "PartialRunSetupRequest",
     "PartialRunSetupResponse",
+    "PushRequest",
+    "PushResponse",
     "QueueRunnerDef",
     "RPCOptions",
     "RecvBufRequest",

@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!aioexec/formats/protos/peer.proto\x12\x07\x61ioexec\"\x1f\n\x0cHelloRequest\x12\x0f\n\x07version\x18\x01 \x03(\x05\"@\n\rHelloResponse\x12\x0f\n\x07version\x18\x01 \x01(\x05\x12\x0c\n\x04port\x18\x02 \x01(\x05\x12\x10\n\x08listener\x18\x03 \x01(\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!aioexec/formats/protos/peer.proto\x12\x07\x61ioexec\"\x1f\n\x0cHelloRequest\x12\x0f\n\x07version\x18\x01 \x03(\x05\"@\n\rHelloResponse\x12\x0f\n\x07version\x18\x01 \x01(\x05\x12\x0c\n\x04port\x18\x02 \x01(\x05\x12\x10\n\x08listener\x18\x03 \x01(\x06\"\x1b\n\x0bPushRequest\x12\x0c\n\x04task\x18\x01 \x01(\t\"Y\n\x0cPushResponse\x12\x0f\n\x07step_id\x18\x01 \x01(\x06\x12\x16\n\x0erendezvous_key\x18\x02 \x01(\t\x12\x0f\n\x07is_dead\x18\x03 \x01(\x08\x12\x0f\n\x07is_kept\x18\x04 \x01(\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -25,4 +25,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_HELLOREQUEST']._serialized_end=77
   _globals['_HELLORESPONSE']._serialized_start=79
   _globals['_HELLORESPONSE']._serialized_end=143
+  _globals['_PUSHREQUEST']._serialized_start=145
+  _globals['_PUSHREQUEST']._serialized_end=172
+  _globals['_PUSHRESPONSE']._serialized_start=174
+  _globals['_PUSHRESPONSE']._serialized_end=263
 # @@protoc_insertion_point(module_scope)

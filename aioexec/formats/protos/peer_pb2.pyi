@@ -20,3 +20,21 @@ class HelloResponse(_message.Message):
     port: int
     listener: int
     def __init__(self, version: _Optional[int] = ..., port: _Optional[int] = ..., listener: _Optional[int] = ...) -> None: ...
+
+class PushRequest(_message.Message):
+    __slots__ = ("task",)
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    task: str
+    def __init__(self, task: _Optional[str] = ...) -> None: ...
+
+class PushResponse(_message.Message):
+    __slots__ = ("step_id", "rendezvous_key", "is_dead", "is_kept")
+    STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    RENDEZVOUS_KEY_FIELD_NUMBER: _ClassVar[int]
+    IS_DEAD_FIELD_NUMBER: _ClassVar[int]
+    IS_KEPT_FIELD_NUMBER: _ClassVar[int]
+    step_id: int
+    rendezvous_key: str
+    is_dead: bool
+    is_kept: bool
+    def __init__(self, step_id: _Optional[int] = ..., rendezvous_key: _Optional[str] = ..., is_dead: bool = ..., is_kept: bool = ...) -> None: ...

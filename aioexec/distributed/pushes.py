@@ -1,0 +1,208 @@
+"""Values that tasks send each other unasked.
+
+A task that receives from another one *follows* it, by a call that lasts (`Peer/Push`), and is told each value made for it as
+soon as it is there. So a value costs one message, and no answer, and nobody waits for a request. Large values are announced
+only: who receives them asks, for memory for them is the receiver's to have.
+
+What both sides may count on: what is made after the first thing that was told comes unasked, or is announced, until the call
+has ended. When it ends whatever was on its way is lost, so both sides fail the steps it may have belonged to: the receiver what
+he waits for, the sender the steps of which he has told something. TensorFlow's tasks and those that speak only gRPC are asked
+as ever, and so are tasks of clusters that only one session knows, for there the same names mean others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import lru_cache
+from time import perf_counter_ns
+from typing import Any, Final
+
+import numpy as np
+
+from aioexec.distributed.methods import METHODS
+from aioexec.distributed.step_table import StepTable
+from aioexec.distributed.transfer_log import TransferLog
+from aioexec.distributed.transport import MOST_TOLD, Call, Channel, Payload, Tell
+from aioexec.errors import InvalidArgumentError, OpError, UnavailableError, UnimplementedError
+from aioexec.execution.rendezvous import ParsedKey
+
+PUSH: Final = "Peer/Push"
+_Request = METHODS[PUSH].request
+_Response = METHODS[PUSH].response
+
+
+class StepExchange:
+    """How one step's values travel unasked: the `Exchange` of its rendezvous."""
+
+    __slots__ = ("_pushes", "step_id", "told")
+
+    def __init__(self, pushes: Pushes, step_id: int) -> None:
+        self._pushes = pushes
+        self.step_id = step_id
+        self.told: set[str] = set()
+
+    def push(self, key: str, value: Any, is_dead: bool) -> bool:
+        return self._pushes.push(self, key, value, is_dead)
+
+    def comes(self, key: str) -> bool:
+        return self._pushes.comes(key)
+
+
+class Pushes:
+    """Both directions of one task.
+
+    Args:
+        task: its name.
+        source_of: takes a key apart; raises OpErrors where it is not of a device here.
+
+    `_followers` are tasks that follow this one, each with how it is told and what ends that; `_following` are the calls by
+    which this one follows others, `_sources` those of them that have begun; `_refused` are tasks that cannot be followed.
+    """
+
+    def __init__(
+        self, task: str, steps: StepTable, log: TransferLog, source_of: Callable[[str], ParsedKey]
+    ) -> None:
+        self._task = task
+        self._steps = steps
+        self._log = log
+        self._source_of = source_of
+        self._route = lru_cache(1 << 14)(self._found_route)
+        self._followers: dict[str, tuple[Tell, asyncio.Future[None]]] = {}
+        self._following: dict[str, asyncio.Task[None]] = {}
+        self._sources: set[str] = set()
+        self._refused: set[str] = set()
+
+    async def close(self) -> None:
+        """Follow nobody, and tell nobody anything."""
+        for _, ended in self._followers.values():
+            ended.cancel()
+        following = [*self._following.values()]
+        for each in following:
+            each.cancel()
+        if following:
+            await asyncio.wait(following)
+
+    # To others
+
+    async def serve(self, request: Payload, call: Call) -> Payload:
+        """Handler: tell a task all values that are made for it, until it is gone.
+
+        Raises:
+            UnimplementedError: there is no way to tell it anything.
+            InvalidArgumentError: it does not say who it is.
+        """
+        follower = request.message.task
+        if call.tell is None:
+            raise UnimplementedError(f"{PUSH}: nothing can be told over this connection")
+        if not follower or follower == self._task:
+            raise InvalidArgumentError(f"{PUSH}: expected the name of another task, got {follower!r}")
+        self._end(follower)
+        ended = asyncio.get_running_loop().create_future()
+        mine = self._followers[follower] = call.tell, ended
+        try:
+            call.tell(Payload(_Response()))
+            for step in self._steps.all():
+                step.rendezvous.push_kept()
+            await ended
+        finally:
+            if self._followers.get(follower) is mine:
+                self._end(follower)
+        return Payload(_Response())
+
+    def _end(self, follower: str) -> None:
+        """Tell a task nothing any more: steps of which it was told something cannot go on."""
+        _, ended = self._followers.pop(follower, (None, None))
+        if ended is None:
+            return
+        if not ended.done():
+            ended.set_result(None)
+        error = UnavailableError(f"{self._task} can send {follower} nothing more: the connection was lost")
+        for step in self._steps.all():
+            step.rendezvous.cut_off(follower, error)
+
+    def push(self, exchange: StepExchange, key: str, value: Any, is_dead: bool) -> bool:
+        """Send a value to who will receive it, if that is a follower; see `remote_rendezvous.Exchange`."""
+        if not self._followers:
+            return False
+        follower, is_ours = self._route(key)
+        tell, _ = self._followers.get(follower, (None, None))
+        if tell is None:
+            return False
+        response = _Response(step_id=exchange.step_id, rendezvous_key=key, is_dead=is_dead)
+        exchange.told.add(follower)
+        if is_dead and is_ours:
+            tell(Payload(response))
+            return True
+        if is_ours and isinstance(value, np.ndarray) and value.nbytes <= MOST_TOLD and value.dtype != object:
+            tell(Payload(response, [value]))
+            return True
+        response.is_kept = True
+        tell(Payload(response))
+        return False
+
+    def _found_route(self, key: str) -> tuple[str, bool]:
+        """The task a value goes to, and whether it is really from here: if it is not, whoever asks for it is told why."""
+        try:
+            parsed = self._source_of(key)
+        except OpError:
+            return key.split(";")[2].partition("/device:")[0], False
+        return parsed.dst_device.partition("/device:")[0], True
+
+    # From others
+
+    def comes(self, key: str) -> bool:
+        """Whether what a key names comes unasked."""
+        return bool(self._sources) and key.partition("/device:")[0] in self._sources
+
+    def follow(self, source: str, channel: Channel) -> None:
+        """Have a task, which has just answered over this channel, send unasked what it makes for this one."""
+        if source not in self._following and source not in self._refused and source != self._task:
+            following = asyncio.get_running_loop().create_task(
+                self._follow(source, channel), name=f"{self._task} follows {source}"
+            )
+            self._following[source] = following
+
+    def doubt(self, source: str) -> None:
+        """A task was lost, and may be another one when it is there again."""
+        self._refused.discard(source)
+
+    async def _follow(self, source: str, channel: Channel) -> None:
+        error: OpError = UnavailableError(f"{source} sends {self._task} nothing more")
+        try:
+            request = Payload(_Request(task=self._task))
+            await channel.follow(PUSH, request, lambda payload: self._told(source, payload))
+        except UnimplementedError:
+            self._refused.add(source)
+        except OpError as lost:
+            error = lost
+        finally:
+            del self._following[source]
+            self._lost(source, error)
+
+    def _told(self, source: str, payload: Payload) -> None:
+        message = payload.message
+        key, step_id = message.rendezvous_key, message.step_id
+        if not key:
+            self._sources.add(source)
+            return
+        if self._steps.has_ended(step_id):
+            return
+        rendezvous = self._steps.early(step_id).rendezvous
+        if message.is_kept:
+            rendezvous.announced(key)
+            return
+        value = None if message.is_dead else payload.tensors[0]
+        if self._log.is_on:
+            self._log.note(step_id, key, perf_counter_ns(), value)
+        rendezvous.pushed(key, value, message.is_dead)
+
+    def _lost(self, source: str, error: OpError) -> None:
+        """Fail who waits for values of a task, and drop steps of which nothing but its values is known."""
+        if source not in self._sources:
+            return
+        self._sources.discard(source)
+        for step in self._steps.all():
+            step.rendezvous.lost(source, error)
+            if step.owner is None and not step.uses:
+                self._steps.end(step.step_id, error)
