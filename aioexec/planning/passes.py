@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from aioexec.errors import AlreadyExistsError
+from aioexec.planning.late_reads import read_late
 from aioexec.planning.simplify import drop_identities, fold_constants, merge_common_subexpressions
 from aioexec.planning.subgraph import Bind, Subgraph
 
@@ -87,6 +88,7 @@ class RegisteredPass:
 
 
 BUILT_IN: Final = (
+    RegisteredPass(Grouping.POST_PLACEMENT, 0, read_late),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 0, fold_constants, folds_constants),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 1, merge_common_subexpressions, merges_subexpressions),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 2, drop_identities, optimises),

@@ -20,11 +20,12 @@ def test_each_pass_is_told_to_a_log_that_listens(caplog: pytest.LogCaptureFixtur
 
     told = [record.getMessage() for record in caplog.records]
     assert [text.partition(":")[0] for text in told] == [
+        "post_placement/0/read_late",
         "post_rewrite_for_exec/0/fold_constants",
         "post_rewrite_for_exec/1/merge_common_subexpressions",
         "post_rewrite_for_exec/2/drop_identities",
     ]
-    assert "three = Folded()" in told[0]
+    assert "three = Folded()" in told[1]
 
 
 def test_passes_are_not_written_out_for_a_log_that_does_not_listen(caplog: pytest.LogCaptureFixture):

@@ -160,6 +160,27 @@ async def test_references_chained_through_assignments_are_read_when_their_consum
         np.testing.assert_array_equal(await session.run(v), [104, 104])
 
 
+async def test_who_waits_for_a_write_reads_it_though_its_snapshot_did_not_wait(tier: Tier):
+    """As in TensorFlow, whose Identity has the variable's memory; what nobody ordered before the write is not older than it."""
+    with graph() as g:
+        v = reference([2])
+        init = op("Assign", v, constant([1.0, 2.0]))
+        snapshot = op("Identity", op("Identity", v))
+        plus = op("AssignAdd", v, constant([10.0, 10.0]))
+        with g.control_dependencies([plus]):
+            after = op("Mul", snapshot, constant(2.0))
+            again = op("AssignAdd", v, snapshot)
+        by_result = op("Sub", plus, snapshot)
+
+    async with tier.session(g) as session:
+        for _ in range(3):
+            await session.run(init.op)
+            np.testing.assert_array_equal(await session.run(after), [22, 24])
+            np.testing.assert_array_equal(await session.run(again), [42, 44])
+            np.testing.assert_array_equal(await session.run(by_result), [0, 0])
+            np.testing.assert_array_equal(await session.run(v), [52, 54])
+
+
 async def test_a_fetched_reference_is_read_at_the_end_of_the_step(tier: Tier):
     with graph() as g:
         v = reference([])

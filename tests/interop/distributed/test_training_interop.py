@@ -120,17 +120,15 @@ async def our_servers(serve: Any) -> Cluster:
 
 
 class Model:
-    """What a worker trains: weights and scale, each on a parameter server of its own.
+    """What a worker trains: weights and scale, each on a parameter server of its own."""
 
-    Replicas have resource variables: of references, TensorFlow's put the step into the tokens as their Identity shows it after
-    an assignment, which ours does not.
-    """
-
-    def __init__(self, tf: Any, cluster: Cluster, index: int, replicas: int = 0) -> None:
+    def __init__(
+        self, tf: Any, cluster: Cluster, index: int, replicas: int = 0, resource: bool = False
+    ) -> None:
         self.graph = tf.Graph()
         worker = f"/job:worker/task:{index}"
         setter = tf.train.replica_device_setter(cluster=cluster, worker_device=worker)
-        with self.graph.as_default(), kind_of_variables(tf, replicas > 0), tf.device(setter):
+        with self.graph.as_default(), kind_of_variables(tf, resource), tf.device(setter):
             weights = tf.get_variable("weights", initializer=START)
             scale = tf.get_variable("scale", initializer=np.float32(0.5))
             self.noise = tf.placeholder(tf.float32, [2])
@@ -154,9 +152,9 @@ class Model:
         }
 
 
-async def in_step(engine: Engine, cluster: Cluster) -> list[Any]:
+async def in_step(engine: Engine, cluster: Cluster, resource: bool) -> list[Any]:
     """The variables after each round of two replicas."""
-    models = [Model(engine.module, cluster, index, replicas=2) for index in (0, 1)]
+    models = [Model(engine.module, cluster, index, 2, resource) for index in (0, 1)]
     await engine.reset(models[0].options["master"])
     found = []
     async with (
@@ -195,14 +193,15 @@ def assert_same(found: list[Any], expected: list[Any]) -> None:
 @pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnhandledThreadExceptionWarning"
 )  # of TensorFlow's queue runners
+@pytest.mark.parametrize("resource", [True, False], ids=["resource", "reference"])
 async def test_replicas_train_in_step_alike_whosever_the_sessions_and_servers_are(
-    tf_of_1x: Any, their_servers: Cluster, our_servers: Cluster
+    resource: bool, tf_of_1x: Any, their_servers: Cluster, our_servers: Cluster
 ):
-    expected = await in_step(Theirs(tf_of_1x), their_servers)
+    expected = await in_step(Theirs(tf_of_1x), their_servers, resource)
 
-    assert_same(await in_step(Ours(), our_servers), expected)
-    assert_same(await in_step(Ours(), their_servers), expected)
-    assert_same(await in_step(Theirs(tf_of_1x), our_servers), expected)
+    assert_same(await in_step(Ours(), our_servers, resource), expected)
+    assert_same(await in_step(Ours(), their_servers, resource), expected)
+    assert_same(await in_step(Theirs(tf_of_1x), our_servers, resource), expected)
 
 
 async def test_training_with_sharded_checkpoints_goes_on_with_the_other_sessions_and_servers(

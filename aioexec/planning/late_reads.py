@@ -1,0 +1,130 @@
+"""Reads of reference variables that show later writes, as in TensorFlow, where an Identity has the variable's own memory.
+
+Here an Identity is a snapshot, taken when it runs; what it is used for may run later. Mostly that is all the same, or a race in
+TensorFlow. But who waits for a write as well (a control edge from an assignment, or its result) finds what was written there:
+programs count on it, such as a `SyncReplicasOptimizer`, which hands the global step out after it was raised. So such a consumer
+gets the reference itself, which it reads when it runs; it still waits for the Identity.
+
+Not so if something waits for the Identity by a control edge: then the program asks for the value of that moment, and has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from aioexec.graph.kernel import Role
+from aioexec.planning.items import Kind, kind_of
+from aioexec.planning.subgraph import Bind, Edge, Node, Subgraph
+
+Way = tuple[Edge, int]
+"""Predicate and output of a Switch: what went this way is dead when others are that did."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A reference that a node writes: the node's bit, the edge, and the ways the reference came."""
+
+    bit: int
+    reference: Edge
+    ways: tuple[Way, ...]
+
+
+def read_late(graph: Subgraph, bind: Bind) -> None:
+    """Let who waits for a write to a reference variable read that, not a snapshot that did not wait for it."""
+    writers = [node for node in graph.nodes if any(True for _ in _written(node))]
+    if writers:
+        _LateReads(graph, writers).rewrite()
+
+
+_READERS: Final = (Kind.PROGRAM, Kind.ASYNCHRONOUS, Kind.SWITCH)
+
+
+class _LateReads:
+    """One pass over a graph: sets of writers are words with a bit for each.
+
+    Constant: `_bits`, the bit of each writer; `_ordering`, nodes waited for by control edges, as the program has them.
+    Changing, for the nodes passed: `_before`, who is waited for; `_after`, the same and the node itself, if it writes;
+    `_writes`, to each variable.
+    """
+
+    def __init__(self, graph: Subgraph, writers: list[Node]) -> None:
+        self._graph = graph
+        self._bits = {id(node): 1 << k for k, node in enumerate(writers)}
+        self._ordering = {id(control) for node in graph.nodes for control in node.controls}
+        self._before: dict[int, int] = {}
+        self._after: dict[int, int] = {}
+        self._writes: dict[int, list[_Write]] = {}
+
+    def rewrite(self) -> None:
+        for node in self._graph.nodes:
+            before = 0
+            for producer in node.producers():
+                before |= self._after.get(id(producer), 0)  # 0: the back edge of a loop
+            self._before[id(node)] = self._after[id(node)] = before
+            if before and node.feed is None and kind_of(node, False) in _READERS:
+                self._rewrite(node)
+            if id(node) in self._bits:
+                self._after[id(node)] |= self._bits[id(node)]
+                for variable, reference, ways in _written(node):
+                    write = _Write(self._bits[id(node)], reference, ways)
+                    self._writes.setdefault(id(variable), []).append(write)
+
+    def _rewrite(self, node: Node) -> None:
+        for position, edge in enumerate(node.inputs):
+            reference = self._late(edge, node)
+            if reference is not None:
+                node.inputs[position] = reference
+                if edge[0] not in node.controls:
+                    node.controls.append(edge[0])
+
+    def _late(self, edge: Edge, consumer: Node) -> Edge | None:
+        """The reference to read in place of a value, if that is a snapshot too old."""
+        snapshot, ways = self._snapshot(edge, consumer.device)
+        variable, all_ways = (None, ()) if snapshot is None else _origin(snapshot.inputs[0], ways)
+        if snapshot is None or variable is None:
+            return None
+        unseen = self._before[id(consumer)] & ~self._before[id(snapshot)]
+        writes = [write for write in self._writes.get(id(variable), ()) if write.bit & unseen]
+        if writes and not ways:
+            return snapshot.inputs[0]
+        return next((write.reference for write in writes if write.ways == all_ways), None)
+
+    def _snapshot(self, edge: Edge, device: str) -> tuple[Node | None, tuple[Way, ...]]:
+        """The Identity of a reference whose value arrives, and the ways it came; None if more was done to it."""
+        ways: list[Way] = []
+        node, index = edge
+        while node.feed is None and node.device == device:
+            if node.row.role is Role.SWITCH:
+                ways.append((node.inputs[1], index))
+            elif node.row.role is not Role.IDENTITY or len(node.inputs) > 1 or id(node) in self._ordering:
+                break
+            elif node.dereferences():
+                return node, tuple(ways)
+            node, index = node.inputs[0]
+        return None, ()
+
+
+def _written(node: Node) -> Iterator[tuple[Node, Edge, tuple[Way, ...]]]:
+    """The reference variables that a node writes, and how it gets them."""
+    for position in node.row.writes if node.feed is None else ():
+        variable, ways = _origin(node.inputs[position])
+        if variable is not None:
+            yield variable, node.inputs[position], ways
+
+
+def _origin(edge: Edge, ways: tuple[Way, ...] = ()) -> tuple[Node | None, tuple[Way, ...]]:
+    """Where a reference comes from, perhaps through assignments, and the ways; None: in another manner, or it is none."""
+    node, index = edge
+    while node.feed is None and node.output_dtypes()[index].is_ref:
+        if node.row.role is Role.VARIABLE:
+            return node, ways
+        if node.row.role is Role.SWITCH:
+            ways = (*ways, (node.inputs[1], index))
+            node, index = node.inputs[0]
+        elif node.row.role is Role.UPDATE:
+            node, index = node.inputs[node.row.writes[0]]
+        else:
+            break
+    return None, ()
