@@ -90,6 +90,7 @@ async def test_many_bytes_go_there_and_back(target):
 
 @pytest.mark.behaviour(147)
 @pytest.mark.slow
+@pytest.mark.sweep  # takes 12 GiB of memory
 async def test_a_value_of_3_gib_is_refused_or_passes(target):
     value = np.zeros(3 << 28, np.float32)
     with ax.Graph().as_default() as graph:

@@ -16,7 +16,7 @@ from aioexec.distributed.cluster import ClusterSpec
 from tests.distributed.processes import cluster_of
 from tests.interop.distributed.mixed import TASK_0, TASK_1, server_process
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.sweep]  # TensorFlow takes long to find a task again
 
 SECONDS = 20.0
 _SERVE = """
