@@ -28,7 +28,7 @@ from aioexec.distributed.status import message_of
 from aioexec.distributed.transport import Call, Handlers, Payload
 from aioexec.distributed.worker import Worker
 from aioexec.distributed.worker_cache import WorkerCache
-from aioexec.distributed.worker_session import Peers, isolated_devices
+from aioexec.distributed.worker_session import Peers, isolated_devices, session_options
 from aioexec.errors import AbortedError, InvalidArgumentError, from_exception
 from aioexec.formats.protos import RunOptions, ServerDef
 from aioexec.graph.device_spec import parse
@@ -123,7 +123,7 @@ class Master:
 
     async def _create_session(self, request: Payload, call: Call) -> Payload:
         message = request.message
-        options = SessionOptions.from_config("", message.config)
+        options = session_options(self._options, message.config)
         peers = self._peers(message.config.cluster_def)
         if peers.task != self.task:
             devices = isolated_devices(self._worker.devices, peers.task)

@@ -10,6 +10,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -127,6 +128,7 @@ class Worker:
             options = self._options
             if message.server_def.HasField("default_session_config"):
                 options = session_options(options, message.server_def.default_session_config)
+                options = replace(options, log_device_placement=False)  # the master logs it
             master = (message.master_task, message.master_incarnation)
             devices, peers = self._shared_devices(), None
             if message.server_def.cluster.job:

@@ -33,7 +33,7 @@ from aioexec.sessions.steps import Steps
 def session_options(own: SessionOptions, config: Any) -> SessionOptions:
     """The options of a session for which its master gives a ConfigProto: what it leaves open is as the server has it."""
     asked = SessionOptions.from_config("", config)
-    return replace(asked, jit=asked.jit if config.aioexec.jit else own.jit, log_device_placement=False)
+    return asked if config.aioexec.jit else replace(asked, jit=own.jit)
 
 
 def isolated_devices(devices: DeviceMgr, task: str = "") -> DeviceMgr:

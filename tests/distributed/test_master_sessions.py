@@ -437,3 +437,17 @@ async def test_steps_of_one_session_run_at_the_same_time(cluster):
             await session.run(put, {fed: np.float32(number)})
 
         assert sorted(await asyncio.gather(*takers)) == list(range(10))
+
+
+@pytest.mark.parametrize(("asked", "expected"), [("", "eager"), ("off", "off"), ("background", "background")])
+async def test_a_session_that_leaves_jit_open_has_its_servers(asked, expected):
+    servers, own = ax.ConfigProto(), ax.ConfigProto()
+    servers.aioexec.jit, own.aioexec.jit = "eager", asked
+    async with ax.train.Server.create_local_server(servers) as server:
+        with ax.Graph().as_default():
+            y = ax.constant(1.0) * 2.0
+        async with ax.Session(server.target, graph=y.graph, config=own) as session:
+            assert await session.run(y) == 2.0
+
+            (made,) = server.master._sessions._entries.values()
+            assert made.session.options.jit == expected
