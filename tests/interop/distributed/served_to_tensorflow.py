@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from tests.distributed.processes import REPOSITORY, free_addresses
 from tests.interop.behaviours.both import Program, disagreement
-from tests.interop.distributed.served import NOT_ON_TENSORFLOW, ThereOnServer
+from tests.interop.distributed.served import NOT_ON_TENSORFLOW, ThereOnServer, of_program
 
 _PROGRAM = """
 import asyncio, json, sys
@@ -103,12 +103,11 @@ async def agreed_of_servers(tf: Any, tf_target: str, our_target: str, program: P
     for target in (tf_target, our_target):
         engine = ThereOnServer(tf, target)
         await engine.reset()
-        with tf.Graph().as_default():
-            try:
-                results.append(await program(engine))
-            except Exception as error:
-                error.add_note(f"on {'aioexec' if target == our_target else 'TensorFlow'}'s server")
-                raise
+        try:
+            results.append(await of_program(engine, program))
+        except Exception as error:
+            error.add_note(f"on {'aioexec' if target == our_target else 'TensorFlow'}'s server")
+            raise
     theirs, ours = results
     problem = disagreement(ours, theirs)
     assert not problem, problem
