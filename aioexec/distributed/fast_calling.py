@@ -125,6 +125,7 @@ class CallingConnection(Connection):
         try:
             told(Payload(kind.FromString(parts.message), parts.values()))
         except Exception as error:
+            del self._followed[parts.call]
             self._answer(parts.call, None, from_exception(error))
             self._withdraw(parts.call)
 

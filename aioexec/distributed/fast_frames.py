@@ -372,8 +372,6 @@ class Reader:
             self._read_parts(parts, body, 0)
         except ResourceExhaustedError as error:
             raise DataLossError(f"call {call}: {error.message}") from None
-        if parts.missing:
-            raise DataLossError(f"call {call}: what is told stands in one frame")
         return parts
 
     def _begin(self, parts: Parts, body: memoryview, at: int) -> Parts | None:
@@ -400,6 +398,7 @@ class Reader:
             at += length
             room -= length
         else:
+            _check_may_follow(parts)
             parts.message = memory_of(length)
             parts.missing.append(parts.message)
         for _ in range(count):
@@ -419,6 +418,7 @@ class Reader:
                 at += tensor.length
                 room -= tensor.length
             else:
+                _check_may_follow(parts)
                 tensor.allocate()
                 parts.missing.append(tensor.memory)
         if at != len(body):
@@ -453,6 +453,11 @@ class Reader:
         if not parts.missing and self._incoming.get(parts.call) is parts:
             del self._incoming[parts.call]
             events.append(parts)
+
+
+def _check_may_follow(parts: Parts) -> None:
+    if parts.is_told:
+        raise DataLossError(f"call {parts.call}: what is told stands in one frame")
 
 
 def _read_failure(call: int, body: memoryview) -> Failure:

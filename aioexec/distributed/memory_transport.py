@@ -20,10 +20,20 @@ from typing import Any
 
 from aioexec.distributed.memory_network import Kind, Life, MemoryNetwork, Message, copied, host_of
 from aioexec.distributed.status import error_from, message_of
-from aioexec.distributed.transport import Call, Channel, Handlers, Listener, Payload, Tell, Transport
+from aioexec.distributed.transport import (
+    MOST_TOLD,
+    Call,
+    Channel,
+    Handlers,
+    Listener,
+    Payload,
+    Tell,
+    Transport,
+)
 from aioexec.errors import (
     CancelledError,
     DeadlineExceededError,
+    InternalError,
     InvalidArgumentError,
     OpError,
     UnavailableError,
@@ -109,6 +119,7 @@ class Connection:
         try:
             told(message.content)
         except Exception as error:
+            del self._followed[message.call]
             reply = self._waiting.pop(message.call, None)
             if reply is not None:
                 reply.set_exception(from_exception(error))
@@ -217,6 +228,8 @@ class Connection:
             )
 
     def _tell(self, request: Message, payload: Payload) -> None:
+        if any(each is not None and each.nbytes > MOST_TOLD for each in payload.tensors):
+            raise InternalError(f"{request.method}: expected at most {MOST_TOLD} bytes to be told at once")
         self._respond(request, "told", copied(payload, request.method, is_reply=True))
 
     def _respond(self, message: Message, kind: Kind, content: Payload | OpError) -> None:

@@ -1,0 +1,457 @@
+"""Calls whose handlers tell something before they end: what every transport that can do it promises."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aioexec.distributed import fast_frames as frames
+from aioexec.distributed.fast_tensors import Written, write
+from aioexec.distributed.liveness import watched
+from aioexec.distributed.local import local_channel, serve_locally
+from aioexec.distributed.memory_network import AS_USUAL, Fate, MemoryNetwork, Message
+from aioexec.distributed.memory_transport import MemoryChannel, MemoryTransport
+from aioexec.distributed.settings import Liveness
+from aioexec.distributed.transport import MOST_TOLD, Call, Channel, Handler, Listener, Payload, Tell
+from aioexec.errors import (
+    DataLossError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+    UnimplementedError,
+    UnknownError,
+)
+from aioexec.formats.protos import PushRequest, PushResponse
+from aioexec.testing import all_tasks_blocked
+from tests.distributed.fast_pairs import FastPairs
+from tests.distributed.grpc_pairs import RUN_STEP, Pairs, echo, step
+
+PUSH = "Peer/Push"
+REQUEST = Payload(PushRequest(task="me"))
+HANDLERS = {RUN_STEP: echo}
+
+
+class Way(AsyncExitStack, abc.ABC):
+    """A transport, as these tests use it: one listener, and one channel to it."""
+
+    listener: Listener
+    channel: Channel
+
+    @abc.abstractmethod
+    async def serve(self, handler: Handler) -> Channel:
+        """Serve a handler of Push beside echoes, and connect to it."""
+
+    @abc.abstractmethod
+    def cut(self) -> None:
+        """Lose the connection."""
+
+
+class FastWay(Way):
+    channel: Any  # a NegotiatedChannel
+
+    async def serve(self, handler: Handler) -> Channel:
+        pairs = await self.enter_async_context(FastPairs())
+        self.listener = await pairs.listen({**HANDLERS, PUSH: handler})
+        self.channel = pairs.connect(self.listener.address)
+        return self.channel
+
+    def cut(self) -> None:
+        self.channel._connection.abort()
+
+
+class MemoryWay(Way):
+    channel: MemoryChannel
+
+    async def serve(self, handler: Handler) -> Channel:
+        self.network = MemoryNetwork()
+        server = MemoryTransport(self.network, "server")
+        self.listener = server.listener("server:1", {**HANDLERS, PUSH: handler})
+        self.push_async_callback(self.listener.stop)
+        await self.listener.start()
+        self.channel = MemoryTransport(self.network, "client").channel("server:1")
+        self.push_async_callback(self.channel.close)
+        return self.channel
+
+    def cut(self) -> None:
+        assert self.channel._connection is not None
+        self.channel._connection.break_off("cut")
+
+
+@pytest.fixture(params=[FastWay, MemoryWay], ids=["fast", "memory"])
+async def way(request: pytest.FixtureRequest) -> AsyncIterator[Way]:
+    async with request.param() as way:
+        yield way
+
+
+pytestmark = [pytest.mark.network, pytest.mark.both_loops]
+
+
+def told(number: int, *arrays: Any) -> Payload:
+    return Payload(PushResponse(step_id=number), arrays)
+
+
+def never(payload: Payload) -> None:
+    pytest.fail(f"told {payload}")
+
+
+class Teller:
+    """A handler that tells what a test has it tell, and knows what became of its call."""
+
+    def __init__(self) -> None:
+        self.started = asyncio.Event()
+        self.cancelled = asyncio.Event()
+        self.end: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
+        self.call: Call | None = None
+
+    async def __call__(self, request: Payload, call: Call) -> Payload:
+        self.call = call
+        self.started.set()
+        try:
+            return await self.end
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+    @property
+    def tell(self) -> Tell:
+        assert self.call is not None
+        assert self.call.tell is not None
+        return self.call.tell
+
+
+class Follower:
+    """Follows, and remembers what it was told; `reached` waits for so many."""
+
+    def __init__(self, channel: Channel, told: Callable[[Payload], None] | None = None) -> None:
+        self.told: list[Payload] = []
+        self._and_then = told
+        self.following = asyncio.create_task(channel.follow(PUSH, REQUEST, self._take))
+        self._awaited: tuple[int, asyncio.Future[None]] | None = None
+
+    @property
+    def numbers(self) -> list[int]:
+        return [each.message.step_id for each in self.told]
+
+    def _take(self, payload: Payload) -> None:
+        self.told.append(payload)
+        if self._awaited is not None and len(self.told) == self._awaited[0]:
+            self._awaited[1].set_result(None)
+        if self._and_then is not None:
+            self._and_then(payload)
+
+    async def reached(self, count: int) -> None:
+        if len(self.told) < count:
+            self._awaited = count, asyncio.get_running_loop().create_future()
+            await self._awaited[1]
+
+
+async def followed(way: Way, then: Callable[[Payload], None] | None = None) -> tuple[Teller, Follower]:
+    teller = Teller()
+    follower = Follower(await way.serve(teller), then)
+    await teller.started.wait()
+    return teller, follower
+
+
+async def test_what_is_told_arrives_once_and_in_order_while_other_calls_go_on(way: Way):
+    async def tell_much(request: Payload, call: Call) -> Payload:
+        assert call.tell is not None
+        for number in range(300):
+            call.tell(told(number, np.full(number, number, np.int16)))
+            if number % 7 == 0:
+                await asyncio.sleep(0)
+        return told(300)
+
+    channel = await way.serve(tell_much)
+    follower = Follower(channel)
+
+    calls = [channel.call(RUN_STEP, step(np.full(size, size))) for size in (1, 100_000, 3) * 5]
+    replies = await asyncio.gather(*calls)
+    await follower.following
+
+    assert [reply.tensors[0].size for reply in replies] == [1, 100_000, 3] * 5
+    assert follower.numbers == list(range(300))
+    for number, each in enumerate(follower.told):
+        np.testing.assert_array_equal(each.tensors[0], np.full(number, number, np.int16), strict=True)
+
+
+async def test_several_may_be_followed_at_once_and_hear_their_own(way: Way):
+    async def tell_three(request: Payload, call: Call) -> Payload:
+        assert call.tell is not None
+        for number in range(3):
+            await asyncio.sleep(0)
+            call.tell(told(int(request.message.task) * 10 + number))
+        return told(0)
+
+    channel = await way.serve(tell_three)
+    heard: dict[int, list[int]] = {number: [] for number in range(5)}
+
+    await asyncio.gather(
+        *(
+            channel.follow(
+                PUSH,
+                Payload(PushRequest(task=str(number))),
+                lambda payload, numbers=numbers: numbers.append(payload.message.step_id),  # type: ignore[misc]
+            )
+            for number, numbers in heard.items()
+        )
+    )
+
+    assert heard == {number: [number * 10 + k for k in range(3)] for number in range(5)}
+
+
+async def test_what_is_told_shares_nothing_with_what_was_given(way: Way):
+    teller, follower = await followed(way)
+    given = np.arange(3.0)
+
+    teller.tell(told(1, given))
+    given[:] = 7.0
+    await follower.reached(1)
+
+    np.testing.assert_array_equal(follower.told[0].tensors[0], [0.0, 1.0, 2.0])
+    teller.end.set_result(told(0))
+    await follower.following
+
+
+async def test_cancelling_the_follower_cancels_the_handler(way: Way):
+    teller, follower = await followed(way)
+
+    follower.following.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await follower.following
+
+    await teller.cancelled.wait()
+    teller.tell(told(1))
+    assert (await way.channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
+    assert follower.told == []
+
+
+async def test_the_error_of_the_handler_is_the_followers_after_what_it_has_told(way: Way):
+    teller, follower = await followed(way)
+
+    teller.tell(told(1))
+    teller.end.set_exception(NotFoundError("no such thing"))
+
+    with pytest.raises(NotFoundError, match="no such thing"):
+        await follower.following
+    assert follower.numbers == [1]
+
+
+async def test_after_the_end_nothing_is_told(way: Way):
+    teller, follower = await followed(way)
+    tell = teller.tell
+    teller.end.set_result(told(0))
+    await follower.following
+
+    tell(told(1))
+
+    assert (await way.channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
+    assert follower.told == []
+
+
+@pytest.mark.parametrize("end", ["cut", "stop", "close"])
+async def test_a_lost_connection_is_an_error_of_the_follower_and_cancels_the_handler(way: Way, end: str):
+    teller, follower = await followed(way)
+
+    if end == "cut":
+        way.cut()
+    else:
+        await (way.listener.stop() if end == "stop" else way.channel.close())
+
+    with pytest.raises(UnavailableError):
+        await follower.following
+    await teller.cancelled.wait()
+    teller.tell(told(1))
+    await all_tasks_blocked()
+    assert follower.told == []
+
+
+async def test_what_the_follower_raises_ends_the_call_and_is_told_no_more(way: Way):
+    def refuse(payload: Payload) -> None:
+        raise InvalidArgumentError("not that")
+
+    teller, follower = await followed(way, refuse)
+
+    for number in range(3):
+        teller.tell(told(number))
+
+    with pytest.raises(InvalidArgumentError, match="not that"):
+        await follower.following
+    await teller.cancelled.wait()
+    assert follower.numbers == [0]
+    assert (await way.channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
+
+
+async def test_what_is_too_large_is_refused_where_it_is_told(way: Way):
+    teller, follower = await followed(way)
+
+    with pytest.raises(InternalError):
+        teller.tell(told(1, np.zeros(MOST_TOLD + 1, np.uint8)))
+    teller.tell(told(2, np.zeros(MOST_TOLD, np.uint8)))
+    await follower.reached(1)
+    teller.end.set_result(told(0))
+    await follower.following
+
+    assert follower.numbers == [2]
+    assert follower.told[0].tensors[0].nbytes == MOST_TOLD
+
+
+async def test_who_only_calls_is_told_nothing_and_gets_the_reply(way: Way):
+    async def tell(request: Payload, call: Call) -> Payload:
+        assert call.tell is not None
+        call.tell(told(1, np.zeros(3)))
+        await asyncio.sleep(0)
+        call.tell(told(2))
+        return told(3)
+
+    channel = await way.serve(tell)
+
+    assert (await channel.call(PUSH, REQUEST)).message.step_id == 3
+
+
+async def test_following_what_is_not_served_is_unimplemented(way: Way):
+    channel = await way.serve(Teller())
+
+    with pytest.raises(UnimplementedError):
+        await channel.follow("WorkerService/Tracing", REQUEST, never)
+
+
+async def test_a_watched_channel_follows_too_and_pings_nobody_for_that(way: Way):
+    teller = Teller()
+    channel = watched(await way.serve(teller), Liveness(interval=0.01, patience=0.01))
+    follower = Follower(channel)
+    await teller.started.wait()
+
+    teller.tell(told(1))
+    await follower.reached(1)
+    teller.end.set_result(told(0))
+    await follower.following
+
+    assert channel._timer is None  # type: ignore[attr-defined]
+    await channel.close()
+
+
+# Where nothing can be told
+
+
+async def test_grpc_has_only_requests_and_replies():
+    async with Pairs() as pairs, FastPairs() as fast:
+        listener = await pairs.listen({PUSH: Teller()})
+        for channel in (pairs.connect(listener.address), fast.connect(listener.address)):
+            with pytest.raises(UnimplementedError):
+                await channel.follow(PUSH, REQUEST, never)
+
+
+async def test_over_grpc_the_handler_has_no_way_to_tell_anything():
+    async def how(request: Payload, call: Call) -> Payload:
+        return told(1 if call.tell is None else 0)
+
+    async with Pairs() as pairs:
+        listener = await pairs.listen({PUSH: how})
+        reply = await pairs.connect(listener.address).call(PUSH, REQUEST)
+
+    assert reply.message.step_id == 1
+
+
+async def test_a_server_of_the_same_loop_is_not_followed():
+    listener = serve_locally("localhost:1", {PUSH: Teller()}, lambda peer: None)
+    channel = local_channel("localhost:1")
+    assert channel is not None
+
+    with pytest.raises(UnimplementedError):
+        await channel.follow(PUSH, REQUEST, never)
+    await channel.close()
+    await listener.stop()
+
+
+# What a peer may do to a follower
+
+
+async def test_nonsense_that_is_told_ends_the_connection():
+    async def liar(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(len(frames.greeting(1, 1, None)))
+        writer.write(frames.welcome())
+        await reader.readexactly(1)
+        frame = frames.told(1, b"", [])
+        writer.write(frame[:-1] + b"\x09")  # tensors that are not there
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(liar, "127.0.0.1", 0)
+    async with FastPairs() as pairs:
+        listener = await pairs.listen({PUSH: Teller()})
+        listener._fast.port = server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+        with pytest.raises(UnavailableError, match="malformed data"):
+            await pairs.connect(listener.address).follow(PUSH, REQUEST, never)
+    server.close()
+    await server.wait_closed()
+
+
+STRINGS = write(np.array([b"abc"], np.object_))
+
+
+@pytest.mark.parametrize(
+    ("message", "tensors"),
+    [(b"\xff\xff", []), (b"", [Written(STRINGS.header, b"\x09abc")])],
+    ids=["message", "strings"],
+)
+async def test_what_cannot_be_read_is_an_error_of_its_call_alone(message: bytes, tensors: list[Written]):
+    async with FastWay() as way:
+        teller, follower = await followed(way)
+        (connection,) = way.listener._fast._connections  # type: ignore[attr-defined]
+        (call,) = connection._running
+
+        connection._write(frames.told(call, message, tensors))
+
+        with pytest.raises((DataLossError, UnknownError)):
+            await follower.following
+        await teller.cancelled.wait()
+        assert (await way.channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
+        assert follower.told == []
+
+
+# What a network may do
+
+
+def to_told(*fates: Fate) -> Callable[[Message], Fate]:
+    left = iter(fates)
+    return lambda message: next(left, AS_USUAL) if message.kind == "told" else AS_USUAL
+
+
+@pytest.mark.parametrize(
+    ("fates", "numbers"),
+    [([(0.0, 0.1), (0.0, 0.0)], [1, 2, 3]), ([(0.5,), (0.2,), (0.1,)], [3, 2, 1])],
+    ids=["repeated", "overtaken"],
+)
+@pytest.mark.usefixtures("virtual_clock")
+async def test_in_memory_each_arrives_once_in_whatever_order(fates: list[Fate], numbers: list[int]):
+    async with MemoryWay() as way:
+        teller, follower = await followed(way)
+        way.network.fate = to_told(*fates)
+
+        for number in (1, 2, 3):
+            teller.tell(told(number, np.zeros(2)))
+        await asyncio.sleep(1.0)
+
+        assert follower.numbers == numbers
+        teller.end.set_result(told(0))
+        await follower.following
+
+
+@pytest.mark.usefixtures("virtual_clock")
+async def test_in_memory_what_is_lost_breaks_the_connection():
+    async with MemoryWay() as way:
+        teller, follower = await followed(way)
+        way.network.fate = to_told(())
+
+        teller.tell(told(1))
+
+        with pytest.raises(UnavailableError, match="lost"):
+            await follower.following
+        await teller.cancelled.wait()
