@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-from aioexec.distributed.status import error_from, node_of
+from aioexec.distributed.status import FROM_TASK, PLACED, error_from, node_of
 from aioexec.errors import OpError, with_context
 from aioexec.graph.graph import Graph
 from aioexec.sessions.names import find_operation
 
 _LOG_TAIL: Final = "\nRecent warning and error logs:"
 """From here on a TensorFlow server repeats what it logged last, of whatever step."""
-
-_PLACED: Final = re.compile(
-    r"(?P<type>\w+) '(?P<node>[^']+)' on (?P<device>[^\s:]+(?::[^\s:]+)*): (?P<text>.*)", re.DOTALL
-)
-"""How aioexec's own servers begin."""
 
 
 def located(error: OpError, graph: Graph | None) -> OpError:
@@ -27,7 +21,7 @@ def located(error: OpError, graph: Graph | None) -> OpError:
     if op is None:
         return error
     device = None
-    placed = _PLACED.fullmatch(text)
+    placed = PLACED.fullmatch(FROM_TASK.sub("", text, count=1))
     if placed is not None and placed["node"] == name:
         device = placed["device"]
         text = placed["text"].removesuffix(f"\n\t [[{{{{node {name}}}}}]]")

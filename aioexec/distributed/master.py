@@ -24,7 +24,7 @@ from aioexec.distributed.methods import METHODS
 from aioexec.distributed.request_ids import RecentRequestIds
 from aioexec.distributed.session_table import SessionTable
 from aioexec.distributed.settings import Collection
-from aioexec.distributed.status import message_of
+from aioexec.distributed.status import told_by_master
 from aioexec.distributed.transport import Call, Handlers, Payload
 from aioexec.distributed.worker import Worker
 from aioexec.distributed.worker_cache import WorkerCache
@@ -249,7 +249,7 @@ class Master:
             failed = from_exception(error)
             reply.Clear()
             reply.status_code = failed.error_code
-            reply.status_error_message = message_of(failed)
+            reply.status_error_message = told_by_master(failed)
             return Payload(reply)
         return Payload(reply, values)
 

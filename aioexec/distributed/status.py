@@ -17,6 +17,13 @@ SILENT: Final = "type.googleapis.com/aioexec.PeerSilent"
 """Who was called has not answered for so long that to try again would only take as long again."""
 POSSIBLY_RESTARTED: Final = "type.googleapis.com/tensorflow.distributed_runtime.WorkerPossiblyRestarted"
 
+FROM_TASK: Final = re.compile(r"From /job:[^\n]*:\n")
+"""How a master begins the error of a task's part of a step."""
+PLACED: Final = re.compile(
+    r"(?P<type>\w+) '(?P<node>[^']+)' on (?P<device>[^\s:]+(?::[^\s:]+)*): (?P<text>.*)", re.DOTALL
+)
+"""How the error of an operation begins: where it ran."""
+
 _NODE = re.compile(r"\{\{node ([^{}\s]+)\}\}")
 
 
@@ -37,6 +44,14 @@ def message_of(error: OpError) -> str:
     if error.node is None or _NODE.search(message):
         return message
     return f"{message}\n\t [[{{{{node {error.node}}}}}]]"
+
+
+def told_by_master(error: OpError) -> str:
+    """The message of a step's error for its client: first the task it is from, if an operation failed."""
+    message = message_of(error)
+    placed = PLACED.fullmatch(message)
+    task, is_device, _ = ("", "", "") if placed is None else placed["device"].partition("/device:")
+    return f"From {task}:\n{message}" if task and is_device else message
 
 
 def node_of(message: str) -> str | None:
