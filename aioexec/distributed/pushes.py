@@ -8,6 +8,11 @@ What both sides may count on: what is made after the first thing that was told c
 has ended. When it ends whatever was on its way is lost, so both sides fail the steps it may have belonged to: the receiver what
 he waits for, the sender the steps of which he has told something. TensorFlow's tasks and those that speak only gRPC are asked
 as ever, and so are tasks of clusters that only one session knows, for there the same names mean others.
+
+Nobody waits in vain: what does not come for a while is asked for, as if it had been announced. So the receiver hears that the
+sender's step has failed, or was over when the connection was lost, or that the sender is silent, all of which nobody else may
+tell him. A sender whose follower is silent hears it when the same task asks over another connection for something in a step
+of which it was told something.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import asyncio
 from collections.abc import Callable
 from functools import lru_cache
 from time import perf_counter_ns
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -24,12 +29,24 @@ from aioexec.distributed.methods import METHODS
 from aioexec.distributed.step_table import StepTable
 from aioexec.distributed.transfer_log import TransferLog
 from aioexec.distributed.transport import MOST_TOLD, Call, Channel, Payload, Tell
-from aioexec.errors import InvalidArgumentError, OpError, UnavailableError, UnimplementedError
+from aioexec.errors import InternalError, InvalidArgumentError, OpError, UnavailableError, UnimplementedError
+from aioexec.execution.remote_rendezvous import RemoteRendezvous
 from aioexec.execution.rendezvous import ParsedKey
 
 PUSH: Final = "Peer/Push"
 _Request = METHODS[PUSH].request
 _Response = METHODS[PUSH].response
+
+LOOK_SECONDS: Final = 0.5
+"""What is waited for at two looks in a row is asked for."""
+
+
+class _Follower(NamedTuple):
+    """Who is told values: how, over which connection, and what ends that."""
+
+    tell: Tell
+    peer: str
+    ended: asyncio.Future[None]
 
 
 class StepExchange:
@@ -56,8 +73,9 @@ class Pushes:
         task: its name.
         source_of: takes a key apart; raises OpErrors where it is not of a device here.
 
-    `_followers` are tasks that follow this one, each with how it is told and what ends that; `_following` are the calls by
-    which this one follows others, `_sources` those of them that have begun; `_refused` are tasks that cannot be followed.
+    `_followers` are tasks that follow this one; `_following` are the calls by which this one follows others, `_sources` those
+    of them that have begun; `_refused` are tasks that cannot be followed. `_timer` is set while somebody may wait for a source,
+    `_waited` are the steps and keys of which that was so at the last look.
     """
 
     def __init__(
@@ -68,15 +86,21 @@ class Pushes:
         self._log = log
         self._source_of = source_of
         self._route = lru_cache(1 << 14)(self._found_route)
-        self._followers: dict[str, tuple[Tell, asyncio.Future[None]]] = {}
+        self._followers: dict[str, _Follower] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
         self._sources: set[str] = set()
         self._refused: set[str] = set()
+        self._is_closed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._waited: set[tuple[int, str]] = set()
 
     async def close(self) -> None:
         """Follow nobody, and tell nobody anything."""
-        for _, ended in self._followers.values():
-            ended.cancel()
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for follower in self._followers.values():
+            follower.ended.cancel()
         following = [*self._following.values()]
         for each in following:
             each.cancel()
@@ -99,7 +123,7 @@ class Pushes:
             raise InvalidArgumentError(f"{PUSH}: expected the name of another task, got {follower!r}")
         self._end(follower)
         ended = asyncio.get_running_loop().create_future()
-        mine = self._followers[follower] = call.tell, ended
+        mine = self._followers[follower] = _Follower(call.tell, call.peer, ended)
         try:
             call.tell(Payload(_Response()))
             for step in self._steps.all():
@@ -112,11 +136,11 @@ class Pushes:
 
     def _end(self, follower: str) -> None:
         """Tell a task nothing any more: steps of which it was told something cannot go on."""
-        _, ended = self._followers.pop(follower, (None, None))
-        if ended is None:
+        former = self._followers.pop(follower, None)
+        if former is None:
             return
-        if not ended.done():
-            ended.set_result(None)
+        if not former.ended.done():
+            former.ended.set_result(None)
         error = UnavailableError(f"{self._task} can send {follower} nothing more: the connection was lost")
         for step in self._steps.all():
             step.rendezvous.cut_off(follower, error)
@@ -126,20 +150,26 @@ class Pushes:
         if not self._followers:
             return False
         follower, is_ours = self._route(key)
-        tell, _ = self._followers.get(follower, (None, None))
-        if tell is None:
+        told = self._followers.get(follower)
+        if told is None:
             return False
         response = _Response(step_id=exchange.step_id, rendezvous_key=key, is_dead=is_dead)
         exchange.told.add(follower)
         if is_dead and is_ours:
-            tell(Payload(response))
+            told.tell(Payload(response))
             return True
         if is_ours and isinstance(value, np.ndarray) and value.nbytes <= MOST_TOLD and value.dtype != object:
-            tell(Payload(response, [value]))
+            told.tell(Payload(response, [value]))
             return True
         response.is_kept = True
-        tell(Payload(response))
+        told.tell(Payload(response))
         return False
+
+    def asked(self, rendezvous: RemoteRendezvous, follower: str, peer: str) -> None:
+        """A task asks over a connection for a value that is made for it: what it was told over another one is lost."""
+        told = self._followers.get(follower)
+        if told is not None and told.peer != peer and rendezvous.has_told(follower):
+            self._end(follower)
 
     def _found_route(self, key: str) -> tuple[str, bool]:
         """The task a value goes to, and whether it is really from here: if it is not, whoever asks for it is told why."""
@@ -152,12 +182,18 @@ class Pushes:
     # From others
 
     def comes(self, key: str) -> bool:
-        """Whether what a key names comes unasked."""
-        return bool(self._sources) and key.partition("/device:")[0] in self._sources
+        """Whether what a key names comes unasked; who waits for it then is looked after."""
+        if not self._sources or key.partition("/device:")[0] not in self._sources:
+            return False
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+        return True
 
     def follow(self, source: str, channel: Channel) -> None:
         """Have a task, which has just answered over this channel, send unasked what it makes for this one."""
-        if source not in self._following and source not in self._refused and source != self._task:
+        if self._is_closed or source == self._task:
+            return
+        if source not in self._following and source not in self._refused:
             following = asyncio.get_running_loop().create_task(
                 self._follow(source, channel), name=f"{self._task} follows {source}"
             )
@@ -168,17 +204,17 @@ class Pushes:
         self._refused.discard(source)
 
     async def _follow(self, source: str, channel: Channel) -> None:
-        error: OpError = UnavailableError(f"{source} sends {self._task} nothing more")
+        why = "the call has ended"
         try:
             request = Payload(_Request(task=self._task))
             await channel.follow(PUSH, request, lambda payload: self._told(source, payload))
         except UnimplementedError:
             self._refused.add(source)
-        except OpError as lost:
-            error = lost
+        except OpError as error:
+            why = error.message
         finally:
             del self._following[source]
-            self._lost(source, error)
+            self._lost(source, why)
 
     def _told(self, source: str, payload: Payload) -> None:
         message = payload.message
@@ -186,23 +222,43 @@ class Pushes:
         if not key:
             self._sources.add(source)
             return
+        value = payload.tensors[0] if payload.tensors else None
+        if value is None and not (message.is_dead or message.is_kept):
+            raise InternalError(f"{PUSH} of {key}: there is no tensor")
         if self._steps.has_ended(step_id):
             return
         rendezvous = self._steps.early(step_id).rendezvous
         if message.is_kept:
             rendezvous.announced(key)
             return
-        value = None if message.is_dead else payload.tensors[0]
         if self._log.is_on:
             self._log.note(step_id, key, perf_counter_ns(), value)
         rendezvous.pushed(key, value, message.is_dead)
 
-    def _lost(self, source: str, error: OpError) -> None:
+    def _lost(self, source: str, why: str) -> None:
         """Fail who waits for values of a task, and drop steps of which nothing but its values is known."""
         if source not in self._sources:
             return
         self._sources.discard(source)
+        error = UnavailableError(f"{source} sends {self._task} nothing more: {why}")
         for step in self._steps.all():
             step.rendezvous.lost(source, error)
-            if step.owner is None and not step.uses:
+            if step.owner is None and not step.uses and step.rendezvous.is_all_from(source):
                 self._steps.end(step.step_id, error)
+
+    # What does not come
+
+    def _look(self) -> None:
+        """Have values asked for that somebody has waited for since the last look."""
+        self._timer = None
+        waited, self._waited = self._waited, set()
+        for step in self._steps.all():
+            for key in step.rendezvous.awaited():
+                if key.partition("/device:")[0] not in self._sources:
+                    continue
+                if (step.step_id, key) in waited:
+                    step.rendezvous.announced(key)
+                else:
+                    self._waited.add((step.step_id, key))
+        if self._waited:
+            self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)

@@ -154,10 +154,23 @@ class RemoteRendezvous(IntraProcessRendezvous):
         """Nothing comes from a task any more: fail who waits for it."""
         tell(self._table.take_receivers(f"{task}/"), error)
 
+    def has_told(self, task: str) -> bool:
+        """Whether something was sent to a task unasked."""
+        return self._exchange is not None and task in self._exchange.told
+
     def cut_off(self, task: str, error: OpError) -> None:
         """Nothing can be sent to a task any more: if something was, it may be lost, and the step with it."""
-        if self._exchange is not None and task in self._exchange.told:
+        if self.has_told(task):
             self.start_abort(error)
+
+    def awaited(self) -> list[str]:
+        """Keys on which somebody waits at this table."""
+        return self._table.awaited()
+
+    def is_all_from(self, task: str) -> bool:
+        """Whether nothing is known but what a task has sent."""
+        keys = [*self._table.unmatched(), *self._announced]
+        return not self._calls and all(key.startswith(f"{task}/") for key in keys)
 
     # The end
 

@@ -156,6 +156,10 @@ class Table(Generic[Receiver]):
         keys = [key for key in self._receivers if key.startswith(source)]
         return [receiver for key in keys for receiver in self._receivers.pop(key)]
 
+    def awaited(self) -> list[str]:
+        """Keys on which somebody waits."""
+        return list(self._receivers)
+
     def take_values(self) -> list[tuple[str, Received]]:
         """Take out all values, with their keys."""
         values = [(key, value) for key, line in self._values.items() for value in line]
