@@ -44,8 +44,8 @@ class Model:
         self.state = [kept for kept in tf.global_variables() if kept.op.name not in decays]
 
 
-def theirs(tf: Any, make: Make, is_sparse: bool) -> list[Any]:
-    with tf.Graph().as_default(), kind_of_variables(tf, True):
+def theirs(tf: Any, make: Make, is_sparse: bool, resource: bool) -> list[Any]:
+    with tf.Graph().as_default(), kind_of_variables(tf, resource):
         model = Model(tf, make, is_sparse)
         coordinator, found = tf.train.Coordinator(), []
         with tf.Session() as session, ThreadPoolExecutor(2) as pool:
@@ -64,8 +64,8 @@ def theirs(tf: Any, make: Make, is_sparse: bool) -> list[Any]:
         return found
 
 
-async def ours(make: Make, is_sparse: bool) -> list[Any]:
-    with ax.Graph().as_default(), kind_of_variables(ax, True):
+async def ours(make: Make, is_sparse: bool, resource: bool) -> list[Any]:
+    with ax.Graph().as_default(), kind_of_variables(ax, resource):
         model = Model(ax, make, is_sparse)
         coordinator, found = ax.train.Coordinator(), []
         async with ax.Session() as session:
@@ -82,12 +82,13 @@ async def ours(make: Make, is_sparse: bool) -> list[Any]:
 
 
 @pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("resource", [True, False], ids=["resource", "reference"])
 @pytest.mark.parametrize("kind", ["GradientDescent", "Adam", "Adagrad"])
-async def test_replicas_train_as_tensorflows(tf: Any, kind: str, is_sparse: bool):
+async def test_replicas_train_as_tensorflows(tf: Any, kind: str, is_sparse: bool, resource: bool):
     def make(module: Any) -> Any:
         return getattr(module.train, f"{kind}Optimizer")(0.1)
 
-    expected, found = theirs(tf, make, is_sparse), await ours(make, is_sparse)
+    expected, found = theirs(tf, make, is_sparse, resource), await ours(make, is_sparse, resource)
 
     for one, other in zip(found, expected, strict=True):
         for got, wanted in zip(one, other, strict=True):
