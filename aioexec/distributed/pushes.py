@@ -30,12 +30,13 @@ from aioexec.distributed.step_table import StepTable
 from aioexec.distributed.transfer_log import TransferLog
 from aioexec.distributed.transport import MOST_TOLD, Call, Channel, Payload, Tell
 from aioexec.errors import InternalError, InvalidArgumentError, OpError, UnavailableError, UnimplementedError
-from aioexec.execution.remote_rendezvous import RemoteRendezvous
 from aioexec.execution.rendezvous import ParsedKey
 
 PUSH: Final = "Peer/Push"
 _Request = METHODS[PUSH].request
 _Response = METHODS[PUSH].response
+
+_ARRAYS: Final = (np.ndarray, np.generic)
 
 LOOK_SECONDS: Final = 0.5
 """What is waited for at two looks in a row is asked for."""
@@ -74,8 +75,8 @@ class Pushes:
         source_of: takes a key apart; raises OpErrors where it is not of a device here.
 
     `_followers` are tasks that follow this one; `_following` are the calls by which this one follows others, `_sources` those
-    of them that have begun; `_refused` are tasks that cannot be followed. `_timer` is set while somebody may wait for a source,
-    `_waited` are the steps and keys of which that was so at the last look.
+    of them that have begun; `_refused` are devices, with their incarnations, of tasks that cannot be followed. `_timer` is set
+    while somebody may wait for a source, `_waited` are the steps and keys of which that was so at the last look.
     """
 
     def __init__(
@@ -158,17 +159,17 @@ class Pushes:
         if is_dead and is_ours:
             told.tell(Payload(response))
             return True
-        if is_ours and isinstance(value, np.ndarray) and value.nbytes <= MOST_TOLD and value.dtype != object:
+        if is_ours and isinstance(value, _ARRAYS) and value.nbytes <= MOST_TOLD and value.dtype != object:
             told.tell(Payload(response, [value]))
             return True
         response.is_kept = True
         told.tell(Payload(response))
         return False
 
-    def asked(self, rendezvous: RemoteRendezvous, follower: str, peer: str) -> None:
+    def asked(self, step_id: int, follower: str, peer: str) -> None:
         """A task asks over a connection for a value that is made for it: what it was told over another one is lost."""
         told = self._followers.get(follower)
-        if told is not None and told.peer != peer and rendezvous.has_told(follower):
+        if told is not None and told.peer != peer and self._steps.has_told(step_id, follower):
             self._end(follower)
 
     def _found_route(self, key: str) -> tuple[str, bool]:
@@ -189,27 +190,29 @@ class Pushes:
             self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
         return True
 
-    def follow(self, source: str, channel: Channel) -> None:
-        """Have a task, which has just answered over this channel, send unasked what it makes for this one."""
-        if self._is_closed or source == self._task:
+    def follow(self, key: str, channel: Channel) -> None:
+        """Have the task that has just told a value over this channel send unasked what else it makes for this one."""
+        source, _, _ = key.partition("/device:")
+        if self._is_closed or source == self._task or source in self._following:
             return
-        if source not in self._following and source not in self._refused:
+        device = ";".join(key.split(";", 2)[:2])
+        if device not in self._refused:
             following = asyncio.get_running_loop().create_task(
-                self._follow(source, channel), name=f"{self._task} follows {source}"
+                self._follow(source, device, channel), name=f"{self._task} follows {source}"
             )
             self._following[source] = following
 
     def doubt(self, source: str) -> None:
-        """A task was lost, and may be another one when it is there again."""
-        self._refused.discard(source)
+        """A task was lost, and may be reached in another way when it is there again."""
+        self._refused = {device for device in self._refused if not device.startswith(f"{source}/")}
 
-    async def _follow(self, source: str, channel: Channel) -> None:
+    async def _follow(self, source: str, device: str, channel: Channel) -> None:
         why = "the call has ended"
         try:
             request = Payload(_Request(task=self._task))
             await channel.follow(PUSH, request, lambda payload: self._told(source, payload))
         except UnimplementedError:
-            self._refused.add(source)
+            self._refused.add(device)
         except OpError as error:
             why = error.message
         finally:

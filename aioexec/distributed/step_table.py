@@ -55,7 +55,8 @@ class StepEntry:
 
 
 class StepTable:
-    """Steps by id, in the order of their last use; `_ended` are ids that will not come back, oldest first.
+    """Steps by id, in the order of their last use; `_ended` are ids that will not come back, oldest first,
+    each with the tasks that values of it were sent to unasked.
 
     Args:
         most_steps: what is beyond is refused, unless an idle step can make room.
@@ -72,7 +73,7 @@ class StepTable:
         self._most_steps = most_steps
         self._idle_seconds = idle_seconds
         self._steps: OrderedDict[int, StepEntry] = OrderedDict()
-        self._ended: OrderedDict[int, None] = OrderedDict()
+        self._ended: OrderedDict[int, tuple[str, ...]] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -128,12 +129,17 @@ class StepTable:
         """Whether a step has been ended, lately, and not begun again."""
         return step_id in self._ended
 
+    def has_told(self, step_id: int, task: str) -> bool:
+        """Whether values of a step, which may have ended lately, were sent to a task unasked."""
+        step = self._steps.get(step_id)
+        return task in (self._ended.get(step_id, ()) if step is None else step.rendezvous.told)
+
     def end(self, step_id: int, error: OpError | None = None) -> None:
         """Abort what is left of a step and forget it; of one that is not known, remember that it ended."""
-        self._ended[step_id] = None
+        step = self._forget(step_id)
+        self._ended[step_id] = () if step is None else tuple(step.rendezvous.told)
         if len(self._ended) > MOST_ENDED:
             self._ended.popitem(last=False)
-        step = self._forget(step_id)
         if step is None:
             return
         error = error or AbortedError(f"step {step_id} has ended")

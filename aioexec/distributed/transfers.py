@@ -53,7 +53,7 @@ class Transfers:
                 pushes.doubt(source)
             raise
         if pushes is not None:
-            pushes.follow(source, channel)
+            pushes.follow(key, channel)
         is_dead = reply.message.is_dead
         value = None if is_dead else await _value(reply, key)
         if self._log.is_on:

@@ -236,11 +236,11 @@ class Worker:
         self._requests.check(message.request_id, "RecvTensor (Worker)")
         step_id, key = message.step_id, message.rendezvous_key
         receiver = self._check_source(key).dst_device.partition("/device:")[0]
+        self._pushes.asked(step_id, receiver, call.peer)
         if self.steps.has_ended(step_id):
             raise with_payload(AbortedError(f"step {step_id} has ended"), DERIVED)
         step = self.steps.enter(step_id)
         try:
-            self._pushes.asked(step.rendezvous, receiver, call.peer)
             value, is_dead = await step.rendezvous.recv_here(key)
         except OpError as error:
             raise _derived(error) from error

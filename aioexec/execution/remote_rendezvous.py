@@ -8,7 +8,7 @@ have agreed on it (`Exchange`), values are sent to the other's table unasked, an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -154,13 +154,14 @@ class RemoteRendezvous(IntraProcessRendezvous):
         """Nothing comes from a task any more: fail who waits for it."""
         tell(self._table.take_receivers(f"{task}/"), error)
 
-    def has_told(self, task: str) -> bool:
-        """Whether something was sent to a task unasked."""
-        return self._exchange is not None and task in self._exchange.told
+    @property
+    def told(self) -> Collection[str]:
+        """The tasks that something was sent to unasked."""
+        return () if self._exchange is None else self._exchange.told
 
     def cut_off(self, task: str, error: OpError) -> None:
         """Nothing can be sent to a task any more: if something was, it may be lost, and the step with it."""
-        if self.has_told(task):
+        if task in self.told:
             self.start_abort(error)
 
     def awaited(self) -> list[str]:
