@@ -108,7 +108,9 @@ async def test_the_error_of_a_step_reaches_who_waits_for_its_values(cluster: InM
         await waiting
 
 
-async def test_who_waits_for_a_silent_task_hears_of_it(cluster: InMemoryCluster, deterministic_clock: VirtualClock):
+async def test_who_waits_for_a_silent_task_hears_of_it(
+    cluster: InMemoryCluster, deterministic_clock: VirtualClock
+):
     await followed(cluster, 1, 2)
     cluster.freeze("worker", 1)
     began = deterministic_clock.time()
@@ -118,6 +120,20 @@ async def test_who_waits_for_a_silent_task_hears_of_it(cluster: InMemoryCluster,
 
     assert deterministic_clock.time() - began < 5.0
     cluster.thaw("worker", 1)
+
+
+async def test_what_is_made_here_is_never_asked_for(cluster: InMemoryCluster, messages: Messages):
+    await followed(cluster, 1, 2)
+    messages.counts.clear()
+    rendezvous = entered(cluster, 2, 77)
+    elsewhere, here = (rendezvous.recv(key(cluster, task, 2)) for task in (1, 2))
+
+    await asyncio.sleep(5.0)
+
+    assert messages.asked == 1
+    rendezvous.send(key(cluster, 2, 2), np.float32(2.0))
+    entered(cluster, 1, 77).send(key(cluster, 1, 2), np.float32(1.0))
+    assert (await elsewhere, await here) == ((1.0, False), (2.0, False))
 
 
 async def test_a_value_that_is_late_is_taken_once(cluster: InMemoryCluster, messages: Messages):

@@ -12,7 +12,7 @@ import pytest
 import aioexec as ax
 from aioexec.distributed.pushes import PUSH
 from aioexec.distributed.transport import MOST_TOLD, Call, Payload
-from aioexec.errors import InvalidArgumentError, UnimplementedError
+from aioexec.errors import InvalidArgumentError, UnavailableError, UnimplementedError
 from aioexec.formats.protos import LoggingRequest, PushRequest
 from aioexec.graph.apply import apply_op
 from aioexec.testing import VirtualClock
@@ -21,7 +21,9 @@ from tests.distributed.pushing_cluster import (
     Messages,
     chain,
     cluster as cluster,
+    entered,
     followed,
+    key,
     messages as messages,
     name,
     on,
@@ -243,6 +245,38 @@ async def test_a_task_that_cannot_be_followed_is_not_bothered_until_it_is_anothe
     await followed(cluster, 1, 2)
 
     assert name(1) in worker(cluster, 2)._pushes._sources
+
+
+async def test_who_begins_to_follow_gets_what_was_kept_and_replaces_who_had_its_name(
+    cluster: InMemoryCluster,
+):
+    push: Any = worker(cluster, 1).handlers()[PUSH]
+    told: list[list[Payload]] = [[], []]
+
+    async def begin(index: int) -> asyncio.Task[Payload]:
+        call = Call(f"connection {index}", tell=told[index].append)
+        serving = asyncio.create_task(push(Payload(PushRequest(task=name(2))), call))
+        await asyncio.sleep(0)
+        return serving
+
+    kept, untold, later = (entered(cluster, 1, step_id) for step_id in (77, 78, 79))
+    kept.send(key(cluster, 1, 2), np.float32(3.0))
+    first = await begin(0)
+    assert [each.message.step_id for each in told[0]] == [0, 77]
+
+    second = await begin(1)
+    await first
+    later.send(key(cluster, 1, 2), np.float32(4.0))
+
+    assert isinstance(kept.error, UnavailableError)
+    assert (untold.error, later.error) == (None, None)
+    assert len(told[0]) == 2
+    assert [each.message.step_id for each in told[1]] == [0, 79]
+    second.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    assert isinstance(later.error, UnavailableError)
+    assert untold.error is None
 
 
 @pytest.mark.parametrize("grace", [None, 1000.0])
