@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,12 @@ def runtime(session: Session) -> DirectSession:
 def executors(session: Session) -> list[Executor]:
     """The executors of the signatures a session has run, in the order it met them."""
     return list(runtime(session)._by_asked.values())
+
+
+def ran_at_once(executor: Executor, feeds: Iterable[Any]) -> Any:
+    """What the fast path makes of a step, in a tick that has all its budget, however busy the machine is."""
+    executor.engine.budget.spent = 0
+    return executor.run_at_once(feeds)
 
 
 def programs(session: Session) -> list[program_module.Program]:

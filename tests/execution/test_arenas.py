@@ -19,7 +19,19 @@ from aioexec.execution.program import IDLE_FRAMES, Frame
 from aioexec.formats.protos import ConfigProto, RunOptions
 from aioexec.graph.graph import Graph
 from aioexec.sessions.session import Session
-from tests.tiers import Ops, Tier, constant, executors, feed, graph, op, programs, resource, runtime
+from tests.tiers import (
+    Ops,
+    Tier,
+    constant,
+    executors,
+    feed,
+    graph,
+    op,
+    programs,
+    ran_at_once,
+    resource,
+    runtime,
+)
 
 
 class FakeFrame:
@@ -360,13 +372,13 @@ async def test_inline_runs_wait_on_the_way_too(held: Held, two: Any):
         await on_workers(session, [(slow, feeds)])
         (inline,) = executors(session)[0].runners[0].programs.values()
         inline.inline, inline.cost = True, 0
-        at_once = executors(session)[0].run_at_once
-        assert at_once(feeds.values()) is not None
+        (executor, _) = executors(session)
+        assert ran_at_once(executor, feeds.values()) is not None
         held.armed = True
         holding = asyncio.create_task(session.run(slow, feeds))
         await held.entered.wait()
 
-        assert at_once(feeds.values()) is None
+        assert ran_at_once(executor, feeds.values()) is None
         waiting = asyncio.create_task(session.run(quick, feeds))
         await asyncio.sleep(0)
         assert not waiting.done()
@@ -374,7 +386,7 @@ async def test_inline_runs_wait_on_the_way_too(held: Held, two: Any):
 
         assert await waiting == 2048
         await holding
-        assert at_once(feeds.values()) is not None
+        assert ran_at_once(executor, feeds.values()) is not None
 
 
 @on_native_tiers

@@ -8,7 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.tiers import Ops, Tier, constant, executors, feed, graph, op, programs, read, resource, session_on
+from tests.tiers import (
+    Ops,
+    Tier,
+    constant,
+    executors,
+    feed,
+    graph,
+    op,
+    programs,
+    ran_at_once,
+    read,
+    resource,
+    session_on,
+)
 
 
 def chain(length: int) -> tuple[Any, Any, Any]:
@@ -80,7 +93,7 @@ async def test_a_step_of_several_fetches_in_any_order_is_one_call_too():
 
     async with session_on(g, "eager") as session:
         await session.run([b, a], feeds)
-        found = executors(session)[0].run_at_once(feeds.values())
+        found = ran_at_once(executors(session)[0], feeds.values())
 
     assert isinstance(found, list)
     np.testing.assert_array_equal(found[0], [0, 2, 8, 18])
@@ -212,7 +225,7 @@ async def test_a_program_whose_estimate_was_too_high_moves_to_the_loop_and_stays
         object.__setattr__(program.variant, "cost", 10**6)
         program.frames.clear()
         for _ in range(3):
-            assert executors(session)[0].run_at_once(feeds.values()) is not None
+            assert ran_at_once(executors(session)[0], feeds.values()) is not None
             assert program.inline
 
 

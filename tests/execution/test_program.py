@@ -23,6 +23,7 @@ from tests.tiers import (
     graph,
     op,
     programs,
+    ran_at_once,
     read,
     reference,
     resource,
@@ -299,8 +300,7 @@ async def test_in_the_background_no_run_waits_for_the_compiler():
         assert len(programs(session)) == 3
         for n in range(1, 4):
             array = np.full(n, 3, np.float32)
-            await asyncio.sleep(0)  # a tick of its own: comparing takes more of one than a step may
-            native = executor.run_at_once([array])
+            native = ran_at_once(executor, [array])
             assert isinstance(native, list)
             np.testing.assert_array_equal(native[0], 18 * np.ones(n))
 

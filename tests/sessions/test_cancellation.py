@@ -9,7 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.tiers import Ops, Tier, constant, executors, feed, graph, op, read, resource, runtime, session_on
+from tests.tiers import (
+    Ops,
+    Tier,
+    constant,
+    executors,
+    feed,
+    graph,
+    op,
+    ran_at_once,
+    read,
+    resource,
+    runtime,
+    session_on,
+)
 
 SIZE = 100_000
 """Elements that make a reference kernel heavy enough for a worker."""
@@ -183,7 +196,7 @@ async def test_a_step_cancelled_while_its_program_is_compiled_leaves_the_program
         assert isinstance(results[0], asyncio.CancelledError)
         for result in results[1:]:
             np.testing.assert_array_equal(result, [2] * 4)
-        assert executors(session)[0].run_at_once([array]) is not None
+        assert ran_at_once(executors(session)[0], [array]) is not None
 
 
 async def test_a_step_cancelled_while_it_is_planned_leaves_the_plan_to_others():
