@@ -75,7 +75,8 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._outbox = Outbox()
         self._is_paused = False  # the transport has enough to send
-        self._held: list[bytes] = []  # frames that leave together, at the end of the turn
+        self._held: list[bytes] = []  # frames that leave together: what events have made, or what a turn has
+        self._is_reading = False  # events are acted on: frames are held until that is over
         self._holding: asyncio.Handle | None = (
             None  # sends them; set while a turn lasts in which a frame has left
         )
@@ -102,12 +103,18 @@ class Connection(asyncio.BufferedProtocol):
         return self._reader.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
+        self._is_reading = True
         try:
             for event in self._reader.received(nbytes):
                 self._happened(event)
         except DataLossError as error:
             self.end(f"malformed data: {error.message}")
             return
+        finally:
+            self._is_reading = False
+            if self._held and self._holding is None and self.is_open:
+                self._write_held()
+                self._holding = self._loop.call_soon(self._send_held)
         if nbytes >= _LARGE_READ:
             self._pace(nbytes)
 
@@ -160,15 +167,16 @@ class Connection(asyncio.BufferedProtocol):
     def _send(self, call: int, frame: bytes, stream: frames.Stream) -> None:
         """Write a frame, and have what belongs to it follow.
 
-        The first frame of a turn of the loop leaves at once, the others together when the turn ends: to write costs more than
-        to make a frame, on both sides.
+        What the other side has sent is answered by one write: a value and the reply that follows it leave together. Else the
+        first frame of a turn of the loop leaves at once, the others together when the turn ends: to write costs more than to
+        make a frame, on both sides.
         """
         assert self._transport is not None
-        if self._holding is None:
+        if self._is_reading or self._holding is not None:
+            self._held.append(frame)
+        else:
             self._transport.write(frame)
             self._holding = self._loop.call_soon(self._send_held)
-        else:
-            self._held.append(frame)
         if stream:
             self._outbox.add(call, stream)
             if self._pumping is None and not self._is_paused:
