@@ -38,6 +38,8 @@ from typing import Any
 
 import numpy as np
 
+from aioexec.devices.jit import strands
+
 HEADER = 8
 ROW_WORDS = 4
 PC, STATUS, CANCEL, FUEL, ROWS, ROW_COUNT, INLINE_FUEL, STAMPS = range(8)
@@ -60,8 +62,8 @@ Entry = Callable[..., int]
 @dataclass(frozen=True, slots=True)
 class Walker:
     """The entries. Each takes the frame (an int64 array); `start_*` also the arrays whose addresses go to slots 0, 1, …;
-    `invoke_released(frame, kernel, block)` runs one kernel by its address and returns its status. `jump` and `jump_unless` are
-    addresses of kernels. `traced` is the walker that stamps the clock.
+    `lane_released(frame, state, guest)` does strands of a fork (see `strands`). `jump` and `jump_unless` are addresses of kernels.
+    `traced` is the walker that stamps the clock.
 
     The caller keeps frame, rows, blocks and arrays alive until the call returns.
     """
@@ -71,6 +73,7 @@ class Walker:
     start_released: Entry
     resume_released: Entry
     invoke_released: Entry
+    lane_released: Entry
     jump: int
     jump_unless: int
     traced: Walker | None  # none in that one itself
@@ -79,6 +82,7 @@ class Walker:
 _DECLARATIONS = """
 declare void @llvm.x86.sse.stmxcsr(ptr)
 declare void @llvm.x86.sse.ldmxcsr(ptr)
+declare void @llvm.x86.sse2.pause()
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyLong_FromLong(i64)
@@ -292,9 +296,10 @@ _FUEL_INLINE = """
   %fuel.at = getelementptr i64, ptr %frame, i64 3
   store i64 %budget, ptr %fuel.at
 """
+_ENDLESS = 2**62
 _FUEL_RELEASED = f"""
   %fuel.at = getelementptr i64, ptr %frame, i64 3
-  store i64 {2**62}, ptr %fuel.at
+  store i64 {_ENDLESS}, ptr %fuel.at
 """
 _CALL_INLINE = "  %outcome = call i64 @walk{suffix}(ptr %frame)"
 _CALL_RELEASED = """
@@ -334,7 +339,7 @@ def _entries(suffix: str, before: str, after: str) -> str:
         ("released", _FUEL_RELEASED, _CALL_RELEASED),
     ):
         text += _START.replace("{mode}", mode).replace("{fuel}", fuel).replace("{call}", call)
-    return text.replace("{suffix}", suffix)
+    return text.replace("{suffix}", suffix) + strands.lane(suffix, _ENDLESS)
 
 
 class _MethodDef(ctypes.Structure):
@@ -377,6 +382,7 @@ def _compile() -> Walker | None:
             entry(f"start_released{suffix}"),
             entry(f"resume_released{suffix}"),
             entry("invoke_released"),
+            entry(f"lane_released{suffix}"),
             engine.get_function_address("jump"),
             engine.get_function_address("jump_unless"),
             traced,

@@ -1,0 +1,203 @@
+"""The machine code by which several threads do one fork: strands of rows, each of which waits for some of the others.
+
+The state of one doing is an array of words: a header, then four words for each strand.
+
+    word 0  strands that are not done
+    word 1  1: a strand has failed or was cancelled, none is begun any more
+    word 2  1: somebody has left because nothing was ready
+    word 3  number of strands
+    word 4  address of the strands, four words each: first row, row behind the last, first and last of their successors
+    word 5  address of the successors: numbers of strands that wait for one
+
+    strand  word 0  how many strands it waits for; -1: somebody does it, or has done it
+            word 1  the row it has come to
+            word 2  address of the frame of whoever does it
+            word 3  status of the row that failed
+
+Whoever comes has a frame of his own, with the slots of the program's, and takes the first strand that is ready, until there is
+none. The counts are changed atomically, and one who is about to leave says so before he looks for the last time: so either he
+sees the strand that has become ready, or whoever made it ready sees that somebody has to be called.
+"""
+
+from __future__ import annotations
+
+import enum
+
+HEADER = 6
+STRAND_WORDS = 4
+LEFT, STOPPED, ASLEEP, COUNT, STRANDS, SUCCESSORS = range(HEADER)
+WAITS, REACHED, BY, STATUS = range(STRAND_WORDS)
+PATIENCE = 500
+"""Looks for a strand before one leaves, some 30 µs: waking a thread takes longer."""
+
+
+class Shift(enum.IntEnum):
+    """Why somebody left a fork: 0, 1 and 2 are the outcomes of walks; DONE: all strands are."""
+
+    DONE = 0
+    FAILED = 1
+    CANCELLED = 2
+    IDLE = 6  # nothing is ready, or nothing is left to begin
+    CALL = 7  # there is more than one could do, and somebody has left: call, and go on
+    WANTED = 8  # jobs wait for this thread
+
+
+# Guest: word 0 is not 0 while jobs wait for the thread; word 1 is 1 for the one who waits for the fork's end.
+_LANE = """
+define internal i64 @lane{suffix}(ptr %frame, ptr %state, ptr %guest) {
+entry:
+  %stopped.at = getelementptr i64, ptr %state, i64 1
+  %asleep.at = getelementptr i64, ptr %state, i64 2
+  %count.at = getelementptr i64, ptr %state, i64 3
+  %count = load i64, ptr %count.at
+  %strands.at = getelementptr i64, ptr %state, i64 4
+  %strands = load ptr, ptr %strands.at
+  %successors.at = getelementptr i64, ptr %state, i64 5
+  %successors = load ptr, ptr %successors.at
+  %waits.at = getelementptr i64, ptr %state, i64 {header}
+  %host.at = getelementptr i64, ptr %guest, i64 1
+  %host = load i64, ptr %host.at
+  %is.host = icmp ne i64 %host, 0
+  br label %fresh
+fresh:
+  br label %look
+look:
+  %looks = phi i64 [ 0, %fresh ], [ %looks.1, %wait ], [ %looks.2, %last ]
+  %stopped = load atomic i64, ptr %stopped.at seq_cst, align 8
+  %over = icmp ne i64 %stopped, 0
+  br i1 %over, label %leave, label %asked
+asked:
+  %jobs = load atomic i64, ptr %guest monotonic, align 8
+  %wanted = icmp ne i64 %jobs, 0
+  br i1 %wanted, label %elsewhere, label %scan
+scan:
+  %k = phi i64 [ 0, %asked ], [ %k.1, %skip ]
+  %some = phi i64 [ 0, %asked ], [ %some.1, %skip ]
+  %more = icmp ult i64 %k, %count
+  br i1 %more, label %weigh, label %none
+weigh:
+  %word = mul i64 %k, 4
+  %waits.k = getelementptr i64, ptr %waits.at, i64 %word
+  %waits = load atomic i64, ptr %waits.k seq_cst, align 8
+  %ready = icmp eq i64 %waits, 0
+  br i1 %ready, label %take, label %skip
+skip:
+  %waiting = icmp sgt i64 %waits, 0
+  %one = zext i1 %waiting to i64
+  %some.1 = or i64 %some, %one
+  %k.1 = add i64 %k, 1
+  br label %scan
+take:
+  %pair = cmpxchg ptr %waits.k, i64 0, i64 -1 seq_cst seq_cst
+  %mine = extractvalue { i64, i1 } %pair, 1
+  br i1 %mine, label %walk, label %fresh
+none:
+  %left = load atomic i64, ptr %state seq_cst, align 8
+  %done = icmp eq i64 %left, 0
+  br i1 %done, label %finished, label %stay
+stay:
+  %nothing = icmp eq i64 %some, 0
+  %not.host = xor i1 %is.host, true
+  %useless = and i1 %nothing, %not.host
+  br i1 %useless, label %leave, label %wait.long
+wait.long:
+  %patient = icmp ult i64 %looks, {patience}
+  br i1 %patient, label %wait, label %tired
+wait:
+  call void @llvm.x86.sse2.pause()
+  %looks.1 = add i64 %looks, 1
+  br label %look
+tired:
+  %said = icmp ugt i64 %looks, {patience}
+  br i1 %said, label %leave, label %last
+last:
+  store atomic i64 1, ptr %asleep.at seq_cst, align 8
+  %looks.2 = add i64 %looks, 1
+  br label %look
+walk:
+  %strand = getelementptr i64, ptr %strands, i64 %word
+  %first = load i64, ptr %strand
+  %end.at = getelementptr i64, ptr %strand, i64 1
+  %end = load i64, ptr %end.at
+  store i64 %first, ptr %frame
+  %rows.end.at = getelementptr i64, ptr %frame, i64 5
+  store i64 %end, ptr %rows.end.at
+  %fuel.at = getelementptr i64, ptr %frame, i64 3
+  store i64 {fuel}, ptr %fuel.at
+  %outcome = call i64 @walk{suffix}(ptr %frame)
+  %reached.at = getelementptr i64, ptr %waits.k, i64 1
+  %reached = load i64, ptr %frame
+  store i64 %reached, ptr %reached.at
+  %by.at = getelementptr i64, ptr %waits.k, i64 2
+  store ptr %frame, ptr %by.at
+  %well = icmp eq i64 %outcome, 0
+  br i1 %well, label %tell, label %fail
+fail:
+  %frame.status.at = getelementptr i64, ptr %frame, i64 1
+  %frame.status = load i64, ptr %frame.status.at
+  %status.at = getelementptr i64, ptr %waits.k, i64 3
+  store i64 %frame.status, ptr %status.at
+  store atomic i64 1, ptr %stopped.at seq_cst, align 8
+  ret i64 %outcome
+tell:
+  %begin.at = getelementptr i64, ptr %strand, i64 2
+  %begin = load i64, ptr %begin.at
+  %stop.at = getelementptr i64, ptr %strand, i64 3
+  %stop = load i64, ptr %stop.at
+  br label %each
+each:
+  %s = phi i64 [ %begin, %tell ], [ %s.1, %less ]
+  %released = phi i64 [ 0, %tell ], [ %released.1, %less ]
+  %another = icmp ult i64 %s, %stop
+  br i1 %another, label %less, label %told
+less:
+  %successor.at = getelementptr i64, ptr %successors, i64 %s
+  %successor = load i64, ptr %successor.at
+  %successor.word = mul i64 %successor, 4
+  %successor.waits = getelementptr i64, ptr %waits.at, i64 %successor.word
+  %before = atomicrmw sub ptr %successor.waits, i64 1 seq_cst
+  %was.last = icmp eq i64 %before, 1
+  %counted = zext i1 %was.last to i64
+  %released.1 = add i64 %released, %counted
+  %s.1 = add i64 %s, 1
+  br label %each
+told:
+  %ignored = atomicrmw sub ptr %state, i64 1 seq_cst
+  %several = icmp ugt i64 %released, 1
+  br i1 %several, label %call, label %fresh
+call:
+  %asleep = atomicrmw xchg ptr %asleep.at, i64 0 seq_cst
+  %calls = icmp ne i64 %asleep, 0
+  br i1 %calls, label %shout, label %fresh
+shout:
+  ret i64 7
+finished:
+  ret i64 0
+leave:
+  ret i64 6
+elsewhere:
+  ret i64 8
+}
+
+define ptr @lane_released{suffix}(ptr %self, ptr %args, i64 %nargs) {
+  %first = load ptr, ptr %args
+  %frame = call ptr @data_of(ptr %first)
+  %second.at = getelementptr ptr, ptr %args, i64 1
+  %second = load ptr, ptr %second.at
+  %state = call ptr @data_of(ptr %second)
+  %third.at = getelementptr ptr, ptr %args, i64 2
+  %third = load ptr, ptr %third.at
+  %guest = call ptr @data_of(ptr %third)
+  %thread = call ptr @PyEval_SaveThread()
+  %outcome = call i64 @lane{suffix}(ptr %frame, ptr %state, ptr %guest)
+  call void @PyEval_RestoreThread(ptr %thread)
+  %result = call ptr @PyLong_FromLong(i64 %outcome)
+  ret ptr %result
+}
+"""
+
+
+def lane(suffix: str, fuel: int) -> str:
+    """The functions of the walk with that suffix; `fuel` is what a strand has."""
+    text = _LANE.replace("{suffix}", suffix).replace("{header}", str(HEADER))
+    return text.replace("{patience}", str(PATIENCE)).replace("{fuel}", str(fuel))
