@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
+from aioexec.sessions.fetches import remembered_by
 from aioexec.sessions.options import own_message
 from aioexec.sessions.runtime import SessionRuntime
 
+if TYPE_CHECKING:
+    from aioexec.sessions.session import Session
+
 
 class FetchCallable:
-    """What `Session.make_callable` returns."""
+    """What `Session.make_callable` returns; `_key` is by what the session remembers the step, once it has been run."""
 
-    __slots__ = ("_accepts_options", "_feeds", "_fetches", "_run")
+    __slots__ = ("_accepts_options", "_feeds", "_fetches", "_key", "_session")
 
-    def __init__(
-        self, run: Callable[..., Any], fetches: Any, feeds: tuple[Any, ...], accepts_options: bool
-    ) -> None:
-        self._run = run
+    def __init__(self, session: Session, fetches: Any, feeds: tuple[Any, ...], accepts_options: bool) -> None:
+        self._session = session
         self._fetches = fetches
         self._feeds = feeds
+        self._key = remembered_by(fetches, feeds)
         self._accepts_options = accepts_options
 
     async def __call__(self, *values: Any, options: Any = None, run_metadata: Any = None) -> Any:
@@ -32,11 +34,18 @@ class FetchCallable:
         """
         if len(values) != len(self._feeds):
             raise GraphValueError(f"Expected {len(self._feeds)} feed tensors, but got {len(values)}")
-        if not self._accepts_options and (options is not None or run_metadata is not None):
+        session = self._session
+        if options is None and run_metadata is None:
+            prepared = session.prepared.get(self._key)
+            outputs = None if prepared is None else session.begin(prepared, values)
+            if prepared is not None and outputs is not None:
+                return prepared.build(
+                    outputs if isinstance(outputs, list) else await session.finished(outputs)
+                )
+        elif not self._accepts_options:
             raise GraphTypeError("make_callable: options are taken only with accept_options=True")
-        return await self._run(
-            self._fetches, dict(zip(self._feeds, values, strict=True)), options, run_metadata
-        )
+        feeds = dict(zip(self._feeds, values, strict=True))
+        return await session.run(self._fetches, feeds, options, run_metadata)
 
 
 class SessionCallable:

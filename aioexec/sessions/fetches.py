@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -25,6 +25,7 @@ Build = Callable[[Sequence[Any]], Any]
 WrapHandle = Callable[[Any, DType], Any]
 """A fetched session handle, and the dtype of what it stands for, to what the caller gets."""
 
+_LEAVES = (Tensor, Operation, str)
 SESSION_HANDLE_OPS = ("GetSessionHandle", "GetSessionHandleV2")
 
 
@@ -118,10 +119,21 @@ class FetchMapper:
         kind: Any = type(fetch)
         builds = [self._visit(item) for item in fetch]
         if kind is list:
-            return lambda values: [build(values) for build in builds]
+            return self._list(builds)
         if hasattr(fetch, "_fields"):
             return lambda values: kind(*[build(values) for build in builds])
         return lambda values: kind([build(values) for build in builds])
+
+    def _list(self, builds: list[Build]) -> Build:
+        """A list of results; what most runs ask for, plain values, is picked in one call."""
+        if not builds or not all(isinstance(build, itemgetter) for build in builds):
+            return lambda values: [build(values) for build in builds]
+        places = [build(range(len(self._places))) for build in builds]
+        if len(places) == 1:
+            (place,) = places
+            return lambda values: [values[place]]
+        pick = itemgetter(*places)
+        return lambda values: [*pick(values)]
 
 
 def _filled(form: Any, values: Mapping[str, Any]) -> Any:
@@ -139,6 +151,19 @@ def _as_scalar(value: Any) -> Any:
 
 def _nothing(values: Sequence[Any]) -> None:
     return None
+
+
+def flat_key(fetches: Sequence[Any], feeds: Iterable[Any]) -> tuple[Any, ...]:
+    """By what runs of a list of tensors, operations and names are remembered, fed under these keys."""
+    return (len(fetches), *fetches, *feeds)
+
+
+def remembered_by(fetches: Any, feeds: Iterable[Any]) -> tuple[Any, ...] | None:
+    """By what runs of these fetches, fed under these keys, are remembered; None: by nothing, they are met anew each time."""
+    if type(fetches) is list and all(type(each) in _LEAVES for each in fetches):
+        return flat_key(fetches, feeds)
+    key = structure_key(fetches)
+    return None if key is None else (key, *feeds)
 
 
 def structure_key(fetches: Any) -> Hashable | None:

@@ -32,7 +32,14 @@ from aioexec.planning.subgraph import Signature
 from aioexec.sessions import factory
 from aioexec.sessions.callables import FetchCallable, SessionCallable, make_session_callable
 from aioexec.sessions.feeds import FeedConverter, converted, expand, expand_keys, feed_tensors
-from aioexec.sessions.fetches import Build, FetchMapper, WrapHandle, structure_key
+from aioexec.sessions.fetches import (
+    Build,
+    FetchMapper,
+    WrapHandle,
+    flat_key,
+    remembered_by,
+    structure_key,
+)
 from aioexec.sessions.life import State, closed_error
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.run_options import DEFAULT, StepOptions
@@ -79,7 +86,7 @@ class Session:
         NotFoundError: no session factory accepts the target.
 
     State: `_runtime` is None before the first use and after `close`; `_home` is the loop it was opened in, and `_loop` the same
-    while runs are accepted; `_prepared` and `_parts` remember structures; `_owned` are tasks that end with it; `_at_once`
+    while runs are accepted; `prepared` and `_parts` remember structures; `_owned` are tasks that end with it; `_at_once`
     says whether steps may be run without suspending.
     """
 
@@ -95,7 +102,7 @@ class Session:
         self._process = 0
         self._closed = False
         self._at_once = False
-        self._prepared: dict[Any, Prepared] = {}
+        self.prepared: dict[Any, Prepared] = {}
         self._parts: dict[Any, Parts] = {}
         self._owned: set[asyncio.Task[Any]] = set()
         self._defaults = contextlib.ExitStack()
@@ -195,7 +202,7 @@ class Session:
             if is_over and self._runtime is runtime:  # nobody else has closed it meanwhile
                 self._runtime = None
                 SESSIONS_OPEN.decrement()
-                self._prepared.clear()
+                self.prepared.clear()
 
     def own(self, task: asyncio.Task[Any]) -> None:
         """Let a task that runs steps again and again end with the session: `close` cancels it first, and waits for it."""
@@ -248,24 +255,40 @@ class Session:
             DeadlineExceededError: the step was not done in time.
             SessionClosedError: the session was closed.
         """
-        if asyncio.get_running_loop() is not self._loop:
-            self._open()
         feeds: Mapping[Any, Any] = feed_dict or {}
-        try:
-            prepared = self._prepared.get((structure_key(fetches), *feeds))
-        except TypeError:  # a key that does not hash, or a mapping that is none
-            prepared = None
-        if prepared is not None and self._at_once and options is None and run_metadata is None:
-            outputs = prepared.executor.run_at_once(feeds.values())
+        prepared = self._find(fetches, feeds)
+        if prepared is not None and options is None and run_metadata is None:
+            outputs = self.begin(prepared, feeds.values())
             if outputs is not None:
-                # counted is all there is time for: bytes and durations are those of steps that may suspend
-                STEPS.value += 1
-                if not isinstance(outputs, list):
-                    outputs = await self._finished(outputs)
-                return prepared.build(outputs)
+                return prepared.build(outputs if isinstance(outputs, list) else await self.finished(outputs))
         return await self._run_step(prepared, fetches, feeds, StepOptions.from_proto(options), run_metadata)
 
-    async def _finished(self, pending: Pending) -> list[Any]:
+    def _find(self, fetches: Any, feeds: Any) -> Prepared | None:
+        """A structure of fetches and feed keys that was met before."""
+        prepared = None
+        if type(fetches) is list:
+            try:
+                prepared = self.prepared.get(flat_key(fetches, feeds))
+            except TypeError:
+                prepared = None  # a nested list, or a key that does not hash
+        if prepared is None:
+            try:
+                prepared = self.prepared.get((structure_key(fetches), *feeds))
+            except TypeError:
+                prepared = None  # a key that does not hash, or a mapping that is none
+        return prepared
+
+    def begin(self, prepared: Prepared, values: Iterable[Any]) -> list[Any] | Pending | None:
+        """Begin a step without suspending: its outputs, if that was all; None: this is not the moment, nothing was run."""
+        if not self._at_once or asyncio.get_running_loop() is not self._loop:
+            return None
+        outputs = prepared.executor.run_at_once(values)
+        if outputs is not None:
+            # counted is all there is time for: bytes and durations are those of steps that may suspend
+            STEPS.value += 1
+        return outputs
+
+    async def finished(self, pending: Pending) -> list[Any]:
         """The results of a step that has begun; `close` waits for it."""
         with self._open().scope_of(DEFAULT):
             return await pending.finish()
@@ -298,12 +321,12 @@ class Session:
         mapper = FetchMapper(self.graph, fetches, self._wrap_handle, tensors)
         executor = await runtime.executor(Signature(tensors, mapper.tensors, mapper.targets))
         prepared = Prepared(executor, tuple(FeedConverter(tensor) for tensor in tensors), mapper.build)
-        key = structure_key(fetches)
+        key = remembered_by(fetches, feeds)
         if key is not None:
-            if len(self._prepared) >= _MOST_PREPARED:
-                self._prepared.clear()
+            if len(self.prepared) >= _MOST_PREPARED:
+                self.prepared.clear()
             with contextlib.suppress(TypeError):
-                self._prepared[(key, *feeds)] = prepared
+                self.prepared[key] = prepared
         return prepared
 
     def kept_tensor(self, handle: TensorHandle) -> Any:
@@ -386,7 +409,7 @@ class Session:
             raise closed_error()
         FetchMapper(self.graph, fetches)
         feed_tensors(self.graph, expand_keys(feed_list or ()))
-        return FetchCallable(self.run, fetches, tuple(feed_list or ()), accept_options)
+        return FetchCallable(self, fetches, tuple(feed_list or ()), accept_options)
 
     async def _make_callable_from_options(self, callable_options: Any) -> SessionCallable:
         """A function that runs the step a CallableOptions proto describes; release it when it is not needed any more."""

@@ -25,7 +25,7 @@ def shared(monkeypatch):
 def programs_of(session):
     return [
         program
-        for prepared in session._prepared.values()
+        for prepared in session.prepared.values()
         for runner in prepared.executor.runners
         for program in runner.programs.values()
     ]

@@ -65,4 +65,4 @@ async def test_structures_of_fetches_are_remembered_up_to_a_bound(monkeypatch: p
     async with session_on(g, "off") as session:
         for count in range(1, 10):
             assert len(await session.run([y] * count, {x: 1.0})) == count
-            assert len(session._prepared) <= 4
+            assert len(session.prepared) <= 4
