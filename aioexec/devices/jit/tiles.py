@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,10 @@ WORD = ir.IntType(64)
 INDEX = ir.IntType(32)
 STRIDED_GROUP = 3
 """Rows whose addresses are made from one register: at 0, 1 and 2 strides from it, which is what an address can express."""
+BUSY_ROWS = 4
+"""Rows of two vectors with which the processor need not wait for one product before it can add the next."""
+FEW_PRODUCTS = 12
+UNROLLED_TERMS = 4
 
 
 @dataclass(frozen=True)
@@ -41,9 +46,7 @@ def registers() -> Registers:
     features = os.environ.get("NUMBA_CPU_FEATURES", "")
     if "+avx512f" in features:
         return Registers(64, (14, 8, 7, 4, 2, 1))  # 32 registers: 28 sums, two vectors of b, one number of a
-    if "+avx2" in features:
-        return Registers(32, (6, 4, 2, 1))  # 16 registers
-    return Registers(16, (6, 4, 2, 1))
+    return Registers(32 if "+avx2" in features else 16, (6, 5, 4, 3, 2, 1))  # 16 registers
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Shape:
 
 
 class Tile:
-    """Writes the code of one tile; see `tile_of` for the arguments."""
+    """Writes the code of one tile; `width`: the columns of a partial one."""
 
     def __init__(self, builder: Any, shape: Shape, element: Any, width: Any) -> None:
         self.builder = builder
@@ -109,61 +112,76 @@ class Tile:
     def add_up(
         self, outer: Any, inner: Any, a: Any, strides: tuple[Any, Any, Any], b: Any, ldb: Any
     ) -> list[Any]:
-        """The sums of the tile, row by row: two nested loops over the terms."""
-        builder, (a_row, a_outer, a_inner) = self.builder, strides
-        start = builder.block
-        outside, inside, turn, done = (
-            builder.append_basic_block(name) for name in ("outer", "inner", "turn", "done")
-        )
-        twice = builder.shl(a_row, WORD(1))
-        thrice = builder.add(twice, a_row)
-        builder.branch(outside)
-        builder.position_at_end(outside)
-        line = [builder.phi(kind) for kind in (WORD, b.type, a.type)]
-        sums = [builder.phi(self.vector) for _ in range(self.shape.rows * self.shape.vectors)]
-        groups = [line[2]]
-        while len(groups) * STRIDED_GROUP < self.shape.rows:
-            groups.append(self.step(groups[-1], thrice))
-        builder.branch(inside)
-        builder.position_at_end(inside)
-        term = [builder.phi(kind) for kind in (WORD, b.type, *(group.type for group in groups))]
-        totals = [builder.phi(self.vector) for _ in sums]
-        added = self._one_term(term[1], term[2:], (a_row, twice), totals)
-        following = [
-            builder.add(term[0], WORD(1)),
-            self.step(term[1], ldb),
-            *(self.step(each, a_inner) for each in term[2:]),
-        ]
-        builder.cbranch(builder.icmp_signed("<", following[0], inner), inside, turn)
-        self._feed(
-            [*term, *totals], [WORD(0), line[1], *groups, *sums], outside, [*following, *added], inside
-        )
-        builder.position_at_end(turn)
-        next_line = [builder.add(line[0], WORD(1)), following[1], self.step(line[2], a_outer)]
-        builder.cbranch(builder.icmp_signed("<", next_line[0], outer), outside, done)
-        self._feed(
-            [*line, *sums], [WORD(0), b, a, *(self.zero for _ in sums)], start, [*next_line, *added], turn
-        )
-        builder.position_at_end(done)
-        return added
+        """The sums of the tile, row by row: two nested loops over the terms, the inner one some terms at a time."""
+        a_row, a_outer, a_inner = strides
+        apart = isinstance(a_row, ir.Constant) or self.shape.rows <= STRIDED_GROUP
+        size = self.shape.rows if apart else STRIDED_GROUP  # rows whose addresses are made from one register
+        multiples = [WORD(0), a_row]
+        while len(multiples) < size:
+            multiples.append(self.builder.add(multiples[-1], a_row))
+        far = self.builder.add(multiples[size - 1], a_row)
 
-    def _one_term(self, b: Any, groups: list[Any], offsets: tuple[Any, Any], totals: list[Any]) -> list[Any]:
+        def one_term(state: list[Any]) -> list[Any]:
+            left, b, *rest = state
+            groups, totals = rest[: -len(sums)], rest[-len(sums) :]
+            added = self._one_term(b, groups, multiples[:size], totals)
+            moved = [self.step(each, a_inner) for each in groups]
+            return [self.builder.sub(left, WORD(1)), self.step(b, ldb), *moved, *added]
+
+        def several_terms(state: list[Any]) -> list[Any]:
+            for _ in range(self.terms):
+                state = one_term(state)
+            return state
+
+        def line(state: list[Any]) -> list[Any]:
+            left, b, a, *totals = state
+            groups = [a]
+            while len(groups) * size < self.shape.rows:
+                groups.append(self.step(groups[-1], far))
+            inside = [inner, b, *groups, *totals]
+            if self.terms > 1:
+                inside = self._while(self.terms, inside, several_terms)
+            inside = self._while(1, inside, one_term)
+            rest = inside[-len(sums) :]
+            return [self.builder.sub(left, WORD(1)), inside[1], self.step(a, a_outer), *rest]
+
+        sums = [self.zero] * (self.shape.rows * self.shape.vectors)
+        return self._while(1, [outer, b, a, *sums], line)[3:]
+
+    @property
+    def terms(self) -> int:
+        """How many terms are written out one after the other: with few products each, a loop costs as much as they do."""
+        return UNROLLED_TERMS if self.shape.rows * self.shape.vectors <= FEW_PRODUCTS else 1
+
+    def _while(self, least: int, state: list[Any], body: Callable[[list[Any]], list[Any]]) -> list[Any]:
+        """Repeat the body, which changes the state, while the first value of that is not less than `least`."""
+        builder, before = self.builder, self.builder.block
+        inside, after = builder.append_basic_block("inside"), builder.append_basic_block("after")
+        builder.cbranch(builder.icmp_signed(">=", state[0], WORD(least)), inside, after)
+        builder.position_at_end(inside)
+        now = [builder.phi(each.type) for each in state]
+        later = body(now)
+        end = builder.block
+        builder.cbranch(builder.icmp_signed(">=", later[0], WORD(least)), inside, after)
+        builder.position_at_end(after)
+        result = [builder.phi(each.type) for each in state]
+        for phis in (now, result):
+            for phi, one, other in zip(phis, state, later, strict=True):
+                phi.add_incoming(one, before)
+                phi.add_incoming(other, end)
+        return result
+
+    def _one_term(self, b: Any, groups: list[Any], multiples: list[Any], totals: list[Any]) -> list[Any]:
         """Multiply a row of b by a column of a."""
         right = [self.load(b, number) for number in range(self.shape.vectors)]
         added = []
         for row in range(self.shape.rows):
-            group, place = groups[row // STRIDED_GROUP], row % STRIDED_GROUP
-            pointer = group if place == 0 else self.step(group, offsets[place - 1])
+            group, place = divmod(row, len(multiples))
+            pointer = self.step(groups[group], multiples[place]) if place else groups[group]
             left = self.splat(self.builder.load(pointer, align=self.size))
             for number, vector in enumerate(right):
                 added.append(self.fma(left, vector, totals[row * self.shape.vectors + number]))
         return added
-
-    @staticmethod
-    def _feed(phis: list[Any], first: list[Any], before: Any, later: list[Any], after: Any) -> None:
-        for phi, one, other in zip(phis, first, later, strict=True):
-            phi.add_incoming(one, before)
-            phi.add_incoming(other, after)
 
     def write(self, sums: list[Any], c: Any, ldc: Any, adds: Any) -> None:
         """Store the sums, or add them to what is there."""
@@ -195,18 +213,33 @@ class Operands:
     ldc: Any
 
 
+def limits(builder: Any, m: Any) -> list[Any]:
+    """For tiles of each height, the highest first: the row up to which they are used, if they fit.
+
+    As many of each as there are rows left for; but the last two share their rows evenly where the last one would be low.
+    """
+    tallest, *lower = registers().heights
+    rest = builder.urem(m, WORD(tallest))
+    is_low = builder.icmp_unsigned("<", builder.sub(rest, WORD(1)), WORD(BUSY_ROWS - 1))
+    is_low = builder.and_(is_low, builder.icmp_signed(">", m, WORD(tallest)))
+    rest = builder.select(is_low, builder.add(rest, WORD(tallest)), rest)
+    highest = builder.select(is_low, builder.lshr(builder.add(rest, WORD(1)), WORD(1)), WORD(tallest))
+    fits = [builder.icmp_signed("<=", WORD(height), highest) for height in lower]
+    return [builder.sub(m, rest), *(builder.select(each, m, WORD(0)) for each in fits)]
+
+
 def emit_panel(builder: Any, operands: Operands, column: Any, width: Any, partial: bool) -> None:
-    """Tiles one above the other: as many of each height as there are rows left for, highest first."""
+    """Tiles one above the other."""
     element = operands.c.type.pointee
     row: Any = WORD(0)
-    for height in registers().heights:
+    for height, limit in zip(registers().heights, limits(builder, operands.m), strict=True):
         before = builder.block
         test, body, after = (builder.append_basic_block(name) for name in ("test", "body", "after"))
         builder.branch(test)
         builder.position_at_end(test)
         here = builder.phi(WORD)
         following = builder.add(here, WORD(height))
-        builder.cbranch(builder.icmp_signed("<=", following, operands.m), body, after)
+        builder.cbranch(builder.icmp_signed("<=", following, limit), body, after)
         builder.position_at_end(body)
         tile = Tile(builder, Shape(height, 1 if partial else 2, partial), element, width)
         left = tile.step(operands.a, builder.mul(here, operands.strides[0]))
@@ -234,7 +267,10 @@ def emit_product(builder: Any, operands: Operands, lanes: int) -> None:
         *(builder.append_basic_block(name) for name in ("columns", "full", "rest", "partial", "done")),
     )
     enough = builder.and_(
-        *(builder.icmp_signed(">", count, WORD(0)) for count in (operands.outer, operands.inner))
+        builder.icmp_signed(">", operands.m, WORD(0)),
+        builder.and_(
+            *(builder.icmp_signed(">", count, WORD(0)) for count in (operands.outer, operands.inner))
+        ),
     )
     builder.cbranch(enough, test, done)
     builder.position_at_end(test)
@@ -253,10 +289,10 @@ def emit_product(builder: Any, operands: Operands, lanes: int) -> None:
     builder.ret_void()
 
 
-def product_function(module: Any, element: Any) -> Any:
-    """The function that does it all, one in a module: large, so never inlined."""
+def product_function(module: Any, element: Any, units: tuple[bool, ...]) -> Any:
+    """The function that does it all, for those strides of a that are always 1: large, so never inlined."""
     size = 4 if isinstance(element, ir.FloatType) else 8
-    name = f"aioexec.tiled_product.f{size * 8}"
+    name = f"aioexec.tiled_product.f{size * 8}.{''.join('s1'[unit] for unit in units)}"
     if name in module.globals:
         return module.globals[name]
     pointer, flag = element.as_pointer(), ir.IntType(1)
@@ -269,13 +305,14 @@ def product_function(module: Any, element: Any) -> Any:
     ):  # as it is written: no copies for constant arguments, nothing unrolled again
         function.attributes.add(attribute)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    m, n, outer, inner, a, a_row, a_outer, a_inner, *rest = function.args
-    operands = Operands(m, n, outer, inner, a, (a_row, a_outer, a_inner), *rest)
+    m, n, outer, inner, a, *strides = function.args[:8]
+    strides = [WORD(1) if unit else stride for unit, stride in zip(units, strides, strict=True)]
+    operands = Operands(m, n, outer, inner, a, tuple(strides), *function.args[8:])
     emit_product(builder, operands, registers().vector_bytes // size)
     return function
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]  # numba has no types
 def tiled_product(
     typing_context: Any,
     m: Any,
@@ -292,14 +329,16 @@ def tiled_product(
     c: Any,
     ldc: Any,
 ) -> Any:
-    """`tiled_product` of the loop language."""
+    """`tiled_product` of the loop language; there is code of its own for strides that are written as 1."""
     if not (isinstance(c, types.CPointer) and a == b == c and c.dtype in (types.float32, types.float64)):
         raise numba.errors.TypingError(
             f"tiled_product: expected three pointers to one float dtype, got {a}, {b}, {c}"
         )
+    units = tuple(getattr(stride, "literal_value", 0) == 1 for stride in (a_row, a_outer, a_inner))
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        function = product_function(builder.module, context.get_value_type(signature.args[4].dtype))
+        element = context.get_value_type(signature.args[4].dtype)
+        function = product_function(builder.module, element, units)
         flag = cgutils.is_true(builder, args[10])
         builder.call(function, [*args[:10], flag, *args[11:]])
         return context.get_dummy_value()

@@ -22,8 +22,22 @@ def product(a, b, c, m, n, outer, inner, a_row, a_outer, a_inner, ldb, adds, ldc
     return 0
 
 
-def run(dtype: str, arrays: list[Any], words: Words) -> None:
-    kernel = LoopKernel(product, (dtype,) * 3, 10, 0)
+def product_along_rows(a, b, c, m, n, outer, inner, a_row, a_outer, a_inner, ldb, adds, ldc) -> int:
+    """The same where a stride is known to be 1."""
+    tiled_product(m, n, outer, inner, a, a_row, a_outer, 1, b, ldb, adds != 0, c, ldc)
+    return 0
+
+
+def product_along_columns(a, b, c, m, n, outer, inner, a_row, a_outer, a_inner, ldb, adds, ldc) -> int:
+    tiled_product(m, n, outer, inner, a, 1, a_outer, a_inner, b, ldb, adds != 0, c, ldc)
+    return 0
+
+
+BODIES = {"any": product, "rows": product_along_rows, "columns": product_along_columns}
+
+
+def run(dtype: str, arrays: list[Any], words: Words, body: str = "any") -> None:
+    kernel = LoopKernel(BODIES[body], (dtype,) * 3, 10, 0)
     library().request([kernel]).result(timeout=60)
     address = library().address(kernel)
     assert address, library().failed(kernel)
@@ -34,8 +48,9 @@ def run(dtype: str, arrays: list[Any], words: Words) -> None:
 
 
 def check(
-    dtype: str, m: int, n: int, outer: int, inner: int, strides: Words, ldb: int, adds: bool, ldc: int
-) -> None:
+    dtype: str, m: int, n: int, outer: int, inner: int, strides: Words, ldb: int, adds: bool, ldc: int,
+    body: str = "any",
+) -> None:  # fmt: skip
     rng = np.random.default_rng(m * 1000 + n)
     size = 1 + sum(stride * (count - 1) for stride, count in zip(strides, (m, outer, inner), strict=True))
     a, b = rng.standard_normal(size).astype(dtype), rng.standard_normal(outer * inner * ldb).astype(dtype)
@@ -51,7 +66,7 @@ def check(
     wanted = left.astype(np.float64) @ b.reshape(outer * inner, ldb)[:, :n].astype(np.float64)
     expected[:, :n] = expected[:, :n] * adds + wanted
 
-    run(dtype, [a, b, c], (m, n, outer, inner, *strides, ldb, int(adds), ldc))
+    run(dtype, [a, b, c], (m, n, outer, inner, *strides, ldb, int(adds), ldc), body)
 
     tolerance = 1e-5 if dtype == "float32" else 1e-13
     np.testing.assert_allclose(c.reshape(m, ldc), expected, rtol=tolerance, atol=tolerance * 10)
@@ -70,6 +85,15 @@ def test_every_height_and_width_of_a_tile(dtype):
 @pytest.mark.parametrize("adds", [False, True])
 def test_the_left_side_may_have_any_strides(dtype, strides, adds):
     check(dtype, 17, 37, 3, 3, strides, 40, adds, 41)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("body", "strides"), [("rows", (9, 40, 1)), ("columns", (1, 40, 7))])
+def test_strides_known_to_be_1(dtype, body, strides):
+    for m in range(1, 31):
+        check(dtype, m, 19, 2, 5, strides, 19, True, 20, body)
+    for inner in range(1, 10):  # around the number of terms that are written out
+        check(dtype, 11, 35, 3, inner, strides, 35, False, 35, body)
 
 
 def test_windows_of_an_image_are_read_where_they_lie():
