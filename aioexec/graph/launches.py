@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 _EXPENSIVE = re.compile(
     r"\b(exp|expm1|log|log1p|tanh|sigmoid|softplus|sin|cos|tan|erf|erfc|pow|atan|asin|acos|sinh|cosh)\("
 )
-_ENTRY_NS = 6
+ENTRY_NS = 6
 _GRAIN = 1024  # elements; shares of a row begin on a cache line
 _NATIVE_DTYPES = frozenset({"float32", "float64", "int32", "int64", "bool"})
 
@@ -98,21 +98,21 @@ def collapse(shape: Shape, strides: Sequence[tuple[int, ...]]) -> tuple[Shape, l
     return tuple(dims), [tuple(step[k] for step in steps) for k in range(len(strides))]
 
 
-_ITEMSIZE = {
+ITEMSIZE = {
     "float32": 4, "float64": 8, "int32": 4, "int64": 8, "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2,
     "uint32": 4, "uint64": 8,
 }  # fmt: skip
 
 
 def _letter(view: View, stride: int, length: int) -> str:
-    if length == 1 or stride == _ITEMSIZE[view.dtype]:
+    if length == 1 or stride == ITEMSIZE[view.dtype]:
         return "v"
     return "s" if stride == 0 else "x"
 
 
 def _cost(body: str, elements: int, operands: int) -> int:
     per_element = 0.02 * operands + 0.15 * len(_EXPENSIVE.findall(body))  # measured in cache, 512-bit vectors
-    return _ENTRY_NS + int(elements * per_element)
+    return ENTRY_NS + int(elements * per_element)
 
 
 def copy_launch(
@@ -199,7 +199,7 @@ def _bind_expression(
             j, spec = spare.pop(0)
             targets.append((name, Operand("output", j), spec))
     shape = targets[0][2].shape
-    if any(_name(spec.dtype) not in _ITEMSIZE for spec in (*inputs, *(spec for _, _, spec in targets))):
+    if any(_name(spec.dtype) not in ITEMSIZE for spec in (*inputs, *(spec for _, _, spec in targets))):
         return None
     if any(spec.shape != shape for _, _, spec in targets):
         return None

@@ -96,12 +96,16 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class PendingRow:
-    """A launch whose buffers have no place yet. Its kernel may go on at the row `after`, which is its last word then."""
+    """A launch whose buffers have no place yet. Its kernel may go on at the row `after`, which is its last word then.
+
+    `parts` are the position and the static cost of each row that was fused into this one.
+    """
 
     launch: Launch
     operands: tuple[PendingOperand, ...]
     position: int
     after: Label | None = None
+    parts: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

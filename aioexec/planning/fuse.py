@@ -1,0 +1,304 @@
+"""Fusion: neighbouring elementwise rows of a layout become one row with one kernel; see `fuse_groups` for what that takes.
+
+Rows are looked at in order. Each is joined with the groups of the rows whose results it reads, if it can run where such a
+group does, or the group where the row does: nobody in between may write what the one that moves touches, or touch what it
+writes. Jumps and breaks are never crossed; nor is a row that may fail by one that writes a variable.
+
+What a group would save must be worth a kernel of its own. Of one that is not, the rows stay rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from aioexec.graph.kernel import ElementwiseKernel
+from aioexec.planning.buffers import Buffer, Local
+from aioexec.planning.fuse_bodies import is_plain
+from aioexec.planning.fuse_groups import Group, fused, group_of, joined
+from aioexec.planning.fuse_lives import Move, renew, without_unused
+from aioexec.planning.pending import (
+    Label,
+    Pending,
+    PendingBreak,
+    PendingGrow,
+    PendingJump,
+    PendingMove,
+    PendingOperand,
+    PendingRow,
+)
+
+if TYPE_CHECKING:
+    from aioexec.planning.layout import Layout
+
+LEAST_SAVED_NS = 200
+"""What a kernel of its own must save each run: compiling it takes 10⁵ times as long."""
+_MANY = 1 << 30
+
+
+@dataclass(slots=True, eq=False)
+class _Item:
+    """Rows that run one behind the other, `numbers` as the layout has them, where row `place` was.
+
+    Attributes:
+        group: the same rows, if they could be one kernel.
+        reads, writes: memories.
+        writes_variable, may_fail: what keeps it from crossing, or being crossed.
+    """
+
+    place: int
+    numbers: list[int]
+    group: Group | None
+    reads: set[int]
+    writes: set[int]
+    writes_variable: bool
+    may_fail: bool
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether its rows were together all along."""
+        return self.numbers == list(range(self.numbers[0], self.numbers[0] + len(self.numbers)))
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """Items in a row without jumps and breaks, and who of them touches a memory."""
+
+    items: dict[int, _Item] = field(default_factory=dict)
+    readers: dict[int, list[_Item]] = field(default_factory=dict)
+    writers: dict[int, list[_Item]] = field(default_factory=dict)
+    failing: list[int] = field(default_factory=list)
+
+    def add(self, item: _Item) -> None:
+        self.items[item.place] = item
+        for memory in item.reads:
+            self.readers.setdefault(memory, []).append(item)
+        for memory in item.writes:
+            self.writers.setdefault(memory, []).append(item)
+        if item.may_fail:
+            self.failing.append(item.place)
+
+    def remove(self, item: _Item) -> None:
+        del self.items[item.place]
+        for memory in item.reads:
+            self.readers[memory].remove(item)
+        for memory in item.writes:
+            self.writers[memory].remove(item)
+
+    def producers(self, item: _Item) -> list[_Item]:
+        """The groups that write what an item reads, the latest first."""
+        found = {
+            id(each): each for memory in item.reads for each in self.writers.get(memory, ()) if each.group
+        }
+        return sorted(found.values(), key=lambda each: -each.place)
+
+    def meeting(self, first: _Item, second: _Item) -> int | None:
+        """Where two items could run one behind the other."""
+        if self._may_cross(second, first.place, second.place):
+            return first.place
+        return second.place if self._may_cross(first, first.place, second.place) else None
+
+    def _may_cross(self, item: _Item, low: int, high: int) -> bool:
+        """Whether an item touches nothing of what runs between two places."""
+        touched = [each for memory in item.writes for each in self.readers.get(memory, ())]
+        touched += [each for memory in item.reads | item.writes for each in self.writers.get(memory, ())]
+        if any(low < each.place < high for each in touched):
+            return False
+        return not (item.writes_variable and any(low < place < high for place in self.failing))
+
+
+def fuse(layout: Layout) -> None:
+    """Fuse rows of a finished layout, in place."""
+    _Fusion(layout).apply()
+
+
+class _Fusion:
+    """One pass over a layout.
+
+    Constant: `memories`, by the identity of a buffer the number of the memory it is in and a buffer that always holds the same;
+    `counts`, how often each buffer is read.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.rows: list[Pending] = list(layout.pending)
+        self.memories: dict[int, tuple[int, Buffer]] = {}
+        for use in layout.versions.uses():
+            if use.old is not None and use.new is not None:
+                self.memories[id(use.new)] = id(use.old), use.new
+        self._merge_constants()
+        self.counts = self._counts()
+
+    def _merge_constants(self) -> None:
+        """One buffer for all scalars of the same content."""
+        scalars: dict[tuple[str, bytes], Buffer] = {}
+        for buffer, content in self.layout.constants:
+            if content.size == 1:
+                same = scalars.setdefault((content.dtype.str, content.tobytes()), buffer)
+                self.memories[id(buffer)] = id(same), same
+
+    def _counts(self) -> Counter[int]:
+        counts: Counter[int] = Counter()
+        for row in self.rows:
+            if isinstance(row, PendingRow):
+                kernel = row.launch.kernel
+                reads = len(kernel.inputs) if isinstance(kernel, ElementwiseKernel) else len(row.operands)
+                counts.update(id(buffer) for buffer, _ in row.operands[:reads])
+        for buffer in self._looked_at():
+            counts[id(buffer)] = _MANY
+        return counts
+
+    def _looked_at(self) -> Iterator[Buffer]:
+        """Buffers that others than rows with kernels read."""
+        layout = self.layout
+        held = [layout.held[value] for value in layout.item.outputs]
+        for row in self.rows:
+            if isinstance(row, PendingBreak):
+                held += row.inputs
+            elif isinstance(row, PendingMove):
+                held += [source for source, _ in row.moves]
+            elif isinstance(row, PendingJump) and row.predicate is not None:
+                yield row.predicate[0]
+            elif isinstance(row, PendingGrow):
+                yield from (row.storage, row.length, row.room)
+        yield from (each.buffer for each in held if isinstance(each, Local))
+        for slab in layout.slabs:
+            yield from slab.buffers()
+        yield from (buffer for buffer in layout.buffers if buffer.carried)
+
+    def uses(self, buffer: Buffer) -> int:
+        return _MANY if buffer.slot is not None else self.counts[id(buffer)]
+
+    def memory(self, operand: PendingOperand) -> tuple[int, Buffer]:
+        return self.memories.get(id(operand[0]), (id(operand[0]), operand[0]))
+
+    # Finding groups
+
+    def labels(self) -> list[Label]:
+        targets = [row.target for row in self.rows if isinstance(row, PendingJump)]
+        targets += [row.after for row in self.rows if isinstance(row, PendingRow) and row.after is not None]
+        return list({id(label): label for label in targets}.values())
+
+    def stretches(self) -> Iterator[tuple[int, int]]:
+        """From where to where rows run one behind the other, whatever happens."""
+        targets = {label.row for label in self.labels()}
+        start = 0
+        for number, row in enumerate(self.rows):
+            back = number > start and row.position < self.rows[number - 1].position
+            if number > start and (number in targets or back):
+                yield start, number
+                start = number
+            if not isinstance(row, PendingRow) or row.after is not None:
+                yield start, number + 1
+                start = number + 1
+        if start < len(self.rows):
+            yield start, len(self.rows)
+
+    def items(self, start: int, stop: int) -> list[_Item]:
+        """The items of a stretch, in the order they are to run."""
+        stretch = _Stretch()
+        for number in range(start, stop):
+            item = self._item(number)
+            stretch.add(item)
+            if item.group is None:
+                continue
+            for producer in stretch.producers(item):
+                if producer is not item and producer.place in stretch.items:
+                    item = self._joined(stretch, producer, item) or item
+        return [stretch.items[place] for place in sorted(stretch.items)]
+
+    def _joined(self, stretch: _Stretch, first: _Item, second: _Item) -> _Item | None:
+        assert first.group is not None and second.group is not None
+        place = stretch.meeting(first, second)
+        group = None if place is None else joined(first.group, second.group, self.uses)
+        if place is None or group is None:
+            return None
+        stretch.remove(first)
+        stretch.remove(second)
+        both = _Item(
+            place,
+            first.numbers + second.numbers,
+            group,
+            first.reads | second.reads,
+            first.writes | second.writes,
+            first.writes_variable or second.writes_variable,
+            False,
+        )
+        stretch.add(both)
+        return both
+
+    def _item(self, number: int) -> _Item:
+        row = self.rows[number]
+        if not isinstance(row, PendingRow):
+            return _Item(number, [number], None, set(), set(), False, True)
+        memories = [self.memory(operand)[0] for operand in row.operands]
+        kernel = row.launch.kernel
+        if isinstance(kernel, ElementwiseKernel):
+            reads, writes = set(memories[: len(kernel.inputs)]), set(memories[len(kernel.inputs) :])
+        else:
+            kinds = [operand.kind for operand in row.launch.operands]
+            reads = set(memories)
+            writes = {memory for memory, kind in zip(memories, kinds, strict=True) if kind != "input"}
+        may_fail = self._may_fail(row)
+        group = None if may_fail or not _is_elementwise(row) else group_of(row, number, self.memory)
+        variable = any(operand.kind == "state" for operand in row.launch.operands)
+        return _Item(number, [number], group, reads, writes, variable, may_fail)
+
+    def _may_fail(self, row: PendingRow) -> bool:
+        known = self.layout.instructions[row.position].node.row
+        return bool((known.native is not None and known.native.statuses) or known.lists is not None)
+
+    # Putting them in the place of rows
+
+    def apply(self) -> None:
+        """Fuse what is worth it; where nothing is, the layout stays as it is."""
+        stretches = [(start, self.items(start, stop)) for start, stop in self.stretches()]
+        made = {id(item): row for _, items in stretches for item in items if (row := self._fused(item))}
+        if not made:
+            return
+        starts, numbers = {len(self.rows): 0}, {len(self.rows): 0}
+        order: list[Pending] = []
+        moves: list[Move] = []
+        for start, items in stretches:
+            starts[start] = len(order)
+            for item in items:
+                row, position = made.get(id(item)), self.rows[item.place].position
+                if row is not None:
+                    moves.append(Move(row, position))
+                    numbers |= dict.fromkeys(item.numbers, len(order))
+                    order.append(row)
+                    continue
+                for number in item.numbers:
+                    each = self.rows[number]
+                    if each.position != position and not item.is_in_place:
+                        assert isinstance(each, PendingRow)
+                        moves.append(Move(each, position))
+                    numbers[number] = len(order)
+                    order.append(each)
+        starts[len(self.rows)] = numbers[len(self.rows)] = len(order)
+        for label in self.labels():
+            label.row = starts[label.row]
+        layout = self.layout
+        layout.versions.renumber(numbers)
+        layout.pending = order
+        for row in made.values():
+            layout.cost += row.launch.cost - sum(cost for _, cost in row.parts)
+        renew(layout.buffers, order, moves)
+        layout.buffers = without_unused(layout.buffers, self.rows, order)
+
+    def _fused(self, item: _Item) -> PendingRow | None:
+        if item.group is None or len(item.numbers) == 1 or item.group.saved < LEAST_SAVED_NS:
+            return None
+        row = fused(item.group, self.uses, self.rows[item.place].position)
+        return None if row.launch.kernel in self.layout.refused else row
+
+
+def _is_elementwise(row: PendingRow) -> bool:
+    """Whether a row does the same for each element, and runs through memory in order."""
+    kernel = row.launch.kernel
+    if not isinstance(kernel, ElementwiseKernel) or row.after is not None:
+        return False
+    outputs = kernel.pattern[len(kernel.inputs) :]
+    return "x" not in kernel.pattern and "s" not in outputs and is_plain(kernel.body)
