@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from asyncio import Future
-from typing import Any
+from asyncio import Future, Task
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from aioexec.distributed import fast_frames as frames
-from aioexec.distributed.fast_connection import Connection, payload_of, written
+from aioexec.distributed.fast_connection import Connection, payload_of, payload_with, written
 from aioexec.distributed.fast_frames import (
     Closing,
     Event,
@@ -17,10 +18,11 @@ from aioexec.distributed.fast_frames import (
     Reader,
     Welcome,
 )
-from aioexec.distributed.methods import METHODS
+from aioexec.distributed.fast_tensors import takes_long_to_write, write
+from aioexec.distributed.methods import METHODS, Method
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.status import error_from
-from aioexec.distributed.transport import Payload, Tell
+from aioexec.distributed.transport import Answered, Payload, Posted, Tell
 from aioexec.errors import (
     DeadlineExceededError,
     OpError,
@@ -29,14 +31,23 @@ from aioexec.errors import (
 )
 
 
+class _Pending(Protocol):
+    """Who waits for the answer of a call: a future, or whatever is told like one."""
+
+    def done(self) -> bool: ...
+    def set_result(self, result: Parts, /) -> None: ...
+    def set_exception(self, exception: OpError, /) -> None: ...
+
+
 class CallingConnection(Connection):
     """The side that calls.
 
-    `_pending` are the calls without an answer, `_followed` those of them whose handlers tell something meanwhile.
+    `_pending` are the calls without an answer, each with who waits for it, `_followed` those of them whose handlers tell
+    something meanwhile.
     """
 
     def __init__(self, who: str, limits: Limits) -> None:
-        self._pending: dict[int, Future[Parts]] = {}
+        self._pending: dict[int, _Pending] = {}
         super().__init__(who, Reader(lambda _: limits.message_bytes, limits.tensor_bytes, self._pending))
         self._limits = limits
         self._last_call = 0
@@ -68,7 +79,8 @@ class CallingConnection(Connection):
         frame, stream = frames.request(call, left, method, message, tensors)
         if not self.is_open:
             raise self._gone(self._reason or "it is closed")
-        answer = self._pending[call] = self._loop.create_future()
+        answer: Future[Parts] = self._loop.create_future()
+        self._pending[call] = answer
         if told is not None:
             self._followed[call] = described.response, told
         timer = None if deadline is None else self._loop.call_at(deadline, self._expire, call)
@@ -76,7 +88,7 @@ class CallingConnection(Connection):
             self._send(call, frame, stream)
             parts = await answer
         except asyncio.CancelledError:
-            self._withdraw(call)
+            self.withdraw(call)
             raise
         finally:
             self._pending.pop(call, None)
@@ -85,13 +97,24 @@ class CallingConnection(Connection):
                 timer.cancel()
         return await payload_of(parts, described.response, described.received, self._limits)
 
+    def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
+        """Make a call that needs no task; see `transport.Channel`."""
+        if self._is_paused or not self.is_open or any(map(takes_long_to_write, request.tensors)):
+            return None
+        call = self._last_call = self._last_call + 1
+        message = request.message.SerializeToString()
+        frame, stream = frames.request(call, math.inf, method, message, [*map(write, request.tensors)])
+        posted = self._pending[call] = _PostedCall(self, call, METHODS[method], answered, self._limits)
+        self._send(call, frame, stream)
+        return posted
+
     def _expire(self, call: int) -> None:
         answer = self._pending.get(call)
         if answer is not None and not answer.done():
-            self._withdraw(call)
+            self.withdraw(call)
             answer.set_exception(DeadlineExceededError(f"{self._who} did not answer in time"))
 
-    def _withdraw(self, call: int) -> None:
+    def withdraw(self, call: int) -> None:
         """Nobody waits for this call any more."""
         self._pending.pop(call, None)
         self._outbox.drop(call)
@@ -105,7 +128,7 @@ class CallingConnection(Connection):
         elif isinstance(event, Parts):
             self._answer(event.call, event, event.refused)
             if event.refused is not None:
-                self._withdraw(event.call)
+                self.withdraw(event.call)
         elif isinstance(event, Failure):
             self._reader.forget(event.call)
             self._outbox.drop(event.call)
@@ -127,10 +150,10 @@ class CallingConnection(Connection):
         except Exception as error:
             del self._followed[parts.call]
             self._answer(parts.call, None, from_exception(error))
-            self._withdraw(parts.call)
+            self.withdraw(parts.call)
 
     def _answer(self, call: int, parts: Parts | None, error: OpError | None) -> None:
-        answer = self._pending.get(call)
+        answer = self._pending.pop(call, None)
         if answer is None or answer.done():
             return
         if error is not None:
@@ -143,9 +166,66 @@ class CallingConnection(Connection):
         return UnavailableError(f"the connection to {self._who} was lost: {reason}")
 
     def _is_lost(self, reason: str) -> None:
-        waiting: list[Future[Any]] = [self._welcome, *self._pending.values()]
+        waiting: list[Future[None] | _Pending] = [self._welcome, *self._pending.values()]
         self._pending.clear()
         for each in waiting:
             if not each.done():
                 each.set_exception(self._gone(reason))
         self._welcome.exception()  # nobody may have waited for it
+
+
+class _PostedCall:
+    """A call that nobody awaits; `_answered` is None once it was told, or nobody is to be told any more."""
+
+    __slots__ = ("_answered", "_call", "_connection", "_decoding", "_described", "_limits")
+
+    def __init__(
+        self,
+        connection: CallingConnection,
+        call: int,
+        described: Method,
+        answered: Answered,
+        limits: Limits,
+    ) -> None:
+        self._connection = connection
+        self._limits = limits
+        self._call = call
+        self._described = described
+        self._answered: Answered | None = answered
+        self._decoding: Task[None] | None = None
+
+    def cancel(self) -> None:
+        if self._answered is not None:
+            self._answered = None
+            self._connection.withdraw(self._call)
+
+    def done(self) -> bool:
+        return self._answered is None
+
+    def set_result(self, parts: Parts) -> None:
+        if parts.takes_long:
+            self._decoding = asyncio.get_running_loop().create_task(self._decode(parts))
+        else:
+            self._read(parts, parts.values)
+
+    async def _decode(self, parts: Parts) -> None:
+        values = asyncio.ensure_future(asyncio.to_thread(parts.values))
+        await asyncio.wait((values,))
+        self._read(parts, values.result)
+
+    def _read(self, parts: Parts, values: Callable[[], list[Any]]) -> None:
+        described = self._described
+        try:
+            came = payload_with(values(), parts, described.response, described.received, self._limits)
+        except OpError as error:
+            self._tell(error)
+        else:
+            self._tell(came)
+
+    def set_exception(self, error: OpError) -> None:
+        self._tell(error)
+
+    def _tell(self, came: Payload | OpError) -> None:
+        answered, self._answered = self._answered, None
+        if answered is not None:
+            answered(came)

@@ -242,15 +242,20 @@ class Connection(asyncio.BufferedProtocol):
 
 async def payload_of(parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
     """What has arrived, as the other side has given it."""
-    tensors: list[Any] = await asyncio.to_thread(parts.values) if parts.takes_long else parts.values()
+    values: list[Any] = await asyncio.to_thread(parts.values) if parts.takes_long else parts.values()
+    return payload_with(values, parts, kind, field, limits)
+
+
+def payload_with(values: list[Any], parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
+    """What has arrived, of which these are the values."""
     data = bytes(parts.message)
     try:
         message = kind.FromString(data)
     except DecodeError as error:
         raise InternalError(f"Unable to parse {kind.__name__}") from error
-    if field and not tensors and _holds(message, field):  # who sent it left the tensors in the message
+    if field and not values and _holds(message, field):  # who sent it left the tensors in the message
         return decode(data, kind, field, limits, True)
-    return Payload(message, tensors)
+    return Payload(message, values)
 
 
 def _holds(message: Any, field: str) -> bool:

@@ -17,7 +17,16 @@ from typing import Final
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.settings import Liveness
 from aioexec.distributed.status import SILENT, with_payload
-from aioexec.distributed.transport import Channel, Handlers, Listener, Payload, Tell, Transport
+from aioexec.distributed.transport import (
+    Answered,
+    Channel,
+    Handlers,
+    Listener,
+    Payload,
+    Posted,
+    Tell,
+    Transport,
+)
 from aioexec.errors import OpError, UnavailableError
 
 _STATUS: Final = "WorkerService/GetStatus"
@@ -33,7 +42,7 @@ def watched(channel: Channel, liveness: Liveness) -> Channel:
 class _WatchedChannel(Channel):
     """Pings while calls are under way.
 
-    `_under_way` are the calls, each as what can end it. `_timer` is set while the next look is to come, `_watching` while pings
+    `_under_way` are the calls, each as what ends it. `_timer` is set while the next look is to come, `_watching` while pings
     are made: never both, and one of them whenever a call is under way.
     """
 
@@ -41,25 +50,40 @@ class _WatchedChannel(Channel):
         super().__init__(channel.address)
         self._channel = channel
         self._liveness = liveness
-        self._under_way: dict[asyncio.Timeout, None] = {}
+        self._under_way: dict[_Awaited | _Posted, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._watching: asyncio.Task[None] | None = None
 
     async def call(
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
     ) -> Payload:
-        if self._timer is None and self._watching is None:
-            self._timer = asyncio.get_running_loop().call_later(self._liveness.interval, self._look)
-        silence = asyncio.timeout(None)
+        awaited = _Awaited(asyncio.timeout(None))
         try:
-            async with silence:
-                self._under_way[silence] = None
+            async with awaited.silence:
+                self._begin(awaited)
                 return await self._channel.call(method, request, timeout, wait_for_ready=wait_for_ready)
         except TimeoutError:
-            silent = UnavailableError(f"{self.address} has not answered for {self._liveness.patience} s")
-            raise with_payload(silent, SILENT) from None
+            raise self._silent() from None
         finally:
-            del self._under_way[silence]
+            del self._under_way[awaited]
+
+    def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
+        posted = _Posted(answered, self._under_way)
+        call = self._channel.post(method, request, posted.answered)
+        if call is None:
+            return None
+        posted.call = call
+        self._begin(posted)
+        return posted
+
+    def _begin(self, call: _Awaited | _Posted) -> None:
+        self._under_way[call] = None
+        if self._timer is None and self._watching is None:
+            self._timer = asyncio.get_running_loop().call_later(self._liveness.interval, self._look)
+
+    def _silent(self) -> OpError:
+        silent = UnavailableError(f"{self.address} has not answered for {self._liveness.patience} s")
+        return with_payload(silent, SILENT)
 
     async def follow(self, method: str, request: Payload, told: Tell) -> None:
         """Not watched: this lasts, and who waits for something of a silent peer hears of it by other calls."""
@@ -100,9 +124,8 @@ class _WatchedChannel(Channel):
                 await asyncio.wait({answer}, timeout=self._liveness.patience / _LOOKS)
                 if answer.done() or not self._under_way:
                     return
-            now = asyncio.get_running_loop().time()
-            for call in self._under_way:
-                call.reschedule(now)
+            for call in list(self._under_way):
+                call.end(self._silent())
         finally:
             answer.cancel()
             await asyncio.wait({answer})
@@ -112,6 +135,42 @@ class _WatchedChannel(Channel):
             await self._channel.call(_STATUS, Payload(METHODS[_STATUS].request()))
         except OpError:
             return  # an answer, or the connection is lost, which the calls notice themselves
+
+
+class _Awaited:
+    """A call that a task waits for."""
+
+    __slots__ = ("silence",)
+
+    def __init__(self, silence: asyncio.Timeout) -> None:
+        self.silence = silence
+
+    def end(self, error: OpError) -> None:
+        self.silence.reschedule(asyncio.get_running_loop().time())
+
+
+class _Posted:
+    """A call that nobody waits for; it is among those `_under_way` until it is over."""
+
+    __slots__ = ("_answered", "_under_way", "call")
+
+    def __init__(self, answered: Answered, under_way: dict[_Awaited | _Posted, None]) -> None:
+        self._answered = answered
+        self._under_way = under_way
+        self.call: Posted | None = None
+
+    def answered(self, came: Payload | OpError) -> None:
+        self._under_way.pop(self, None)
+        self._answered(came)
+
+    def cancel(self) -> None:
+        self._under_way.pop(self, None)
+        if self.call is not None:
+            self.call.cancel()
+
+    def end(self, error: OpError) -> None:
+        self.cancel()
+        self._answered(error)
 
 
 class Watched(Transport):

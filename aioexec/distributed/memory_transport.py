@@ -22,11 +22,13 @@ from aioexec.distributed.memory_network import Kind, Life, MemoryNetwork, Messag
 from aioexec.distributed.status import error_from, message_of
 from aioexec.distributed.transport import (
     MOST_TOLD,
+    Answered,
     Call,
     Channel,
     Handlers,
     Listener,
     Payload,
+    Posted,
     Tell,
     Transport,
 )
@@ -49,10 +51,10 @@ class _Refused(UnavailableError):
 class Connection:
     """A channel's connection to an address; both ends of it.
 
-    Constant: `peer` (its name), `_client`, `_address`. `broken` says why the caller's end is no more; `_waiting` holds the
-    futures of its calls, `_followed` who is told something of them, with the numbers of the messages that were. `_listener` has
-    taken the first request, and has hung up once `_hung_up`; `_handled` holds its tasks by call, None for a call that was
-    cancelled.
+    Constant: `peer` (its name), `_client`, `_address`. `broken` says why the caller's end is no more; `_waiting` holds who
+    waits for the replies of its calls, `_followed` who is told something of them, with the numbers of the messages that were.
+    `_listener` has taken the first request, and has hung up once `_hung_up`; `_handled` holds its tasks by call, None for a
+    call that was cancelled.
     """
 
     def __init__(self, network: MemoryNetwork, client: Life, address: str) -> None:
@@ -65,7 +67,7 @@ class Connection:
         self._listener: MemoryListener | None = None
         self._hung_up = False
         self._calls = 0
-        self._waiting: dict[int, asyncio.Future[Payload]] = {}
+        self._waiting: dict[int, asyncio.Future[Payload] | _PostedCall] = {}
         self._followed: dict[int, tuple[Tell, set[int]]] = {}
         self._handled: dict[int, list[asyncio.Task[None]] | None] = {}
         client.connections[self] = None
@@ -76,20 +78,39 @@ class Connection:
         self, method: str, request: Payload, deadline: float | None, told: Tell | None = None
     ) -> Payload:
         """Send a request, wait for its reply."""
-        self._calls += 1
-        number = self._calls
-        content = copied(request, method, is_reply=False)
         reply: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = reply
+        number = self._begun(method, request, deadline, reply)
         if told is not None:
             self._followed[number] = told, set()
-        self._say("request", method, number, content, deadline)
         try:
             return await reply
         finally:
             self._followed.pop(number, None)
-            if self._waiting.pop(number, None) is not None and self.broken is None:
-                self._say("cancel", method, number)
+            self.withdraw(method, number)
+
+    def post(self, method: str, request: Payload, answered: Answered) -> Posted:
+        """Send a request; its reply is told."""
+        posted = _PostedCall(self, method, answered)
+        posted.number = self._begun(method, request, None, posted)
+        return posted
+
+    def _begun(
+        self,
+        method: str,
+        request: Payload,
+        deadline: float | None,
+        reply: asyncio.Future[Payload] | _PostedCall,
+    ) -> int:
+        content = copied(request, method, is_reply=False)
+        self._calls += 1
+        self._waiting[self._calls] = reply
+        self._say("request", method, self._calls, content, deadline)
+        return self._calls
+
+    def withdraw(self, method: str, number: int) -> None:
+        """Nobody waits for a call any more."""
+        if self._waiting.pop(number, None) is not None and self.broken is None:
+            self._say("cancel", method, number)
 
     def close(self) -> None:
         """End it from the caller's side; the other end learns it by a message."""
@@ -249,6 +270,28 @@ class Connection:
             self._handled.pop(call, None)
 
 
+class _PostedCall:
+    """A call that nobody awaits."""
+
+    def __init__(self, connection: Connection, method: str, answered: Answered) -> None:
+        self.number = 0
+        self._connection = connection
+        self._method = method
+        self._answered = answered
+
+    def cancel(self) -> None:
+        self._connection.withdraw(self._method, self.number)
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, payload: Payload) -> None:
+        self._answered(payload)
+
+    def set_exception(self, error: OpError) -> None:
+        self._answered(error)
+
+
 def _has_request_id(message: Message) -> bool:
     return bool(getattr(message.content.message, "request_id", 0))
 
@@ -300,6 +343,12 @@ class MemoryChannel(Channel):
                         return await connection.call(method, request, deadline)
         except TimeoutError:
             raise DeadlineExceededError(f"{method} to {self.address}: Deadline Exceeded") from None
+
+    def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
+        try:
+            return self._connect().post(method, request, answered)
+        except UnavailableError:
+            return None
 
     async def follow(self, method: str, request: Payload, told: Tell) -> None:
         await self._connect().call(method, request, None, told)

@@ -19,7 +19,17 @@ from aioexec.distributed.fast_transport import FastListener, connect
 from aioexec.distributed.grpc_transport import GrpcTransport
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Limits
-from aioexec.distributed.transport import Call, Channel, Handlers, Listener, Payload, Tell, Transport
+from aioexec.distributed.transport import (
+    Answered,
+    Call,
+    Channel,
+    Handlers,
+    Listener,
+    Payload,
+    Posted,
+    Tell,
+    Transport,
+)
 from aioexec.errors import DeadlineExceededError, UnavailableError, UnimplementedError
 from aioexec.formats.protos import HelloRequest, HelloResponse
 
@@ -115,6 +125,10 @@ class NegotiatedChannel(Channel):
         except UnavailableError:
             self._stays = self._host is None
             raise
+
+    def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
+        connection = self._connection
+        return None if connection is None else connection.post(method, request, answered)
 
     async def follow(self, method: str, request: Payload, told: Tell) -> None:
         connection = await self._negotiate(None, False)

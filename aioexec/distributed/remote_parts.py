@@ -11,11 +11,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from aioexec.distributed.first_step import begin
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.status import error_from, is_derived
-from aioexec.distributed.transport import Channel, Payload
+from aioexec.distributed.transport import Channel, Payload, Posted
 from aioexec.errors import OpError, from_exception
 from aioexec.execution.rendezvous import IntraProcessRendezvous
 from aioexec.execution.step import SharedStep, Step
@@ -125,9 +126,13 @@ class DistributedParts:
 
 
 class RemoteRun(Run):
-    """One task's part in one step: a RunGraph call."""
+    """One task's part in one step: a RunGraph call.
 
-    __slots__ = ("_part", "_request_id")
+    `_posted` is that call while it is under way, if the channel needs no task for it; `_ending` is the task that waits for the
+    part to be over after the step has failed.
+    """
+
+    __slots__ = ("_ending", "_part", "_posted", "_request_id")
 
     receives = 0  # the call leaves before anything runs here
 
@@ -135,9 +140,16 @@ class RemoteRun(Run):
         super().__init__(step)
         self._part = part
         self._request_id = request_id
+        self._posted: Posted | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._shared.running += 1
+        if self.step.deadline is None:
+            self._posted = self._part.channel.post(RUN_GRAPH, self._request(), self._answered)
+        if self._posted is not None:
+            self.step.stops.append(self._stop)
+            return
         task = begin(self._run())
         if not self.has_ended:
             self.step.stops.append(task.cancel)
@@ -148,29 +160,63 @@ class RemoteRun(Run):
         assert isinstance(shared, DistributedStep)
         return shared
 
+    def _answered(self, came: Payload | OpError) -> None:
+        self._posted = None
+        error = came if isinstance(came, OpError) else self._taken(came.message)
+        if error is not None:
+            self._has_failed(error)
+        self._is_over()
+
+    def _stop(self) -> None:
+        if self._posted is not None:
+            self._posted.cancel()
+            self._posted = None
+            self._ending = asyncio.get_running_loop().create_task(self._end())
+
+    async def _end(self) -> None:
+        try:
+            await self._until_quiet()
+        finally:
+            self._is_over()
+
     async def _run(self) -> None:
         try:
-            await self._call()
-        except asyncio.CancelledError:  # the step has failed: that is told elsewhere
-            if isinstance(self.step.error, OpError):
-                self._part.failed(self._part.task, self.step.error)
+            error = await self._call()
+            if error is not None:
+                self._has_failed(error)
+        except asyncio.CancelledError:
             await self._until_quiet()
         except Exception as error:
-            failed = from_exception(error)
-            self._part.failed(self._part.task, failed)
-            self.step.fail(failed)
+            self._has_failed(from_exception(error))
         finally:
-            self._shared.ended(self.step)
-            self._mark_ended()
+            self._is_over()
+
+    def _has_failed(self, error: OpError) -> None:
+        self._part.failed(self._part.task, error)
+        self.step.fail(error)
+
+    def _is_over(self) -> None:
+        self._shared.ended(self.step)
+        self._mark_ended()
 
     async def _until_quiet(self) -> None:
-        """Wait until nothing of the step runs at the task any more: a step that has failed is over everywhere."""
+        """Wait until nothing of the step runs at the task any more: it has failed, which is told elsewhere, and is over
+        everywhere then."""
+        if isinstance(self.step.error, OpError):
+            self._part.failed(self._part.task, self.step.error)
         request = _CleanupRequest(step_id=self.step.step_id)
         with suppress(OpError):  # who cannot be reached is not waited for
             await self._part.channel.call(CLEANUP_GRAPH, Payload(request), QUIET_SECONDS)
             self._shared.is_over_at(self._part)
 
-    async def _call(self) -> None:
+    async def _call(self) -> OpError | None:
+        """Have the part run; what it has failed with."""
+        deadline = self.step.deadline
+        timeout = None if deadline is None else max(0.0, deadline - asyncio.get_running_loop().time())
+        reply = await self._part.channel.call(RUN_GRAPH, self._request(), timeout)
+        return self._taken(reply.message)
+
+    def _request(self) -> Payload:
         step, part = self.step, self._part
         request = _Request(
             session_handle=part.session_handle,
@@ -180,15 +226,16 @@ class RemoteRun(Run):
             store_errors_in_response_body=True,
             request_id=self._request_id,
         )
-        request.exec_opts.record_timeline = step.collector is not None
-        timeout = None
-        if step.deadline is not None:
-            timeout = max(0.0, step.deadline - asyncio.get_running_loop().time())
-        reply = await part.channel.call(RUN_GRAPH, Payload(request), timeout)
-        response = reply.message
-        if response.status_code:
-            raise error_from(response.status_code, response.status_error_message)
-        if response.aioexec_step_is_over:
-            self._shared.is_over_at(part)
         if step.collector is not None:
-            step.collector.add(response.step_stats)
+            request.exec_opts.record_timeline = True
+        return Payload(request)
+
+    def _taken(self, response: Any) -> OpError | None:
+        """What a part that has run has come to."""
+        if response.status_code:
+            return error_from(response.status_code, response.status_error_message)
+        if response.aioexec_step_is_over:
+            self._shared.is_over_at(self._part)
+        if self.step.collector is not None:
+            self.step.collector.add(response.step_stats)
+        return None

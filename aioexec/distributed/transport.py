@@ -19,9 +19,9 @@ from __future__ import annotations
 import abc
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from aioexec.errors import UnimplementedError
+from aioexec.errors import OpError, UnimplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,18 @@ Handlers = Mapping[str, Handler]
 """By method, "MasterService/RunStep"; what is missing is unimplemented."""
 
 
+Answered = Callable[["Payload | OpError"], None]
+"""Told once what a call has come to."""
+
+
+class Posted(Protocol):
+    """A call under way that nobody awaits."""
+
+    def cancel(self) -> None:
+        """As if a `Channel.call` were cancelled: nothing is told any more."""
+        ...
+
+
 class Channel(abc.ABC):
     """Calls to one peer. It connects at the first call, and again after the peer was away."""
 
@@ -85,6 +97,12 @@ class Channel(abc.ABC):
             DeadlineExceededError: no reply within `timeout`.
             OpError: of the handler.
         """
+
+    def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
+        """Make a call that needs no task: when this returns it has left, and `answered` is told later, in whatever turn of the
+        loop the reply comes. None: there is no way to do so, or not now, and nothing was done; `call` does it.
+        """
+        return None
 
     async def follow(self, method: str, request: Payload, told: Tell) -> None:
         """Make a call for what its handler tells meanwhile; it lasts until the handler ends. What `told` raises ends it too.
