@@ -1,0 +1,260 @@
+"""Where the values of a program with forks lie.
+
+Strands of a fork run in no order but that of who waits for whom, so a buffer may take the place of another there only if all
+that touch that one come before all that touch this one. What lives in one strand only lies in the memory of the lane that does
+the strand: it is used for strand after strand, and stays in the worker's cache.
+
+Elsewhere time goes by positions, and a fork is one moment.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from aioexec.planning.buffers import ALIGNMENT, Buffer, Local, lay_out
+from aioexec.planning.lanes import Cut, PendingFork, Strand
+from aioexec.planning.pending import (
+    Pending,
+    PendingGrow,
+    PendingJump,
+    PendingMove,
+    PendingRow,
+)
+
+_SMALL = 4096  # bytes that are not worth looking for a place among strands
+_MOST_LARGE = 2000  # buffers for which all pairs may be looked at
+
+
+@dataclass(slots=True, eq=False)
+class _Block:
+    """Buffers that share one place, one after the other.
+
+    Attributes:
+        born, dies: moments.
+        strands: who touches it in each fork, a bit each, by the fork's moment; `after`: whom all of these wait for.
+        shown: moments when somebody touches it who is in no strand; `carried`: rounds of a loop hand it on.
+    """
+
+    buffers: list[Buffer]
+    nbytes: int
+    born: int
+    dies: int
+    strands: dict[int, int] = field(default_factory=dict)
+    after: dict[int, int] = field(default_factory=dict)
+    shown: set[int] = field(default_factory=set)
+    carried: bool = False
+    offset: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Use:
+    """Who touches a buffer.
+
+    Attributes:
+        rows: in strands: the moment of the fork, the number of the strand, that of the row, the offset.
+        shown: moments of all others.
+    """
+
+    rows: list[tuple[int, int, int, int]] = field(default_factory=list)
+    shown: set[int] = field(default_factory=set)
+
+
+def lay_out_lanes(buffers: Sequence[Buffer], program: Cut, lanes: int, lane_slot: int) -> int:
+    """Give every arena buffer its offset, and those of one strand the slot of its lane too; returns the size of the arena."""
+    return _Placer(buffers, program, lanes, lane_slot).size
+
+
+class _Placer:
+    """The state of one placing: `moments`, the first and last position of each fork; `uses` of buffers, by id()."""
+
+    def __init__(self, buffers: Sequence[Buffer], program: Cut, lanes: int, lane_slot: int) -> None:
+        self.moments = [fork.positions for fork in program.forks]
+        self.forks = {first: fork for (first, _), fork in zip(self.moments, program.forks, strict=True)}
+        self.uses: dict[int, _Use] = {}
+        self._note_uses(program)
+        blocks = self._blocks([buffer for buffer in buffers if buffer.slot is None])
+        shared = self._place_in_lanes(blocks, lanes, lane_slot)
+        large = [block for block in shared if block.nbytes > _SMALL]
+        if len(large) > _MOST_LARGE:
+            large = []
+        place_large(large)
+        base = max((block.offset + block.nbytes for block in large), default=0)
+        taken = {id(block) for block in large}
+        self.size = base + _place_by_time([block for block in shared if id(block) not in taken], base)
+        for block in shared:
+            for buffer in block.buffers:
+                buffer.offset = block.offset
+
+    # Who touches what
+
+    def _note_uses(self, program: Cut) -> None:
+        inside: set[int] = set()
+        for moment, fork in self.forks.items():
+            for k, strand in enumerate(fork.strands):
+                for number, row in strand.rows:
+                    inside.add(id(row))
+                    for buffer, offset in row.operands:
+                        self._use(buffer).rows.append((moment, k, number, offset))
+        for pending in program.rows:
+            if not isinstance(pending, PendingFork) and id(pending) not in inside:
+                for buffer in _touched(pending):
+                    self._use(buffer).shown.add(self._moment(pending.position))
+
+    def _use(self, buffer: Buffer) -> _Use:
+        return self.uses.setdefault(id(buffer), _Use())
+
+    def _moment(self, position: int) -> int:
+        """A position, but the first one of a fork for all of its positions."""
+        index = bisect_right(self.moments, (position, 1 << 62)) - 1
+        return self.moments[index][0] if index >= 0 and position <= self.moments[index][1] else position
+
+    # Blocks
+
+    def _blocks(self, buffers: Sequence[Buffer]) -> list[_Block]:
+        """One block for each buffer and those that take over its memory."""
+        there = {id(buffer) for buffer in buffers}
+        parents = {id(heir): buffer for buffer in buffers for heir in buffer.heirs if id(heir) in there}
+        found: dict[int, _Block] = {}
+        given: set[int] = set()
+        for buffer in sorted(buffers, key=lambda buffer: buffer.born):
+            parent = parents.get(id(buffer))
+            if parent is None or id(parent) in given or not self._may_inherit(buffer, parent):
+                found[id(buffer)] = self._block(buffer)
+                continue
+            given.add(id(parent))
+            block = found[id(buffer)] = found[id(parent)]
+            self._join(block, self._block(buffer))
+        return list({id(block): block for block in found.values()}.values())
+
+    def _block(self, buffer: Buffer) -> _Block:
+        use = self._use(buffer)
+        nbytes = -(-max(buffer.nbytes, 1) // ALIGNMENT) * ALIGNMENT
+        block = _Block([buffer], nbytes, self._moment(buffer.born), self._moment(buffer.dies))
+        block.shown, block.carried = set(use.shown), buffer.carried
+        for moment, k, _, _ in use.rows:
+            strand = self.forks[moment].strands[k]
+            block.strands[moment] = block.strands.get(moment, 0) | 1 << k
+            block.after[moment] = block.after.get(moment, -1) & strand.before
+        return block
+
+    def _join(self, block: _Block, other: _Block) -> None:
+        block.buffers += other.buffers
+        block.born, block.dies = min(block.born, other.born), max(block.dies, other.dies)
+        block.shown |= other.shown
+        block.carried |= other.carried
+        for moment, strands in other.strands.items():
+            block.strands[moment] = block.strands.get(moment, 0) | strands
+            block.after[moment] = block.after.get(moment, -1) & other.after[moment]
+
+    def _may_inherit(self, heir: Buffer, parent: Buffer) -> bool:
+        """Whether nobody needs a buffer any more once the rows begin that write another, but for these rows themselves."""
+        if parent.dies != heir.born or -(-parent.nbytes // ALIGNMENT) != -(-heir.nbytes // ALIGNMENT):
+            return False
+        moment = self._moment(heir.born)
+        writes = [(number, k, offset) for at, k, number, offset in self._use(heir).rows if at == moment]
+        if not writes or moment in self._use(heir).shown:
+            return not any(at == moment for at, _, _, _ in self._use(parent).rows)
+        first, _, _ = min(writes)
+        places = {k: offset for number, k, offset in writes if number == first}
+        strands = self.forks[moment].strands
+        for at, k, number, offset in self._use(parent).rows:
+            if at != moment:
+                continue
+            if number == first and places.get(k) == offset:
+                continue
+            if not all(k == other and number < first or strands[other].before >> k & 1 for other in places):
+                return False
+        return True
+
+    # Places
+
+    def _place_in_lanes(self, blocks: Iterable[_Block], lanes: int, lane_slot: int) -> list[_Block]:
+        """Place what lives in one strand only; returns what does not, and a block for the lanes of each fork."""
+        shared: list[_Block] = []
+        local: dict[tuple[int, int], list[_Block]] = {}
+        for block in blocks:
+            place = self._only_strand(block)
+            if place is None:
+                shared.append(block)
+            else:
+                local.setdefault(place, []).append(block)
+        for (moment, k), mine in local.items():
+            fork = self.forks[moment]
+            fork.lane_bytes = max(fork.lane_bytes, self._place_in_strand(fork.strands[k], mine))
+            for block in mine:
+                for buffer in block.buffers:
+                    buffer.slot, buffer.offset = lane_slot, block.offset
+        for moment, fork in self.forks.items():
+            if fork.lane_bytes:
+                fork.scratch = Buffer(fork.lane_bytes * lanes, born=moment, dies=moment)
+                shared.append(_Block([fork.scratch], fork.scratch.nbytes, moment, moment))
+        return shared
+
+    def _only_strand(self, block: _Block) -> tuple[int, int] | None:
+        if block.shown or block.carried or len(block.strands) != 1:
+            return None
+        ((moment, strands),) = block.strands.items()
+        if strands & (strands - 1) or block.dies > moment:
+            return None
+        return moment, strands.bit_length() - 1
+
+    def _place_in_strand(self, strand: Strand, blocks: list[_Block]) -> int:
+        time = {number: k for k, (number, _) in enumerate(strand.rows)}
+        for block in blocks:
+            times = [time[use[2]] for buffer in block.buffers for use in self._use(buffer).rows]
+            block.born, block.dies = min(times), max(times)
+        return _place_by_time(blocks, 0)
+
+
+def _place_by_time(blocks: Sequence[_Block], base: int) -> int:
+    """Place what lives from one moment to another; returns the bytes it takes."""
+    buffers = [Buffer(block.nbytes, born=block.born, dies=block.dies) for block in blocks]
+    size = lay_out(buffers)
+    for block, buffer in zip(blocks, buffers, strict=True):
+        block.offset = base + buffer.offset
+    return size
+
+
+def place_large(blocks: Sequence[_Block]) -> None:
+    """Place blocks, the largest first, each where it is in nobody's way who may be there at the same time."""
+    placed: list[_Block] = []
+    for block in sorted(blocks, key=lambda block: -block.nbytes):
+        taken = sorted(
+            (other.offset, other.offset + other.nbytes)
+            for other in placed
+            if not (_precedes(block, other) or _precedes(other, block))
+        )
+        offset, best, gap = 0, -1, 0
+        for begin, end in taken:
+            if begin - offset >= block.nbytes and (best < 0 or begin - offset < gap):
+                best, gap = offset, begin - offset
+            offset = max(offset, end)
+        block.offset = best if best >= 0 else offset
+        placed.append(block)
+
+
+def _precedes(one: _Block, other: _Block) -> bool:
+    """Whether all that touch one are done before any that touches the other begins."""
+    if one.dies != other.born:
+        return one.dies < other.born
+    mine = one.strands.get(one.dies, 0)
+    if not mine or one.dies not in other.strands or one.dies in one.shown | other.shown:
+        return False
+    return not mine & ~other.after[one.dies]
+
+
+def _touched(pending: Pending) -> Iterator[Buffer]:
+    """The buffers of a row that is in no strand."""
+    if isinstance(pending, PendingRow):
+        yield from (buffer for buffer, _ in pending.operands)
+    elif isinstance(pending, PendingJump):
+        if pending.predicate is not None:
+            yield pending.predicate[0]
+    elif isinstance(pending, PendingGrow):
+        yield from (pending.storage, pending.length, pending.room)
+    elif isinstance(pending, PendingMove):
+        yield from (held.buffer for held, _ in pending.moves if isinstance(held, Local))
+    else:
+        yield from (held.buffer for held in pending.inputs if isinstance(held, Local))

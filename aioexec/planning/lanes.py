@@ -1,0 +1,350 @@
+"""Cutting programs into strands: straight stretches of dear rows become forks, whose strands several workers do at once.
+
+A stretch is straight if nothing in it stops the walker or goes elsewhere, and nobody goes into it. Its rows wait for each
+other where one writes what the other touches. They are dealt out one by one, the latest that became ready first, so that
+chains stay together: to the open strand as long as that makes it wait for nothing more and keeps it below the grain, else to
+the next. A row that does not fit waits till the strand is closed. A dear row with units becomes several strands.
+
+All of it follows from shapes, static costs and the number of workers; and no bit of the results from the latter, since every
+row computes what it would have anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
+
+from aioexec.planning.buffers import Buffer
+from aioexec.planning.pending import Label, Pending, PendingJump, PendingRow
+
+SHARE_NS = 100_000
+"""Estimated work below which waking another worker does not pay."""
+_LEAST_GRAIN_NS = 20_000
+_STRAND_NS = 200
+_STRANDS_PER_LANE = 4
+
+
+@dataclass(slots=True, eq=False)
+class Strand:
+    """Rows that one worker does in their order, which is the program's.
+
+    Attributes:
+        rows: each with its number in the program; parts of one have the same.
+        waits: the strands it waits for, a bit each; `before`: they and all they wait for.
+        next: numbers of the strands that wait for it.
+    """
+
+    rows: list[tuple[int, PendingRow]] = field(default_factory=list)
+    cost: int = 0
+    waits: int = 0
+    before: int = 0
+    next: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class PendingFork:
+    """A stretch in strands, in an order in which they may begin.
+
+    Attributes:
+        start: the row in the new program, directly before those of its strands.
+        scratch: memory for what lives in one strand only, `lane_bytes` for each lane; None: nothing does.
+    """
+
+    strands: list[Strand]
+    start: int = -1
+    scratch: Buffer | None = None
+    lane_bytes: int = 0
+
+    @property
+    def positions(self) -> tuple[int, int]:
+        """The first and the last position of its rows."""
+        positions = [row.position for strand in self.strands for _, row in strand.rows]
+        return min(positions), max(positions)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A program with forks.
+
+    Attributes:
+        rows: each fork is followed by the rows of its strands.
+        places: for each row of the old program the rows of the new one that do it.
+    """
+
+    rows: list[Pending | PendingFork]
+    forks: list[PendingFork]
+    places: list[tuple[int, ...]]
+
+
+def cut(rows: Sequence[Pending], lanes: int, same: Mapping[int, Buffer]) -> Cut | None:
+    """Cut a program for so many workers, and move its labels; None: it stays as it is.
+
+    Args:
+        same: buffers that may be the same memory as another, by id().
+    """
+    if lanes < 2:
+        return None
+    found: dict[int, tuple[int, PendingFork]] = {}
+    reached = -1
+    for begin, end in _stretches(rows):
+        strands = _strands([row for row in rows[begin:end] if isinstance(row, PendingRow)], lanes, same)
+        if strands is None:
+            continue
+        for strand in strands:
+            strand.rows = [(begin + number, row) for number, row in strand.rows]
+        fork = PendingFork(strands)
+        if fork.positions[0] > reached:
+            found[begin] = end, fork
+            reached = fork.positions[1]
+    return _assemble(rows, found) if found else None
+
+
+def _assemble(rows: Sequence[Pending], found: Mapping[int, tuple[int, PendingFork]]) -> Cut:
+    made: list[Pending | PendingFork] = []
+    places: list[tuple[int, ...]] = [()] * len(rows)
+    begins = [0] * (len(rows) + 1)
+    index = 0
+    while index < len(rows):
+        begins[index] = len(made)
+        if index not in found:
+            places[index] = (len(made),)
+            made.append(rows[index])
+            index += 1
+            continue
+        index, fork = found[index]
+        fork.start = len(made)
+        made.append(fork)
+        for strand in fork.strands:
+            for number, row in strand.rows:
+                places[number] = (*places[number], len(made))
+                made.append(row)
+    begins[index] = len(made)
+    for label in {id(label): label for label in _labels(rows)}.values():
+        label.row = begins[label.row]
+    return Cut(made, [fork for _, fork in found.values()], places)
+
+
+def _labels(rows: Sequence[Pending]) -> Iterator[Label]:
+    for row in rows:
+        if isinstance(row, PendingJump):
+            yield row.target
+        elif isinstance(row, PendingRow) and row.after is not None:
+            yield row.after
+
+
+def _stretches(rows: Sequence[Pending]) -> Iterator[tuple[int, int]]:
+    """First row and end of each straight stretch that is dear enough to be looked at."""
+    entered = {label.row for label in _labels(rows)}
+    begin, cost = 0, 0
+    for index, row in enumerate(rows):
+        plain = isinstance(row, PendingRow) and row.after is None
+        if not plain or index in entered:
+            if cost >= 2 * SHARE_NS:
+                yield begin, index
+            begin, cost = (index if plain else index + 1), 0
+        if isinstance(row, PendingRow) and plain:
+            cost += row.launch.cost
+    if cost >= 2 * SHARE_NS:
+        yield begin, len(rows)
+
+
+def _strands(rows: Sequence[PendingRow], lanes: int, same: Mapping[int, Buffer]) -> list[Strand] | None:
+    """A stretch in strands; None if that gains too little."""
+    total = sum(row.launch.cost for row in rows)
+    strands = _in_order(_Dealer(rows, lanes, same, total).strands)
+    gain = total - _makespan(strands, lanes) - _STRAND_NS * len(strands)
+    return strands if 2 * gain >= SHARE_NS else None
+
+
+def waits(rows: Sequence[PendingRow], same: Mapping[int, Buffer]) -> list[set[int]]:
+    """For each row those it waits for: where one of the two writes what the other touches."""
+    found: list[set[int]] = []
+    writer: dict[int, int] = {}
+    readers: dict[int, list[int]] = {}
+    for number, row in enumerate(rows):
+        mine: set[int] = set()
+        for key, writes in touched(row, same).items():
+            if key in writer:
+                mine.add(writer[key])
+            if writes:
+                mine.update(readers.pop(key, ()))
+                writer[key] = number
+            else:
+                readers.setdefault(key, []).append(number)
+        found.append(mine)
+    return found
+
+
+def touched(row: PendingRow, same: Mapping[int, Buffer]) -> dict[int, bool]:
+    """The buffers a row touches, by id(), and whether it writes them; of what may be the same memory, one."""
+    found: dict[int, bool] = {}
+    for (buffer, _), operand in zip(row.operands, row.launch.operands, strict=True):
+        key = id(same.get(id(buffer), buffer))
+        found[key] = found.get(key, False) or operand.kind != "input"
+    return found
+
+
+def parts(row: PendingRow, lanes: int) -> list[PendingRow]:
+    """A dear row in parts for several workers, any other as it is. Follows from shapes and static costs alone."""
+    launch = row.launch
+    units = launch.units
+    if units is None or launch.cost < 2 * SHARE_NS:
+        return [row]
+    total = launch.words[units.word]
+    wanted = min(lanes, launch.cost // SHARE_NS)
+    step = -(-total // (wanted * units.grain)) * units.grain
+    found = []
+    for first in range(0, total, step):
+        operands = tuple(
+            (buffer, offset + first * stride)
+            for (buffer, offset), stride in zip(row.operands, units.strides, strict=True)
+        )
+        count = min(step, total - first)
+        words = (*launch.words[: units.word], count, *launch.words[units.word + 1 :])
+        part = replace(launch, words=words, cost=max(launch.cost * count // total, 1), units=None)
+        found.append(replace(row, launch=part, operands=operands))
+    return found
+
+
+class _Dealer:
+    """Deals the rows of one stretch to strands.
+
+    Constant: `bottom`, for each row the cost from its beginning to the end of all that waits for it. Changing: `strands`, the
+    last of which is open if `_is_open`; `_where`, for each row the strands it is in, a bit each; `_ready`, rows that may be
+    dealt, the next one last; `_aside`, those that do not fit the open strand, in the order they were tried.
+    """
+
+    def __init__(self, rows: Sequence[PendingRow], lanes: int, same: Mapping[int, Buffer], total: int) -> None:
+        self.rows = rows
+        self.lanes = lanes
+        self.grain = max(min(total // (_STRANDS_PER_LANE * lanes), SHARE_NS), _LEAST_GRAIN_NS)
+        self.waits = waits(rows, same)
+        self.next: list[list[int]] = [[] for _ in rows]
+        for number, mine in enumerate(self.waits):
+            for other in mine:
+                self.next[other].append(number)
+        self.bottom = [row.launch.cost for row in rows]
+        for number in reversed(range(len(rows))):
+            self.bottom[number] += max((self.bottom[k] for k in self.next[number]), default=0)
+        self.strands: list[Strand] = []
+        self._is_open = False
+        self._where = [0] * len(rows)
+        self._left = [len(mine) for mine in self.waits]
+        self._ready = [number for number in reversed(range(len(rows))) if not self._left[number]]
+        self._aside: list[int] = []
+        self._deal()
+
+    def _deal(self) -> None:
+        while self._ready or self._aside:
+            if not self._ready:
+                self._close()
+            number = self._ready.pop()
+            if self._is_open and not self._fits(number):
+                self._aside.append(number)
+                continue
+            if not self._is_open:
+                self._open(number)
+            else:
+                self._add(number)
+            self._release(number)
+
+    def _close(self) -> None:
+        self._is_open = False
+        self._ready += reversed(self._aside)
+        self._aside.clear()
+
+    def _needs(self, number: int) -> tuple[int, int]:
+        """The strands a row waits for, and those with all they wait for."""
+        direct = before = 0
+        for other in self.waits[number]:
+            direct |= self._where[other]
+        left = direct
+        while left:
+            bit = left & -left
+            left ^= bit
+            before |= bit | self.strands[bit.bit_length() - 1].before
+        return direct, before
+
+    def _fits(self, number: int) -> bool:
+        """Whether a row may go to the open strand: it follows what is there, or waits for just the same."""
+        strand, bit = self.strands[-1], 1 << (len(self.strands) - 1)
+        cost = self.rows[number].launch.cost
+        if strand.cost + cost > max(self.grain, strand.rows[0][1].launch.cost) * 5 // 4:
+            return False
+        if len(parts(self.rows[number], self.lanes)) > 1:
+            return False
+        _, before = self._needs(number)
+        return before == strand.before or (bool(before & bit) and not before & ~(strand.before | bit))
+
+    def _open(self, number: int) -> None:
+        direct, before = self._needs(number)
+        found = parts(self.rows[number], self.lanes)
+        for row in found:
+            self._where[number] |= 1 << len(self.strands)
+            self.strands.append(Strand([(number, row)], row.launch.cost, direct, before))
+        self._is_open = len(found) == 1
+
+    def _add(self, number: int) -> None:
+        strand, bit = self.strands[-1], 1 << (len(self.strands) - 1)
+        direct, _ = self._needs(number)
+        strand.rows.append((number, self.rows[number]))
+        strand.cost += self.rows[number].launch.cost
+        strand.waits |= direct & ~bit
+        self._where[number] = bit
+
+    def _release(self, number: int) -> None:
+        """Let those go on that waited for a row; where ways part that are dear, the strand ends."""
+        freed = []
+        for other in self.next[number]:
+            self._left[other] -= 1
+            if not self._left[other]:
+                freed.append(other)
+        self._ready += sorted(freed, reverse=True)
+        ways = [self.bottom[other] for other in freed]
+        if not self._is_open or sum(ways) - max(ways, default=0) >= self.grain:
+            self._close()
+
+
+def _in_order(strands: Sequence[Strand]) -> list[Strand]:
+    """Strands in the order to begin them: first what most depends on; each before all that wait for it."""
+    bottom = [max(strand.cost, 1) for strand in strands]
+    for number in reversed(range(len(strands))):
+        for other in _bits(strands[number].waits):
+            bottom[other] = max(bottom[other], max(strands[other].cost, 1) + bottom[number])
+    order = sorted(range(len(strands)), key=lambda number: (-bottom[number], number))
+    place = {number: index for index, number in enumerate(order)}
+    found = [strands[number] for number in order]
+    for index, strand in enumerate(found):
+        strand.rows.sort(key=lambda numbered: numbered[0])
+        strand.before = sum(1 << place[number] for number in _bits(strand.before))
+        strand.waits = sum(1 << place[number] for number in _bits(strand.waits))
+        for other in _bits(strand.waits):
+            found[other].next.append(index)
+    return found
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        bit = mask & -mask
+        mask ^= bit
+        yield bit.bit_length() - 1
+
+
+def _makespan(strands: Sequence[Strand], lanes: int) -> int:
+    """How long so many workers take, each beginning the first strand that is ready."""
+    left = [strand.waits.bit_count() for strand in strands]
+    ready = [number for number, count in enumerate(left) if not count]
+    heapify(ready)
+    running: list[tuple[int, int]] = []
+    now = 0
+    while ready or running:
+        while ready and len(running) < lanes:
+            number = heappop(ready)
+            heappush(running, (now + strands[number].cost, number))
+        now, done = heappop(running)
+        for other in strands[done].next:
+            left[other] -= 1
+            if not left[other]:
+                heappush(ready, other)
+    return now
