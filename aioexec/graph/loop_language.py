@@ -88,6 +88,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "large_gemm",
     "log",
     "log1p",
     "log2",
@@ -148,6 +149,10 @@ def gemm(
     result = matrix(c, (m, n), ldc)
     product = alpha * (left @ right)
     result[...] = product if beta == 0 else product + beta * result
+
+
+large_gemm = gemm
+"""The same for products so large that copying both matrices pays: BLAS, where it has kernels for the processor."""
 
 
 def tiled_product(

@@ -29,7 +29,7 @@ from aioexec.graph.kernel import (
 from aioexec.graph.launches import collapse
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
-from aioexec.ops import linalg_loops
+from aioexec.ops import linalg_loops as loops
 from aioexec.ops.elementwise import conjugate, op_scope
 from aioexec.ops.reduction_launches import fill
 from aioexec.shapes import Dims
@@ -130,13 +130,18 @@ def adjoint(x: Array) -> Array:
 # Native forms
 
 BODIES = {
-    "float32": linalg_loops.matmul_real,
-    "float64": linalg_loops.matmul_real,
-    "int32": linalg_loops.matmul_whole,
-    "int64": linalg_loops.matmul_whole,
+    "float32": loops.matmul_real,
+    "float64": loops.matmul_real,
+    "int32": loops.matmul_whole,
+    "int64": loops.matmul_whole,
 }
 _OPERANDS = (Operand("input", 0), Operand("input", 1), Operand("output", 0))
 MOST_LAUNCHES = 64
+FEW_ROWS = 3
+"""Up to so many rows our loop for vectors beats a product in tiles."""
+LARGE = 2**28
+"""Terms from which on BLAS, if it has kernels for the processor, is the faster for copying the left matrix too."""
+LEAST_COLUMNS = 128
 
 
 def bind_product(
@@ -174,14 +179,13 @@ def bind_product(
     step_x, step_y = ((0,) * (len(outer) - len(dims)) + step for step in both)
     if prod(outer[:-2]) > MOST_LAUNCHES:
         return None
-    kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * 3, 12, 0)
-    cost = 40 + int(m * n * k * outer[-1] * outer[-2] * (0.02 if x.dtype.kind == "f" else 0.05))
-    sizes = (int(flip_x), int(flip_y), m, n, k)
-    lda, size = (m if flip_x else k), x.dtype.itemsize
-    words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda)
-    units = None
-    if outer[-2] * outer[-1] == 1 and n > 1:  # rows of one product; more of them than our own loop would take
-        units = Units(2, (size if flip_x else lda * size, 0, n * size), 16)
+    kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * 3, 15, 0)
+    how = way_of(flip_x, m, n, k)
+    cost = 40 + int(m * n * k * outer[-1] * outer[-2] * element_cost(x.dtype, how))
+    lda, ldb = (m if flip_x else k), (k if flip_y else n)
+    sizes = (how, int(flip_x), int(flip_y), m, n, k)
+    words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda, ldb, n)
+    units = units_of(flip_x, flip_y, words, x.dtype.itemsize) if outer[-2] * outer[-1] == 1 else None
     rows = [
         Launch(kernel, places, words, cost=cost, units=units)
         for places in places_of(
@@ -189,6 +193,35 @@ def bind_product(
         )
     ]
     return Launches(tuple(rows))
+
+
+def way_of(flip_x: bool, m: int, n: int, k: int) -> int:
+    """How the loop makes a product of floats."""
+    if n == 1:
+        return loops.COLUMN
+    if m == 1 or (m <= FEW_ROWS and not flip_x):
+        return loops.ROWS
+    return loops.LARGE if m * n * k >= LARGE else loops.IN_TILES
+
+
+def element_cost(dtype: np.dtype[Any], how: int) -> float:
+    """Nanoseconds of a term of a sum: of vectors, what it takes to read the matrix."""
+    if dtype.kind != "f":
+        return 0.05
+    return (0.05 if how in (loops.ROWS, loops.COLUMN) else 0.0125) * dtype.itemsize / 4
+
+
+def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) -> Units | None:
+    """How workers share a product: by columns, where each then copies its own; by rows if those are few.
+
+    A sum is never divided, so its bits do not depend on how many workers there are. Whole tiles of any processor, and more rows
+    than our loop for vectors would take.
+    """
+    m, n = words[3:5]
+    lda, ldb, ldc = words[-3:]
+    if n >= LEAST_COLUMNS or m == 1:
+        return Units(4, (0, (ldb if flip_y else 1) * itemsize, itemsize), 32)
+    return Units(3, ((1 if flip_x else lda) * itemsize, 0, ldc * itemsize), 42)
 
 
 def batch_steps(shape: tuple[int, ...], batch: tuple[int, ...]) -> tuple[int, ...]:

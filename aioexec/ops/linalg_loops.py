@@ -1,20 +1,22 @@
-"""Loop bodies of matrix products: BLAS, and our own loop for vectors, where BLAS spends its time packing the matrix."""
+"""Loop bodies of matrix products: products in tiles, and our own loop for vectors, which is as fast as memory is."""
 
 from __future__ import annotations
 
-from aioexec.graph.loop_language import Pointer, gemm, offset
+from aioexec.graph.loop_language import Pointer, gemm, large_gemm, offset
 
 STRIP = 512
 """Columns of a row-vector product that are accumulated together, so that they stay in the first-level cache."""
 
-FEW = 3
-"""Up to so many rows our loop beats BLAS (784 x 512 in float32: 16 µs a row, against 60 µs for any few)."""
+IN_TILES, LARGE, ROWS, COLUMN = range(4)
+"""How a product is made: in tiles; as `large_gemm` does; row by row; its one column at once. Shares of a product are made as
+all of it would be."""
 
 
 def matmul_real(
     a: Pointer,
     b: Pointer,
     c: Pointer,
+    how: int,
     transpose_a: int,
     transpose_b: int,
     m: int,
@@ -27,27 +29,34 @@ def matmul_real(
     step_a: int,
     step_b: int,
     lda: int,
+    ldb: int,
+    ldc: int,
 ) -> int:
     """c = op(a) @ op(b) for outer * count products of floats; a step of 0 uses one matrix again and again. k >= 1.
 
-    `lda` is the length of a row of a as it lies, which is more than m where this does some columns of a transposed one.
+    `lda`, `ldb`, `ldc` are the lengths of rows as they lie, of which a share may use but some columns.
     """
     for o in range(outer):
         for i in range(count):
             left = offset(a, o * outer_a + i * step_a)
             right = offset(b, o * outer_b + i * step_b)
-            result = offset(c, (o * count + i) * m * n)
-            if n == 1 or m == 1 or (m <= FEW and not transpose_a):
-                vectors, matrix = (right, left) if n == 1 else (left, right)
-                rows, width = (1, m) if n == 1 else (m, n)
-                flip = not transpose_a if n == 1 else transpose_b != 0
-                for row in range(rows):
+            result = offset(c, (o * count + i) * m * ldc)
+            if how == ROWS:
+                for row in range(m):
+                    vector = offset(left, row * lda)
                     vector_times_matrix(
-                        offset(vectors, row * k), 1, matrix, flip, offset(result, row * n), width, k
+                        vector, 1, right, transpose_b != 0, ldb, offset(result, row * ldc), n, k
                     )
+            elif how == COLUMN:
+                vector_times_matrix(right, 1, left, transpose_a == 0, lda, result, m, k)
+            elif how == LARGE:
+                large_gemm(
+                    transpose_a != 0, transpose_b != 0, m, n, k, 1.0, left, lda, right, ldb, 0.0, result, ldc
+                )
             else:
-                ldb = k if transpose_b else n
-                gemm(transpose_a != 0, transpose_b != 0, m, n, k, 1.0, left, lda, right, ldb, 0.0, result, n)
+                gemm(
+                    transpose_a != 0, transpose_b != 0, m, n, k, 1.0, left, lda, right, ldb, 0.0, result, ldc
+                )
     return 0
 
 
@@ -55,6 +64,7 @@ def matmul_whole(
     a: Pointer,
     b: Pointer,
     c: Pointer,
+    how: int,
     transpose_a: int,
     transpose_b: int,
     m: int,
@@ -67,25 +77,28 @@ def matmul_whole(
     step_a: int,
     step_b: int,
     lda: int,
+    ldb: int,
+    ldc: int,
 ) -> int:
-    """The same for integers, which BLAS does not know."""
+    """The same for integers, always row by row."""
     for o in range(outer):
         for i in range(count):
             right = offset(b, o * outer_b + i * step_b)
             for row in range(m):
                 left = offset(a, o * outer_a + i * step_a + (row if transpose_a else row * lda))
-                result = offset(c, ((o * count + i) * m + row) * n)
-                vector_times_matrix(left, lda if transpose_a else 1, right, transpose_b != 0, result, n, k)
+                result = offset(c, ((o * count + i) * m + row) * ldc)
+                step = lda if transpose_a else 1
+                vector_times_matrix(left, step, right, transpose_b != 0, ldb, result, n, k)
     return 0
 
 
 def vector_times_matrix(
-    x: Pointer, step: int, matrix: Pointer, transpose: bool, y: Pointer, n: int, k: int
+    x: Pointer, step: int, matrix: Pointer, transpose: bool, stride: int, y: Pointer, n: int, k: int
 ) -> None:
-    """y[n] = x[k] @ op(matrix), where op(matrix) is [k, n]; the elements of x are `step` apart."""
+    """y[n] = x[k] @ op(matrix), where op(matrix) is [k, n] and its rows lie `stride` apart; the elements of x `step`."""
     if transpose:
         for j in range(n):
-            row = offset(matrix, j * k)
+            row = offset(matrix, j * stride)
             total = x[0] * row[0]
             if step == 1:
                 for p in range(1, k):
@@ -96,7 +109,8 @@ def vector_times_matrix(
             y[j] = total
     else:
         for start in range(0, n, STRIP):
-            add_rows(x, step, offset(matrix, start), offset(y, start), min(STRIP, n - start), k, n)
+            width = min(STRIP, n - start)
+            add_rows(x, step, offset(matrix, start), offset(y, start), width, k, stride)
 
 
 def add_rows(x: Pointer, step: int, matrix: Pointer, y: Pointer, width: int, k: int, stride: int) -> None:

@@ -63,15 +63,27 @@ def test_indices_of_extrema(shape: tuple[int, int, int]):
 
 @pytest.mark.parametrize("sizes", [(1, 3, 5), (4, 1, 6), (3, 2, 4), (5, 6, 7)])
 @pytest.mark.parametrize("flips", [(0, 0), (0, 1), (1, 0), (1, 1)])
-@pytest.mark.parametrize("body", [linalg_loops.matmul_real, linalg_loops.matmul_whole])
-def test_matrix_products(sizes: tuple[int, int, int], flips: tuple[int, int], body: Any):
+@pytest.mark.parametrize(
+    ("body", "how"),
+    [
+        (linalg_loops.matmul_real, linalg_loops.IN_TILES),
+        (linalg_loops.matmul_real, linalg_loops.LARGE),
+        (linalg_loops.matmul_real, linalg_loops.ROWS),
+        (linalg_loops.matmul_real, linalg_loops.COLUMN),
+        (linalg_loops.matmul_whole, linalg_loops.IN_TILES),
+    ],
+)
+def test_matrix_products(sizes: tuple[int, int, int], flips: tuple[int, int], body: Any, how: int):
     m, n, k = sizes
+    if (how == linalg_loops.ROWS and flips[0] and m > 1) or (how == linalg_loops.COLUMN and n > 1):
+        return  # no product is made so
     a, b, c = values((2, m, k)), values((k, n)), np.empty((2, m, n))
     left = np.ascontiguousarray(a.swapaxes(1, 2)) if flips[0] else a
     right = np.ascontiguousarray(b.T) if flips[1] else b
 
-    lda = m if flips[0] else k
-    body(left.reshape(-1), right.reshape(-1), c.reshape(-1), *flips, m, n, k, 1, 0, 0, 2, m * k, 0, lda)
+    strides = (m if flips[0] else k), (k if flips[1] else n), n
+    words = (how, *flips, m, n, k, 1, 0, 0, 2, m * k, 0, *strides)
+    body(left.reshape(-1), right.reshape(-1), c.reshape(-1), *words)
 
     np.testing.assert_allclose(c, a @ b)
 

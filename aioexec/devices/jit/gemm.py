@@ -1,15 +1,22 @@
 """General matrix products made of `tiled_product`, for processors where that is faster than BLAS.
 
 OpenBLAS, as bundled with NumPy, has its own kernels for some processors with 512-bit vectors only; elsewhere it uses half of
-such a vector, and half of the speed.
+such a vector, and half of the speed. With 256-bit vectors it spends on copies what a small number of rows does not repay.
 
-The right matrix is copied panel by panel, a panel being as wide as a tile and `DEPTH` terms deep, into memory on the stack:
-if it is transposed (the copy turns it, in registers), to be scaled, or large and of use for several tiles. Like `loops.py`,
-which loads it, this file is for the compiler child and imports nothing of aioexec.
+The right matrix is copied strip by strip into memory on the stack: some panels side by side, each as wide as a tile, so that
+what is read is long enough in each line for the processor to read ahead (784 x 512 in float32: 42 µs, panel by panel 160 µs).
+A transposed one is turned on the way, in registers. With 512-bit vectors only what is transposed, to be scaled, or large and
+of use for several tiles is copied. Like `loops.py`, which loads it, this file is for the compiler child and imports nothing of
+aioexec.
+
+Each element is the sum of its terms in their order, in parts of a length that follows from k alone: the same bits whatever
+share of the rows or columns a call is for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -19,21 +26,31 @@ from numba import types
 from numba.extending import intrinsic
 
 WORD = ir.IntType(64)
-DEPTH = 256
+STRIP_BYTES = 512
+"""A line of a strip."""
+PADDING = 64
+"""Bytes between panels, which would lie on top of each other in the first-level cache."""
+BLOCK_ROWS = 252
+"""Rows of the left matrix that stay in the second-level cache, with a strip; whole tiles of 6 or 14."""
 LARGE = 3 * 2**20
 """Bytes of a right matrix from which on reading it line by line wastes more than a copy costs."""
+FEW_ROWS = 8
+"""Up to so many rows a copy never pays."""
+
+
+def depth_of(tiles: ModuleType) -> int:
+    """The most terms that are added up at once: of as many a panel stays in the first-level cache."""
+    return 256 if tiles.registers().vector_bytes > 32 else 400
 
 
 def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
     """The function `gemm` of the loop language."""
     compiled = numba.njit(no_cpython_wrapper=True, **options)
-    prepare, fill_panel = make_prepare(offset, compiled), make_fill_panel(tiles, offset, compiled)
-    tiled_product, lanes_of, panel_memory = (
-        tiles.tiled_product,
-        make_lanes_of(tiles),
-        make_panel_memory(tiles),
-    )
+    prepare = make_prepare(offset, compiled)
+    tiled_product, lanes_of = tiles.tiled_product, make_lanes_of(tiles)
+    packed_product = make_packed_product(tiles, offset, compiled)
     vector_bytes, tallest = tiles.registers().vector_bytes, tiles.registers().heights[0]
+    least_bytes, fewest = (LARGE, tallest) if vector_bytes > 32 else (0, FEW_ROWS)
 
     @compiled  # type: ignore[untyped-decorator]
     def gemm(
@@ -42,29 +59,55 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
     ) -> None:  # fmt: skip
         if beta != 1 and (beta != 0 or k <= 0):
             prepare(m, n, beta, c, ldc)
+        if k <= 0:
+            return
         adds = beta != 0
         a_row, a_inner = (1, lda) if trans_a else (lda, 1)
-        wide = 2 * lanes_of(c)
-        large = n * k * vector_bytes // lanes_of(c) >= LARGE and m > tallest
-        if not trans_b and alpha == 1 and not large:
+        repays = n * k * vector_bytes // lanes_of(c) >= least_bytes and m > fewest
+        if trans_b or alpha != 1 or repays:
+            packed_product(m, n, k, alpha, a, a_row, a_inner, trans_b, b, ldb, adds, c, ldc)
+        else:
             tiled_product(m, n, 1, k, a, a_row, 0, a_inner, b, ldb, adds, c, ldc)
-            return
-        panel = panel_memory(c)
-        for part in range((k + DEPTH - 1) // DEPTH):
-            p = part * DEPTH
-            depth = min(k - p, DEPTH)
-            left = offset(a, p * a_inner)
-            for number in range((n + wide - 1) // wide):
-                j = number * wide
-                width = min(wide, n - j)
-                place = j * ldb + p if trans_b else p * ldb + j
-                fill_panel(trans_b, offset(b, place), ldb, alpha, panel, wide, depth, width)
-                result = offset(c, j)
-                tiled_product(
-                    m, width, 1, depth, left, a_row, 0, a_inner, panel, wide, adds or p > 0, result, ldc
-                )
 
     return gemm
+
+
+def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
+    fill_strip, strip_memory = make_fill_strip(tiles, offset, compiled), make_strip_memory(tiles)
+    tiled_product, lanes_of = tiles.tiled_product, make_lanes_of(tiles)
+    vector_bytes, deepest = tiles.registers().vector_bytes, depth_of(tiles)
+
+    @compiled  # type: ignore[untyped-decorator]
+    def packed_product(
+        m: Any, n: Any, k: Any, alpha: Any, a: Any, a_row: Any, a_inner: Any, trans_b: Any, b: Any, ldb: Any, adds: Any,
+        c: Any, ldc: Any,
+    ) -> None:  # fmt: skip
+        strip = strip_memory(c)
+        wide = 2 * lanes_of(c)
+        columns = STRIP_BYTES * lanes_of(c) // vector_bytes
+        parts = (k + deepest - 1) // deepest
+        most = (k + parts - 1) // parts
+        pitch = most * wide + PADDING * lanes_of(c) // vector_bytes
+        for row in range(0, m, BLOCK_ROWS):
+            height = min(BLOCK_ROWS, m - row)
+            for part in range(parts):  # a range with a step would raise an error for a step of 0
+                p = part * most
+                depth = min(k - p, most)
+                left = offset(a, row * a_row + p * a_inner)
+                for stripe in range((n + columns - 1) // columns):
+                    j = stripe * columns
+                    count = min(columns, n - j)
+                    place = offset(b, j * ldb + p if trans_b else p * ldb + j)
+                    fill_strip(trans_b, place, ldb, alpha, strip, pitch, depth, count)
+                    for number in range((count + wide - 1) // wide):
+                        begin = number * wide
+                        panel, result = offset(strip, number * pitch), offset(c, row * ldc + j + begin)
+                        width = min(wide, count - begin)
+                        tiled_product(
+                            height, width, 1, depth, left, a_row, 0, a_inner, panel, wide, adds or p > 0, result, ldc
+                        )  # fmt: skip
+
+    return packed_product
 
 
 def make_prepare(offset: Any, compiled: Any) -> Any:
@@ -79,7 +122,7 @@ def make_prepare(offset: Any, compiled: Any) -> Any:
     return prepare
 
 
-def make_fill_panel(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
+def make_turn_half(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
     turn_block = make_turn_block(tiles)
 
     @compiled  # type: ignore[untyped-decorator]
@@ -94,25 +137,42 @@ def make_fill_panel(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
             for p in range(whole * lanes, depth):
                 panel[p * wide + j] = b[j * ldb + p]
 
+    return turn_half
+
+
+def make_fill_strip(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
+    turn_half = make_turn_half(tiles, offset, compiled)
+    copy_panels, lanes_of = make_copy_panels(tiles), make_lanes_of(tiles)
+
     @compiled  # type: ignore[untyped-decorator]
-    def fill_panel(
-        trans_b: Any, b: Any, ldb: Any, alpha: Any, panel: Any, wide: Any, depth: Any, width: Any
-    ) -> None:
-        """Copy `depth` terms of `width` columns, whose first element is at b."""
-        if trans_b:
-            for half in range(2):
-                first = half * (wide // 2)
-                turn_half(offset(b, first * ldb), ldb, offset(panel, first), wide, depth, width - first)
-        else:
-            for p in range(depth):
-                source, target = offset(b, p * ldb), offset(panel, p * wide)
-                for j in range(width):
-                    target[j] = source[j]
-        if alpha != 1:
-            for i in range(depth * wide):
+    def scale(strip: Any, pitch: Any, panels: Any, size: Any, alpha: Any) -> None:
+        for number in range(panels):
+            panel = offset(strip, number * pitch)
+            for i in range(size):
                 panel[i] *= alpha
 
-    return fill_panel
+    @compiled  # type: ignore[untyped-decorator]
+    def fill_strip(
+        trans_b: Any, b: Any, ldb: Any, alpha: Any, strip: Any, pitch: Any, depth: Any, count: Any
+    ) -> None:
+        """Copy `depth` terms of `count` columns, whose first element is at b; panels begin `pitch` elements apart."""
+        wide = 2 * lanes_of(strip)
+        whole = count // wide
+        if trans_b:
+            for half in range((count + lanes_of(strip) - 1) // lanes_of(strip)):
+                j = half * lanes_of(strip)
+                target = offset(strip, half // 2 * pitch + half % 2 * lanes_of(strip))
+                turn_half(offset(b, j * ldb), ldb, target, wide, depth, count - j)
+        else:
+            copy_panels(b, ldb, strip, pitch, depth, whole)
+            last = offset(strip, whole * pitch)
+            for p in range(depth if count > whole * wide else 0):
+                for j in range(whole * wide, count):
+                    last[p * wide + j - whole * wide] = b[p * ldb + j]
+        if alpha != 1:
+            scale(strip, pitch, (count + wide - 1) // wide, depth * wide, alpha)
+
+    return fill_strip
 
 
 def make_lanes_of(tiles: ModuleType) -> Any:
@@ -128,22 +188,72 @@ def make_lanes_of(tiles: ModuleType) -> Any:
     return lanes_of
 
 
-def make_panel_memory(tiles: ModuleType) -> Any:
+def make_strip_memory(tiles: ModuleType) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
-    def panel_memory(typing_context: Any, like: Any) -> Any:
-        """Memory for a panel, on the stack: a pointer like the one given."""
+    def strip_memory(typing_context: Any, like: Any) -> Any:
+        """Memory for a strip, on the stack: a pointer like the one given."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            kind = signature.args[0].dtype
-            lanes = tiles.registers().vector_bytes * 8 // kind.bitwidth
+            vector_bytes = tiles.registers().vector_bytes
+            panels = STRIP_BYTES // (2 * vector_bytes)
+            size = panels * (depth_of(tiles) * 2 * vector_bytes + PADDING)
             with builder.goto_entry_block():  # not numba's own alloca, which would clear it
-                memory = builder.alloca(ir.ArrayType(context.get_value_type(kind), DEPTH * 2 * lanes))
-            memory.align = tiles.registers().vector_bytes
-            return builder.gep(memory, [WORD(0), WORD(0)])
+                memory = builder.alloca(ir.ArrayType(ir.IntType(8), size))
+            memory.align = vector_bytes
+            return builder.bitcast(memory, context.get_value_type(signature.args[0]))
 
         return like(like), generate
 
-    return panel_memory
+    return strip_memory
+
+
+def make_copy_panels(tiles: ModuleType) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    def copy_panels(
+        typing_context: Any, source: Any, stride: Any, target: Any, pitch: Any, depth: Any, panels: Any
+    ) -> Any:
+        """Copy lines of two vectors for each panel, those of a panel behind each other; depth is at least 1."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            source, stride, target, pitch, depth, panels = args
+            tile = tiles.Tile(
+                builder, tiles.Shape(1, 2, False), context.get_value_type(signature.args[0].dtype), None
+            )
+            wide = WORD(2 * tile.lanes)
+            with (
+                builder.if_then(builder.icmp_signed(">", panels, WORD(0))),
+                repeated(builder, depth, (source, stride), (target, wide)) as (line, begin),
+                repeated(builder, panels, (line, wide), (begin, pitch)) as (here, there),
+            ):
+                for number, vector in enumerate([tile.load(here, number) for number in range(2)]):
+                    tile.store(vector, there, number)
+            return context.get_dummy_value()
+
+        size = types.int64
+        return types.none(source, size, target, size, size, size), generate
+
+    return copy_panels
+
+
+@contextmanager
+def repeated(builder: Any, count: Any, *pointers: tuple[Any, Any]) -> Iterator[list[Any]]:
+    """A loop that goes round at least once; yields its pointers, each of which moves on by a step."""
+    before = builder.block
+    body, done = builder.append_basic_block("body"), builder.append_basic_block("done")
+    builder.branch(body)
+    builder.position_at_end(body)
+    number = builder.phi(WORD)
+    here = [builder.phi(pointer.type) for pointer, _ in pointers]
+    yield here
+    following = builder.add(number, WORD(1))
+    moved = [builder.gep(at, [step]) for at, (_, step) in zip(here, pointers, strict=True)]
+    for phi, first, later in zip(
+        [number, *here], [WORD(0), *(pointer for pointer, _ in pointers)], [following, *moved], strict=True
+    ):
+        phi.add_incoming(first, before)
+        phi.add_incoming(later, builder.block)
+    builder.cbranch(builder.icmp_signed("<", following, count), body, done)
+    builder.position_at_end(done)
 
 
 def make_turn_block(tiles: ModuleType) -> Any:

@@ -36,7 +36,8 @@ OPTIONS: dict[str, Any] = {
 
 WORD = ir.IntType(64)
 GEMM = {types.float32: "aioexec_sgemm", types.float64: "aioexec_dgemm"}
-WIDE_VECTOR = 64  # bytes
+WIDE_VECTOR = 32  # bytes
+WIDEST_VECTOR = 64
 ROW_MAJOR, NO_TRANSPOSE, TRANSPOSE = 101, 111, 112  # CBLAS enumerations
 
 MATH = (
@@ -165,11 +166,12 @@ def load_beside(name: str) -> ModuleType:
 
 @functools.cache
 def products() -> dict[str, Any]:
-    """Matrix products: our own, and `gemm` made of it where that beats BLAS."""
+    """Matrix products: our own, and `gemm` and `large_gemm` made of it where that beats BLAS."""
     tiles = load_beside("tiles")
-    has_wide_vectors = tiles.registers().vector_bytes >= WIDE_VECTOR
-    own = load_beside("gemm").make_gemm(tiles, offset, OPTIONS) if has_wide_vectors else gemm
-    return {"tiled_product": tiles.tiled_product, "gemm": own}
+    vector_bytes = tiles.registers().vector_bytes
+    own = load_beside("gemm").make_gemm(tiles, offset, OPTIONS) if vector_bytes >= WIDE_VECTOR else gemm
+    large = own if vector_bytes >= WIDEST_VECTOR else gemm
+    return {"tiled_product": tiles.tiled_product, "gemm": own, "large_gemm": large}
 
 
 @functools.cache
