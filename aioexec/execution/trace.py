@@ -6,7 +6,6 @@ from the shapes. What has none is told too, with no length, at the end of what r
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from threading import get_native_id
 from time import perf_counter_ns
@@ -18,7 +17,7 @@ from aioexec.graph.kernel import Role
 from aioexec.observability.step_stats import StepStatsCollector, tensor_name
 from aioexec.planning.instruction import Instruction
 from aioexec.planning.subgraph import Node
-from aioexec.planning.variant import Variant
+from aioexec.planning.variant import Fork, ProgramRow, Row, Variant
 from aioexec.resources.variable import Variable
 
 
@@ -29,27 +28,23 @@ class Trace:
         began: when the run was made.
         stamps: when each row began and ended, by `perf_counter_ns`; 0: it has not run. The walker writes them, and whoever
             does a row that the walker stops at.
+        threads: which thread does each row, as far as one knows.
     """
 
-    __slots__ = ("_rows", "_threads", "began", "stamps")
+    __slots__ = ("began", "stamps", "threads")
 
     def __init__(self, rows: int) -> None:
         self.began = perf_counter_ns()
         self.stamps = np.zeros((max(rows, 1), 2), np.int64)
-        self._rows = [0]  # from this row on …
-        self._threads = [get_native_id()]  # … the run was on this thread
+        self.threads = np.full(max(rows, 1), get_native_id(), np.int64)
 
     def moved(self, row: int) -> None:
         """The run goes on at a row, on the calling thread."""
-        self._rows.append(row)
-        self._threads.append(get_native_id())
+        self.threads[row:] = get_native_id()
 
     def stamp(self, row: int, began: int) -> None:
         """A row that the walker stopped at has just ended."""
         self.stamps[row] = began, perf_counter_ns()
-
-    def thread_of(self, row: int) -> int:
-        return self._threads[bisect_right(self._rows, row) - 1]
 
 
 class Traced(NamedTuple):
@@ -64,21 +59,45 @@ class Traced(NamedTuple):
 def traced(trace: Trace, variant: Variant) -> Iterator[Traced]:
     """The nodes that ran, in order; of a run that failed or was cancelled, those up to where it stopped."""
     times: dict[int, tuple[int, int, int]] = {}
+    with_rows: set[int] = set()
     stamps = trace.stamps[: len(variant.rows)].tolist()
     for row, (began, ended) in enumerate(stamps):
-        if began:
-            position = variant.rows[row].position
-            first, start, _ = times.get(position, (row, began, ended))
-            times[position] = first, start, ended
-    is_done = bool(stamps and stamps[-1][0]) or not stamps
+        if isinstance(variant.rows[row], Fork):
+            continue  # its rows tell
+        for position, start, end in _shared_out(variant.rows[row], began, ended):
+            with_rows.add(position)
+            if began:
+                first, earliest, latest = times.get(position, (row, start, end))
+                times[position] = first, min(earliest, start), max(latest, end)
+    is_done = all(stamps[row][0] for row in _last_rows(variant))
     reached = len(variant.instructions) if is_done else max(times, default=-1) + 1
     outermost = {id(instruction) for instruction in variant.item.instructions}
     row, now = 0, trace.began
     for position, instruction in enumerate(variant.instructions[:reached]):
-        if position not in times and id(instruction) not in outermost:
-            continue  # on a way that was not taken, as far as one can tell
+        if position not in times and (id(instruction) not in outermost or not is_done and position in with_rows):
+            continue  # on a way that was not taken, as far as one can tell, or not come to
         row, start, now = times.get(position, (row, now, now))
-        yield Traced(instruction, start, now, trace.thread_of(row))
+        yield Traced(instruction, start, now, int(trace.threads[row]))
+
+
+def _last_rows(variant: Variant) -> list[int]:
+    """The rows of which each has run if the program has come to its end."""
+    last = len(variant.rows) - 1
+    for fork in variant.forks:
+        if fork.end > last:
+            return [strand.end - 1 for strand in fork.strands]
+    return [last] if last >= 0 else []
+
+
+def _shared_out(row: Row, began: int, ended: int) -> Iterator[tuple[int, int, int]]:
+    """The time of a row as that of its nodes: those of a fused one, which run all at once, by their static costs."""
+    parts = row.parts if isinstance(row, ProgramRow) else ()
+    total, done = sum(cost for _, cost in parts), 0
+    for position, cost in parts:
+        start, done = done, done + cost
+        yield position, began + (ended - began) * start // total, began + (ended - began) * done // total
+    if not parts:
+        yield row.position, began, ended
 
 
 # Records

@@ -210,7 +210,8 @@ class _Fusion:
         return [stretch.items[place] for place in sorted(stretch.items)]
 
     def _joined(self, stretch: _Stretch, first: _Item, second: _Item) -> _Item | None:
-        assert first.group is not None and second.group is not None
+        assert first.group is not None
+        assert second.group is not None
         place = stretch.meeting(first, second)
         group = None if place is None else joined(first.group, second.group, self.uses)
         if place is None or group is None:

@@ -13,6 +13,7 @@ A strided operand ("x") is gathered into a vector on the stack, element by eleme
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from aioexec.devices.jit.expressions import BodyError, Module, translate
 from aioexec.devices.jit.ir import LLVM_TYPES
 from aioexec.devices.jit.routines import EXTERNAL_SYMBOLS
 from aioexec.devices.jit.rows import Loop, Port, main_loop, rest_loop, row
+from aioexec.devices.jit.target import host
 from aioexec.graph.kernel import ElementwiseKernel
 
 __all__ = ["EXTERNAL_SYMBOLS", "BodyError", "emit"]
@@ -29,7 +31,8 @@ REST_BYTES, WIDE_BYTES = 64, 256
 """Bytes of a vector in `rest`, the widest register there is; and at most, in `main` and where elements are gathered."""
 CHEAP, LONG_CHAIN = 12, 45
 """Weights of a body: up to the first it is little but loads and stores, from the second on a long chain of dependencies.
-Both want the widest vectors; between them half the width does, and compiles faster."""
+Both want the widest vectors; between them half the width does, and compiles faster. So it does for a long chain where
+registers are half as wide: what does not fit in them goes through memory."""
 
 ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
 METADATA = """\
@@ -102,9 +105,15 @@ def prepare(kernel: ElementwiseKernel) -> Nest:
     rest = Loop("rest", ports, translate(kernel, narrow), narrow)
     if strided:
         return Nest(ports, None, rest)
-    halved = CHEAP < rest.body.weight < LONG_CHAIN
+    halved = CHEAP < rest.body.weight and (rest.body.weight < LONG_CHAIN or not has_wide_registers())
     wide = Module((WIDE_BYTES // 2 if halved else WIDE_BYTES) // widest, declarations)
     return Nest(ports, Loop("main", ports, translate(kernel, wide), wide), rest)
+
+
+@functools.cache
+def has_wide_registers() -> bool:
+    """Whether vectors of 512 bits are registers here."""
+    return "+avx512f" in host().features.split(",")
 
 
 def operand_ports(kernel: ElementwiseKernel) -> Iterator[Port]:
