@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from aioexec.ops.bitwise import (
-    bitwise_and as bitwise_and,
-    bitwise_or as bitwise_or,
-    bitwise_xor as bitwise_xor,
-    invert as invert,
-    left_shift as left_shift,
-    right_shift as right_shift,
-)
+from typing import TYPE_CHECKING
+
+from aioexec.names.lazy import public_names
+
+if TYPE_CHECKING:
+    from aioexec.ops.bitwise import (
+        bitwise_and as bitwise_and,
+        bitwise_or as bitwise_or,
+        bitwise_xor as bitwise_xor,
+        invert as invert,
+        left_shift as left_shift,
+        right_shift as right_shift,
+    )
+else:
+    __getattr__, __dir__ = public_names(__name__)

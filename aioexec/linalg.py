@@ -2,92 +2,99 @@
 
 from __future__ import annotations
 
-from aioexec.ops.array import (
-    matrix_transpose as matrix_transpose,
-    matrix_transpose as transpose,
-)
-from aioexec.ops.decompositions import (
-    cholesky as cholesky,
-    lu as lu,
-    qr as qr,
-    self_adjoint_eig as eigh,
-    self_adjoint_eigvals as eigvalsh,
-    svd as svd,
-)
-from aioexec.ops.einsum import (
-    einsum as einsum,
-)
-from aioexec.ops.linalg import (
-    cross as cross,
-    matmul as matmul,
-)
-from aioexec.ops.linear_equations import (
-    cholesky_solve as cholesky_solve,
-    logdet as logdet,
-    matrix_determinant as det,
-    matrix_inverse as inv,
-    matrix_solve as solve,
-    matrix_solve_ls as lstsq,
-    matrix_triangular_solve as triangular_solve,
-    slogdet as slogdet,
-)
-from aioexec.ops.matrix_diagonals import (
-    diag as tensor_diag,
-    diag_part as tensor_diag_part,
-    eye as eye,
-    matrix_band_part as band_part,
-    matrix_diag as diag,
-    matrix_diag_part as diag_part,
-    matrix_set_diag as set_diag,
-    trace as trace,
-)
-from aioexec.ops.matrix_functions import (
-    matrix_exponential as expm,
-    matrix_logarithm as logm,
-    matrix_square_root as sqrtm,
-)
-from aioexec.ops.nn import (
-    l2_normalize as l2_normalize,
-)
-from aioexec.ops.norms import (
-    norm as norm,
-)
-from aioexec.ops.tensordot import (
-    tensordot as tensordot,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "band_part",
-    "cholesky",
-    "cholesky_solve",
-    "cross",
-    "det",
-    "diag",
-    "diag_part",
-    "eigh",
-    "eigvalsh",
-    "einsum",
-    "expm",
-    "eye",
-    "inv",
-    "l2_normalize",
-    "logdet",
-    "logm",
-    "lstsq",
-    "lu",
-    "matmul",
-    "matrix_transpose",
-    "norm",
-    "qr",
-    "set_diag",
-    "slogdet",
-    "solve",
-    "sqrtm",
-    "svd",
-    "tensor_diag",
-    "tensor_diag_part",
-    "tensordot",
-    "trace",
-    "transpose",
-    "triangular_solve",
-]
+from aioexec.names.lazy import public_names
+
+if TYPE_CHECKING:
+    from aioexec.ops.array import (
+        matrix_transpose as matrix_transpose,
+        matrix_transpose as transpose,
+    )
+    from aioexec.ops.decompositions import (
+        cholesky as cholesky,
+        lu as lu,
+        qr as qr,
+        self_adjoint_eig as eigh,
+        self_adjoint_eigvals as eigvalsh,
+        svd as svd,
+    )
+    from aioexec.ops.einsum import (
+        einsum as einsum,
+    )
+    from aioexec.ops.linalg import (
+        cross as cross,
+        matmul as matmul,
+    )
+    from aioexec.ops.linear_equations import (
+        cholesky_solve as cholesky_solve,
+        logdet as logdet,
+        matrix_determinant as det,
+        matrix_inverse as inv,
+        matrix_solve as solve,
+        matrix_solve_ls as lstsq,
+        matrix_triangular_solve as triangular_solve,
+        slogdet as slogdet,
+    )
+    from aioexec.ops.matrix_diagonals import (
+        diag as tensor_diag,
+        diag_part as tensor_diag_part,
+        eye as eye,
+        matrix_band_part as band_part,
+        matrix_diag as diag,
+        matrix_diag_part as diag_part,
+        matrix_set_diag as set_diag,
+        trace as trace,
+    )
+    from aioexec.ops.matrix_functions import (
+        matrix_exponential as expm,
+        matrix_logarithm as logm,
+        matrix_square_root as sqrtm,
+    )
+    from aioexec.ops.nn import (
+        l2_normalize as l2_normalize,
+    )
+    from aioexec.ops.norms import (
+        norm as norm,
+    )
+    from aioexec.ops.tensordot import (
+        tensordot as tensordot,
+    )
+
+    __all__ = [
+        "band_part",
+        "cholesky",
+        "cholesky_solve",
+        "cross",
+        "det",
+        "diag",
+        "diag_part",
+        "eigh",
+        "eigvalsh",
+        "einsum",
+        "expm",
+        "eye",
+        "inv",
+        "l2_normalize",
+        "logdet",
+        "logm",
+        "lstsq",
+        "lu",
+        "matmul",
+        "matrix_transpose",
+        "norm",
+        "qr",
+        "set_diag",
+        "slogdet",
+        "solve",
+        "sqrtm",
+        "svd",
+        "tensor_diag",
+        "tensor_diag_part",
+        "tensordot",
+        "trace",
+        "transpose",
+        "triangular_solve",
+    ]
+else:
+    __getattr__, __dir__ = public_names(__name__)

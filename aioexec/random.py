@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
-from aioexec.ops import random_generators as _random_generators  # noqa: F401  (its rows)
-from aioexec.ops.random import (
-    categorical as categorical,
-    multinomial as multinomial,
-    random_normal as normal,
-    random_shuffle as shuffle,
-    random_uniform as uniform,
-    set_random_seed as set_random_seed,
-    truncated_normal as truncated_normal,
-)
-from aioexec.ops.random_distributions import (
-    random_gamma as gamma,
-    random_poisson as poisson,
-)
-from aioexec.ops.stateless_functions import (
-    stateless_categorical as stateless_categorical,
-    stateless_multinomial as stateless_multinomial,
-    stateless_random_normal as stateless_normal,
-    stateless_random_uniform as stateless_uniform,
-    stateless_truncated_normal as stateless_truncated_normal,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "categorical",
-    "gamma",
-    "multinomial",
-    "normal",
-    "poisson",
-    "set_random_seed",
-    "shuffle",
-    "stateless_categorical",
-    "stateless_multinomial",
-    "stateless_normal",
-    "stateless_truncated_normal",
-    "stateless_uniform",
-    "truncated_normal",
-    "uniform",
-]
+from aioexec.names.lazy import public_names
+
+if TYPE_CHECKING:
+    from aioexec.ops.random import (
+        categorical as categorical,
+        multinomial as multinomial,
+        random_normal as normal,
+        random_shuffle as shuffle,
+        random_uniform as uniform,
+        set_random_seed as set_random_seed,
+        truncated_normal as truncated_normal,
+    )
+    from aioexec.ops.random_distributions import (
+        random_gamma as gamma,
+        random_poisson as poisson,
+    )
+    from aioexec.ops.stateless_functions import (
+        stateless_categorical as stateless_categorical,
+        stateless_multinomial as stateless_multinomial,
+        stateless_random_normal as stateless_normal,
+        stateless_random_uniform as stateless_uniform,
+        stateless_truncated_normal as stateless_truncated_normal,
+    )
+
+    __all__ = [
+        "categorical",
+        "gamma",
+        "multinomial",
+        "normal",
+        "poisson",
+        "set_random_seed",
+        "shuffle",
+        "stateless_categorical",
+        "stateless_multinomial",
+        "stateless_normal",
+        "stateless_truncated_normal",
+        "stateless_uniform",
+        "truncated_normal",
+        "uniform",
+    ]
+else:
+    __getattr__, __dir__ = public_names(__name__)

@@ -35,19 +35,3 @@ def test_the_training_stack_is_loaded_when_it_is_used():
     )
 
     assert (result.stdout.strip(), result.stderr) == ("False Optimizer", "")
-
-
-@pytest.mark.slow
-def test_importing_registers_every_op():
-    program = (
-        "import importlib, pkgutil, aioexec, aioexec.ops; from aioexec.graph import registry; "
-        "before = {row.name for row in registry.registered()}; "
-        "[importlib.import_module(f'aioexec.ops.{each.name}') for each in pkgutil.iter_modules(aioexec.ops.__path__)]; "
-        "print(len(before) > 700, sorted({row.name for row in registry.registered()} - before))"
-    )
-
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-
-    assert (result.stdout.strip(), result.stderr) == ("True []", "")

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aioexec.graph.node import Tensor
 
-OPERATORS: dict[str, Callable[..., Any]] = {}
-"""What the operators mean, by name ("add", "getitem", …); filled by the wiring of the package."""
+
+class OperatorTable(dict[str, Callable[..., Any]]):
+    """What the operators mean, by name ("add", "getitem", …).
+
+    Attributes:
+        load: gives the whole table, when an operator is used first; set by the wiring of the package.
+    """
+
+    load: Callable[[], Mapping[str, Callable[..., Any]]]
+
+    def __missing__(self, name: str) -> Callable[..., Any]:
+        table = self.load()
+        self.update(table)
+        return table[name]
+
+
+OPERATORS = OperatorTable()
 
 
 class Operators:

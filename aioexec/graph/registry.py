@@ -1,9 +1,15 @@
-"""The op registry: one row an op, with everything the authoring tower and the engine know of it."""
+"""The op registry: one row an op, with everything the authoring tower and the engine know of it.
+
+Most ops are used by no program, so the modules that register them are imported when somebody asks: the wiring of the package
+says which module has which op.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
@@ -135,11 +141,20 @@ class Row:
 
 @dataclass(slots=True)
 class _Registry:
+    """Rows there are, the module of each row there will be, and what the wiring has to add to rows that come."""
+
     rows: dict[str, Row] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
+    completions: dict[str, dict[str, Any]] = field(default_factory=dict)
     retired: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 _registry = _Registry()
+
+
+def import_when_asked(modules: Mapping[str, str]) -> None:
+    """Say which module registers which op."""
+    _registry.modules = modules
 
 
 def register(
@@ -164,7 +179,7 @@ def register(
         ValueError: the op is registered already.
     """
     name = signature.partition("(")[0].strip()
-    if name in _registry.rows:
+    if name in _registry.rows or _is_to_come(name):
         raise ValueError(f"op {name!r} is registered already")
     row = Row(
         signature,
@@ -181,13 +196,17 @@ def register(
         asynchronous,
         bodies,
     )
-    _registry.rows[name] = row
+    added = _registry.completions.get(name)
+    _registry.rows[name] = row if added is None else replace(row, **added)
     return row
 
 
 def complete(op_type: str, **fields: Any) -> None:
     """Give a row what the module that registers it must not know: for the wiring, before any graph is built."""
-    _registry.rows[op_type] = replace(_registry.rows[op_type], **fields)
+    if op_type in _registry.rows:
+        _registry.rows[op_type] = replace(_registry.rows[op_type], **fields)
+    else:
+        _registry.completions.setdefault(op_type, {}).update(fields)
 
 
 def retire(op_type: str, version: int, instead: str) -> None:
@@ -215,15 +234,27 @@ def lookup(op_type: str) -> Row:
         NotFoundError: there is none.
     """
     row = _registry.rows.get(op_type)
+    if row is None and op_type in _registry.modules:
+        import_module(_registry.modules[op_type])
+        row = _registry.rows.get(op_type)
     if row is None:
-        raise NotFoundError(f"Op type not registered {op_type!r}; {len(_registry.rows)} ops are registered")
+        count = len({*_registry.rows, *_registry.modules})
+        raise NotFoundError(f"Op type not registered {op_type!r}; {count} ops are registered")
     return row
 
 
 def is_registered(op_type: str) -> bool:
-    return op_type in _registry.rows
+    return op_type in _registry.rows or op_type in _registry.modules
 
 
 def registered() -> Iterator[Row]:
-    """All rows, in order of registration."""
-    yield from _registry.rows.values()
+    """All rows; imports every module that has some."""
+    for module in dict.fromkeys(_registry.modules.values()):
+        import_module(module)
+    yield from list(_registry.rows.values())
+
+
+def _is_to_come(op_type: str) -> bool:
+    """Whether an op belongs to a module that nobody has begun to import."""
+    module = _registry.modules.get(op_type)
+    return module is not None and module not in sys.modules

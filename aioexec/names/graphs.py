@@ -58,6 +58,7 @@ from aioexec.graph.graph import (
     get_default_graph as get_default_graph,
     reset_default_graph as reset_default_graph,
 )
+from aioexec.graph.graphdef_import import import_graph_def as import_graph_def
 from aioexec.graph.indexed_slices import (
     IndexedSlices as IndexedSlices,
     IndexedSlicesValue as IndexedSlicesValue,

@@ -8,12 +8,6 @@ from __future__ import annotations
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph import registry
 from aioexec.graph.kernel import ListUse, ListVerb
-from aioexec.ops import (
-    stacks as stacks,
-    tensor_array as tensor_array,
-    tensor_list as tensor_list,
-    tensor_list_joins as tensor_list_joins,
-)
 
 _EMPTY_STACK = ((InvalidArgumentError, "Stack is empty when calling Pop()"),)
 _EMPTY_LIST = ((InvalidArgumentError, "Trying to pop from an empty list."),)
