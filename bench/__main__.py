@@ -12,6 +12,7 @@ from bench.peers import PEERS, machine
 QUESTIONS = [
     "step_overhead",
     "chain",
+    "black_scholes",
     "wide",
     "mlp_inference",
     "mlp_training",
@@ -35,6 +36,7 @@ QUESTIONS = [
     "planning",
     "checkpoints",
     "cold_start",
+    "memory",
     "import_time",
 ]
 
