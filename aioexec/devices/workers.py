@@ -12,8 +12,10 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
 
 Result = TypeVar("Result")
 
@@ -94,46 +96,28 @@ class Job(Generic[Result]):
         return self._result  # type: ignore[no-any-return]
 
 
-class _Shared:
-    """Calls that whoever comes takes from a list; `finished` is set when the last one is done.
+class Guest(Protocol):
+    """Something that threads may help with, for as long as there is something to do; running it does not raise."""
 
-    `_left` counts down under a lock; `_calls.pop` is atomic.
-    """
-
-    def __init__(self, calls: Sequence[Callable[[], None]]) -> None:
-        self._calls = list(calls)
-        self._left = len(calls)
-        self._lock = threading.Lock()
-        self.finished = threading.Event()
-
-    def run(self) -> None:
-        while True:
-            try:
-                call = self._calls.pop()
-            except IndexError:
-                return
-            call()
-            with self._lock:
-                self._left -= 1
-                if self._left == 0:
-                    self.finished.set()
+    def run(self) -> None: ...
 
 
 class Workers:
     """A pool of up to `count` threads, for the event loops of any threads.
 
-    Constant: `count`, `name`, `_prepare` (the first call of each thread). `_lock` is held by who changes `_threads` or
-    `_closed`, which goes from False to True once.
+    Constant: `count`, `name`, `_prepare` (the first call of each thread). `_lock` is held by who changes `_threads`, `_closed`,
+    which goes from False to True once, or `guest`: its first word counts the jobs that wait, for machine code to look at.
     """
 
     def __init__(self, count: int, name: str, prepare: Callable[[], None] | None = None) -> None:
         self.count = count
         self.name = name
         self._prepare = prepare
-        self._queue: queue.SimpleQueue[Job[Any] | _Shared | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Job[Any] | Guest | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._closed = False
+        self.guest = np.zeros(2, np.int64)
 
     @property
     def closed(self) -> bool:
@@ -151,20 +135,15 @@ class Workers:
             job.run_here()
             return job
         self._start_thread()
+        with self._lock:
+            self.guest[0] += 1
         self._queue.put(job)
         return job
 
-    def share(self, calls: Sequence[Callable[[], None]]) -> None:
-        """Make several calls that do not raise, on as many threads as are idle; from one of the workers.
-
-        This thread takes calls like the others, so all are made even if no other comes; at the end it waits only for calls
-        that are running.
-        """
-        shared = _Shared(calls)
-        for _ in range(min(self.count, len(calls)) - 1):
-            self._queue.put(shared)
-        shared.run()
-        shared.finished.wait()
+    def invite(self, guest: Guest, count: int) -> None:
+        """Let idle threads, up to so many, help; one that comes late finds nothing to do. `guest` leaves where jobs wait."""
+        for _ in range(count):
+            self._queue.put(guest)
 
     def start_all(self) -> None:
         """Start every thread now, for programs that share rows among them."""
@@ -187,6 +166,9 @@ class Workers:
         if self._prepare is not None:
             self._prepare()
         while (job := self._queue.get()) is not None:
+            if isinstance(job, Job):
+                with self._lock:
+                    self.guest[0] -= 1
             job.run()
             del job  # an idle thread would keep alive what the last step held, its error's frames included
 

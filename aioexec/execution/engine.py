@@ -52,9 +52,10 @@ class Engine:
     def build(self, item: Item, partition: Partition, inputs: Mapping[int, Spec]) -> Program | None:
         """Lay out, compile and link an item; on the builder. None: no walker here, or the session is closing."""
         walk = walker()
+        workers = self.devices[item.device].workers
         refused: set[Kernel] = set()
         while walk is not None:
-            variant = lay_out_item(item, partition.values, inputs, refused)
+            variant = lay_out_item(item, partition.values, inputs, refused, workers.count)
             kernels = variant.kernels
             compiling = library().request(kernels)
             concurrent.futures.wait(

@@ -150,7 +150,7 @@ class ItemRunner:
         self._sightings.pop(key, None)
         if self._costs is not None:
             program.expect(self._costs)
-        if program.shares:
+        if program.forks:
             self.engine.devices[self.item.device].workers.start_all()
         self.programs[key] = program
 

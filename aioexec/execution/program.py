@@ -8,7 +8,6 @@ on the loop and go on in a worker.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
@@ -24,7 +23,8 @@ from aioexec.errors import (
     InvalidArgumentError,
     OpError,
 )
-from aioexec.execution.linking import Share, address_of, link
+from aioexec.execution.forks import ForkRun
+from aioexec.execution.linking import LinkedFork, address_of, link
 from aioexec.execution.structures import StructureRun, dereferenced
 from aioexec.execution.trace import Trace, note_program
 from aioexec.graph.kernel import Kernel, Spec
@@ -79,8 +79,8 @@ class Frame:
 class Program:
     """A variant whose kernels have addresses.
 
-    Constant: variant, rows, blocks (the memory the walker reads), shares (rows for several workers), device, workers; `jumps`,
-    how long a run takes depends on data: one that begins inline may have to move. Changing: `frames`, idle ones; `rooms`, how
+    Constant: variant, rows, blocks (the memory the walker reads), forks (rows that several workers go on from), device, workers;
+    `jumps`, how long a run takes depends on data: one that begins inline may have to move. Changing: `frames`, idle ones; `rooms`, how
     long lists became, by slot; `cost`, nanoseconds of a run: estimated, then the least of recent runs; `inline`, where runs
     begin; `last_used`, a count that grows.
     """
@@ -97,13 +97,11 @@ class Program:
         self.walker = walker
         self.device = device
         self.workers = workers
-        self.rows, self.blocks, self.shares = link(variant, walker, address, workers.count)
+        self.rows, self.blocks, self.forks = link(variant, walker, address)
         self.frames: list[Frame] = []
         self.cost = variant.cost
         self.jumps = variant.jumps
-        self._is_for_workers = bool(self.shares) or any(
-            _goes_round(row.instruction) for row in variant.breaks
-        )
+        self._is_for_workers = bool(self.forks) or any(_goes_round(row.instruction) for row in variant.breaks)
         self.inline = not self._is_for_workers and variant.cost <= INLINE_FUEL
         self.last_used = 0
         self.rooms: dict[int, int] = {}
@@ -147,7 +145,8 @@ class Run:
 
     `arrays` are bound to the first slots; `news` the new contents of variables, parallel to `variant.uses`; `kept` are arrays
     that breaks bound to slots; `objects` are values that memory cannot hold. `walker` has the entries to walk by; `trace` is
-    None in a run that nobody watches; `inner` is the loop or conditional that Python is doing.
+    None in a run that nobody watches; `inner` is the loop or conditional that Python is doing,
+    `fork` the one that several workers are doing, or that was not done to its end.
 
     Args:
         inputs: values of `variant.inputs`.
@@ -161,6 +160,7 @@ class Run:
 
     __slots__ = (
         "arrays",
+        "fork",
         "frame",
         "inner",
         "kept",
@@ -187,6 +187,7 @@ class Run:
         self.objects: dict[int, Any] = {}
         self.published: set[Variable] = set()
         self.inner: StructureRun | None = None
+        self.fork: ForkRun | None = None
         self.news: list[Array | None] = []
         if program.variant.uses:
             self.arrays = [*inputs, *self._variables(in_place), *self.outputs]
@@ -283,22 +284,31 @@ class Run:
         if isinstance(row, Grow):
             self._grow(row)
             return Outcome.DONE
-        return self._share(self.program.shares[position])
+        return self._fork(self.program.forks[position])
 
-    def _share(self, share: Share) -> int:
-        """Do one row on several workers: DONE, FAILED, or CANCELLED on its way, which no row that writes a variable is."""
-        words, invoke = self.frame.words, self.walker.invoke_released
-        statuses: list[int] = []
+    def _fork(self, link: LinkedFork) -> int:
+        """Do the rows of a fork with whoever comes: DONE, CANCELLED, or FAILED, as a walk leaves it."""
+        program = self.program
+        self.fork = fork = ForkRun(
+            link,
+            self.frame.words,
+            address_of(self.frame.arena),
+            program.variant.lane_slot,
+            self.walker,
+            program.workers,
+            self.trace,
+        )
+        outcome = fork.host()
+        if outcome == Outcome.DONE:
+            self.frame.words[walking.PC] = link.fork.end - 1  # the row this was for the walker
+            self.fork = None
+        return outcome
 
-        def call(block: int) -> None:
-            if share.writes or not words[walking.CANCEL]:
-                statuses.append(invoke(words, share.kernel, block))
-
-        self.program.workers.share([partial(call, block) for block in share.blocks])
-        words[walking.STATUS] = max(statuses, default=0)
-        if words[walking.STATUS]:
-            return Outcome.FAILED
-        return Outcome.DONE if len(statuses) == len(share.blocks) else Outcome.CANCELLED
+    def _has_run(self, row: int) -> bool:
+        """Whether a row has run, for the last time."""
+        if self.fork is not None and self.fork.is_of(row):
+            return self.fork.has_run(row)
+        return bool(row < self.frame.words[walking.PC])
 
     def released(self, outcome: int | None) -> int:
         """Start (None) or go on, in a worker."""
@@ -317,6 +327,8 @@ class Run:
         self.frame.words[walking.CANCEL] = 1
         if self.inner is not None:
             self.inner.cancel()
+        if (fork := self.fork) is not None:
+            fork.cancel()
 
     def finish(self, done: bool, collector: StepStatsCollector | None = None) -> None:
         """Publish what was written, also by a run that failed or was cancelled on its way, and give the frame back.
@@ -328,7 +340,7 @@ class Run:
             variable = use.variable
             if new is None or new is variable.buffer or variable in self.published:
                 continue
-            if done or use.is_whole(int(self.frame.words[walking.PC])):
+            if done or use.is_whole(self._has_run):
                 variable.publish(new)
             else:
                 variable.spare = new
@@ -424,11 +436,10 @@ class Run:
         return buffer
 
     def _publish_before(self, row: Break) -> None:
-        reached = int(self.frame.words[walking.PC])
         for use, new in zip(self.program.variant.uses, self.news, strict=True):
             variable = use.variable
             due = variable in row.publishes and variable not in self.published
-            if due and new is not None and use.is_whole(reached):
+            if due and new is not None and use.is_whole(self._has_run):
                 variable.publish(new)
                 self.published.add(variable)
 

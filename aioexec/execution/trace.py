@@ -74,7 +74,9 @@ def traced(trace: Trace, variant: Variant) -> Iterator[Traced]:
     outermost = {id(instruction) for instruction in variant.item.instructions}
     row, now = 0, trace.began
     for position, instruction in enumerate(variant.instructions[:reached]):
-        if position not in times and (id(instruction) not in outermost or not is_done and position in with_rows):
+        if position not in times and (
+            id(instruction) not in outermost or (not is_done and position in with_rows)
+        ):
             continue  # on a way that was not taken, as far as one can tell, or not come to
         row, start, now = times.get(position, (row, now, now))
         yield Traced(instruction, start, now, int(trace.threads[row]))

@@ -164,7 +164,7 @@ class _Placer:
                 continue
             if number == first and places.get(k) == offset:
                 continue
-            if not all(k == other and number < first or strands[other].before >> k & 1 for other in places):
+            if not all((k == other and number < first) or strands[other].before >> k & 1 for other in places):
                 return False
         return True
 

@@ -215,7 +215,9 @@ class _Dealer:
     dealt, the next one last; `_aside`, those that do not fit the open strand, in the order they were tried.
     """
 
-    def __init__(self, rows: Sequence[PendingRow], lanes: int, same: Mapping[int, Buffer], total: int) -> None:
+    def __init__(
+        self, rows: Sequence[PendingRow], lanes: int, same: Mapping[int, Buffer], total: int
+    ) -> None:
         self.rows = rows
         self.lanes = lanes
         self.grain = max(min(total // (_STRANDS_PER_LANE * lanes), SHARE_NS), _LEAST_GRAIN_NS)

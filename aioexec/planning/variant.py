@@ -6,7 +6,7 @@ of variables, outputs (all bound when a run starts), then the arena, the constan
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,12 @@ Source = Place | int | Variable | Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramRow:
-    """A launch with its operands resolved to (slot, byte offset); `position` is its instruction in the item."""
+    """A launch with its operands resolved to (slot, byte offset).
+
+    Attributes:
+        position: its instruction in the item; of a fused row, where it runs.
+        parts: the positions of all instructions a fused row stands for, each with its static cost.
+    """
 
     kernel: Kernel
     operands: tuple[tuple[int, int], ...]
@@ -44,6 +49,7 @@ class ProgramRow:
     cost: int
     units: Units | None
     position: int
+    parts: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +109,41 @@ class Grow:
     position: int
 
 
-Row = ProgramRow | Break | Jump | Move | Grow
+@dataclass(frozen=True, slots=True, eq=False)
+class Strand:
+    """Rows, from `start` to before `end`, that one worker does in their order.
+
+    Attributes:
+        order: for each row its place in the order of the program without forks; parts of one row have the same.
+        next: numbers of the strands that wait for it; `waits`: for how many it waits itself.
+    """
+
+    start: int
+    end: int
+    order: tuple[int, ...]
+    next: tuple[int, ...]
+    waits: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fork:
+    """A row at which several workers do the rows that follow, up to `end`, in strands.
+
+    Attributes:
+        strands: in an order in which they may begin.
+        lanes: how many workers may be at it at once.
+        scratch: where in the arena the memory of the lanes begins, of `lane_bytes` each.
+    """
+
+    strands: tuple[Strand, ...]
+    end: int
+    lanes: int
+    scratch: int
+    lane_bytes: int
+    position: int
+
+
+Row = ProgramRow | Break | Jump | Move | Grow | Fork
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +154,7 @@ class VariableUse:
         shape: the shape its present content must have; None if it is not known, and then nothing is bound.
         reader: the instruction that first needs its present content; None if nothing does.
         old_slot, new_slot: where its present and new content are bound; None if not needed.
-        writes: for each time it is written, in order, the first and the last row that do so.
+        writes: for each time it is written, in order, the rows that do so.
         in_place: whether the new content may be written over the present one when nobody else holds that.
         certain: whether its present content is needed whatever branches are taken.
     """
@@ -124,14 +164,15 @@ class VariableUse:
     reader: Instruction | None
     old_slot: int | None
     new_slot: int | None
-    writes: tuple[tuple[int, int], ...]
+    writes: tuple[tuple[int, ...], ...]
     in_place: bool
     certain: bool
 
-    def is_whole(self, reached: int) -> bool:
-        """Whether the new content is that of the writes that were finished when a program stopped before row `reached`."""
-        finished = [first for first, last in self.writes if last < reached]
-        return bool(finished) and not any(first < reached <= last for first, last in self.writes)
+    def is_whole(self, has_run: Callable[[int], bool]) -> bool:
+        """Whether the new content is that of the writes that were finished, given which rows have run."""
+        finished = [all(has_run(row) for row in rows) for rows in self.writes]
+        begun = [any(has_run(row) for row in rows) for rows in self.writes]
+        return any(finished) and not any(b and not f for b, f in zip(begun, finished, strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,6 +191,7 @@ class Variant:
         slots: number of slots.
         arena_slot, arena_bytes: the arena.
         constants_slot, constants: bytes of all constants the rows read.
+        lane_slot: the memory of the lane in which a strand is done; -1: there are no forks.
         cost: estimated nanoseconds of a run.
         native, total: nodes of the item that run natively (folded and aliased ones included), and all.
         specs: what each value made in the item is, if memory holds it; for those who watch a run.
@@ -169,6 +211,7 @@ class Variant:
     arena_bytes: int
     constants_slot: int
     constants: Array
+    lane_slot: int
     cost: int
     native: int
     total: int
@@ -177,6 +220,10 @@ class Variant:
     @property
     def breaks(self) -> list[Break]:
         return [row for row in self.rows if isinstance(row, Break)]
+
+    @property
+    def forks(self) -> list[Fork]:
+        return [row for row in self.rows if isinstance(row, Fork)]
 
     @property
     def jumps(self) -> bool:

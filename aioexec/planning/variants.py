@@ -11,7 +11,10 @@ import numpy as np
 from aioexec.errors import UnimplementedError
 from aioexec.graph.kernel import Kernel, Role, Spec
 from aioexec.planning.buffers import ALIGNMENT, Buffer, Local, lay_out
+from aioexec.planning.fuse import fuse
 from aioexec.planning.instruction import Instruction
+from aioexec.planning.lane_buffers import lay_out_lanes
+from aioexec.planning.lanes import PendingFork, cut
 from aioexec.planning.layout import Layout
 from aioexec.planning.pending import (
     Array,
@@ -28,7 +31,19 @@ from aioexec.planning.pending import (
     copy_row,
 )
 from aioexec.planning.plan import Item
-from aioexec.planning.variant import Break, Grow, Jump, Move, Place, ProgramRow, Row, Source, Variant
+from aioexec.planning.variant import (
+    Break,
+    Fork,
+    Grow,
+    Jump,
+    Move,
+    Place,
+    ProgramRow,
+    Row,
+    Source,
+    Strand,
+    Variant,
+)
 from aioexec.resources.variable import Variable
 
 logger = logging.getLogger(__name__)
@@ -38,13 +53,18 @@ _LARGE = 1 << 20
 
 
 def lay_out_item(
-    item: Item, values: tuple[Any, ...], inputs: Mapping[int, Spec], refused: Container[Kernel] = ()
+    item: Item,
+    values: tuple[Any, ...],
+    inputs: Mapping[int, Spec],
+    refused: Container[Kernel] = (),
+    lanes: int = 1,
 ) -> Variant:
     """Lay an item out for inputs of these specs; those in `shape_inputs` with their content.
 
     Args:
         values: the plan's values, of which constants and variables are known.
         refused: kernels that cannot be compiled; nodes that would need one become breaks.
+        lanes: how many workers may do what is dear.
 
     Raises:
         GraphValueError: the shapes do not fit an op.
@@ -52,17 +72,18 @@ def lay_out_item(
             variables, which reference kernels hand on as they are.
     """
     try:
-        return _laid_out(Layout(item, values, inputs, refused))
+        return _laid_out(Layout(item, values, inputs, refused), lanes)
     except ListsRefusedError as refusal:
         logger.debug("item %d keeps its lists as objects: %s", item.index, refusal)
-        return _laid_out(Layout(item, values, inputs, refused, with_lists=False))
+        return _laid_out(Layout(item, values, inputs, refused, with_lists=False), lanes)
 
 
-def _laid_out(layout: Layout) -> Variant:
+def _laid_out(layout: Layout, lanes: int) -> Variant:
     layout.run()
     if not layout.pending and _reads_large_variables(layout):
         raise UnimplementedError("large variables are handed on as they are, where nothing else is computed")
-    return _Freezer(layout).variant()
+    fuse(layout)
+    return _Freezer(layout, lanes).variant()
 
 
 def _reads_large_variables(layout: Layout) -> bool:
@@ -79,8 +100,9 @@ class _Freezer:
     taken from inputs; `given`, known beforehand.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, lanes: int) -> None:
         self.layout = layout
+        self.lanes = lanes
         self.copies: list[PendingRow] = []
         self.outputs: list[tuple[int, Buffer, Spec]] = []
         self.objects: list[tuple[int, int]] = []
@@ -93,22 +115,32 @@ class _Freezer:
             self._place_output(value, layout.held[value])
         slots = self._number_slots()
         constants = self._pool(self.arena_slot + 1)
-        arena_bytes = lay_out(layout.buffers)
+        uses = layout.versions.uses()
+        rows: list[Pending | PendingFork] = [*layout.pending, *self.copies]
+        same = {id(use.new): use.old for use in uses if use.old is not None and use.in_place}
+        forked = cut([*layout.pending, *self.copies], self.lanes, same)
+        if forked is None:
+            arena_bytes = lay_out(layout.buffers)
+        else:
+            rows = forked.rows
+            arena_bytes = lay_out_lanes(layout.buffers, forked, self.lanes, slots)
+        places = (lambda row: (row,)) if forked is None else forked.places.__getitem__
         return Variant(
             layout.item,
             tuple(layout.input_buffers),
             layout.object_inputs,
-            tuple(use.freeze() for use in layout.versions.uses()),
+            tuple(use.freeze(places) for use in uses),
             tuple((value, spec) for value, _, spec in self.outputs),
             tuple(self.objects),
             tuple(self.given),
-            tuple(self._final(row) for row in (*layout.pending, *self.copies)),
+            tuple(self._final(row) for row in rows),
             tuple(layout.instructions),
-            slots,
+            slots + (forked is not None),
             self.arena_slot,
             arena_bytes,
             self.arena_slot + 1,
             constants,
+            -1 if forked is None else slots,
             layout.cost + sum(row.launch.cost for row in self.copies),
             layout.native,
             sum(each.structure is None for each in layout.instructions),
@@ -170,13 +202,22 @@ class _Freezer:
             pool[buffer.offset : buffer.offset + content.nbytes] = flat
         return pool
 
-    def _final(self, row: Pending) -> Row:
+    def _final(self, row: Pending | PendingFork) -> Row:
+        if isinstance(row, PendingFork):
+            return _final_fork(row, self.lanes)
         if isinstance(row, PendingRow):
             launch = row.launch
             operands = tuple(self._address(*operand) for operand in row.operands)
             words = launch.words if row.after is None else (*launch.words[:-1], row.after.row)
             return ProgramRow(
-                launch.kernel, operands, words, launch.reals, launch.cost, launch.units, row.position
+                launch.kernel,
+                operands,
+                words,
+                launch.reals,
+                launch.cost,
+                launch.units,
+                row.position,
+                row.parts,
             )
         if isinstance(row, PendingJump):
             predicate = None if row.predicate is None else self._address(*row.predicate)
@@ -214,6 +255,18 @@ class _Freezer:
             reader = self.layout.versions.reader(buffer)
             if reader is not None:
                 yield self._address(buffer)[0], variable, shape, reader
+
+
+def _final_fork(fork: PendingFork, lanes: int) -> Fork:
+    strands: list[Strand] = []
+    start = fork.start + 1
+    for strand in fork.strands:
+        order = tuple(number for number, _ in strand.rows)
+        end = start + len(order)
+        strands.append(Strand(start, end, order, tuple(strand.next), strand.waits.bit_count()))
+        start = end
+    scratch = fork.scratch.offset if fork.scratch is not None else 0
+    return Fork(tuple(strands), start, lanes, scratch, fork.lane_bytes, fork.positions[0])
 
 
 def _owns_its_buffer(held: Local) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from aioexec import shapes
@@ -35,22 +35,29 @@ class _Use:
     broken: bool = False
     certain: bool = False
 
-    def freeze(self) -> VariableUse:
-        in_place = (
-            self.wrote_at is not None
-            and not self.broken
-            and (self.old is None or self.old.dies < self.wrote_at)
-        )
+    @property
+    def in_place(self) -> bool:
+        """Whether the new content may be written over the present one."""
+        is_free = self.wrote_at is not None and not self.broken
+        return is_free and (self.old is None or self.wrote_at is None or self.old.dies < self.wrote_at)
+
+    def freeze(self, places: Callable[[int], Iterable[int]]) -> VariableUse:
+        """Freeze it; `places` are the rows that do one of those it was laid out with."""
         return VariableUse(
             self.variable,
             self.declared,
             self.reader,
             None if self.old is None else self.old.slot,
             None if self.new is None else self.new.slot,
-            tuple(self.writes),
-            in_place,
+            tuple(tuple(row for k in _rows(*write) for row in places(k)) for write in self.writes),
+            self.in_place,
             self.certain,
         )
+
+
+def _rows(first: int, last: int) -> Iterable[int]:
+    """The rows of a write; of one that takes none, as there is nothing in the variable, the row before."""
+    return range(first, last + 1) if first <= last else range(max(first - 1, 0), first)
 
 
 class Versions:
@@ -126,6 +133,13 @@ class Versions:
         use.now = self.written(variable)
         use.writes.append(rows)
         use.wrote_at = position if use.wrote_at is None else use.wrote_at
+
+    def renumber(self, place: Mapping[int, int]) -> None:
+        """Rows have changed their places."""
+        for use in self._uses.values():
+            for k, (first, last) in enumerate(use.writes):
+                rows = [place[row] for row in range(first, last + 1)]
+                use.writes[k] = (min(rows), max(rows)) if rows else (place[first], place[first] - 1)
 
     def break_on(self, handles: list[Variable]) -> tuple[tuple[Buffer, Variable, tuple[int, ...]], ...]:
         """A break gets these variables themselves: later rows see whatever it leaves."""
