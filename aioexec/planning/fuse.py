@@ -248,7 +248,9 @@ class _Fusion:
         return _Item(number, [number], group, reads, writes, variable, may_fail)
 
     def _may_fail(self, row: PendingRow) -> bool:
-        known = self.layout.instructions[row.position].node.row
+        kernel, known = row.launch.kernel, self.layout.instructions[row.position].node.row
+        if isinstance(kernel, ElementwiseKernel) and not any("int" in dtype for _, dtype in kernel.inputs):
+            return False  # only a division of integers does
         return bool((known.native is not None and known.native.statuses) or known.lists is not None)
 
     # Putting them in the place of rows
