@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import queue
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+
+from aioexec.devices.patient_queue import PatientQueue
 
 Result = TypeVar("Result")
 
@@ -113,11 +114,15 @@ class Workers:
         self.count = count
         self.name = name
         self._prepare = prepare
-        self._queue: queue.SimpleQueue[Job[Any] | Guest | None] = queue.SimpleQueue()
+        self._queue: PatientQueue[Job[Any] | Guest | None] = PatientQueue()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._closed = False
         self.guest = np.zeros(2, np.int64)
+
+    def be_patient(self, look: Callable[..., int]) -> None:
+        """Let threads look for work for a while before they sleep, by machine code (see `patient_queue`)."""
+        self._queue.look = look
 
     @property
     def closed(self) -> bool:

@@ -54,6 +54,9 @@ class Engine:
         walk = walker()
         workers = self.devices[item.device].workers
         refused: set[Kernel] = set()
+        if walk is not None:
+            for pool in (workers, self.workers):
+                pool.be_patient(walk.look_released)
         while walk is not None:
             variant = lay_out_item(item, partition.values, inputs, refused, workers.count)
             kernels = variant.kernels

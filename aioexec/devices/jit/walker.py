@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.devices.jit import strands
+from aioexec.devices.jit import patience, strands
 
 HEADER = 8
 ROW_WORDS = 4
@@ -62,8 +62,8 @@ Entry = Callable[..., int]
 @dataclass(frozen=True, slots=True)
 class Walker:
     """The entries. Each takes the frame (an int64 array); `start_*` also the arrays whose addresses go to slots 0, 1, …;
-    `lane_released(frame, state, guest)` does strands of a fork (see `strands`). `jump` and `jump_unless` are addresses of kernels.
-    `traced` is the walker that stamps the clock.
+    `lane_released(frame, state, guest)` does strands of a fork (see `strands`), `look_released(words, nanoseconds)` waits for
+    word 0 (see `patience`). `jump` and `jump_unless` are addresses of kernels. `traced` is the walker that stamps the clock.
 
     The caller keeps frame, rows, blocks and arrays alive until the call returns.
     """
@@ -74,6 +74,7 @@ class Walker:
     resume_released: Entry
     invoke_released: Entry
     lane_released: Entry
+    look_released: Entry
     jump: int
     jump_unless: int
     traced: Walker | None  # none in that one itself
@@ -88,6 +89,7 @@ declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyLong_FromLong(i64)
 declare i64 @PyLong_AsLong(ptr)
 declare i32 @clock_gettime(i32, ptr)
+declare i32 @sched_yield()
 
 define internal ptr @data_of(ptr %array) {
   %at = getelementptr i8, ptr %array, i64 16
@@ -96,9 +98,8 @@ define internal ptr @data_of(ptr %array) {
 }
 """
 
-# The time in nanoseconds goes to word `index` of the stamps.
-_STAMP = f"""
-define internal void @stamp(ptr %frame, i64 %index) {{
+_CLOCK = f"""
+define internal i64 @clock() {{
   %time = alloca {{ i64, i64 }}
   %ignored = call i32 @clock_gettime(i32 {time.CLOCK_MONOTONIC}, ptr %time)
   %seconds = load i64, ptr %time
@@ -106,6 +107,14 @@ define internal void @stamp(ptr %frame, i64 %index) {{
   %rest = load i64, ptr %rest.at
   %whole = mul i64 %seconds, 1000000000
   %now = add i64 %whole, %rest
+  ret i64 %now
+}}
+"""
+
+# The time in nanoseconds goes to word `index` of the stamps.
+_STAMP = f"""
+define internal void @stamp(ptr %frame, i64 %index) {{
+  %now = call i64 @clock()
   %stamps.at = getelementptr i64, ptr %frame, i64 {STAMPS}
   %stamps = load ptr, ptr %stamps.at
   %stamp.at = getelementptr i64, ptr %stamps, i64 %index
@@ -317,7 +326,9 @@ def emit() -> str:
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     text = (
         _DECLARATIONS
+        + _CLOCK
         + _STAMP
+        + patience.LOOK
         + _JUMPS
         + _INVOKE
         + _entries("", "", "")
@@ -366,8 +377,8 @@ def _compile() -> Walker | None:
     machine = llvm.Target.from_default_triple().create_target_machine(opt=2, jit=True)
     for name in ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong", "PyLong_AsLong"):
         llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
-    clock = ctypes.CDLL(None).clock_gettime
-    llvm.add_symbol("clock_gettime", ctypes.cast(clock, ctypes.c_void_p).value)
+    for name in ("clock_gettime", "sched_yield"):
+        llvm.add_symbol(name, ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     _kept.append(engine)
@@ -383,6 +394,7 @@ def _compile() -> Walker | None:
             entry(f"resume_released{suffix}"),
             entry("invoke_released"),
             entry(f"lane_released{suffix}"),
+            entry("look_released"),
             engine.get_function_address("jump"),
             engine.get_function_address("jump_unless"),
             traced,

@@ -1,0 +1,71 @@
+"""The queue of jobs of a pool, whose takers look for a while before they sleep, in machine code if there is any.
+
+A sleeping thread is woken by its own lock, the last to fall asleep first: it is the one whose data may still be near.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import numpy as np
+
+Entry = TypeVar("Entry")
+
+PATIENCE_NS = 100_000
+"""How long a thread looks: the time to the next step of a client who awaits one after the other."""
+
+
+class PatientQueue(Generic[Entry]):
+    """First come, first served.
+
+    `_lock` is held by who changes anything but `look`. `_entries` wait to be taken, `due[0]` is how many there are, for machine
+    code to see; `_sleepers` are the locks of those who sleep, `_looking` the number of those who look. `look(due, nanoseconds)`
+    waits for an entry without the interpreter; None: nobody looks.
+    """
+
+    def __init__(self) -> None:
+        self.look: Callable[..., int] | None = None
+        self._lock = threading.Lock()
+        self._entries: deque[Entry] = deque()
+        self._due = np.zeros(1, np.int64)
+        self._sleepers: list[threading.Lock] = []
+        self._looking = 0
+
+    def put(self, entry: Entry) -> None:
+        """Add an entry, and wake somebody unless enough are looking."""
+        sleeper = None
+        with self._lock:
+            self._entries.append(entry)
+            self._due[0] = len(self._entries)
+            if self._sleepers and len(self._entries) > self._looking:
+                sleeper = self._sleepers.pop()
+        if sleeper is not None:
+            sleeper.release()
+
+    def get(self) -> Entry:
+        """Take the first entry; waits for one."""
+        look = self.look
+        with self._lock:
+            if self._entries:
+                return self._take()
+            self._looking += look is not None
+        if look is not None:
+            look(self._due, PATIENCE_NS)
+            with self._lock:
+                self._looking -= 1
+        while True:
+            with self._lock:
+                if self._entries:
+                    return self._take()
+                sleeper = threading.Lock()
+                sleeper.acquire()
+                self._sleepers.append(sleeper)
+            sleeper.acquire()
+
+    def _take(self) -> Entry:
+        entry = self._entries.popleft()
+        self._due[0] = len(self._entries)
+        return entry

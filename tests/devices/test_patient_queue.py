@@ -1,0 +1,88 @@
+"""The queue of a pool: first come, first served, whether its takers sleep or look."""
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aioexec.devices.jit.walker import walker
+from aioexec.devices.patient_queue import PatientQueue
+
+
+def test_entries_leave_in_the_order_they_came():
+    queue: PatientQueue[int] = PatientQueue()
+    for entry in range(5):
+        queue.put(entry)
+
+    assert [queue.get() for _ in range(5)] == list(range(5))
+
+
+def test_one_who_looks_is_told_how_many_entries_there_are_and_takes_the_first():
+    queue: PatientQueue[str] = PatientQueue()
+    seen: list[int] = []
+
+    def look(due: Any, nanoseconds: int) -> int:
+        queue.put("first")
+        queue.put("second")
+        seen.append(int(due[0]))
+        return 1
+
+    queue.look = look
+
+    assert queue.get() == "first"
+    assert queue.get() == "second"  # at once: there was one left
+    assert seen == [2]
+
+
+def test_an_entry_that_comes_when_the_time_is_just_over_is_not_missed():
+    queue: PatientQueue[str] = PatientQueue()
+
+    def look(due: Any, nanoseconds: int) -> int:
+        queue.put("late")  # nobody sleeps, one looks: nobody is woken
+        return 0
+
+    queue.look = look
+
+    assert queue.get() == "late"
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_every_entry_is_taken_once_however_many_sleep(patient: bool):
+    queue: PatientQueue[int | None] = PatientQueue()
+    machine = walker()
+    if patient and machine is not None:
+        queue.look = machine.look_released
+    taken: list[int] = []
+
+    def take() -> None:
+        while (entry := queue.get()) is not None:
+            taken.append(entry)
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for entry in range(500):
+        queue.put(entry)
+    for _ in threads:
+        queue.put(None)
+    for thread in threads:
+        thread.join()
+
+    assert sorted(taken) == list(range(500))
+
+
+def test_machine_code_sees_what_another_thread_writes_and_when_the_time_is_over():
+    machine = walker()
+    if machine is None:
+        pytest.skip("no walker here")
+    word = np.zeros(1, np.int64)
+    assert machine.look_released(word, 1000) == 0
+
+    def write() -> None:
+        word[0] = 3
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert machine.look_released(word, 10**11) == 1
+    writer.join()
