@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Final
 
+from aioexec.distributed.answers import Answer
 from aioexec.distributed.transport import Call, Handler, Handlers, Payload
 from aioexec.errors import UnavailableError
 
@@ -51,18 +53,35 @@ class Draining:
         await self._quiet.wait()
 
     def _guarded(self, method: str, handler: Handler) -> Handler:
-        async def begin(request: Payload, call: Call) -> Payload:
+        def begin(request: Payload, call: Call) -> Awaitable[Payload]:
             if self._is_draining and not getattr(request.message, "is_partial", False):
                 raise UnavailableError(f"{self._name} is shutting down")
-            if method != PARTS:
-                return await handler(request, call)
-            self.parts += 1
-            self._quiet.clear()
-            try:
-                return await handler(request, call)
-            finally:
-                self.parts -= 1
-                if not self.parts:
-                    self._quiet.set()
+            reply = handler(request, call)
+            return self._counted(reply) if method == PARTS else reply
 
         return begin
+
+    def _counted(self, reply: Awaitable[Payload]) -> Awaitable[Payload]:
+        """A reply during which a part of another task's step is under way."""
+        if not isinstance(reply, Answer):
+            self._part_begins()
+            return self._awaited(reply)
+        if reply.came is None:
+            self._part_begins()
+            reply.then(lambda _: self._part_ends())
+        return reply
+
+    async def _awaited(self, reply: Awaitable[Payload]) -> Payload:
+        try:
+            return await reply
+        finally:
+            self._part_ends()
+
+    def _part_begins(self) -> None:
+        self.parts += 1
+        self._quiet.clear()
+
+    def _part_ends(self) -> None:
+        self.parts -= 1
+        if not self.parts:
+            self._quiet.set()

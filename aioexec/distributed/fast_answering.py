@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 from asyncio import Task
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
 from aioexec.distributed import fast_frames as frames
-from aioexec.distributed.fast_connection import Connection, payload_of, written
+from aioexec.distributed.answers import Answer
+from aioexec.distributed.fast_connection import Connection, payload_of, payload_with, written
 from aioexec.distributed.fast_frames import (
     Cancel,
     Closing,
@@ -19,7 +20,7 @@ from aioexec.distributed.fast_frames import (
     Parts,
     Reader,
 )
-from aioexec.distributed.fast_tensors import write
+from aioexec.distributed.fast_tensors import takes_long_to_write, write
 from aioexec.distributed.first_step import begin
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.settings import Limits
@@ -51,12 +52,12 @@ _GRAPHS: Final = frozenset(
 
 
 class AnsweringConnection(Connection):
-    """The side that answers. Calls are tasks; those of a lost connection are cancelled.
+    """The side that answers. Calls are tasks, or answers that need none; those of a lost connection are cancelled.
 
     Args:
         peer: what the other side is called in `Call.peer`.
         admits: whether a greeting may go on, by its listener and authorization.
-        tasks: where the tasks are kept until they are over; whoever owns it awaits them.
+        tasks, answers: where they are kept until they are over; whoever owns them awaits them.
         on_gone: told when the connection is lost.
 
     `_running` are the calls whose handlers run.
@@ -69,6 +70,7 @@ class AnsweringConnection(Connection):
         limits: Limits,
         admits: Callable[[Greeting], OpError | None],
         tasks: set[Task[None]],
+        answers: set[Answer],
         on_gone: Callable[[AnsweringConnection], None],
     ) -> None:
         super().__init__(
@@ -83,8 +85,9 @@ class AnsweringConnection(Connection):
         self._handlers = handlers
         self._admits = admits
         self._tasks = tasks
+        self._answers = answers
         self._on_gone = on_gone
-        self._running: dict[int, Task[None] | None] = {}  # None: in its first step
+        self._running: dict[int, Task[None] | Answer | None] = {}  # None: in its first step
         self.takes_calls = True
         self._unsent = 0
         self._greeting: asyncio.TimerHandle | None = None  # until the greeting
@@ -152,18 +155,70 @@ class AnsweringConnection(Connection):
 
     def _start(self, parts: Parts, handler: Handler) -> None:
         """Run the handler; what does not wait is over, and answered, when this returns."""
+        number = parts.call
         bounded = parts.timeout != math.inf
         deadline = self._loop.time() + parts.timeout if bounded else None
-        self._running[parts.call] = None
-        tell = partial(self._tell, parts.call)
-        task = begin(self._serve(parts, handler, Call(self.peer, deadline, tell)))
-        if parts.call in self._running:
-            self._running[parts.call] = task
+        self._running[number] = None
+        call = Call(self.peer, deadline, partial(self._tell, number))
+        reply: Awaitable[Payload] | None = None
+        if not parts.takes_long:
+            try:
+                reply = handler(self._payload(parts), call)
+            except Exception as error:
+                self._running.pop(number, None)
+                self._fail(number, from_exception(error))
+                return
+            if isinstance(reply, Answer) and self._is_answered(parts, reply):
+                return
+        task = begin(self._serve(parts, handler, call, reply))
+        if number in self._running:
+            self._running[number] = task
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             if deadline is not None:
                 timer = self._loop.call_at(deadline, self._expire, parts)
                 task.add_done_callback(lambda _: timer.cancel())
+
+    def _payload(self, parts: Parts) -> Payload:
+        described = METHODS[parts.method]
+        return payload_with(parts.values(), parts, described.request, described.sent, self._limits)
+
+    def _is_answered(self, parts: Parts, answer: Answer) -> bool:
+        """Whether a reply that needs no task has left, or will when it is there."""
+        if answer.came is not None:
+            return self._answered(parts.call, answer.came)
+        if parts.timeout != math.inf:
+            return False
+        self._running[parts.call] = answer
+        self._answers.add(answer)
+        answer.then(partial(self._came, parts.call, answer))
+        return True
+
+    def _came(self, call: int, answer: Answer, came: Payload | OpError) -> None:
+        self._answers.discard(answer)
+        if call in self._running and not self._answered(call, came):
+            task = begin(self._send_reply(call, answer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _answered(self, call: int, came: Payload | OpError) -> bool:
+        """Send what a handler has come to; False: that takes long."""
+        if isinstance(came, OpError):
+            self._running.pop(call, None)
+            self._fail(call, came)
+            return True
+        if any(map(takes_long_to_write, came.tensors)):
+            return False
+        try:
+            frame, stream = frames.reply(call, came.message.SerializeToString(), [*map(write, came.tensors)])
+        except Exception as error:
+            self._running.pop(call, None)
+            self._fail(call, from_exception(error))
+            return True
+        self._running.pop(call, None)
+        if self.is_open:
+            self._write(frame, stream, call)
+        return True
 
     def _tell(self, call: int, payload: Payload) -> None:
         if call in self._running and self.is_open:
@@ -178,14 +233,21 @@ class AnsweringConnection(Connection):
                 parts.call, DeadlineExceededError(f"{parts.method}: not done within {parts.timeout:g} s")
             )
 
-    async def _serve(self, parts: Parts, handler: Handler, call: Call) -> None:
-        described = METHODS[parts.method]
-        number = parts.call
+    async def _serve(
+        self, parts: Parts, handler: Handler, call: Call, reply: Awaitable[Payload] | None
+    ) -> None:
+        """Have a handler reply, which was called if there is something to await, and send what it says."""
+        if reply is None:
+            described = METHODS[parts.method]
+            request = payload_of(parts, described.request, described.sent, self._limits)
+            reply = _handled(handler, request, call)
+        await self._send_reply(parts.call, reply)
+
+    async def _send_reply(self, number: int, reply: Awaitable[Payload]) -> None:
         try:
-            payload = await payload_of(parts, described.request, described.sent, self._limits)
-            reply = await handler(payload, call)
-            tensors = await written(reply.tensors)
-            frame, stream = frames.reply(number, reply.message.SerializeToString(), tensors)
+            payload = await reply
+            tensors = await written(payload.tensors)
+            frame, stream = frames.reply(number, payload.message.SerializeToString(), tensors)
         except asyncio.CancelledError:
             if number in self._running:  # else nobody waits for it, and that is why it was cancelled
                 self._fail(number, CancelledError("the call was cancelled"))
@@ -206,8 +268,12 @@ class AnsweringConnection(Connection):
     def _is_lost(self, reason: str) -> None:
         if self._greeting is not None:
             self._greeting.cancel()
-        running = [task for task in self._running.values() if task is not None]
+        running = [each for each in self._running.values() if each is not None]
         self._running.clear()
-        for task in running:
-            task.cancel()
+        for each in running:
+            each.cancel()
         self._on_gone(self)
+
+
+async def _handled(handler: Handler, request: Awaitable[Payload], call: Call) -> Payload:
+    return await handler(await request, call)

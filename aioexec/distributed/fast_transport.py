@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any, Final
 
 from aioexec.distributed import fast_frames as frames
+from aioexec.distributed.answers import Answer
 from aioexec.distributed.fast_answering import AnsweringConnection
 from aioexec.distributed.fast_calling import CallingConnection
 from aioexec.distributed.fast_frames import Greeting
@@ -78,6 +79,7 @@ class FastListener:
         self._server: asyncio.Server | None = None
         self._connections: set[AnsweringConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()  # of calls, until they are over
+        self._answers: set[Answer] = set()  # of those that need none
         self._peers = count(1)
         self._is_stopped = False
 
@@ -103,7 +105,7 @@ class FastListener:
     def _connection(self) -> AnsweringConnection:
         peer = f"fast:{self.number:016x}/{next(self._peers)}"
         connection = AnsweringConnection(
-            peer, self._handlers, self._limits, self._admits, self._tasks, self._is_gone
+            peer, self._handlers, self._limits, self._admits, self._tasks, self._answers, self._is_gone
         )
         self._connections.add(connection)
         connection.takes_calls = not self._is_stopped
@@ -138,8 +140,7 @@ class FastListener:
                         await self._finish()
             await self._part()
         finally:
-            for task in self._tasks:
-                task.cancel()
+            self._cancel()
             for connection in self._connections:
                 connection.abort()
         if server is not None:
@@ -147,8 +148,8 @@ class FastListener:
 
     async def _finish(self) -> None:
         """Wait until all calls are answered."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        while under_way := self._under_way():
+            await asyncio.wait(under_way)
         for connection in list(self._connections):
             await connection.flush()
 
@@ -157,14 +158,23 @@ class FastListener:
         for connection in list(self._connections):
             connection.end("the server is shutting down")
         lost = [connection.lost for connection in self._connections]
-        for task in self._tasks:
-            task.cancel()
+        self._cancel()
         if lost:
             await asyncio.wait(lost, timeout=_FAREWELL_SECONDS)
         for connection in list(self._connections):
             connection.abort()
-        if waiting := [*self._tasks, *lost]:
+        if waiting := [*self._under_way(), *lost]:
             await asyncio.wait(waiting)
+
+    def _under_way(self) -> list[asyncio.Future[None]]:
+        """The calls that are not over, as what is done when they are."""
+        return [*self._tasks, *[answer.over() for answer in self._answers]]
+
+    def _cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for answer in list(self._answers):
+            answer.cancel()
 
 
 def _bound(host: str) -> socket.socket:

@@ -7,7 +7,7 @@ them: an unknown session is `AbortedError`, which makes a monitored session begi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import BorrowedDevices
+from aioexec.distributed.answers import Answer
 from aioexec.distributed.cluster import task_name
 from aioexec.distributed.gathering import gathered
 from aioexec.distributed.graph_syntax import check_syntax
@@ -29,12 +30,13 @@ from aioexec.distributed.transport import Call, Handlers, Payload
 from aioexec.distributed.worker import Worker
 from aioexec.distributed.worker_cache import WorkerCache
 from aioexec.distributed.worker_session import Peers, isolated_devices, session_options
-from aioexec.errors import AbortedError, InvalidArgumentError, from_exception
-from aioexec.formats.protos import RunOptions, ServerDef
+from aioexec.errors import AbortedError, InvalidArgumentError, OpError, from_exception
+from aioexec.formats.protos import RunMetadata, RunOptions, ServerDef
 from aioexec.graph.device_spec import parse
 from aioexec.sessions.options import SessionOptions
 
 _PLAIN = RunOptions()
+_StepResponse = METHODS["MasterService/RunStep"].response
 
 FEW_NODES = 1000
 """Graphs that are looked through at once, on the event loop."""
@@ -237,39 +239,43 @@ class Master:
 
     # Steps
 
-    async def _run_step(self, request: Payload, call: Call) -> Payload:
+    def _run_step(self, request: Payload, call: Call) -> Awaitable[Payload]:
         message = request.message
-        reply = METHODS["MasterService/RunStep"].response()
+        feeds, fetches = tuple([each.name for each in message.feed]), tuple(message.fetch)
         try:
             self._requests.check(message.request_id, "RunStep (Master)")
-            values = await self._ran(message, request.tensors, reply, call)
+            session = self._session(message.session_handle, call)
+            if not message.partial_run_handle and (
+                not message.HasField("options") or message.options == _PLAIN
+            ):
+                replied = partial(_step_reply, message)
+                targets = tuple(message.target)
+                answer = session.begin_at_once(feeds, fetches, targets, request.tensors, replied)
+                if answer is not None:
+                    return answer
         except Exception as error:
-            if not message.store_errors_in_response_body:
-                raise
-            failed = from_exception(error)
-            reply.Clear()
-            reply.status_code = failed.error_code
-            reply.status_error_message = told_by_master(failed)
-            return Payload(reply)
-        return Payload(reply, values)
+            return Answer(came=_failed_step(message, error))
+        return self._ran(session, message, list(zip(feeds, request.tensors, strict=True)), fetches)
 
-    async def _ran(self, message: Any, tensors: Sequence[Any], reply: Any, call: Call) -> Sequence[Any]:
-        session = self._session(message.session_handle, call)
-        fetches = tuple(message.fetch)
-        for name in fetches:
-            reply.tensor.add(name=name)
-        feeds, targets = tuple([each.name for each in message.feed]), tuple(message.target)
-        if message.partial_run_handle:
-            named = list(zip(feeds, tensors, strict=True))
-            found = await session.partial_run(message.partial_run_handle, named, [*fetches, *targets])
-            return [_array(value) for value in found[: len(fetches)]]
-        is_plain = not message.HasField("options") or message.options == _PLAIN
-        values = await session.run_at_once(feeds, fetches, targets, tensors) if is_plain else None
-        if values is None:
-            metadata = reply.metadata if session.tells(message.options) else None
-            named = list(zip(feeds, tensors, strict=True))
-            values = await session.run(message.options, named, fetches, targets, metadata)
-        return [_array(value) for value in values]
+    async def _ran(
+        self,
+        session: MasterSession,
+        message: Any,
+        feeds: Sequence[tuple[str, Any]],
+        fetches: Sequence[str],
+    ) -> Payload:
+        targets, metadata = tuple(message.target), RunMetadata() if session.tells(message.options) else None
+        try:
+            if message.partial_run_handle:
+                values = await session.partial_run(message.partial_run_handle, feeds, [*fetches, *targets])
+            else:
+                values = await session.run(message.options, feeds, fetches, targets, metadata)
+            came = _step_reply(message, values[: len(fetches)], metadata)
+        except Exception as error:
+            came = _failed_step(message, error)
+        if isinstance(came, OpError):
+            raise came
+        return came
 
     async def _partial_run_setup(self, request: Payload, call: Call) -> Payload:
         message = request.message
@@ -306,6 +312,23 @@ def _filtered(tasks: Sequence[str], filters: Sequence[str]) -> list[str]:
     """The tasks that a session may use."""
     wanted = [parse(each).without_device() for each in filters]
     return [task for task in tasks if not filters or any(each.matches(parse(task)) for each in wanted)]
+
+
+def _step_reply(message: Any, came: list[Any] | OpError, metadata: Any = None) -> Payload | OpError:
+    """What a client is told of its step."""
+    if isinstance(came, OpError):
+        return _failed_step(message, came)
+    reply = _StepResponse(metadata=metadata)
+    for name in message.fetch:
+        reply.tensor.add(name=name)
+    return Payload(reply, [_array(value) for value in came])
+
+
+def _failed_step(message: Any, error: Exception) -> Payload | OpError:
+    failed = from_exception(error)
+    if not message.store_errors_in_response_body:
+        return failed
+    return Payload(_StepResponse(status_code=failed.error_code, status_error_message=told_by_master(failed)))
 
 
 def _reply(method: str, **fields: Any) -> Payload:

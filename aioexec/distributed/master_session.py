@@ -18,6 +18,8 @@ import numpy as np
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import DeviceMgr, DeviceSet
 from aioexec.devices.remote import RemoteDevice
+from aioexec.distributed.answers import Answer
+from aioexec.distributed.event_steps import Replied, answer_of
 from aioexec.distributed.gathering import gathered
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.remote_parts import DistributedParts, DistributedStep, RegisteredPart
@@ -44,7 +46,6 @@ from aioexec.sessions.named_steps import NamedStep
 from aioexec.sessions.names import find_operation, parse_tensor_name
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.reordered import Reordered
-from aioexec.sessions.run_options import DEFAULT
 
 GET_STATUS = "WorkerService/GetStatus"
 
@@ -188,14 +189,15 @@ class MasterSession(DirectSession):
 
     # Steps
 
-    async def run_at_once(
+    def begin_at_once(
         self,
         feeds: tuple[str, ...],
         outputs: tuple[str, ...],
         targets: tuple[str, ...],
         values: Sequence[Any],
-    ) -> list[Any] | None:
-        """Run a step that was run before and asks for nothing special, without its turn; None if it has to wait for that."""
+        replied: Replied,
+    ) -> Answer | None:
+        """Begin a step that was run before and asks for nothing special, without its turn; None if it has to wait for that."""
         step = self._named.get((feeds, outputs, targets))
         if step is None or self._doubtful or not self.runs_at_once or not self.steps.life.is_open:
             return None
@@ -203,10 +205,13 @@ class MasterSession(DirectSession):
         if found is None:
             return None
         STEPS.value += 1
-        if not isinstance(found, list):
-            with self.scope_of(DEFAULT):
-                found = await found.finish()
-        return step.ordered(found)
+        if isinstance(found, list):
+            return Answer(came=replied(step.ordered(found)))
+
+        def ordered(came: list[Any] | OpError) -> Payload | OpError:
+            return replied(came if isinstance(came, OpError) else step.ordered(came))
+
+        return answer_of(found, self.steps, ordered)
 
     def tells(self, options: Any) -> bool:
         """Whether there is something to be told of a step with these RunOptions."""

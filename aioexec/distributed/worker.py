@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.devices.device_set import BorrowedDevices, DeviceMgr
+from aioexec.distributed.answers import Answer
 from aioexec.distributed.cluster import addresses_of, task_name
 from aioexec.distributed.gathering import gathered
 from aioexec.distributed.methods import METHODS
@@ -202,24 +203,40 @@ class Worker:
 
     # Steps
 
-    async def _run_graph(self, request: Payload, call: Call) -> Payload:
+    def _run_graph(self, request: Payload, call: Call) -> Awaitable[Payload]:
+        message = request.message
+        try:
+            self._requests.check(message.request_id, "RunGraph (Worker)")
+            session = self._session(message)
+            replied = partial(self._part_reply, message)
+            answer = (
+                session.begin_at_once(message, request.tensors, replied) if _is_plain(message, call) else None
+            )
+        except Exception as error:
+            return Answer(came=_failed_part(message, error))
+        return self._ran(session, request, call) if answer is None else answer
+
+    async def _ran(self, session: WorkerSession, request: Payload, call: Call) -> Payload:
         message = request.message
         reply = _RunGraphResponse()
         try:
-            self._requests.check(message.request_id, "RunGraph (Worker)")
-            values = await self._session(message).run(message, request.tensors, call.deadline, reply)
+            values = await session.run(message, request.tensors, call.deadline, reply)
+            came = self._part_reply(message, values, reply)
         except Exception as error:
-            if not message.store_errors_in_response_body or is_derived(error):
-                raise  # a body has no place to say that it is derived
-            failed = from_exception(error)
-            reply.Clear()
-            reply.status_code = failed.error_code
-            reply.status_error_message = message_of(failed)
-            return Payload(reply)
+            came = _failed_part(message, error)
+        if isinstance(came, OpError):
+            raise came
+        return came
+
+    def _part_reply(self, message: Any, came: list[Any] | OpError, reply: Any = None) -> Payload | OpError:
+        """What a master is told of this task's part of its step."""
+        if isinstance(came, OpError):
+            return _failed_part(message, came)
+        reply = _RunGraphResponse() if reply is None else reply
         for key in message.recv_key:
             reply.recv.add(name=key)
         reply.aioexec_step_is_over = not message.is_partial and self.steps.end_if_over(message.step_id)
-        return Payload(reply, values)
+        return Payload(reply, came)
 
     async def _cleanup_graph(self, request: Payload, call: Call) -> Payload:
         await self.steps.end_quietly(request.message.step_id)
@@ -295,6 +312,25 @@ class Worker:
 
 _NOTHING = np.zeros(0, np.float32)
 """What travels for a dead value."""
+
+
+def _is_plain(message: Any, call: Call) -> bool:
+    """Whether a part is run for what its step does alone."""
+    asked = message.exec_opts
+    return not (
+        message.is_partial
+        or message.recv_key
+        or asked.record_timeline
+        or asked.record_partition_graphs
+        or call.deadline is not None
+    )
+
+
+def _failed_part(message: Any, error: Exception) -> Payload | OpError:
+    failed = from_exception(error)
+    if not message.store_errors_in_response_body or is_derived(failed):
+        return failed  # a body has no place to say that it is derived
+    return Payload(_RunGraphResponse(status_code=failed.error_code, status_error_message=message_of(failed)))
 
 
 def _reply(name: str, **fields: Any) -> Payload:

@@ -15,11 +15,14 @@ from typing import Any
 
 from aioexec.devices.device_set import DeviceMgr
 from aioexec.devices.pools import hold_pool
+from aioexec.distributed.answers import Answer
+from aioexec.distributed.event_steps import Replied, answer_of
 from aioexec.distributed.open_step import OpenStep
 from aioexec.distributed.step_table import StepEntry, StepTable
+from aioexec.distributed.transport import Payload
 from aioexec.distributed.worker_cache import WorkerCache
-from aioexec.errors import AbortedError, CancelledError, InvalidArgumentError, OpError
-from aioexec.execution.executor import Executor
+from aioexec.errors import AbortedError, CancelledError, InvalidArgumentError, OpError, from_exception
+from aioexec.execution.executor import Begun, Executor
 from aioexec.execution.remote_rendezvous import RemoteRendezvous
 from aioexec.execution.rendezvous import Received, parse_key
 from aioexec.execution.step import SharedStep, StepSettings
@@ -152,6 +155,44 @@ class WorkerSession(Host):
             finally:
                 step.over()
                 self._table.leave(step)
+
+    def begin_at_once(self, message: Any, tensors: Sequence[Any], replied: Replied) -> Answer | None:
+        """Begin a registered graph that is run for nothing but what it does; None: this is not the moment.
+
+        Raises:
+            AbortedError: there is none of this handle.
+        """
+        executor = self._executors.get(message.graph_handle)
+        if executor is None:
+            raise _not_found(message.graph_handle)
+        if not self.steps.life.is_open or not executor.begins_at_once:
+            return None
+        step = self._entered(message.step_id)
+        rendezvous = step.rendezvous
+        part: Begun | None = None
+        ended: OpError | None = None  # by who knows of the step
+
+        def stop(error: OpError) -> None:
+            nonlocal ended
+            ended = ended or error
+            if part is not None:
+                part.fail(asyncio.CancelledError())
+
+        def over(came: list[Any] | OpError) -> Payload | OpError:
+            if isinstance(came, OpError):  # others may wait for values of a step that did not even begin
+                came = ended or came
+                rendezvous.start_abort(came)
+            step.over()
+            self._table.leave(step)
+            return replied(came)
+
+        step.begin(self, stop)
+        try:
+            self._send(rendezvous, message.send, tensors)
+            part = executor.begin_at_once(StepSettings(shared=SharedStep(message.step_id, rendezvous)))
+        except Exception as error:
+            return Answer(came=over(from_exception(error)))
+        return answer_of(part, self.steps, over)
 
     def _entered(self, step_id: int) -> StepEntry:
         """A step of this session, in whose cluster it receives values."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
+from aioexec.execution.fed import having_own_indices, index_feeds, with_own_indices
 from aioexec.execution.fetched import Fetched
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.partial_step import PartialStep
@@ -28,7 +31,7 @@ class Executor:
         remote: runs what the plan has in other processes.
 
     `step_count` counts the steps begun. `_only` is the runner of a plan that is one program; `_whole` runs an item that is all
-    of a step: bind the feeds, run it, hand out its outputs.
+    of a step: bind the feeds, run it, hand out its outputs. `_index_feeds` are the positions of feeds that are copied.
     """
 
     def __init__(self, plan: Plan, engine: Engine, remote: RemoteParts | None = None) -> None:
@@ -46,6 +49,7 @@ class Executor:
         # Strings may have to be encoded.
         dtypes = [tensor.dtype.numpy for tensor in plan.signature.feeds]
         self._dtypes = [None if dtype.hasobject else dtype for dtype in dtypes]
+        self._index_feeds = index_feeds(plan.signature.feeds)
 
     @property
     def runners(self) -> list[ItemRunner]:
@@ -68,6 +72,12 @@ class Executor:
             if type(value) is not np.ndarray or value.dtype is not self._dtypes[place]:
                 return None
             place += 1  # noqa: SIM113
+        given = inputs
+        if self._index_feeds:
+            own = with_own_indices(inputs, self._index_feeds)
+            if own is None:
+                return None
+            inputs = own
         if self._whole is not None:
             outputs = self._whole.run_at_once(inputs)
             if outputs is not None:
@@ -75,7 +85,7 @@ class Executor:
             return outputs
         if self._only is not None or not self._fits(inputs):
             return None
-        begun = self._begin(inputs, DEFAULT)
+        begun = self._begin(inputs, DEFAULT, given)
         outputs = begun.results_at_once()
         return begun if outputs is None else outputs
 
@@ -96,16 +106,22 @@ class Executor:
         """
         if self.engine.budget.spent > TICK_NS:
             await self.engine.budget.turn()
+        given = feeds
+        if self._index_feeds:
+            feeds = await having_own_indices(
+                feeds, self._index_feeds, settings.workers or self.engine.workers
+            )
         if self._only is None or settings.deadline is not None or settings.collector is not None:
-            return await self._begin(feeds, settings).finish()
+            return await self._begin(feeds, settings, given).finish()
         self.step_count += 1
         step = Step(self.engine, settings)
         values, fresh = self._bound(feeds), set[int]()
+        fetched = Fetched(self.plan.client, values, fresh, given)
         try:
             rest = self._only.begin(values, fresh, step)
             if rest is not None:
                 await rest
-            return await Fetched(self.plan.client, values, fresh, feeds).results(step)
+            return await fetched.results(step)
         finally:
             step.close()
 
@@ -117,14 +133,26 @@ class Executor:
             values[value] = fed
         return values
 
-    def _begin(self, feeds: Sequence[Any], settings: StepSettings) -> Begun:
+    @property
+    def begins_at_once(self) -> bool:
+        """Whether this is the moment for `begin_at_once`."""
+        return self.engine.budget.spent <= TICK_NS
+
+    def begin_at_once(self, settings: StepSettings) -> Begun:
+        """Begin a step without feeds."""
+        return self._begin((), settings)
+
+    def _begin(
+        self, feeds: Sequence[Any], settings: StepSettings, given: Sequence[Any] | None = None
+    ) -> Begun:
+        """Begin a step with feeds whose indices are its own; `given` are those of the caller, where they are others."""
         step = self._new_step(settings)
         values, fresh = self._bound(feeds), set[int]()
         runs: list[Run] = [PartitionRun(self.partitions[0], step, values, fresh)]
         runs += [PartitionRun(each, step) for each in self.partitions[1:]]
         if self._remote is not None:
             runs += self._remote.runs(step)
-        return Begun(step, runs, Fetched(self.plan.client, values, fresh, feeds))
+        return Begun(step, runs, Fetched(self.plan.client, values, fresh, feeds if given is None else given))
 
     def open(self, settings: StepSettings = DEFAULT) -> PartialStep:
         """Begin a step whose feeds come one after the other; the plan's signature is a partial one."""
@@ -146,16 +174,45 @@ class Executor:
 
 
 class Begun:
-    """A step that has begun; unless `results_at_once` gives what it was for, `finish` must be awaited."""
+    """A step that has begun; unless `results_at_once` gives what it was for, `finish` must be awaited.
 
-    __slots__ = ("_fetched", "_runs", "_step", "_timer")
+    `_under_way` are the runs that `when_over` waits for.
+    """
+
+    __slots__ = ("_fetched", "_runs", "_step", "_timer", "_under_way")
 
     def __init__(self, step: Step, runs: Sequence[Run], fetched: Fetched) -> None:
         self._step = step
         self._runs = runs
         self._fetched = fetched
         self._timer = None if step.deadline is None else fail_at(step.deadline, step)
+        self._under_way = 0
         start(runs, step)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether everything has run."""
+        return all(run.has_ended for run in self._runs)
+
+    def fail(self, error: BaseException) -> None:
+        """End it; only the first error counts."""
+        self._step.fail(error)
+
+    def when_over(self, tell: Callable[[], object]) -> None:
+        """Have somebody told that everything has run, which is not so yet: `results_at_once` or `finish` end it then."""
+        for run in self._runs:
+            if not run.has_ended:
+                self._under_way += 1
+                run.when_ended(partial(self._run_ended, tell))
+
+    def _run_ended(self, tell: Callable[[], object]) -> None:
+        self._under_way -= 1
+        if self._under_way:
+            return
+        if self._step.error is None:
+            tell()
+        else:  # whoever fails the step is in the middle of it
+            asyncio.get_running_loop().call_soon(tell)
 
     def results_at_once(self) -> list[Any] | None:
         """The fetches, if everything has run and none is large.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from aioexec.errors import DeadlineExceededError
@@ -15,7 +16,8 @@ class Run(abc.ABC):
     """One partition in one step: a `PartitionRun`, or what stands here for partitions in another process.
 
     Once the step has failed it ends too, as soon as it can; from its own failure it makes the step's, by `Step.fail`.
-    Driven by events: `_mark_ended` is one's own to call. State: `has_ended`, nothing of it runs any more; `_waiting` for that.
+    Driven by events: `_mark_ended` is one's own to call, last. State: `has_ended`, nothing of it runs any more; `_waiting`,
+    who is told of that.
     """
 
     __slots__ = ("_waiting", "has_ended", "step")
@@ -23,7 +25,7 @@ class Run(abc.ABC):
     def __init__(self, step: Step) -> None:
         self.step = step
         self.has_ended = False
-        self._waiting: list[asyncio.Future[None]] | None = None
+        self._waiting: list[Callable[[], object]] | None = None
 
     @property
     @abc.abstractmethod
@@ -34,12 +36,16 @@ class Run(abc.ABC):
     def start(self) -> None:
         """Begin."""
 
+    def when_ended(self, tell: Callable[[], object]) -> None:
+        """Have somebody told of the end, if it has not come, in the turn of the loop in which it does."""
+        self._waiting = [*(self._waiting or ()), tell]
+
     async def ended(self) -> asyncio.CancelledError | None:
         """Wait for the end, however often we are cancelled: that ends the step, and is told."""
         cancelled = None
         while not self.has_ended:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting = [*(self._waiting or ()), waiting]
+            self.when_ended(partial(_wake, waiting))
             try:
                 await waiting
             except asyncio.CancelledError as error:
@@ -49,9 +55,13 @@ class Run(abc.ABC):
 
     def _mark_ended(self) -> None:
         self.has_ended = True
-        for waiting in self._waiting or ():
-            if not waiting.done():
-                waiting.set_result(None)
+        for tell in self._waiting or ():
+            tell()
+
+
+def _wake(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 class RemoteParts(Protocol):

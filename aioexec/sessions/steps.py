@@ -8,13 +8,23 @@ when the caller cancels.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable
 from types import TracebackType
+from typing import Protocol
 
 from aioexec.errors import DeadlineExceededError, OpError, ResourceExhaustedError, SessionClosedError
 from aioexec.sessions.admission import Admission
 from aioexec.sessions.life import Life
 
 Turn = asyncio.Future[None]
+
+
+class UnderWay(Hashable, Protocol):
+    """A step under way, as whoever ends it sees it."""
+
+    def cancel(self, error: OpError) -> None:
+        """Tell it to end with this error; only the first one counts."""
+        ...
 
 
 class StepScope:
@@ -89,7 +99,7 @@ class Steps:
     """
 
     def __init__(self, most_in_flight: int = 0, refuse_when_busy: bool = False) -> None:
-        self.life: Life[StepScope] = Life()
+        self.life: Life[UnderWay] = Life()
         self._admission: Admission[Turn] | None = Admission(most_in_flight) if most_in_flight else None
         self._refuse_when_busy = refuse_when_busy
         self._quiet: asyncio.Event | None = None
@@ -102,7 +112,7 @@ class Steps:
         """A step of the running task, to be entered at once."""
         return StepScope(self, timeout_in_ms)
 
-    def ended(self, step: StepScope) -> None:
+    def ended(self, step: UnderWay) -> None:
         if self.life.end(step) and self._quiet is not None:
             self._quiet.set()
 

@@ -1,0 +1,90 @@
+"""Steps that a server runs for others without a task: begun in the turn in which they are asked for, and over in the one in
+which the last value comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from aioexec.distributed.answers import Answer
+from aioexec.distributed.transport import Payload
+from aioexec.errors import CancelledError, OpError, from_exception
+from aioexec.execution.executor import Begun
+from aioexec.sessions.steps import Steps
+
+Replied = Callable[[list[Any] | OpError], Payload | OpError]
+"""Makes of a step's values, or of what it has failed with, what its caller is told."""
+
+
+def answer_of(begun: Begun, steps: Steps, replied: Replied) -> Answer:
+    """The reply of a step of a session that has begun; without an error it may be there."""
+    try:
+        values = begun.results_at_once()
+    except asyncio.CancelledError:
+        return Answer(came=replied(CancelledError("the step was cancelled")))
+    except Exception as error:
+        return Answer(came=replied(from_exception(error)))
+    if values is not None:
+        return Answer(came=replied(values))
+    return _EventStep(begun, steps, replied).answer
+
+
+class _EventStep:
+    """One such step, which is under way in its session.
+
+    `_error` is why it was told to end; `_copying` the task that copies large values, in the end.
+    """
+
+    __slots__ = ("_begun", "_copying", "_error", "_replied", "_steps", "answer")
+
+    def __init__(self, begun: Begun, steps: Steps, replied: Replied) -> None:
+        self.answer = Answer(self._stop)
+        self._begun = begun
+        self._steps = steps
+        self._replied = replied
+        self._error: OpError | None = None
+        self._copying: asyncio.Task[None] | None = None
+        steps.life.begin(self)
+        if begun.has_ended:  # but its values are large
+            self._over()
+        else:
+            begun.when_over(self._over)
+
+    def _stop(self) -> None:
+        self.cancel(CancelledError("the call was cancelled"))
+
+    def cancel(self, error: OpError) -> None:
+        """Tell the step to end with this error; only the first one counts."""
+        if self._error is None:
+            self._error = error
+            self._begun.fail(asyncio.CancelledError())
+
+    def _over(self) -> None:
+        try:
+            values = self._begun.results_at_once()
+        except asyncio.CancelledError:
+            self._give(self._error or CancelledError("the step was cancelled"))
+            return
+        except BaseException as error:  # a kernel may have raised anything
+            self._give(from_exception(error))
+            return
+        if values is None:
+            self._copying = asyncio.get_running_loop().create_task(self._copy())
+        else:
+            self._give(values)
+
+    async def _copy(self) -> None:
+        try:
+            self._give(await self._begun.finish())
+        except BaseException as error:
+            self._give(from_exception(error))
+            raise
+
+    def _give(self, came: list[Any] | OpError) -> None:
+        self._steps.ended(self)
+        try:
+            told = self._replied(came)
+        except Exception as error:
+            told = from_exception(error)
+        self.answer.give(told)
