@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
+from aioexec.execution.fed import kept_in_place
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.reference import HEAVY_BYTES
 from aioexec.execution.step import Step
@@ -19,10 +20,11 @@ from aioexec.resources.variable import Variable
 class Fetched:
     """The fetches of a step that has run.
 
-    `values` are those of the client's partition, `fresh` those among them that nobody else holds, `feeds` what was fed.
+    `values` are those of the client's partition, `fresh` those among them that nobody else holds, `feeds` what was fed, whose
+    memory stays where it is until the step ends.
     """
 
-    __slots__ = ("_feeds", "_fresh", "_partition", "_values")
+    __slots__ = ("_feeds", "_fresh", "_held", "_partition", "_values")
 
     def __init__(
         self, partition: Partition, values: Sequence[Any], fresh: set[int], feeds: Sequence[Any]
@@ -31,6 +33,7 @@ class Fetched:
         self._values = values
         self._fresh = fresh
         self._feeds = feeds
+        self._held = kept_in_place(feeds)
 
     def are_large(self) -> bool:
         """Whether copying them would hold the event loop."""
