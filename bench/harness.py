@@ -88,6 +88,7 @@ class Report:
     cases: dict[str, dict[str, Figures]]
     references: list[str]  # shown, but no rivals
     absent: list[str]  # not installed
+    unit: str = "s"  # of the figures
 
 
 class PeerError(RuntimeError):
@@ -163,7 +164,8 @@ def run(name: str, only: Sequence[str], effort: Effort) -> Report:
         }
     measures = getattr(module, "MEASURES", "time of a step")
     absent = [peer for peer in wanted if peer not in present]
-    return Report(name, module.QUESTION, measures, cases, getattr(module, "REFERENCES", []), absent)
+    references, unit = getattr(module, "REFERENCES", []), getattr(module, "UNIT", "s")
+    return Report(name, module.QUESTION, measures, cases, references, absent, unit)
 
 
 def _run_case(

@@ -28,7 +28,7 @@ def show(report: Report) -> None:
     table.add_column("best peer / aioexec", justify="right")
     table.add_column("TensorFlow / aioexec", justify="right")
     for case, figures in report.cases.items():
-        cells = [_cell(figures.get(peer)) for peer in peers]
+        cells = [_cell(figures.get(peer), report.unit) for peer in peers]
         table.add_row(case, *cells, ratio_to_best(report, figures), ratio_to_tensorflow(figures))
     console.print(table)
     console.print(_caption(report), markup=False, highlight=False)
@@ -76,6 +76,7 @@ def _as_json(report: Report) -> dict[str, Any]:
     return {
         "question": report.question,
         "measures": report.measures,
+        "unit": report.unit,
         "absent": report.absent,
         "cases": {
             case: {
@@ -88,14 +89,14 @@ def _as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _cell(figure: Figures | None) -> str:
+def _cell(figure: Figures | None, unit: str) -> str:
     if figure is None:
         return ""
     if figure.error is not None:
         return "failed"
-    scale, unit = 1e6, "µs"
-    if figure.median >= 1e-3:
-        scale, unit = (1.0, "s") if figure.median >= 1 else (1e3, "ms")
+    scale = 1.0
+    if unit == "s" and figure.median < 1:
+        scale, unit = (1e3, "ms") if figure.median >= 1e-3 else (1e6, "µs")
     return f"{_digits(figure.minimum * scale)} / {_digits(figure.median * scale)} {unit}"
 
 
