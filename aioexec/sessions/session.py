@@ -245,7 +245,8 @@ class Session:
 
         Args:
             fetches: a tensor, operation, name, or list, tuple, dict, named tuple or dataclass of these.
-            feed_dict: values for tensors, by tensor or name.
+            feed_dict: values for tensors, by tensor or name. Arrays are referred to until the step ends: what is written into
+                them meanwhile may or may not show in the results, and they cannot be resized.
             options: a RunOptions.
             run_metadata: a RunMetadata, filled with what the options ask for.
 
@@ -430,6 +431,10 @@ class Session:
         Programs are made per set of input shapes when runs need them, so run first what is to be explained.
         """
         return explain.explain(await self._executor(fetches, feed_dict))
+
+    async def describe(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> explain.PlanReport:
+        """What `explain` tells, as data."""
+        return explain.describe(await self._executor(fetches, feed_dict))
 
     async def native_share(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> float:
         """The share of the nodes of `run(fetches, feed_dict)` that run inside native programs, from 0 to 1."""
