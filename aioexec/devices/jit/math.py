@@ -81,7 +81,9 @@ def cosh(x):
     return h + 0.25 / h
 
 def sigmoid(x):
-    return 1.0 / (1.0 + exp(-x))
+    # 1 / (1 + e^-x), or e^x / (1 + e^x), which is a denormal where the first is 0
+    e = exp(-abs(x))
+    return where(x < 0, e, 1.0) / (1.0 + e)
 
 def softplus(x):
     return maximum(x, 0.0) + log1p(exp(-abs(x)))

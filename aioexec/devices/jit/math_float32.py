@@ -13,14 +13,17 @@ from __future__ import annotations
 
 SOURCE = """
 def exp_reduced(r: float32):
-    # e^r - 1 for |r| <= ln 2 / 2, 2^-33
-    p = horner(r, 0.5, 0.166666641831398, 0.041666459292173386, 0.008333895355463028, 0.001393541693687439,
-               0.00019570233416743577)
+    # e^r - 1 for |r| <= ln 2 / 2, 2^-26
+    p = horner(r, 0.4999999701976776, 0.1666654497385025, 0.04166744649410248, 0.008366446942090988,
+               0.0013869843678548932)
     return fma(r * r, p, r)
 
 def exp_sum(x: float32, c: float32, n: int32):
-    # 2^n e^(x + c) for a small c, as 2^(k + n) e^r: two powers of 2, so that neither overflows before the product does
-    y = maximum(minimum(x, 90.0), -105.0)
+    return exp_scaled(maximum(minimum(x, 90.0), -105.0), c, n)
+
+def exp_scaled(y: float32, c: float32, n: int32):
+    # 2^n e^(y + c) for -105 <= y <= 90 and a small c, as 2^(k + n) e^r: two powers of 2, so that neither overflows before the
+    # product does
     t = fma(y, 1.4426950216293335, 12582912.0)
     k = t - 12582912.0
     r = fma(k, 1.9046542121259336e-09, fma(k, -0.6931471824645996, y)) + c
@@ -28,6 +31,23 @@ def exp_sum(x: float32, c: float32, n: int32):
     h = ((bitcast(t, "int32") + n) << 22) & 0xFF800000
     p = 1.0 + exp_reduced(r)
     return p * bitcast(h + 0x3F800000, "float32") * bitcast(e - h + 0x3F800000, "float32")
+
+def expm1_moderate(x: float32):
+    # e^x - 1 for |x| <= 80, where it is no matter of the last place that k ln 2 is subtracted in one part
+    t = fma(x, 1.4426950216293335, 12582912.0)
+    r = fma(t - 12582912.0, -0.6931471824645996, x)
+    s = bitcast((bitcast(t, "int32") << 23) + 0x3F800000, "float32")
+    return fma(s, exp_reduced(r), s - 1.0)
+
+def with_sign(y: float32, x: float32):
+    # y >= 0 with the sign of x
+    return bitcast(bitcast(y, "int32") | (bitcast(x, "int32") & 0x80000000), "float32")
+
+def tanh(x: float32):
+    # t / (t + 2) with t = e^2|x| - 1 loses nothing near 0, and is 1 before 10
+    a = minimum(abs(x), 10.0)
+    t = expm1_moderate(a + a)
+    return with_sign(t / (t + 2.0), x)
 
 def expm1_quarter(x: float32):
     # (e^x - 1) / 4 = s (e^r - 1) + (s - 1/4) with s = 2^(k - 2)
@@ -68,28 +88,30 @@ def log1p(x: float32):
     z = fma(k, 0.693145751953125, g + log_reduced(f, k * 1.428606765330187e-06))
     return where(abs(x) < 1e-30, x, log_special(u, z))
 
-def circular(x: float32, n: int32):
-    # sin(x + n pi/2) for 0 <= x <= 1e6: pi/2 is subtracted in three parts, then a polynomial for either function.
-    # sin: 2^-32, cos: 2^-33
-    t = fma(x, 0.6366197466850281, 12582912.0)
-    k = t - 12582912.0
-    r = fma(k, 1.7151245100058819e-15, fma(k, 4.371138828673793e-08, fma(k, -1.5707963705062866, x)))
+def less_half_turns(x: float32, k: float32):
+    # x - k pi for |x| <= 1e6: pi is subtracted in three parts
+    return fma(k, 3.4302490200117637e-15, fma(k, 8.742277657347586e-08, fma(k, -3.1415927410125732, x)))
+
+def sine_reduced(r: float32):
+    # sin(r) for |r| <= 1.61, so many half turns may be subtracted, 2^-27; the last digits are such that none exceeds 1
     z = r * r
-    s = fma(r * z, horner(z, -0.1666666716337204, 0.008333371952176094, -0.00019849908130709082,
-                          2.8004862997477176e-06), r)
-    c = fma(z, fma(z, horner(z, 0.04166664555668831, -0.0013887310633435845, 2.4432552891084924e-05), -0.5), 1.0)
-    q = bitcast(t, "int32") + n
-    y = bitcast(where((q & 1) == 0, s, c), "int32")
-    return bitcast(y ^ ((q & 2) << 30), "float32")
+    return fma(r * z, horner(z, -0.16666659712791443, 0.008333063684403896, -0.00019809225341305137,
+                             2.604532483019284e-06), r)
 
 def sin(x: float32):
+    # (-1)^k sin(|x| - k pi), with the sign of x
     a = abs(x)
-    y = libm("sinf", a, circular(a, 0), ~(a < 1000000.0))
-    return bitcast(bitcast(y, "int32") ^ (bitcast(x, "int32") & 0x80000000), "float32")
+    t = fma(a, 0.31830987334251404, 12582912.0)
+    y = sine_reduced(less_half_turns(a, t - 12582912.0))
+    sign = bitcast(t, "int32") << 31 ^ bitcast(x, "int32") ^ bitcast(a, "int32")
+    return libm("sinf", x, bitcast(bitcast(y, "int32") ^ sign, "float32"), ~(a < 1000000.0))
 
 def cos(x: float32):
-    a = abs(x)
-    return libm("cosf", a, circular(a, 1), ~(a < 1000000.0))
+    # (-1)^(k + 1) sin(x - (k + 1/2) pi)
+    t = fma(x, 0.31830987334251404, -0.5) + 12582913.0
+    y = sine_reduced(less_half_turns(x, (t - 12582913.0) + 0.5))
+    z = bitcast(bitcast(y, "int32") ^ (bitcast(t, "int32") << 31), "float32")
+    return libm("cosf", x, z, ~(abs(x) < 1000000.0))
 
 def tan(x: float32):
     a = abs(x)
@@ -136,11 +158,11 @@ def erf_near(x: float32):
                          0.005199139472097158, -0.0008123064180836082, 8.292424899991602e-05), x)
 
 def erf(x: float32):
-    # further out 1 - e^P(x), 2^-34; 1 from 4 on
+    # 1 - e^P(|x|), 2^-24 with the coefficients as they are; 1 from 3.92 on
     a = minimum(abs(x), 4.0)
-    p = horner(a, 0.00017468477017246187, -1.1295154094696045, -0.633344829082489, -0.10828376561403275,
-               0.02512281946837902, -0.00417278241366148, 0.00043491620454005897, -2.1143674530321732e-05)
-    return where(a < 0.92, erf_near(x), copysign(1.0 - exp(p), x))
+    p = a * horner(a, -1.128379225730896, -0.6366152167320251, -0.10282811522483826, 0.019374506548047066,
+                   -0.00029827086837030947, -0.0011719843605533242, 0.0003482737229205668, -3.563058271538466e-05)
+    return copysign(expm1_moderate(p), x)
 
 def erfc(x: float32):
     # (1 + 2a) e^(a*a) erfc(a) is a polynomial of (a - b) / (a + b), 2^-28, with a b near 3 that makes c0 a float32

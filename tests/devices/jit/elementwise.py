@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,8 +19,10 @@ Signature = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
 
 @functools.cache
-def toolchain() -> tuple[IrCompiler, Linker]:
-    return IrCompiler(host()), Linker(templates.EXTERNAL_SYMBOLS)
+def toolchain(processor: str) -> tuple[IrCompiler, Linker]:
+    """For this machine, or for a processor by LLVM's name of it."""
+    target = replace(host(), cpu=processor, features="") if processor else host()
+    return IrCompiler(target), Linker(templates.EXTERNAL_SYMBOLS)
 
 
 def operands(text: str) -> tuple[tuple[str, str], ...]:
@@ -30,8 +33,8 @@ def operands(text: str) -> tuple[tuple[str, str], ...]:
 class Compiled:
     """A compiled kernel; calling it with an array for each operand gives its status."""
 
-    def __init__(self, kernel: ElementwiseKernel) -> None:
-        compiler, linker = toolchain()
+    def __init__(self, kernel: ElementwiseKernel, processor: str = "") -> None:
+        compiler, linker = toolchain(processor)
         self.code = compiler.compile_ir("kernel", templates.emit(kernel, "kernel"))
         self.address = linker.link(self.code)
 
@@ -41,10 +44,10 @@ class Compiled:
 
 
 @functools.cache
-def compiled(body: str, inputs: str, outputs: str, pattern: str = "") -> Compiled:
+def compiled(body: str, inputs: str, outputs: str, pattern: str = "", target: str = "") -> Compiled:
     """The kernel of a body; operands as in "x:float32 y:bool", all contiguous unless a pattern is given."""
     ins, outs = operands(inputs), operands(outputs)
-    return Compiled(ElementwiseKernel(body, ins, outs, pattern or "v" * (len(ins) + len(outs))))
+    return Compiled(ElementwiseKernel(body, ins, outs, pattern or "v" * (len(ins) + len(outs))), target)
 
 
 def pack(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -76,16 +79,13 @@ def numbers(rng, count, dtype):
 def ulps(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     """How far results are from exact values (of a wider type), in units of the last place of the results' dtype.
 
-    NaN for NaN, the right infinity, and zero for what is below the smallest normal number count as exact.
+    NaN for NaN and the right infinity count as exact, an infinity that should be finite, or the other way round, as infinitely
+    far. Denormals are spaced like the smallest normal numbers.
     """
     limits = np.finfo(got.dtype)
     with np.errstate(all="ignore"):
         rounded = want.astype(got.dtype)
-        same = (
-            (got == rounded) | (np.isnan(got) & np.isnan(want)) | ((np.abs(want) < limits.tiny) & (got == 0))
-        )
         exponent = np.clip(np.frexp(want)[1] - 1, limits.minexp, limits.maxexp - 1)
-        unit = np.ldexp(np.ones_like(want), exponent - limits.nmant)
-        distance = np.abs(got.astype(want.dtype) - want) / unit
-    exact = same & ~np.isfinite(distance) | (got == 0) & (np.abs(want) < limits.tiny)
+        distance = np.ldexp(np.abs(got.astype(want.dtype) - want), limits.nmant - exponent)
+    exact = (got == rounded) & np.isinf(got) | np.isnan(got) & np.isnan(want)
     return np.where(exact, 0, np.where(np.isnan(distance), np.inf, distance)).astype(np.float64)
