@@ -155,7 +155,7 @@ def special_numbers(dtype: str) -> np.ndarray:
         limits.smallest_subnormal,
         np.inf,
     ]
-    return np.array([*positive, *(-each for each in positive), np.nan]).astype(dtype)
+    return np.array([*positive, *[-each for each in positive], np.nan]).astype(dtype)
 
 
 def worst(
