@@ -80,9 +80,9 @@ class Program:
     """A variant whose kernels have addresses.
 
     Constant: variant, rows, blocks (the memory the walker reads), forks (rows that several workers go on from), device, workers;
-    `jumps`, how long a run takes depends on data: one that begins inline may have to move. Changing: `frames`, idle ones; `rooms`, how
-    long lists became, by slot; `cost`, nanoseconds of a run: estimated, then the least of recent runs; `inline`, where runs
-    begin; `last_used`, a count that grows.
+    `jumps`, how long a run takes depends on data: one that begins inline may have to move. One with forks begins in a worker, where
+    nothing is written in place. Changing: `frames`, idle ones; `rooms`, how long lists became, by slot; `cost`, nanoseconds of a
+    run: estimated, then the least of recent runs; `inline`, where runs begin; `last_used`, a count that grows.
     """
 
     def __init__(

@@ -269,15 +269,16 @@ class _Dealer:
         return direct, before
 
     def _fits(self, number: int) -> bool:
-        """Whether a row may go to the open strand: it follows what is there, or waits for just the same."""
+        """Whether a row may go to the open strand: it follows what is there, or begins a chain that waits for just the same."""
         strand, bit = self.strands[-1], 1 << (len(self.strands) - 1)
-        cost = self.rows[number].launch.cost
-        if strand.cost + cost > max(self.grain, strand.rows[0][1].launch.cost) * 5 // 4:
-            return False
+        cost = strand.cost + self.rows[number].launch.cost
+        full = max(self.grain, strand.rows[0][1].launch.cost)
         if len(parts(self.rows[number], self.lanes)) > 1:
             return False
         _, before = self._needs(number)
-        return before == strand.before or (bool(before & bit) and not before & ~(strand.before | bit))
+        if before & bit:
+            return cost <= full * 3 // 2 and not before & ~(strand.before | bit)
+        return cost <= full and before == strand.before
 
     def _open(self, number: int) -> None:
         direct, before = self._needs(number)

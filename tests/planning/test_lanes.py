@@ -1,0 +1,287 @@
+"""Strands: whatever order they are done in, each row finds what it would have found in the program's own order."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from aioexec.graph.kernel import ElementwiseKernel, Launch, Operand, Units
+from aioexec.planning import lanes
+from aioexec.planning.buffers import Buffer
+from aioexec.planning.lane_buffers import lay_out_lanes
+from aioexec.planning.lanes import Cut, PendingFork, Strand, cut
+from aioexec.planning.pending import Label, Pending, PendingJump, PendingRow
+
+KERNEL = ElementwiseKernel("y = x", (("x", "float32"),), (("y", "float32"),), "vv")
+LANE_SLOT = 7
+
+
+@pytest.fixture
+def fine(monkeypatch):
+    """The cheapest stretch is worth a fork."""
+    monkeypatch.setattr(lanes, "SHARE_NS", 1)
+    monkeypatch.setattr(lanes, "_LEAST_GRAIN_NS", 1)
+    monkeypatch.setattr(lanes, "_STRAND_NS", 0)
+
+
+def row(reads: Sequence[Buffer], writes: Sequence[Buffer], position: int, cost: int = 1000) -> PendingRow:
+    operands = [Operand("input", k) for k in range(len(reads))] + [Operand("output", 0) for _ in writes]
+    launch = Launch(KERNEL, tuple(operands), (), (), cost)
+    for buffer in (*reads, *writes):
+        if buffer.slot is None:
+            buffer.born = position if buffer.born < 0 else buffer.born
+            buffer.dies = max(buffer.dies, position)
+    return PendingRow(launch, tuple((buffer, 0) for buffer in (*reads, *writes)), position)
+
+
+def branches(count: int, length: int, cost: int) -> tuple[list[PendingRow], list[Buffer]]:
+    """Chains that share an input and are joined in the end, row by row: first all first rows, then all second ones."""
+    source, ends = Buffer(64, slot=-1), [Buffer(64, slot=-1) for _ in range(count)]
+    rows: list[PendingRow] = []
+    for step in range(length):
+        made = [Buffer(64) for _ in range(count)]
+        for k in range(count):
+            rows.append(row([source if step == 0 else ends[k]], [made[k]], len(rows), cost))
+        ends = made
+    rows.append(row(ends, [Buffer(64, slot=-1)], len(rows), 10))
+    return rows, ends
+
+
+def numbers(strand: Strand) -> list[int]:
+    return [number for number, _ in strand.rows]
+
+
+def test_cheap_programs_and_those_of_one_worker_stay_whole():
+    rows, _ = branches(4, 3, cost=5_000)
+    dear, _ = branches(4, 3, cost=100_000)
+
+    assert cut(rows, 2, {}) is None
+    assert cut(dear, 1, {}) is None
+    assert cut(dear, 2, {}) is not None
+
+
+def test_a_chain_is_no_fork():
+    buffers = [Buffer(64) for _ in range(11)]
+    rows = [row([buffers[k]], [buffers[k + 1]], k, 300_000) for k in range(10)]
+
+    assert cut(rows, 4, {}) is None
+
+
+def test_branches_are_dealt_as_chains_and_joined_at_the_end():
+    rows, _ = branches(8, 3, cost=20_000)
+
+    found = cut(rows, 2, {})
+
+    assert found is not None
+    (fork,) = found.forks
+    chains = [strand for strand in fork.strands if not strand.waits]
+    assert sorted(number for strand in chains for number in numbers(strand)) == list(range(24))
+    assert all({number % 8 for number in numbers(strand)} & {number % 8 for number in numbers(other)} == set()
+               for strand in chains for other in chains if strand is not other)  # fmt: skip
+    (join,) = [strand for strand in fork.strands if strand.waits]
+    assert numbers(join) == [24]
+    assert join.waits.bit_count() == len(chains)
+    assert [fork.strands[k] for strand in chains for k in strand.next] == [join] * len(chains)
+
+
+def test_a_dear_row_is_cut_into_parts_that_begin_at_multiples_of_the_grain():
+    x, y = Buffer(4000, slot=-1), Buffer(4000, slot=-1)
+    launch = Launch(
+        KERNEL, (Operand("input", 0), Operand("output", 0)), (1, 1000, 4, 4), (), 10**6, Units(1, (4, 4), 64)
+    )
+
+    parts = lanes.parts(PendingRow(launch, ((x, 0), (y, 8)), 0), 3)
+
+    assert [part.launch.words[1] for part in parts] == [384, 384, 232]
+    assert [[offset for _, offset in part.operands] for part in parts] == [
+        [0, 8], [1536, 8 + 1536], [3072, 8 + 3072]
+    ]  # fmt: skip
+    assert [part.launch.cost for part in parts] == [384_000, 384_000, 232_000]
+
+
+def test_a_row_without_units_or_worth_less_than_two_shares_is_not():
+    launch = Launch(
+        KERNEL, (Operand("input", 0), Operand("output", 0)), (1, 64, 4, 4), (), 50, Units(1, (4, 4), 1)
+    )
+    cheap = PendingRow(launch, ((Buffer(256), 0), (Buffer(256), 0)), 0)
+    whole = PendingRow(replace(launch, cost=10**7, units=None), cheap.operands, 0)
+
+    assert lanes.parts(cheap, 2) == [cheap]
+    assert lanes.parts(whole, 2) == [whole]
+
+
+def test_a_fork_ends_where_somebody_jumps_to_and_labels_follow():
+    before, _ = branches(2, 2, cost=150_000)
+    after, _ = branches(2, 2, cost=150_000)
+    label, out = Label(len(before) + 1), Label(len(before) + 1 + len(after))
+    after = [replace(each, position=each.position + 10) for each in after]
+    rows: list[Pending] = [*before, PendingJump(out, None, 9), *after]
+
+    found = cut(rows, 2, {})
+    jumped = cut([*before, PendingJump(label, None, 9), *after], 2, {})
+
+    assert found is not None
+    assert jumped is not None
+    assert [fork.start for fork in found.forks] == [0, len(before) + 2]
+    assert out.row == len(found.rows)
+    assert label.row == jumped.forks[1].start
+    assert found.rows[len(before) + 1] is rows[len(before)]
+
+
+def test_a_write_over_a_variable_waits_for_who_reads_what_it_held():
+    old, new = Buffer(64, slot=-1), Buffer(64, slot=-1)
+    x, y = Buffer(64, slot=-1), Buffer(64, slot=-1)
+    rows = [row([x], [y], 0, 300_000), row([old], [Buffer(64)], 1, 300_000), row([x], [new], 2, 300_000)]
+
+    assert lanes.waits(rows, {}) == [set(), set(), set()]
+    assert lanes.waits(rows, {id(new): old}) == [set(), set(), {1}]
+
+
+# All of it, in random programs
+
+
+@dataclass
+class Program:
+    rows: list[Pending]
+    buffers: list[Buffer]
+    inputs: list[Buffer]
+
+
+def random_program(rng: random.Random) -> Program:
+    """Rows that read some earlier values and write one; some read with a heir, some stand behind a jump that is not taken."""
+    inputs = [Buffer(64, slot=-1) for _ in range(2)]
+    values, buffers = list(inputs), list(inputs)
+    rows: list[Pending] = []
+    for position in range(rng.randint(8, 40)):
+        reads = rng.sample(values[-8:], rng.randint(1, min(3, len(values[-8:]))))
+        made = Buffer(rng.choice([64, 128, 8192]), slot=-1 if rng.random() < 0.1 else None)
+        for read in reads:
+            if rng.random() < 0.5 and read.slot is None and made.slot is None:
+                read.heirs.append(made)
+                break
+        rows.append(row(reads, [made], position, rng.choice([5, 1000, 3000])))
+        values.append(made)
+        buffers.append(made)
+        if rng.random() < 0.03:
+            rows.append(PendingJump(Label(len(rows) + 1), None, position))
+    return Program(rows, buffers, inputs)
+
+
+class Machine:
+    """Memory whose bytes are tokens: a row writes one of its own, and what it reads must be that of the program's order."""
+
+    def __init__(self, program: Program, arena_bytes: int, lanes: int) -> None:
+        self.arena = np.full(arena_bytes + 64, -1)
+        self.slots = {
+            id(buffer): np.full(buffer.nbytes, -1) for buffer in program.buffers if buffer.slot == -1
+        }
+        self.lanes = lanes
+
+    def memory(self, buffer: Buffer, fork: PendingFork | None, lane: int) -> "np.ndarray":
+        if buffer.slot == -1:
+            return self.slots[id(buffer)]
+        start = buffer.offset
+        if buffer.slot == LANE_SLOT:
+            assert fork is not None
+            assert fork.scratch is not None
+            assert buffer.offset + buffer.nbytes <= fork.lane_bytes
+            start += fork.scratch.offset + lane * fork.lane_bytes
+        assert start + buffer.nbytes <= len(self.arena) - 64
+        return self.arena[start : start + buffer.nbytes]
+
+    def do(self, row: PendingRow, found: list[int], fork: PendingFork | None = None, lane: int = 0) -> None:
+        *reads, write = [buffer for buffer, _ in row.operands]
+        for read, token in zip(reads, found, strict=True):
+            assert (self.memory(read, fork, lane) == token).all(), "somebody else has written here"
+        self.memory(write, fork, lane)[:] = row.position
+
+
+def expected_reads(rows: Sequence[Pending]) -> dict[int, list[int]]:
+    """What each row, by position, reads in the program's order: the position of who wrote it last, -1 for inputs."""
+    last: dict[int, int] = {}
+    found = {}
+    for each in rows:
+        if isinstance(each, PendingRow):
+            *reads, write = [buffer for buffer, _ in each.operands]
+            found[each.position] = [last.get(id(read), -1) for read in reads]
+            last[id(write)] = each.position
+    return found
+
+
+def do_in_random_order(machine: Machine, found: Cut, reads: dict[int, list[int]], rng: random.Random) -> None:
+    """Rows of strands in turns, each lane doing one strand after another."""
+    inside = {id(row) for fork in found.forks for strand in fork.strands for _, row in strand.rows}
+    for each in found.rows:
+        if isinstance(each, PendingFork):
+            do_fork(machine, each, reads, rng)
+        elif isinstance(each, PendingRow) and id(each) not in inside:
+            machine.do(each, reads[each.position])
+
+
+def do_fork(machine: Machine, fork: PendingFork, reads: dict[int, list[int]], rng: random.Random) -> None:
+    left = [strand.waits.bit_count() for strand in fork.strands]
+    ready = [k for k, count in enumerate(left) if not count]
+    busy: dict[int, tuple[int, list[PendingRow]]] = {}
+    done = 0
+    while ready or busy:
+        free = [lane for lane in range(machine.lanes) if lane not in busy]
+        if ready and free and rng.random() < 0.6:
+            k = ready.pop(rng.randrange(len(ready)))
+            busy[rng.choice(free)] = k, [row for _, row in fork.strands[k].rows]
+            continue
+        if not busy:
+            continue
+        lane = rng.choice(list(busy))
+        k, rows = busy[lane]
+        machine.do(rows.pop(0), reads[fork.strands[k].rows[len(fork.strands[k].rows) - len(rows) - 1][1].position],
+                   fork, lane)  # fmt: skip
+        if not rows:
+            del busy[lane]
+            done += 1
+            for other in fork.strands[k].next:
+                left[other] -= 1
+                if not left[other]:
+                    ready.append(other)
+    assert done == len(fork.strands)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_in_any_order_of_strands_each_row_reads_what_it_would_have_read(fine, seed: int):
+    rng = random.Random(seed)
+    program = random_program(rng)
+    count = rng.choice([2, 3, 4])
+    reads = expected_reads(program.rows)
+
+    found = cut(program.rows, count, {})
+    if found is None:
+        return
+    size = lay_out_lanes(program.buffers, found, count, LANE_SLOT)
+
+    for _ in range(5):
+        do_in_random_order(Machine(program, size, count), found, reads, rng)
+
+
+def test_most_random_programs_have_forks(fine):
+    found = [cut(random_program(random.Random(seed)).rows, 3, {}) for seed in range(150)]
+
+    assert sum(each is not None for each in found) > 100
+
+
+def test_what_lives_in_one_strand_lies_in_the_memory_of_its_lane():
+    rows, ends = branches(16, 3, cost=10_000)
+    buffers = list({id(buffer): buffer for each in rows for buffer, _ in each.operands}.values())
+    found = cut(rows, 2, {})
+    assert found is not None
+    (fork,) = found.forks
+
+    size = lay_out_lanes(buffers, found, 2, LANE_SLOT)
+
+    inner = [buffer for buffer in buffers if buffer.slot != -1 and buffer not in ends]
+    assert inner
+    assert {buffer.slot for buffer in inner} == {LANE_SLOT}
+    assert {buffer.slot for buffer in ends} == {None}
+    assert fork.scratch is not None
+    assert size >= 2 * fork.lane_bytes
+    assert fork.lane_bytes < 64 * len(inner), "strands and rows share it"
