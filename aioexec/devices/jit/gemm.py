@@ -31,7 +31,9 @@ STRIP_BYTES = 512
 PADDING = 64
 """Bytes between panels, which would lie on top of each other in the first-level cache."""
 BLOCK_ROWS = 252
-"""Rows of the left matrix that stay in the second-level cache, with a strip; whole tiles of 6 or 14."""
+"""The most rows of the left matrix that one copy of a strip is for: of more only some would stay in the second-level cache."""
+WHOLE_TILES = 42
+"""Rows that are whole tiles, be they 6 or 14 high."""
 LARGE = 3 * 2**20
 """Bytes of a right matrix from which on reading it line by line wastes more than a copy costs."""
 FEW_ROWS = 8
@@ -88,8 +90,11 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
         parts = (k + deepest - 1) // deepest
         most = (k + parts - 1) // parts
         pitch = most * wide + PADDING * lanes_of(c) // vector_bytes
-        for row in range(0, m, BLOCK_ROWS):
-            height = min(BLOCK_ROWS, m - row)
+        blocks = (m + BLOCK_ROWS - 1) // BLOCK_ROWS
+        tall = (m + blocks * WHOLE_TILES - 1) // (blocks * WHOLE_TILES) * WHOLE_TILES if blocks > 1 else m
+        for block in range(blocks):
+            row = block * tall
+            height = min(tall, m - row)
             for part in range(parts):  # a range with a step would raise an error for a step of 0
                 p = part * most
                 depth = min(k - p, most)
