@@ -114,7 +114,7 @@ class Parts:
     is_told: bool = False
     takes_long: bool = False
     refused: OpError | None = None
-    missing: deque[memoryview] = field(default_factory=deque)
+    missing: deque[memoryview] | None = None
 
     def values(self) -> list[Array | None]:
         """The tensors as arrays, None for what stayed in the message.
@@ -163,12 +163,12 @@ def request(
 ) -> tuple[bytes, Stream]:
     """The frame of a request, and what follows it in chunks."""
     name = method.encode()
-    return _with_parts(REQUEST, call, [_REQUEST.pack(timeout, len(name)), name], message, tensors)
+    return _with_parts(REQUEST, call, _REQUEST.pack(timeout, len(name)) + name, message, tensors)
 
 
 def reply(call: int, message: bytes, tensors: Sequence[Written]) -> tuple[bytes, Stream]:
     """The frame of a reply, and what follows it in chunks."""
-    return _with_parts(REPLY, call, [], message, tensors)
+    return _with_parts(REPLY, call, b"", message, tensors)
 
 
 def told(call: int, message: bytes, tensors: Sequence[Written]) -> bytes:
@@ -177,32 +177,33 @@ def told(call: int, message: bytes, tensors: Sequence[Written]) -> bytes:
     Raises:
         InternalError: it is too large for that.
     """
-    frame, stream = _with_parts(TOLD, call, [], message, tensors)
+    frame, stream = _with_parts(TOLD, call, b"", message, tensors)
     if stream:
         raise InternalError(f"call {call}: what is told stands in one frame")
     return frame
 
 
 def _with_parts(
-    kind: int, call: int, first: list[bytes], message: bytes, tensors: Sequence[Written]
+    kind: int, call: int, first: bytes, message: bytes, tensors: Sequence[Written]
 ) -> tuple[bytes, Stream]:
-    pieces = [*first, _PARTS.pack(len(message), len(tensors))]
+    length = len(message)
+    pieces = [first, _PARTS.pack(length, len(tensors))]
     large: Stream = []
     room = _MOST_INLINE
-    for header, part in ((b"", message), *tensors):
+    if length <= INLINE_BYTES:  # and so below: writer and reader count alike
+        pieces.append(message)
+        room -= length
+    else:
+        large.append(memoryview(message))
+    for header, part in tensors:
         pieces.append(header)
         length = len(part)
-        if _is_inline(length, room):
+        if length <= INLINE_BYTES and length <= room:
             pieces.append(part)
             room -= length
         else:
             large.append(memoryview(part))
     return _frame(kind, call, *pieces), large
-
-
-def _is_inline(length: int, room: int) -> bool:
-    """Whether a part stands in the frame; writer and reader count alike."""
-    return length <= INLINE_BYTES and length <= room
 
 
 def _frame(kind: int, call: int, *pieces: Any) -> bytes:
@@ -393,14 +394,14 @@ class Reader:
         if (most := self._limit_of(parts.method)) < length:
             raise ResourceExhaustedError(f"a message of {length} bytes: expected at most {most}")
         room = _MOST_INLINE
-        if _is_inline(length, room):
+        if length <= INLINE_BYTES:
             parts.message = bytes(_cut(body, at, length))
             at += length
             room -= length
         else:
             _check_may_follow(parts)
             parts.message = memory_of(length)
-            parts.missing.append(parts.message)
+            parts.missing = deque((parts.message,))
         for _ in range(count):
             small = read_small(body, at, min(room, self._most_tensor_bytes))
             if small is not None:
@@ -413,13 +414,15 @@ class Reader:
             if tensor is None:
                 continue
             parts.takes_long |= tensor.takes_long
-            if _is_inline(tensor.length, room):
+            if tensor.length <= INLINE_BYTES and tensor.length <= room:
                 tensor.fill(body, at)
                 at += tensor.length
                 room -= tensor.length
             else:
                 _check_may_follow(parts)
                 tensor.allocate()
+                if parts.missing is None:
+                    parts.missing = deque()
                 parts.missing.append(tensor.memory)
         if at != len(body):
             raise DataLossError(f"call {parts.call}: expected {at} bytes, got a frame of {len(body)}")
@@ -435,6 +438,7 @@ class Reader:
         if parts is None:
             self._skip = missing
         else:
+            assert parts.missing is not None
             part = parts.missing.popleft()
             if length > len(part):
                 raise DataLossError(f"call {call}: a chunk of {length} bytes where {len(part)} were missing")

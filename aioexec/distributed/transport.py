@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from aioexec.errors import OpError, UnimplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which triples what it takes to make one, and every message is one
 class Payload:
     """A message, and the tensors that belong into it, in the order in which `methods` finds their places.
 
@@ -43,7 +43,7 @@ MOST_TOLD = 1 << 16
 """Bytes of a tensor that may be told."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """What a handler may know of a call beside its request.
 
