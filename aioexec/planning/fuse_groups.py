@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from aioexec.graph.kernel import ElementwiseKernel, Operand
-from aioexec.graph.launches import ENTRY_NS, ITEMSIZE, View, launch
+from aioexec.graph.launches import ENTRY_NS, ITEMSIZE, View, dear_calls, launch
 from aioexec.planning.buffers import Buffer
 from aioexec.planning.fuse_bodies import JoinedBody, statements_of
 from aioexec.planning.fuse_spaces import Dims, refined, restrided
@@ -20,9 +20,11 @@ from aioexec.planning.pending import PendingOperand, PendingRow
 
 MOST_STATEMENTS = 32
 """Of a kernel: compiling takes milliseconds a statement, and a longer one would save one load and store in so many."""
+MOST_DEAR = 6
+"""Functions of tens of instructions: a long chain of those leaves a processor that looks ahead nothing to do meanwhile."""
 MOST_OPERANDS = 16
-BYTE_NS = 0.015  # to load or store one, in cache
-ROW_NS = 8  # to enter a kernel
+BYTE_NS = 0.0075  # to load or store one, in the nearest cache
+ROW_NS = 6  # to enter a kernel
 LINE_NS = 5  # to go from one line of a nest to the next
 WHOLE, REST = 32, 16
 """Elements of a vector in the main loop of a line, and in what is left behind it, where each takes about twice as long."""
@@ -80,7 +82,7 @@ class Group:
     Attributes:
         dims: the space of all of them.
         parts: the rows, in order.
-        statements: how many there are in their bodies.
+        statements: how many there are in their bodies; `dear`: how many calls of elementary functions.
         work: nanoseconds an element takes, by static cost.
         saved: nanoseconds a run takes less than with a kernel for each row.
         reads: of each memory, the views that are loaded, and how often.
@@ -91,6 +93,7 @@ class Group:
     dims: Dims
     parts: list[Part]
     statements: int
+    dear: int
     work: float
     saved: float = 0.0
     reads: dict[int, dict[tuple[int, Place], int]] = field(default_factory=dict)
@@ -134,7 +137,7 @@ def group_of(row: PendingRow, number: int, memory: Callable[[PendingOperand], tu
     inputs = len(kernel.inputs)
     part = Part(row, number, kernel, tuple(accesses[:inputs]), tuple(accesses[inputs:]))
     work = max(row.launch.cost - ENTRY_NS, 0) / prod(dims)
-    return _gathered(Group(dims, [part], len(statements_of(kernel.body)), work))
+    return _gathered(Group(dims, [part], len(statements_of(kernel.body)), dear_calls(kernel.body), work))
 
 
 def _gathered(group: Group) -> Group:
@@ -151,7 +154,8 @@ def _gathered(group: Group) -> Group:
 def joined(first: Group, second: Group, uses: Uses) -> Group | None:
     """Both as one, if that is allowed and saves time."""
     dims = refined(first.dims, second.dims)
-    if dims is None or first.statements + second.statements > MOST_STATEMENTS:
+    statements, dear = first.statements + second.statements, first.dear + second.dear
+    if dims is None or statements > MOST_STATEMENTS or dear > MOST_DEAR:
         return None
     before = first.nanoseconds + second.nanoseconds
     first, second = _within(first, dims), _within(second, dims)
@@ -160,7 +164,8 @@ def joined(first: Group, second: Group, uses: Uses) -> Group | None:
     group = Group(
         dims,
         first.parts + second.parts,
-        first.statements + second.statements,
+        statements,
+        dear,
         first.work + second.work,
         first.saved + second.saved,
         {memory: dict(views) for memory, views in first.reads.items()},
@@ -187,7 +192,7 @@ def _within(group: Group, dims: Dims) -> Group:
         for memory, views in group.reads.items()
     }
     writes = {each.memory: each for part in parts for each in part.outputs}
-    return Group(dims, parts, group.statements, group.work, group.saved, reads, writes, group.forwarded)
+    return replace(group, dims=dims, parts=parts, reads=reads, writes=writes)
 
 
 def _may_run_together(first: Group, second: Group) -> bool:

@@ -11,6 +11,7 @@ loop nest repeats it.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -277,13 +278,17 @@ class Body:
         return f"@body.v{self.lanes}"
 
 
-def translate(kernel: ElementwiseKernel, module: Module) -> Body:
+def translate(kernel: ElementwiseKernel, module: Module, streams: int = 1) -> Body:
     """Translate a kernel's body into a function: inputs to a struct of outputs, then failed lanes if any can fail.
+
+    Args:
+        streams: vectors of the module's lanes that make up an operand. Each statement is done for one after the other: while
+            a processor waits for results of one, it looks ahead to the next.
 
     Raises:
         BodyError: the body is not in the language, or does not fit the declared operands.
     """
-    code = Code(module.lanes, module.declarations)
+    whole, code = Code(module.lanes * streams, module.declarations), Code(module.lanes, module.declarations)
     parameters = {name: Value(dtype, f"%p{index}") for index, (name, dtype) in enumerate(kernel.inputs)}
     if len(parameters) != len(kernel.inputs):
         raise BodyError(f"kernel body {kernel.body!r}: two inputs of one name among {kernel.inputs!r}")
@@ -291,27 +296,39 @@ def translate(kernel: ElementwiseKernel, module: Module) -> Body:
         statements = ast.parse(kernel.body).body
     except SyntaxError as error:
         raise BodyError(f"kernel body {kernel.body!r}: {error.msg}, at column {error.offset}") from error
-    translator = Translator(module, code, kernel.body, dict(parameters))
+    translators = [
+        Translator(
+            module,
+            code,
+            kernel.body,
+            {name: code.part(value, k, streams) for name, value in parameters.items()},
+        )
+        for k in range(streams)
+    ]
+    failures: list[list[Value]] = [[] for _ in translators]
     for statement in statements:
-        translator.assign(statement, dict(kernel.outputs))
-    results = [output_value(translator, name, dtype) for name, dtype in kernel.outputs]
-    fallible = bool(code.failures)
+        for translator, failed in zip(translators, failures, strict=True):
+            translator.assign(statement, dict(kernel.outputs))
+            failed += code.failures
+            code.failures.clear()
+    results = [
+        code.joined([output_value(translator, name, dtype) for translator in translators])
+        for name, dtype in kernel.outputs
+    ]
+    fallible = bool(failures[0])
     if fallible:
-        failed = code.failures[0]
-        for other in code.failures[1:]:
-            failed = code.binary("or", "bool", failed, other)
-        results.append(failed)
-    result_type = "{ " + ", ".join(code.type(result.dtype) for result in results) + " }"
+        results.append(code.joined([functools.reduce(code.either, failed) for failed in failures]))
+    result_type = "{ " + ", ".join(whole.type(result.dtype) for result in results) + " }"
     aggregate = "poison"
     for index, result in enumerate(results):
         code.lines.append(
-            f"  %r{index} = insertvalue {result_type} {aggregate}, {code.typed(result)}, {index}"
+            f"  %r{index} = insertvalue {result_type} {aggregate}, {whole.typed(result)}, {index}"
         )
         aggregate = f"%r{index}"
-    arguments = ", ".join(map(code.typed, parameters.values()))
-    header = f"define internal {result_type} @body.v{code.lanes}({arguments}) alwaysinline nounwind {{"
+    arguments = ", ".join(map(whole.typed, parameters.values()))
+    header = f"define internal {result_type} @body.v{whole.lanes}({arguments}) alwaysinline nounwind {{"
     text = "\n".join([header, *code.lines, f"  ret {result_type} {aggregate}", "}"])
-    return Body(code.lanes, text, result_type, fallible, code.weight)
+    return Body(whole.lanes, text, result_type, fallible, code.weight)
 
 
 def output_value(translator: Translator, name: str, dtype: str) -> Value:

@@ -8,6 +8,7 @@ depends neither on the lane nor on the loop it was computed in.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 # bfloat16 is the upper half of a float32, kept as bits: LLVM's own type needs a library call where the processor has none.
@@ -157,6 +158,10 @@ class Code:
         """An instruction on two operands of one type."""
         return self.add(dtype, f"{opcode} {self.typed(a)}, {b.text}")
 
+    def either(self, a: Value, b: Value) -> Value:
+        """Where any of two conditions holds."""
+        return self.binary("or", "bool", a, b)
+
     def convert(self, opcode: str, a: Value, dtype: str) -> Value:
         return self.add(dtype, f"{opcode} {self.typed(a)} to {self.type(dtype)}")
 
@@ -167,6 +172,30 @@ class Code:
         """Call a function of this module that costs `weight`."""
         self.weight += weight - 1
         return self.add(dtype, f"call {self.type(dtype)} {function}({', '.join(map(self.typed, arguments))})")
+
+    def part(self, value: Value, k: int, count: int) -> Value:
+        """One of so many vectors of `lanes` elements that a longer one is made of."""
+        if count == 1:
+            return value
+        item, name = LLVM_TYPES[value.dtype], f"%v{len(self.lines)}"
+        vector = f"<{self.lanes * count} x {item}>"
+        lanes = ", ".join(f"i32 {lane}" for lane in range(k * self.lanes, (k + 1) * self.lanes))
+        self.lines.append(
+            f"  {name} = shufflevector {vector} {value.text}, {vector} poison, <{self.lanes} x i32> <{lanes}>"
+        )
+        return Value(value.dtype, name)
+
+    def joined(self, parts: Sequence[Value]) -> Value:
+        """Vectors behind each other, one or two."""
+        if len(parts) == 1:
+            return parts[0]
+        first, second = parts
+        name = f"%v{len(self.lines)}"
+        lanes = ", ".join(f"i32 {lane}" for lane in range(2 * self.lanes))
+        self.lines.append(
+            f"  {name} = shufflevector {self.typed(first)}, {self.typed(second)}, <{2 * self.lanes} x i32> <{lanes}>"
+        )
+        return Value(first.dtype, name)
 
     def intrinsic(self, name: str, dtype: str, *arguments: Value) -> Value:
         """Call an LLVM intrinsic, declaring it; its name ends with the type of its result."""

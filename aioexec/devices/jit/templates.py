@@ -31,8 +31,9 @@ REST_BYTES, WIDE_BYTES = 64, 256
 """Bytes of a vector in `rest`, the widest register there is; and at most, in `main` and where elements are gathered."""
 CHEAP, LONG_CHAIN = 12, 45
 """Weights of a body: up to the first it is little but loads and stores, from the second on a long chain of dependencies.
-Both want the widest vectors; between them half the width does, and compiles faster. So it does for a long chain where
-registers are half as wide: what does not fit in them goes through memory."""
+Both want the widest vectors; between them half the width does, and compiles faster. Where registers are half as wide, what
+does not fit in them goes through memory: there a long chain is done for two vectors of half the width, a statement of the one
+in turn with a statement of the other."""
 
 ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
 METADATA = """\
@@ -105,9 +106,11 @@ def prepare(kernel: ElementwiseKernel) -> Nest:
     rest = Loop("rest", ports, translate(kernel, narrow), narrow)
     if strided:
         return Nest(ports, None, rest)
-    halved = CHEAP < rest.body.weight and (rest.body.weight < LONG_CHAIN or not has_wide_registers())
+    is_long = rest.body.weight >= LONG_CHAIN
+    halved = CHEAP < rest.body.weight and not (is_long and has_wide_registers())
+    streams = 2 if halved and is_long and ";" in kernel.body else 1
     wide = Module((WIDE_BYTES // 2 if halved else WIDE_BYTES) // widest, declarations)
-    return Nest(ports, Loop("main", ports, translate(kernel, wide), wide), rest)
+    return Nest(ports, Loop("main", ports, translate(kernel, wide, streams), wide), rest)
 
 
 @functools.cache
