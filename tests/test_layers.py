@@ -27,8 +27,8 @@ ROWS: list[list[str]] = [
     ["distributed < train < saved_model"],
     ["serving"],
     [
-        "bitwise < distribute < graph_util < image < linalg < lookup < losses < math < metrics < "
-        "names < nn < random < signal < strings < summary < client < aioexec < demo < cli",
+        "names < bitwise < distribute < graph_util < image < linalg < lookup < losses < math < metrics < "
+        "nn < random < signal < strings < summary < client < aioexec < demo < inspection < cli",
         "aioexec < testing",
     ],
 ]
@@ -48,7 +48,7 @@ DOORS = {
     "pytest_asyncio": "aioexec.testing",
     "ray": "aioexec.distributed.ray",
     "re2": "aioexec.ops.regular_expressions",
-    "rich": "aioexec.demo or aioexec.train.progress_hook",
+    "rich": "aioexec.demo or aioexec.inspection or aioexec.train.progress_hook",
     "tensorflow": "(nowhere)",
     "threadpoolctl": "(nowhere)",
     "uvloop": "aioexec.testing or aioexec.demo or aioexec.distributed.command",

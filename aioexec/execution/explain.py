@@ -1,9 +1,10 @@
-"""A plan as text: what runs where, what broke a program and why."""
+"""How a step is executed: items, programs and their rows, what broke a program and why. As data, and as text."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from aioexec.execution.executor import Executor
 from aioexec.execution.item_runner import ItemRunner
@@ -11,11 +12,105 @@ from aioexec.execution.program import Program
 from aioexec.planning.instruction import Instruction, with_inner
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Item, Partition
+from aioexec.planning.variant import Break, ProgramRow, Row, Variant
+
+
+@dataclass(frozen=True, slots=True)
+class RowReport:
+    """A row of a program.
+
+    Attributes:
+        kind: "kernel", "break", or what else it does, "jump" for one.
+        nodes, ops: of what it computes; several where they are fused.
+        cost_ns: estimated; 0 where nothing is.
+        reason: why it is a break.
+    """
+
+    kind: str
+    nodes: tuple[str, ...]
+    ops: tuple[str, ...]
+    cost_ns: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramReport:
+    """A program that was made of an item, for the input shapes in `shapes`. `where` it starts: "inline" or "worker"."""
+
+    shapes: str
+    rows: tuple[RowReport, ...]
+    native: int
+    total: int
+    where: str
+    cost_ns: int
+    arena_bytes: int
+    constant_bytes: int
+    kernels: int
+
+    @property
+    def breaks(self) -> list[RowReport]:
+        return [row for row in self.rows if row.kind == "break"]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemReport:
+    """An item: one node that is scheduled by itself, or many that are a program for each set of shapes.
+
+    Attributes:
+        writes: variables.
+        unfit: for shapes that will have no program, why.
+    """
+
+    index: int
+    kind: str
+    nodes: tuple[str, ...]
+    writes: tuple[str, ...] = ()
+    programs: tuple[ProgramReport, ...] = ()
+    unfit: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReport:
+    """What runs on one device."""
+
+    device: str
+    jit: str
+    items: tuple[ItemReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """A plan; its sizes, and how much of it runs natively."""
+
+    feeds: int
+    fetches: int
+    targets: int
+    nodes: int
+    partitions: tuple[PartitionReport, ...]
+    native_share: float
+    breaks_by_op: dict[str, int]
+
+
+def describe(executor: Executor) -> PlanReport:
+    """The plan of an executor, with the programs made so far."""
+    plan, signature = executor.plan, executor.plan.signature
+    return PlanReport(
+        len(signature.feeds),
+        len(signature.fetches),
+        len(signature.targets),
+        sum(len(partition.subgraph.nodes) for partition in plan.partitions),
+        tuple(
+            PartitionReport(partition.device, executor.engine.jit, tuple(_items(executor, partition)))
+            for partition in plan.partitions
+        ),
+        native_share(executor),
+        dict(breaks_by_op(executor).most_common()),
+    )
 
 
 def explain(executor: Executor) -> str:
-    """Items of the plan in order, with the programs made so far."""
-    return "\n".join(_lines(executor))
+    """The same as text."""
+    return "\n".join(_lines(describe(executor)))
 
 
 def native_share(executor: Executor) -> float:
@@ -60,44 +155,77 @@ def _latest(runner: ItemRunner) -> Program | None:
     return next(reversed(runner.programs.values()), None) if runner.programs else None
 
 
-def _lines(executor: Executor) -> Iterator[str]:
-    plan = executor.plan
-    signature = plan.signature
+def _items(executor: Executor, partition: Partition) -> Iterator[ItemReport]:
+    for item in partition.items:
+        if item.kind is not Kind.PROGRAM:
+            yield ItemReport(item.index, item.kind.value, (item.node.name,))
+    for runner in executor.runners:
+        if runner.partition is partition:
+            item = runner.item
+            yield ItemReport(
+                item.index,
+                item.kind.value,
+                tuple(instruction.node.name for instruction in item.instructions),
+                tuple(variable.name for variable in item.writes),
+                tuple(_program(str(shapes), program) for shapes, program in runner.programs.items()),
+                tuple((str(shapes), reason) for shapes, reason in runner.unfit.items()),
+            )
+
+
+def _program(shapes: str, program: Program) -> ProgramReport:
+    variant = program.variant
+    return ProgramReport(
+        shapes,
+        tuple(_row(row, variant) for row in variant.rows),
+        variant.native,
+        variant.total,
+        "inline" if program.inline else "worker",
+        program.cost,
+        variant.arena_bytes,
+        variant.constants.nbytes,
+        len(variant.kernels),
+    )
+
+
+def _row(row: Row, variant: Variant) -> RowReport:
+    positions = [row.position]
+    if isinstance(row, ProgramRow) and row.parts:
+        positions = [position for position, _ in row.parts]
+    nodes = [variant.instructions[position].node for position in positions if position >= 0]
+    names, ops = tuple(node.name for node in nodes), tuple(node.row.name for node in nodes)
+    if isinstance(row, ProgramRow):
+        return RowReport("kernel", names, ops, row.cost)
+    if isinstance(row, Break):
+        return RowReport("break", names, ops, reason=row.reason)
+    return RowReport(type(row).__name__.lower(), names, ops)
+
+
+def _lines(plan: PlanReport) -> Iterator[str]:
     yield (
-        f"plan: {len(signature.feeds)} feeds, {len(signature.fetches)} fetches, {len(signature.targets)} targets, "
-        f"{sum(len(partition.subgraph.nodes) for partition in plan.partitions)} nodes after simplification"
+        f"plan: {plan.feeds} feeds, {plan.fetches} fetches, {plan.targets} targets, "
+        f"{plan.nodes} nodes after simplification"
     )
     for partition in plan.partitions:
-        yield f"partition {partition.device} (jit {executor.engine.jit}): {len(partition.items)} items"
+        yield f"partition {partition.device} (jit {partition.jit}): {len(partition.items)} items"
         for item in partition.items:
-            if item.kind is not Kind.PROGRAM:
-                yield f"  item {item.index}: {item.kind.value} {item.node.name!r}"
-        yield from _program_items(executor, partition)
-    broken = breaks_by_op(executor)
-    yield f"native {native_share(executor):.1%}; breaks: {dict(broken.most_common()) or 'none'}"
+            yield from _item_lines(item)
+    yield f"native {plan.native_share:.1%}; breaks: {plan.breaks_by_op or 'none'}"
 
 
-def _program_items(executor: Executor, partition: Partition) -> Iterator[str]:
-    for runner in executor.runners:
-        if runner.partition is not partition:
-            continue
-        item = runner.item
-        yield f"  item {item.index}: {len(item.instructions)} nodes, writes {[v.name for v in item.writes]}"
-        if not runner.programs:
-            yield "    tier: reference (no program yet)"
-        for shapes, program in runner.programs.items():
-            yield from _program_lines(shapes, program)
-        for shapes, reason in runner.unfit.items():
-            yield f"    shapes {shapes}: reference tier, {reason}"
-
-
-def _program_lines(shapes: object, program: Program) -> Iterator[str]:
-    variant = program.variant
-    where = "inline" if program.inline else "worker"
-    yield (
-        f"    program for {shapes}: {len(variant.rows)} rows, {variant.native} of {variant.total} nodes native, "
-        f"{where}, {program.cost / 1000:.1f} us, arena {variant.arena_bytes} bytes, "
-        f"constants {variant.constants.nbytes} bytes, {len(variant.kernels)} kernels"
-    )
-    for row in variant.breaks:
-        yield f"      break at {row.instruction.node.name!r} ({row.instruction.node.row.name}): {row.reason}"
+def _item_lines(item: ItemReport) -> Iterator[str]:
+    if item.kind != Kind.PROGRAM.value:
+        yield f"  item {item.index}: {item.kind} {item.nodes[0]!r}"
+        return
+    yield f"  item {item.index}: {len(item.nodes)} nodes, writes {list(item.writes)}"
+    if not item.programs:
+        yield "    tier: reference (no program yet)"
+    for program in item.programs:
+        yield (
+            f"    program for {program.shapes}: {len(program.rows)} rows, {program.native} of {program.total} nodes native, "
+            f"{program.where}, {program.cost_ns / 1000:.1f} us, arena {program.arena_bytes} bytes, "
+            f"constants {program.constant_bytes} bytes, {program.kernels} kernels"
+        )
+        for row in program.breaks:
+            yield f"      break at {row.nodes[0]!r} ({row.ops[0]}): {row.reason}"
+    for shapes, reason in item.unfit:
+        yield f"    shapes {shapes}: reference tier, {reason}"

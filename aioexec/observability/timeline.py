@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _LABEL = re.compile(r"(?P<name>\S+) = (?P<op>[^\s(]+)\((?P<inputs>.*)\)", re.DOTALL)
 _TRANSFER = re.compile(r"(?P<tensor>.+)/_\d+")  # the name a partitioner gives to either end of an edge
 _ALLOCATORS = 0  # the process that shows memory
+UNKNOWN = "unknown"
+"""The op of a node whose label does not tell it."""
 
 Event = dict[str, Any]
 
@@ -48,16 +50,27 @@ class StepStatsAnalysis(NamedTuple):
 
 
 class ChromeTrace:
-    """Events in Chrome's trace format; those about processes first."""
+    """Events in Chrome's trace format; those about processes and threads first."""
 
     def __init__(self) -> None:
         self.metadata: list[Event] = []
         self.events: list[Event] = []
+        self._threads: list[int] = []  # how many each process has
 
     def process(self, name: str) -> int:
         """Name the next process and return its number."""
-        number = len(self.metadata)
+        number = len(self._threads)
+        self._threads.append(0)
         self.metadata.append({"name": "process_name", "ph": "M", "pid": number, "args": {"name": name}})
+        return number
+
+    def thread(self, pid: int, name: str) -> int:
+        """Name the next thread of a process and return its number."""
+        number = self._threads[pid]
+        self._threads[pid] += 1
+        self.metadata.append(
+            {"name": "thread_name", "ph": "M", "pid": pid, "tid": number, "args": {"name": name}}
+        )
         return number
 
     def event(self, kind: str, category: str, name: str, pid: int, tid: int, ts: float, **more: Any) -> None:
@@ -112,6 +125,14 @@ class _Step:
     def find(self, tensor: str) -> _Made | None:
         """A tensor by its name; one that came over from another device was made under its own name there."""
         return self.made.get(tensor) or self.made.get(_sent(tensor))
+
+
+def label_of(stats: NodeExecStats) -> tuple[str, str, list[str]]:
+    """What the label of a node tells: its name, its op and the names of its inputs."""
+    label = _LABEL.fullmatch(stats.timeline_label)
+    if label is None:
+        return stats.node_name, UNKNOWN, []
+    return label["name"], label["op"], [each for each in label["inputs"].split(", ") if each]
 
 
 def _sent(received: str) -> str:
@@ -186,11 +207,8 @@ class Timeline:
     def _shown(self, stats: NodeExecStats, thread: str, pid: int, tensors_pid: int) -> _Shown:
         start = stats.all_start_nanos or stats.all_start_micros * 1000
         length = stats.all_end_rel_nanos if stats.all_start_nanos else stats.all_end_rel_micros * 1000
-        name, op, inputs = stats.node_name, "unknown", list[str]()
-        if (label := _LABEL.fullmatch(stats.timeline_label)) is not None:
-            name, op = label["name"], label["op"]
-            inputs = [each for each in label["inputs"].split(", ") if each]
-        elif self._graph is not None:
+        name, op, inputs = label_of(stats)
+        if op == UNKNOWN and self._graph is not None:
             op, inputs = self._looked_up(name)
         return _Shown(stats, name, op, inputs, start, start + length, thread, pid, tensors_pid)
 
@@ -199,7 +217,7 @@ class Timeline:
         try:
             operation = self._graph.get_operation_by_name(name)
         except KeyError:
-            return "unknown", []
+            return UNKNOWN, []
         return operation.type, [tensor_name(each.op.name, each.value_index) for each in operation.inputs]
 
 

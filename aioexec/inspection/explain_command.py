@@ -1,0 +1,99 @@
+"""`aioexec explain`: how a step is executed: items, the rows of their programs, what costs how much and what runs outside."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.table import Table
+
+from aioexec.execution.explain import ItemReport, PlanReport, ProgramReport, RowReport
+from aioexec.inspection import stepping
+from aioexec.inspection.stepping import Stepping
+
+_WIDTH = 140
+"""Characters a line has where there is no terminal."""
+_NAMES_SHOWN = 3
+"""Names a row shows of the nodes it computes."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    stepping.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="all of it as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the step once, show how, and return the exit status."""
+
+    async def look(opened: Stepping) -> None:
+        await opened.step()
+        plan = await opened.session.describe(opened.fetches, opened.feeds)
+        if arguments.json:
+            print(json.dumps(asdict(plan), indent=1))
+        else:
+            show(plan, Console())
+
+    return stepping.run(arguments, look)
+
+
+def show(plan: PlanReport, console: Console) -> None:
+    """Print a plan as tables."""
+    if not console.is_terminal:
+        console.width = _WIDTH
+    console.print(
+        f"{plan.feeds} feeds, {plan.fetches} fetches, {plan.targets} targets; {plan.nodes} nodes after simplification, "
+        f"{plan.native_share:.1%} of them native",
+        highlight=False,
+    )
+    if plan.breaks_by_op:
+        outside = ", ".join(f"{op} {count}" for op, count in plan.breaks_by_op.items())
+        console.print(f"outside programs: {outside}", highlight=False, markup=False)
+    for partition in plan.partitions:
+        console.print(f"\n{partition.device}, jit {partition.jit}", highlight=False)
+        for item in partition.items:
+            _show_item(item, console)
+
+
+def _show_item(item: ItemReport, console: Console) -> None:
+    if not item.programs:
+        what = f"{item.kind} {item.nodes[0]}" if len(item.nodes) == 1 else f"{len(item.nodes)} nodes"
+        reasons = "; ".join(reason for _, reason in item.unfit)
+        tier = f", reference kernels: {reasons}" if reasons else ""
+        console.print(f"item {item.index}: {what}{tier}", highlight=False, markup=False)
+    for program in item.programs:
+        title = (
+            f"item {item.index}: {len(program.rows)} rows, {program.native} of {program.total} nodes native, begins "
+            f"{'on the loop' if program.where == 'inline' else 'on a worker'}; {program.cost_ns / 1000:.1f} µs, "
+            f"arena {program.arena_bytes:,} bytes, constants {program.constant_bytes:,} bytes, {program.kernels} kernels"
+        )
+        console.print(title, highlight=False, markup=False)
+        console.print(_rows_table(program))
+        if item.writes:
+            console.print(f"writes {', '.join(item.writes)}", highlight=False, markup=False)
+
+
+def _rows_table(program: ProgramReport) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, justify in (("row", "right"), ("does", "left"), ("ops", "left"), ("nodes", "left")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    table.add_column("µs, estimated", justify="right")
+    table.add_column("why outside")
+    for number, row in enumerate(program.rows):
+        cost = f"{row.cost_ns / 1000:.2f}" if row.cost_ns else ""
+        table.add_row(
+            str(number), row.kind, _counted(row), _shortened(row.nodes), cost, row.reason, end_section=False
+        )
+    return table
+
+
+def _counted(row: RowReport) -> str:
+    counts = {op: row.ops.count(op) for op in row.ops}
+    return ", ".join(op if count == 1 else f"{count} {op}" for op, count in counts.items())
+
+
+def _shortened(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN} more"

@@ -1,0 +1,48 @@
+"""Graphs in files: a GraphDef or a MetaGraphDef (as beside a checkpoint), as bytes or as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aioexec.errors import DataLossError
+from aioexec.formats.proto_files import read_proto
+from aioexec.formats.protos import GraphDef, MetaGraphDef
+from aioexec.graph.graph import Graph
+from aioexec.graph.graphdef_import import import_graph_def
+from aioexec.train import import_meta_graph
+
+
+def read_graph(path: Path) -> Graph:
+    """The graph in a file, with the collections of a MetaGraphDef.
+
+    Raises:
+        NotFoundError: there is no such file.
+        DataLossError: it holds no graph.
+        InvalidArgumentError: what it holds is no graph that can run here.
+    """
+    message = _read(path)
+    graph = Graph()
+    with graph.as_default():
+        if isinstance(message, MetaGraphDef):
+            import_meta_graph(message, clear_devices=True)
+        else:
+            for node in message.node:
+                node.device = ""
+            import_graph_def(message, name="")
+    return graph
+
+
+def _read(path: Path) -> Any:
+    """Bytes of one kind may parse as the other; then they say nothing of nodes that have an op."""
+    errors = []
+    for kind in (MetaGraphDef, GraphDef):
+        try:
+            message: Any = read_proto(str(path), kind)
+        except DataLossError as error:
+            errors.append(error.message)
+            continue
+        nodes = message.graph_def.node if kind is MetaGraphDef else message.node
+        if nodes and all(node.op for node in nodes):
+            return message
+    raise DataLossError("; ".join(errors) or f"{path} holds no graph: no nodes")

@@ -1,0 +1,109 @@
+"""What a step is fed with when nobody has real data: values of the shapes and types that are asked for.
+
+Numbers are drawn uniformly from [0, 1), always the same ones; integers are 0, which is in range as an index and as a label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aioexec.dtypes import DType, as_dtype
+from aioexec.errors import InvalidArgumentError
+from aioexec.graph.graph import Graph
+from aioexec.graph.node import Operation, Tensor
+
+_SEED = 7
+_FEED = re.compile(r"(?P<name>[^=]+)=(?P<shape>[\d,x]*)(:(?P<dtype>\w+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A feed as asked for. Without a dtype it has the tensor's."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType | None
+
+
+def parse_feed(text: str) -> Feed:
+    """`x=32,784:float32`; `x=:int32` is a scalar, `x=32,784` has the dtype of the tensor.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    found = _FEED.fullmatch(text)
+    if found is None:
+        raise ValueError(f"expected NAME=SHAPE or NAME=SHAPE:DTYPE, such as x=32,784:float32, got {text!r}")
+    shape = tuple(int(dim) for dim in re.split(r"[,x]", found["shape"]) if dim)
+    try:
+        return Feed(found["name"], shape, as_dtype(found["dtype"]) if found["dtype"] else None)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+def named(graph: Graph, name: str) -> Tensor | Operation:
+    """The tensor or operation of a name; of an operation with outputs the first one.
+
+    Raises:
+        InvalidArgumentError: there is none.
+    """
+    try:
+        if ":" in name:
+            return graph.get_tensor_by_name(name)
+        operation = graph.get_operation_by_name(name)
+    except (KeyError, ValueError) as error:
+        raise InvalidArgumentError(f"the graph has no {name!r}") from error
+    return operation.outputs[0] if operation.outputs else operation
+
+
+def made_feeds(
+    graph: Graph, fetches: Sequence[Tensor | Operation], asked: Iterable[Feed]
+) -> dict[Tensor, Any]:
+    """Values for the feeds that are asked for, and for the placeholders a step needs whose shape is known.
+
+    Raises:
+        InvalidArgumentError: a name is not in the graph, or the shape of a placeholder has to be told.
+    """
+    random = np.random.default_rng(_SEED)
+    feeds: dict[Tensor, Any] = {}
+    for feed in asked:
+        tensor = named(graph, feed.name)
+        if not isinstance(tensor, Tensor):
+            raise InvalidArgumentError(f"{feed.name!r} has no output that could be fed")
+        feeds[tensor] = _made(random, feed.shape, feed.dtype or tensor.dtype)
+    for operation in _reached(fetches, feeds):
+        if operation.type == "Placeholder":
+            (tensor,) = operation.outputs
+            if not tensor.shape.is_fully_defined():
+                raise InvalidArgumentError(
+                    f"the step needs {tensor.name}, of shape {tensor.shape}: say which with "
+                    f"--feed {operation.name}=SHAPE:{tensor.dtype.name}"
+                )
+            feeds[tensor] = _made(random, [int(dim) for dim in tensor.shape.dims or ()], tensor.dtype)
+    return feeds
+
+
+def _made(random: np.random.Generator, shape: Sequence[int], dtype: DType) -> Any:
+    if dtype.is_floating or dtype.is_complex:
+        return random.random(tuple(shape)).astype(dtype.as_numpy_dtype)
+    return (
+        np.full(tuple(shape), b"") if dtype.name == "string" else np.zeros(tuple(shape), dtype.as_numpy_dtype)
+    )
+
+
+def _reached(fetches: Sequence[Tensor | Operation], feeds: dict[Tensor, Any]) -> list[Operation]:
+    """The operations a step needs."""
+    wanted = [fetch for fetch in fetches if fetch not in feeds]
+    pending = [each.op if isinstance(each, Tensor) else each for each in wanted]
+    seen = set(pending)
+    for operation in pending:
+        before = [tensor.op for tensor in operation.inputs if tensor not in feeds]
+        fresh = dict.fromkeys(each for each in (*before, *operation.control_inputs) if each not in seen)
+        seen.update(fresh)
+        pending.extend(fresh)
+    return pending

@@ -1,0 +1,101 @@
+"""A session over a graph from a file, ready for steps: what the commands have in common."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aioexec.errors import OpError
+from aioexec.formats.protos import ConfigProto
+from aioexec.graph.graph import Graph
+from aioexec.graph.keys import GraphKeys
+from aioexec.graph.node import Operation, Tensor
+from aioexec.inspection.graph_files import read_graph
+from aioexec.inspection.inputs import made_feeds, named, parse_feed
+from aioexec.sessions.session import Session
+
+_VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
+
+
+@dataclass(frozen=True, slots=True)
+class Stepping:
+    """An open session, and the step to look at."""
+
+    session: Session
+    fetches: list[Tensor | Operation]
+    feeds: dict[Tensor, Any]
+
+    async def step(self, *options: Any) -> None:
+        await self.session.run(self.fetches, self.feeds, *options)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what names a step."""
+    parser.add_argument(
+        "graph",
+        metavar="GRAPH",
+        type=Path,
+        help="a GraphDef or MetaGraphDef (a checkpoint's .meta): bytes or text",
+    )
+    parser.add_argument(
+        "--fetch", nargs="+", required=True, metavar="NAME", help="tensors and operations of the step"
+    )
+    parser.add_argument(
+        "--feed",
+        nargs="+",
+        action="extend",
+        default=[],
+        type=parse_feed,
+        metavar="NAME=SHAPE:DTYPE",
+        help="feeds, such as x=32,784:float32; placeholders whose shape is known need none",
+    )
+
+
+def run(arguments: argparse.Namespace, look: Callable[[Stepping], Coroutine[Any, Any, None]]) -> int:
+    """Open what the arguments name, call `look`, and return the exit status."""
+
+    async def main() -> None:
+        async with _opened(arguments) as stepping:
+            await look(stepping)
+
+    try:
+        asyncio.run(main())
+    except OpError as error:
+        print(f"{type(error).__name__}: {error.message}", file=sys.stderr)
+        return 1
+    return 0
+
+
+@contextlib.asynccontextmanager
+async def _opened(arguments: argparse.Namespace) -> AsyncIterator[Stepping]:
+    graph = await asyncio.to_thread(read_graph, arguments.graph)
+    fetches = [named(graph, name) for name in arguments.fetch]
+    feeds = made_feeds(graph, fetches, arguments.feed)
+    initializers = _initializers(graph)
+    config = ConfigProto()
+    config.aioexec.jit = "eager"  # what is shown does not depend on how far a compiler has come
+    async with Session(graph=graph, config=config) as session:
+        if initializers:
+            await session.run(initializers)
+        yield Stepping(session, fetches, feeds)
+
+
+def _initializers(graph: Graph) -> list[Operation]:
+    """What gives variables and tables their first values: by the collections, or else by the names TensorFlow gives."""
+    variables = {
+        *graph.get_collection(GraphKeys.GLOBAL_VARIABLES),
+        *graph.get_collection(GraphKeys.LOCAL_VARIABLES),
+    }
+    if variables:
+        return [variable.initializer for variable in variables] + graph.get_collection(
+            GraphKeys.TABLE_INITIALIZERS
+        )
+    operations = {operation.name: operation for operation in graph.get_operations()}
+    names = [f"{name}/Assign" for name, operation in operations.items() if operation.type in _VARIABLES]
+    return [operations[name] for name in names if name in operations]
