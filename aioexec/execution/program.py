@@ -40,7 +40,11 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 INLINE_FUEL = 50_000
-"""Estimated nanoseconds an inline walk may take before it moves to a worker."""
+"""Estimated nanoseconds an inline walk of unknown length may take before it moves to a worker."""
+INLINE_NS = 80_000
+"""What a run may take that begins and ends inline: less than its caller pays for two hops, a sixth of what a tick may take."""
+_WINDOW_NS = 2_000_000
+"""Runs that count as the recent ones, by what they took together."""
 _COUNT = Spec(np.dtype(np.int64), ())
 _LEAST_ROOM = 16  # elements of a list
 IDLE_FRAMES = 4
@@ -79,10 +83,11 @@ class Frame:
 class Program:
     """A variant whose kernels have addresses.
 
-    Constant: variant, rows, blocks (the memory the walker reads), forks (rows that several workers go on from), device, workers;
-    `jumps`, how long a run takes depends on data: one that begins inline may have to move. One with forks begins in a worker, where
-    nothing is written in place. Changing: `frames`, idle ones; `rooms`, how long lists became, by slot; `cost`, nanoseconds of a
-    run: estimated, then the least of recent runs; `inline`, where runs begin; `last_used`, a count that grows.
+    Constant: variant, rows, blocks (the memory the walker reads), forks (rows that several workers go on from), device,
+    workers; `jumps`, how long a run takes depends on data: one that begins inline may have to move. One with forks begins in
+    a worker, where nothing is written in place. Changing: `frames`, idle ones; `rooms`, how long lists became, by slot;
+    `cost`, nanoseconds of a run: estimated, then the least of recent runs; `_least` and `_spent`, of the runs since;
+    `inline`, where runs begin; `last_used`, a count that grows.
     """
 
     def __init__(
@@ -102,7 +107,9 @@ class Program:
         self.cost = variant.cost
         self.jumps = variant.jumps
         self._is_for_workers = bool(self.forks) or any(_goes_round(row.instruction) for row in variant.breaks)
-        self.inline = not self._is_for_workers and variant.cost <= INLINE_FUEL
+        self._bound = INLINE_FUEL if self.jumps else INLINE_NS
+        self.inline = not self._is_for_workers and variant.cost <= self._bound
+        self._least, self._spent = _WINDOW_NS, 0
         self.last_used = 0
         self.rooms: dict[int, int] = {}
         self.unbroken = not (variant.breaks or variant.objects or variant.given or variant.object_inputs)
@@ -125,14 +132,21 @@ class Program:
         measured = sum(costs.least(row.instruction.node.name) or 0 for row in self.variant.breaks)
         if measured > self.cost:
             self.cost = measured
-            self.inline = not self._is_for_workers and measured <= INLINE_FUEL
+            self.inline = not self._is_for_workers and measured <= self._bound
 
     def measured(self, nanoseconds: int) -> None:
-        """Learn from a run; the least counts, fading, so that one slow run does not move the program."""
-        self.cost = nanoseconds if nanoseconds < self.cost else self.cost + (nanoseconds - self.cost) // 16
-        self.inline = not self._is_for_workers and self.cost <= (
-            INLINE_FUEL if not self.inline else INLINE_FUEL * 5 // 4
-        )
+        """Learn from a run: the least of recent runs counts, which a busy machine does not change.
+
+        So one cheap run is enough to begin inline from then on; to leave, all of some must have been dear.
+        """
+        self._least = min(self._least, nanoseconds)
+        self._spent += nanoseconds
+        if nanoseconds <= self._bound and not self._is_for_workers:
+            self.inline = True
+        if self._spent > _WINDOW_NS:
+            self.cost = self._least
+            self.inline = self.inline and self.cost <= self._bound * 5 // 4
+            self._least, self._spent = _WINDOW_NS, 0
 
 
 def _goes_round(instruction: Instruction) -> bool:
