@@ -1,6 +1,6 @@
 """How many requests do 64 concurrent clients of the MLP (batch 1) get answered in one loop?"""
 
-import asyncio
+from asyncio import sleep, to_thread
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -40,7 +40,7 @@ def numpy(case: Case) -> Workload:
 
     async def request() -> Any:
         result = mlp.numpy_forward(x, layers)
-        await asyncio.sleep(0)
+        await sleep(0)
         return result
 
     return Workload(request, measure=lambda seconds: measure_clients(request, CLIENTS, seconds))
@@ -48,6 +48,6 @@ def numpy(case: Case) -> Workload:
 
 def _in_threads(run: Any) -> Workload:
     async def request() -> Any:
-        return await asyncio.to_thread(run)
+        return await to_thread(run)
 
     return Workload(request, measure=lambda seconds: measure_clients(request, CLIENTS, seconds))
