@@ -1,0 +1,49 @@
+"""How far the tiers may be apart: the table of bounds, by family of ops, in units of the last place.
+
+Both tiers compute the same formula on the same numbers, so most ops give the same bits. What may differ:
+
+    functions   ours are within 4 ulp of the exact value (`tests.devices.jit.ulp`), NumPy's and SciPy's within about 1
+    sums        are added in another order; held against the largest element of the result, or against 1, which is the size
+                of the tables' operands, where that is more: a sum that cancels is no less right for its small result
+    gradients   are small graphs of such ops, sums over broadcast operands among them; measured as sums are
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Of an op.
+
+    Attributes:
+        values: for its results: of each element, or of the largest where `sums`.
+        gradients: for its gradients, always of the largest.
+    """
+
+    values: float
+    gradients: float
+    sums: bool = False
+
+
+EXACT = Bound(values=0, gradients=8)
+FUNCTION = Bound(values=4, gradients=16)
+SUM = Bound(values=8, gradients=16, sums=True)
+
+FUNCTIONS = frozenset({
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "Cos", "Cosh", "Elu", "Erf", "Erfc", "Exp",
+    "Expm1", "Log", "Log1p", "Pow", "Rsqrt", "RsqrtGrad", "Selu", "Sigmoid", "SigmoidGrad", "Sin",
+    "Sinh", "Softplus", "SoftplusGrad", "Softsign", "SoftsignGrad", "Tan", "Tanh", "TanhGrad", "Xlog1py",
+    "Xlogy",
+})  # fmt: skip
+SUMS = frozenset({
+    "AccumulateNV2", "AddN", "AvgPool", "AvgPool3D", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3",
+    "BiasAddGrad", "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Einsum", "EuclideanNorm",
+    "L2Loss", "LogSoftmax", "MatMul", "Mean", "Prod", "Softmax", "Sum", "SymbolicGradient",
+})  # fmt: skip
+BY_OP = {**dict.fromkeys(FUNCTIONS, FUNCTION), **dict.fromkeys(SUMS, SUM)}
+
+
+def bound_of(op_type: str) -> Bound:
+    return BY_OP.get(op_type, EXACT)
