@@ -16,9 +16,11 @@ from typing import Protocol
 
 from aioexec.devices.jit.walker import Walker
 from aioexec.devices.workers import Workers
-from aioexec.errors import ResourceExhaustedError
+from aioexec.errors import OpError, ResourceExhaustedError
 from aioexec.execution.program import IDLE_FRAMES, Frame, Program
+from aioexec.execution.trimming import TrimmedProgram, Trimmer
 from aioexec.graph.kernel import Kernel
+from aioexec.planning.instruction import locate
 from aioexec.planning.variant import Variant
 
 
@@ -80,6 +82,11 @@ class Arenas:
             owner.frames.append(frame)
         self._let_in()
 
+    def drop(self, owner: ArenaOwner) -> None:
+        """Nobody has used this one for long: its idle frames are given up."""
+        while owner.frames:
+            self.kept -= self._idle.pop(owner.frames.pop())[1]
+
     def _has_room_for(self, owner: ArenaOwner) -> bool:
         return self.used + owner.arena_bytes <= self.bound
 
@@ -111,7 +118,7 @@ class Arenas:
             assert turn.cancelled() or not self._has_room_for(first), "nobody waits in vain"
 
 
-class BoundedProgram(Program):
+class BoundedProgram(TrimmedProgram):
     """A program whose arenas count against a bound."""
 
     def __init__(
@@ -121,9 +128,10 @@ class BoundedProgram(Program):
         address: Callable[[Kernel], int],
         device: str,
         workers: Workers,
+        trimmer: Trimmer,
         arenas: Arenas,
     ) -> None:
-        super().__init__(variant, walker, address, device, workers)
+        super().__init__(variant, walker, address, device, workers, trimmer)
         self.arena_bytes = variant.arena_bytes
         self.arenas = arenas
 
@@ -149,6 +157,11 @@ class BoundedProgram(Program):
 
     def release(self, frame: Frame) -> None:
         self.arenas.give_back(self, frame)
+        if not self.is_watched:
+            self.trimmer.watch(self)
+
+    def trim(self) -> None:
+        self.arenas.drop(self)
 
     def _made(self, frame: Frame | None) -> Frame:
         """The frame that `arenas` gave, or a new one."""
@@ -160,7 +173,22 @@ class BoundedProgram(Program):
 
     def _check_bound(self) -> None:
         if self.arena_bytes > self.arenas.bound:
-            raise ResourceExhaustedError(
+            raise out_of_memory(
+                self,
                 f"OOM when allocating an arena of {self.arena_bytes} bytes on {self.device}: "
-                f"arena_bytes is {self.arenas.bound}, of which {self.arenas.used} are in use"
+                f"arena_bytes is {self.arenas.bound}, of which {self.arenas.used} are in use",
             )
+
+
+def out_of_memory(program: Program, told: str) -> OpError:
+    """The error of a program without memory; of its nodes it names the one whose result takes most."""
+    variant = program.variant
+    sizes = {value: spec.nbytes for value, spec in variant.specs.items()}
+    largest = max(sizes, key=lambda value: sizes[value], default=None)
+    for instruction in variant.instructions:
+        if largest in instruction.outputs:
+            told = (
+                f"{told}; the largest value, of {sizes[largest]} bytes, is that of {instruction.node.name!r}"
+            )
+            return locate(ResourceExhaustedError(told), instruction, program.device)
+    return ResourceExhaustedError(told)

@@ -16,6 +16,7 @@ from aioexec.execution.arenas import Arenas, BoundedProgram
 from aioexec.execution.budget import budget_of
 from aioexec.execution.cancellation import CancellationManager, StepCancellation
 from aioexec.execution.program import Program
+from aioexec.execution.trimming import TrimmedProgram, Trimmer
 from aioexec.graph.kernel import Kernel, Spec
 from aioexec.planning.plan import Item, Partition
 from aioexec.planning.variant import Variant
@@ -28,10 +29,10 @@ class Engine:
     """One session's means of execution.
 
     Constant: `devices` by full name, `jit`, `budget` (of the loop), `workers` for kernels (the pool of a step that asks for
-    no other; not ours to close), `arenas` of each device, if there is a bound, `planner` for plans, `builder` for programs
-    (it waits for compilers, which must not delay planning), `cancellation_manager` (of the session) and `cancellation` (of
-    its steps). `call` runs the body of a function, with inputs and settings of the step: the session says how. `_closing` is
-    done once the session closes, so that nobody waits for a compiler then.
+    no other; not ours to close), `trimmer` of arenas, `arenas` of each device, if there is a bound, `planner` for plans,
+    `builder` for programs (it waits for compilers, which must not delay planning), `cancellation_manager` (of the session) and
+    `cancellation` (of its steps). `call` runs the body of a function, with inputs and settings of the step: the session says
+    how. `_closing` is done once the session closes, so that nobody waits for a compiler then.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Engine:
         self.budget = budget_of(asyncio.get_running_loop())
         self.workers = workers
         self.arenas = {name: Arenas(arena_bytes) for name in self.devices} if arena_bytes else {}
+        self.trimmer = Trimmer()
         self.planner = Workers(1, "aioexec-planner")
         self.builder = Workers(1, "aioexec-builder")
         self.cancellation_manager = CancellationManager()
@@ -74,9 +76,12 @@ class Engine:
 
     def _link(self, variant: Variant, walk: Walker, device: Device) -> Program:
         arenas = self.arenas.get(device.name)
-        if arenas is None or variant.arena_bytes == 0:
-            return Program(variant, walk, library().address, device.name, device.workers)
-        return BoundedProgram(variant, walk, library().address, device.name, device.workers, arenas)
+        means = variant, walk, library().address, device.name, device.workers
+        if variant.arena_bytes == 0:
+            return Program(*means)
+        if arenas is None:
+            return TrimmedProgram(*means, self.trimmer)
+        return BoundedProgram(*means, self.trimmer, arenas)
 
     def stop_building(self) -> None:
         """Wait for no compiler any more: who needs a program from now on does without."""
@@ -85,6 +90,7 @@ class Engine:
 
     async def close(self) -> None:
         self.stop_building()
+        self.trimmer.stop()
         self.cancellation_manager.start_cancel()
         for pool in (self.builder, self.planner):
             pool.dismiss()  # both at once: whatever becomes of this task, they end

@@ -20,8 +20,8 @@ import numpy as np
 
 from aioexec.devices.jit.walker import PC, Outcome
 from aioexec.devices.workers import Job
-from aioexec.errors import OpError, ResourceExhaustedError
-from aioexec.execution.arenas import NoRoomError
+from aioexec.errors import OpError
+from aioexec.execution.arenas import NoRoomError, out_of_memory
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine, spec_of
 from aioexec.execution.leases import lease, release, take
@@ -201,7 +201,7 @@ class ItemRunner:
         except MisfitError:
             return self._reference.begin(values, step)
         except MemoryError as error:
-            raise _out_of_memory(program) from error
+            raise _no_memory(program) from error
         self._take(run, values, fresh)
         return None
 
@@ -252,7 +252,7 @@ class ItemRunner:
             finally:
                 release(writes)
         except MemoryError as error:
-            raise _out_of_memory(program) from error
+            raise _no_memory(program) from error
 
     def _start(
         self, program: Program, values: Values, in_place: bool, step: Step, frame: Frame | None = None
@@ -388,9 +388,10 @@ class ItemRunner:
         return run
 
 
-def _out_of_memory(program: Program) -> ResourceExhaustedError:
+def _no_memory(program: Program) -> OpError:
     variant = program.variant
-    return ResourceExhaustedError(
+    return out_of_memory(
+        program,
         f"OOM on {program.device}: the step needs {variant.arena_bytes} bytes for values between its "
-        f"{len(variant.item.instructions)} nodes and {variant.output_bytes} for the results"
+        f"{len(variant.item.instructions)} nodes and {variant.output_bytes} for the results",
     )
