@@ -154,7 +154,7 @@ async def test_nothing_is_computed_of_nothing(tier: Tier, shape: tuple[int, ...]
             op("Transpose", x, constant(list(range(len(shape)))[::-1], "int32")),
         ]
     array = np.zeros(shape, np.float32)
-    expected = [
+    expected: list[Any] = [
         array,
         np.float32(0),
         np.float32(1),
