@@ -65,13 +65,15 @@ def log_reduced(f: float32, c: float32):
     return fma(f * f, fma(f, q, -0.5), c)
 
 def log(x: float32):
+    # n: the bits above sqrt 1/2, and 23 exponents more for what was denormal
     tiny = x < 1.1754943508222875e-38
-    y = where(tiny, x * 8388608.0, x)
-    e = (bitcast(y, "int32") - 0x3F3504F3) >> 23
-    f = bitcast(bitcast(y, "int32") - (e << 23), "float32") - 1.0
-    k = fma(cast(tiny, "float32"), -23.0, cast(e, "float32"))
+    y = bitcast(where(tiny, x * 8388608.0, x), "int32")
+    n = y - where(tiny, like(y, 0x4AB504F3), 0x3F3504F3)
+    f = bitcast((n & 0x7FFFFF) + 0x3F3504F3, "float32") - 1.0
+    k = cast(n >> 23, "float32")
     z = fma(k, 0.693145751953125, f + log_reduced(f, k * 1.428606765330187e-06))
-    return log_special(x, z)
+    signed = bitcast(bitcast(z, "int32") | (bitcast(x, "int32") >> 31), "float32")  # a NaN where x is negative
+    return where(x < inf, where(x == 0, -inf, signed), x)
 
 def log_special(x: float32, z: float32):
     # z for a positive finite x, and what the logarithm is elsewhere
