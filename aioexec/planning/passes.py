@@ -13,7 +13,12 @@ from typing import Final, Protocol
 
 from aioexec.errors import AlreadyExistsError
 from aioexec.planning.late_reads import read_late
-from aioexec.planning.simplify import drop_identities, fold_constants, merge_common_subexpressions
+from aioexec.planning.simplify import (
+    drop_identities,
+    drop_unused,
+    fold_constants,
+    merge_common_subexpressions,
+)
 from aioexec.planning.subgraph import Bind, Subgraph
 
 L0: Final = -1
@@ -92,6 +97,7 @@ BUILT_IN: Final = (
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 0, fold_constants, folds_constants),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 1, merge_common_subexpressions, merges_subexpressions),
     RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 2, drop_identities, optimises),
+    RegisteredPass(Grouping.POST_REWRITE_FOR_EXEC, 3, drop_unused, optimises),
 )
 
 

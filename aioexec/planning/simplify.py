@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -13,6 +14,9 @@ from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
 
 LARGEST_FOLDED = 10 * 2**20
 """Bytes of a folded value, and of each it is made from; larger ones are computed in each step, as in TensorFlow."""
+_WAITED_FOR = frozenset(
+    {Role.COMPUTE, Role.CONSTANT, Role.PLACEHOLDER, Role.IDENTITY, Role.VARIABLE, Role.READ, Role.UPDATE}
+)
 
 
 def fold_constants(graph: Subgraph, bind: Bind) -> None:
@@ -79,6 +83,45 @@ def drop_identities(graph: Subgraph, bind: Bind) -> None:
         for node, index in graph.fetches
     ]
     graph.drop_unneeded()
+
+
+def drop_unused(graph: Subgraph, bind: Bind) -> None:
+    """Compute nothing that is only waited for: who waits for it waits for its inputs instead.
+
+    So the gradient with respect to a batch is not computed because the group of a product's gradients waits for it. As in
+    TensorFlow, what is dropped cannot complain of the shapes of its inputs any more; what may fail otherwise stays.
+    """
+    uses = Counter(id(producer) for node in graph.nodes for producer, _ in node.inputs)
+    uses.update(id(node) for node in (*(node for node, _ in graph.fetches), *graph.targets, *graph.feeds))
+    waiters: dict[int, list[Node]] = {}
+    for node in graph.nodes:
+        for control in node.controls:
+            waiters.setdefault(id(control), []).append(node)
+    for node in reversed(graph.nodes):
+        if uses[id(node)] or id(node) not in waiters or not _is_dispensable(node):
+            continue
+        instead = list(dict.fromkeys(node.producers()))
+        waiting = waiters.pop(id(node))
+        for waiter in waiting:
+            controls = [
+                each for control in waiter.controls for each in (instead if control is node else (control,))
+            ]
+            waiter.controls = list(dict.fromkeys(controls))
+        for producer in instead:
+            waiters.setdefault(id(producer), []).extend(waiting)
+        uses.subtract(id(producer) for producer, _ in node.inputs)
+    graph.drop_unneeded()
+
+
+def _is_dispensable(node: Node) -> bool:
+    """Whether nobody would notice that a node did not run: it cannot fail, and who waits may as well wait for its inputs.
+
+    For what decides who runs it is not the same: of a Switch only an output is dead, for which nobody can wait.
+    """
+    native = node.row.native
+    if not node.is_pure or native is None or native.statuses or not node.inputs:
+        return False
+    return all(each.feed is not None or each.row.role in _WAITED_FOR for each in node.producers())
 
 
 def merge_common_subexpressions(graph: Subgraph, bind: Bind) -> None:

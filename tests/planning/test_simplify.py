@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from aioexec.planning import simplify
-from aioexec.planning.simplify import drop_identities, fold_constants, merge_common_subexpressions
+from aioexec.planning.simplify import (
+    drop_identities,
+    drop_unused,
+    fold_constants,
+    merge_common_subexpressions,
+)
 from aioexec.planning.variants import lay_out_item
 from tests.planning.planned import Binder, by_name, names, plan, pruned
 from tests.tiers import Ops, constant, feed, graph, op, read, reference, resource
@@ -239,6 +244,57 @@ def test_an_identity_that_orders_or_snapshots_stays():
         assert dropped([after, op("Neg", waited_for)], [x]) == ["waited_for"]
         assert dropped([op("Neg", snapshot)]) == ["snapshot"]
         assert dropped([], [x], [waited_for.op]) == ["waited_for"]
+
+
+# What is only waited for
+
+
+def test_what_is_only_waited_for_is_not_computed_and_its_inputs_are_waited_for():
+    with graph() as g:
+        x, y = feed([2]), feed([2])
+        product = op("Mul", op("Neg", x, name="turned"), y, name="product")
+        used = op("Abs", y, name="used")
+        with g.control_dependencies([product, used]):
+            done = op("NoOp", name="done")
+        with g.control_dependencies([done]):
+            last = op("Identity", used, name="last")
+    subgraph = pruned([last], [x, y])
+
+    drop_unused(subgraph, Binder())
+    subgraph.check_invariants()
+
+    assert "product" not in names(subgraph)
+    assert "turned" not in names(subgraph)
+    waited = [(node.name, node.feed is not None) for node in by_name(subgraph)["done"].controls]
+    assert waited == [(x.op.name, True), (y.op.name, True), ("used", False)]
+
+
+def test_what_may_fail_changes_something_or_is_asked_for_stays():
+    with graph() as g:
+        x, v = feed([], "int32"), resource([])
+        fails = op("FloorDiv", x, x, name="fails")
+        changes = op("AssignVariableOp", v, constant(1.0), name="changes")
+        fetched, target = op("Neg", x, name="fetched"), op("Abs", x, name="target")
+        with g.control_dependencies([fails, changes, fetched, target]):
+            done = op("NoOp", name="done")
+    subgraph = pruned([fetched], [x], [done, target.op])
+
+    drop_unused(subgraph, Binder())
+
+    assert {"fails", "changes", "fetched", "target"} <= set(names(subgraph))
+
+
+def test_the_output_of_a_switch_is_not_waited_for_as_the_switch_would_be():
+    with graph() as g:
+        x, p = feed([]), feed([], "bool")
+        dead = op("Neg", op("Switch", x, p)[1], name="dead")
+        with g.control_dependencies([dead]):
+            after = op("Abs", x, name="after")
+    subgraph = pruned([after], [x, p])
+
+    drop_unused(subgraph, Binder())
+
+    assert "dead" in names(subgraph)
 
 
 # Together
