@@ -45,6 +45,7 @@ INLINE_NS = 80_000
 """What a run may take that begins and ends inline: less than its caller pays for two hops, a sixth of what a tick may take."""
 _WINDOW_NS = 2_000_000
 """Runs that count as the recent ones, by what they took together."""
+_ENDLESS = 1 << 62
 _COUNT = Spec(np.dtype(np.int64), ())
 _LEAST_ROOM = 16  # elements of a list
 IDLE_FRAMES = 4
@@ -109,7 +110,7 @@ class Program:
         self._is_for_workers = bool(self.forks) or any(_goes_round(row.instruction) for row in variant.breaks)
         self._bound = INLINE_FUEL if self.jumps else INLINE_NS
         self.inline = not self._is_for_workers and variant.cost <= self._bound
-        self._least, self._spent = _WINDOW_NS, 0
+        self._least, self._spent = _ENDLESS, 0
         self.last_used = 0
         self.rooms: dict[int, int] = {}
         self.unbroken = not (variant.breaks or variant.objects or variant.given or variant.object_inputs)
@@ -146,7 +147,7 @@ class Program:
         if self._spent > _WINDOW_NS:
             self.cost = self._least
             self.inline = self.inline and self.cost <= self._bound * 5 // 4
-            self._least, self._spent = _WINDOW_NS, 0
+            self._least, self._spent = _ENDLESS, 0
 
 
 def _goes_round(instruction: Instruction) -> bool:
