@@ -72,7 +72,6 @@ class Walker:
     resume_inline: Entry
     start_released: Entry
     resume_released: Entry
-    invoke_released: Entry
     lane_released: Entry
     look_released: Entry
     jump: int
@@ -276,29 +275,6 @@ define i64 @jump_unless(ptr %block, ptr %frame) {
 }
 """
 
-_INVOKE = """
-define ptr @invoke_released(ptr %self, ptr %args, i64 %nargs) {
-entry:
-  %first = load ptr, ptr %args
-  %frame = call ptr @data_of(ptr %first)
-  %kernel.at = getelementptr ptr, ptr %args, i64 1
-  %kernel.object = load ptr, ptr %kernel.at
-  %kernel.address = call i64 @PyLong_AsLong(ptr %kernel.object)
-  %kernel = inttoptr i64 %kernel.address to ptr
-  %block.at = getelementptr ptr, ptr %args, i64 2
-  %block.object = load ptr, ptr %block.at
-  %block.address = call i64 @PyLong_AsLong(ptr %block.object)
-  %block = inttoptr i64 %block.address to ptr
-  %state = call ptr @PyEval_SaveThread()
-{flush}
-  %status = call i64 %kernel(ptr %block, ptr %frame)
-{restore}
-  call void @PyEval_RestoreThread(ptr %state)
-  %result = call ptr @PyLong_FromLong(i64 %status)
-  ret ptr %result
-}
-"""
-
 _FUEL_INLINE = """
   %budget.at = getelementptr i64, ptr %frame, i64 6
   %budget = load i64, ptr %budget.at
@@ -330,7 +306,6 @@ def emit() -> str:
         + _STAMP
         + patience.LOOK
         + _JUMPS
-        + _INVOKE
         + _entries("", "", "")
         + _entries(_TRACED, _STAMP_BEFORE, _STAMP_AFTER)
     )
@@ -392,7 +367,6 @@ def _compile() -> Walker | None:
             entry(f"resume_inline{suffix}"),
             entry(f"start_released{suffix}"),
             entry(f"resume_released{suffix}"),
-            entry("invoke_released"),
             entry(f"lane_released{suffix}"),
             entry("look_released"),
             engine.get_function_address("jump"),
