@@ -1,14 +1,18 @@
-"""`python -m bench NAME… [--peers …] [--json F] [--quick]`: run benchmarks and print their tables."""
+"""`python -m bench NAME… [--runs N] [--peers …] [--json F] [--quick]`: run benchmarks and print their tables.
+
+`python -m bench targets F…` judges the runs in files once more, together; `python -m bench chart F… -o SVG` draws them.
+"""
 
 import argparse
 import sys
 from importlib import import_module
 from pathlib import Path
 
-from bench import report
+from bench import chart, report
 from bench.harness import QUICK, Effort, run
 from bench.peers import PEERS, machine
 
+ALL = "all"
 QUESTIONS = [
     "step_overhead",
     "chain",
@@ -43,9 +47,11 @@ QUESTIONS = [
 
 def main() -> int:
     """Run the chosen benchmarks; return 1 if a peer failed or its results differed."""
+    if sys.argv[1:2] in (["targets"], ["chart"]):
+        return _look_at_files(sys.argv[1], sys.argv[2:])
     parser = _parser()
     arguments = parser.parse_args()
-    if unknown := set(arguments.names) - set(QUESTIONS):
+    if unknown := set(arguments.names) - {*QUESTIONS, ALL}:
         parser.error(f"no benchmark named {', '.join(sorted(unknown))}; see --list")
     if arguments.list:
         for name in QUESTIONS:
@@ -53,22 +59,52 @@ def main() -> int:
         return 0
     effort = QUICK if arguments.quick else Effort()
     print(", ".join(f"{name} {value}" for name, value in machine().items()))
-    reports = []
-    for name in arguments.names or QUESTIONS:
-        reports.append(run(name, arguments.peers, effort))
-        report.show(reports[-1])
-    if arguments.json is not None:
-        report.write(arguments.json, reports, effort)
-    return 1 if any(report.failures(each) for each in reports) else 0
+    names = QUESTIONS if ALL in arguments.names or not arguments.names else arguments.names
+    runs, is_well = [], True
+    for number in range(arguments.runs):
+        if arguments.runs > 1:
+            print(f"run {number + 1} of {arguments.runs}")
+        reports = []
+        for name in names:
+            reports.append(run(name, arguments.peers, effort))
+            report.show(reports[-1])
+        is_well = is_well and not any(report.failures(each) for each in reports)
+        runs.append(report.as_run(reports))
+        if arguments.json is not None:  # after each run: what is there stays if the next one is interrupted
+            report.write(arguments.json, runs, effort)
+    report.show_verdicts(runs)
+    return 0 if is_well else 1
+
+
+def _look_at_files(what: str, words: list[str]) -> int:
+    """Judge or draw the runs in files."""
+    parser = argparse.ArgumentParser(prog=f"python -m bench {what}")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="what --json has written")
+    if what == "chart":
+        parser.add_argument("-o", "--output", type=Path, required=True, metavar="SVG")
+    arguments = parser.parse_args(words)
+    runs = report.read(arguments.files)
+    if what == "chart":
+        arguments.output.write_text(chart.draw(runs), encoding="utf-8")
+    else:
+        report.show_verdicts(runs)
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench", description="aioexec beside its peers, in one run"
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{ALL!r}, or nothing: all of them")
     parser.add_argument(
         "--peers", nargs="+", choices=PEERS, default=[], help="default: all that are installed"
+    )
+    parser.add_argument(
+        "--runs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="so often, each with peers started afresh; the spread is shown",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to a file")
     parser.add_argument("--quick", action="store_true", help="a rough look: few and short rounds")

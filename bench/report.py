@@ -3,6 +3,7 @@
 import json
 import statistics
 import sys
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,7 @@ from rich.table import Table
 
 from bench.harness import Effort, Figures, Report
 from bench.peers import PEERS, machine
-
-OURS = "aioexec"
+from bench.targets import OURS, Run, Verdict, verdicts
 
 
 def show(report: Report) -> None:
@@ -34,16 +34,58 @@ def show(report: Report) -> None:
     console.print(_caption(report), markup=False, highlight=False)
 
 
-def write(path: Path, reports: list[Report], effort: Effort) -> None:
-    """Write all reports to a file."""
+def show_verdicts(runs: Sequence[Run]) -> None:
+    """Print what runs show of each target, with their spread."""
+    console = Console(width=None if sys.stdout.isatty() else 190)
+    table = Table(title=f"Targets, {len(runs)} runs: a peer's time over aioexec's", title_justify="left")
+    for name in ("workload", "case", "peer"):
+        table.add_column(name)
+    for name in ("target", "least", "median", "most", "spread", "met"):
+        table.add_column(name, justify="right")
+    found = verdicts(runs)
+    for verdict in found:
+        table.add_row(*_verdict_cells(verdict))
+    console.print(table)
+    console.print(f"{sum(verdict.is_met for verdict in found)} of {len(found)} targets met", highlight=False)
+
+
+def _verdict_cells(verdict: Verdict) -> list[str]:
+    target, shown = verdict.target, verdict.shown
+    unit, wanted = (" ms", f"≤ {target.limit:g} ms") if target.limit else ("", f"≥ {target.ratio:g}")
+    spread = (max(shown) - min(shown)) / abs(verdict.median) if verdict.median else 0.0
+    figures = [f"{value:.3g}{unit}" for value in (min(shown), verdict.median, max(shown))]
+    peer = PEERS[target.peer or OURS].title
+    return [
+        target.workload,
+        target.case,
+        peer,
+        wanted,
+        *figures,
+        f"{spread:.0%}",
+        "yes" if verdict.is_met else "NO",
+    ]
+
+
+def as_run(reports: Iterable[Report]) -> Run:
+    """What the file of a run has of each benchmark."""
+    return {report.name: _as_json(report) for report in reports}
+
+
+def write(path: Path, runs: Sequence[Run], effort: Effort) -> None:
+    """Write all runs to a file."""
     document: dict[str, Any] = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
         "rounds": effort.rounds,
         "seconds_a_round": effort.seconds,
-        "benchmarks": {report.name: _as_json(report) for report in reports},
+        "runs": list(runs),
     }
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def read(paths: Iterable[Path]) -> list[Run]:
+    """The runs in files that `write` has written."""
+    return [run for path in paths for run in json.loads(path.read_text(encoding="utf-8"))["runs"]]
 
 
 def failures(report: Report) -> list[str]:

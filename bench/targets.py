@@ -1,0 +1,139 @@
+"""What a run is to show: for each workload how many times aioexec's time is to go into a peer's, or a limit it must keep.
+
+The ratios were fixed from times measured on one machine, peer's over wanted; it is the ratio that counts, within one run.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+OURS = "aioexec"
+Run = dict[str, Any]
+"""Of one run, each benchmark's report as JSON has it (`report.as_json`), by name."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing to show.
+
+    Attributes:
+        benchmark, case: where it is measured.
+        peer: whose figure is divided by aioexec's; "" where aioexec's own must be within `limit`.
+        ratio: at least this.
+        limit: at most this, in milliseconds.
+        figure: what is taken of each run; of what is to keep a limit no minimum.
+        less: a case whose figures are taken off first: the price of something is the difference of two rows.
+    """
+
+    workload: str
+    benchmark: str
+    case: str
+    peer: str = ""
+    ratio: float = 0.0
+    limit: float = 0.0
+    figure: str = "minimum_s"
+    less: str = ""
+
+
+def _against(workload: str, benchmark: str, case: str, less: str = "", **ratios: float) -> list[Target]:
+    return [Target(workload, benchmark, case, peer, ratio, less=less) for peer, ratio in ratios.items()]
+
+
+def _lag(workload: str, benchmark: str, case: str, p99: float, most: float | None = None) -> list[Target]:
+    found = [Target(f"{workload}, p99", benchmark, case, limit=p99, figure="median_s")]
+    if most is not None:
+        found.append(Target(f"{workload}, most", benchmark, case, limit=most, figure="lag max ms"))
+    return found
+
+
+TARGETS: list[Target] = [
+    *_against("1-node step", "step_overhead", "square of 1 element", tensorflow=31, tensorflow_inline=10.2),
+    *_against("1-node step", "step_overhead", "square of 1 element", onnxruntime=0.9, jax=1.2),
+    *_against("1000 cheap ops, 64 elements", "chain", "64 elements", tensorflow=10, jax=7.15),
+    *_against("1000 ops on 1e6 elements", "chain", "1e6 elements", tensorflow=3.1, torch=2.0),
+    *_against("256 branches, joined", "wide", "256 branches", tensorflow=1.36, jax=1.25, onnxruntime=1.64),
+    *_against("Black-Scholes, 4e6", "black_scholes", "4e6 options", tensorflow=4.3, torch=1.06),
+    *_against("MLP inference, batch 1", "mlp_inference", "batch 1", tensorflow=6.5, torch=0.98),
+    *_against("MLP inference, batch 32", "mlp_inference", "batch 32", tensorflow=1.96, onnxruntime=1.09),
+    *_against("MLP inference, batch 256", "mlp_inference", "batch 256", tensorflow=1.5, numpy=1.1),
+    *_against("MLP training, SGD", "mlp_training", "SGD", tensorflow=1.46, jax=1.07),
+    *_against("MLP training, Adam", "mlp_training", "Adam", tensorflow=1.41, jax=1.12),
+    *_against("CNN inference, batch 32", "cnn", "inference", tensorflow=1.09, onnxruntime=1.02),
+    *_against("while loop, a round", "while_loop", "count: i + 1", tensorflow=42),
+    *_against("enqueue + dequeue", "queues", "FIFOQueue, float32 scalars", tensorflow=17),
+    *_against("setup + 2 partial runs", "partial_run", "a + 1, then times b: scalars", tensorflow=7.35),
+    *_against(
+        "3 stock hooks, over the plain step",
+        "monitored_step",
+        "monitored, 3 stock hooks",
+        less="plain step",
+        tensorflow=6,
+    ),
+    *_against("save 200 MiB", "checkpoints", "save", tensorflow=1.0),
+    *_against("restore 200 MiB", "checkpoints", "restore", tensorflow=1.5),
+    *_lag("loop lag, saving", "checkpoints", "lag while saving", 5),
+    *_lag("loop lag, restoring", "checkpoints", "lag while restoring", 5),
+    *_against("remote step, same process", "remote_step", "server in the same process", tensorflow=1.45),
+    *_against("remote step, other process", "remote_step", "server in another process", tensorflow=2.8),
+    *_against("step with one edge", "cross_worker", "one edge of 4 bytes", tensorflow=2.5),
+    *_against("20 edges, in turn", "cross_worker", "20 edges, one after the other", tensorflow=2.0),
+    *_against("64 MiB between workers", "transfer", "64 MiB", tensorflow=1.26),
+    *_against(
+        "64 clients of the MLP", "concurrent", "64 clients", tensorflow_threads=2.6, onnxruntime_threads=1.2
+    ),
+    *_lag("loop lag, products", "loop_lag", "4 matmuls 1024x1024 in turn", 2, 10),
+    *_lag("loop lag, elementwise", "loop_lag", "100 elementwise ops on 1e6", 2, 10),
+    *_lag("loop lag, small steps", "loop_lag", "100 small steps a turn", 2, 10),
+    *_against("import", "import_time", "import", tensorflow=13, onnxruntime=0.33),
+]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A target and what each run showed: ratios, or milliseconds where the target is a limit."""
+
+    target: Target
+    shown: list[float]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.shown)
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the median run keeps it."""
+        return self.median <= self.target.limit if self.target.limit else self.median >= self.target.ratio
+
+
+def verdicts(runs: Sequence[Run]) -> list[Verdict]:
+    """What runs show of each target; targets of which they show nothing are left out."""
+    found = []
+    for target in TARGETS:
+        shown = [value for run in runs if (value := _shown(target, run)) is not None]
+        if shown:
+            found.append(Verdict(target, shown))
+    return found
+
+
+def _shown(target: Target, run: Run) -> float | None:
+    ours = _figure(target, run, OURS)
+    if not target.peer:
+        return ours
+    theirs = _figure(target, run, target.peer)
+    return theirs / ours if ours and theirs is not None else None
+
+
+def _figure(target: Target, run: Run, peer: str) -> float | None:
+    """A peer's figure in milliseconds, None if there is none or its results were wrong."""
+    cases = run.get(target.benchmark, {}).get("cases", {})
+    total = 0.0
+    for case, sign in ((target.case, 1), (target.less, -1)):
+        if case:
+            figure = cases.get(case, {}).get("peers", {}).get(peer, {}).get(target.figure)
+            if figure is None:
+                return None
+            total += sign * figure
+    return total if target.figure.endswith("ms") else total * 1e3

@@ -1,0 +1,99 @@
+"""Targets name what the benchmarks have; verdicts and the chart say what runs showed."""
+
+from importlib import import_module
+from xml.etree import ElementTree
+
+import pytest
+
+from bench import chart, report
+from bench.__main__ import QUESTIONS
+from bench.harness import Effort
+from bench.peers import PEERS
+from bench.targets import TARGETS, verdicts
+
+
+def run_of(benchmark: str, **cases: dict[str, float]) -> dict:
+    """A run of one benchmark: for each case the seconds of peers."""
+    return {
+        benchmark: {
+            "cases": {
+                case.replace("_", " "): {
+                    "peers": {peer: {"minimum_s": seconds} for peer, seconds in peers.items()}
+                }
+                for case, peers in cases.items()
+            }
+        }
+    }
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.workload}-{target.peer}")
+def test_a_target_names_a_case_and_a_peer_there_are(target):
+    module = import_module(f"bench.{target.benchmark}")
+
+    assert target.benchmark in QUESTIONS
+    assert {target.case, target.less or target.case} <= {case.name for case in module.CASES}
+    assert not target.peer or (target.peer in PEERS and hasattr(module, target.peer))
+    assert (target.ratio > 0) != (target.limit > 0)
+    assert (target.peer != "") == (target.ratio > 0)
+
+
+def test_a_ratio_is_that_of_one_run_and_the_median_run_decides():
+    runs = [
+        run_of("mlp_training", SGD={"aioexec": 1.0, "tensorflow": ratio, "jax": 1.0})
+        for ratio in (1.2, 2, 1.5)
+    ]
+
+    tensorflow, jax = verdicts(runs)
+
+    assert (tensorflow.target.peer, tensorflow.shown, tensorflow.is_met) == (
+        "tensorflow",
+        [1.2, 2, 1.5],
+        True,
+    )
+    assert (jax.target.peer, jax.median, jax.is_met) == ("jax", 1.0, False)
+
+
+def test_the_price_of_something_is_the_difference_of_two_cases():
+    run = run_of(
+        "monitored_step",
+        plain_step={"aioexec": 10e-6, "tensorflow": 100e-6},
+        **{"monitored,_3_stock_hooks": {"aioexec": 20e-6, "tensorflow": 180e-6}},
+    )
+
+    (verdict,) = verdicts([run])
+
+    assert verdict.shown == [pytest.approx(8.0)]
+
+
+def test_a_limit_is_kept_by_what_aioexec_shows_itself():
+    peers = {"aioexec": {"median_s": 0.0015, "lag max ms": 12.0}}
+    run = {"loop_lag": {"cases": {"100 small steps a turn": {"peers": peers}}}}
+
+    p99, most = verdicts([run])
+
+    assert (p99.shown, p99.is_met) == ([1.5], True)
+    assert (most.shown, most.is_met) == ([12.0], False)
+
+
+def test_what_failed_or_did_not_run_shows_nothing():
+    run = run_of("mlp_training", SGD={"aioexec": 1.0})
+    run["mlp_training"]["cases"]["SGD"]["peers"]["jax"] = {"error": "results differ"}
+
+    assert verdicts([run]) == []
+
+
+def test_runs_are_written_and_read_and_drawn(tmp_path, capsys):
+    run = run_of("wide", **{"256_branches": {"aioexec": 1.0, "tensorflow": 0.5, "jax": 1000.0}})
+    report.write(tmp_path / "one.json", [run], Effort())
+    report.write(tmp_path / "two.json", [run, run], Effort())
+
+    runs = report.read([tmp_path / "one.json", tmp_path / "two.json"])
+    report.show_verdicts(runs)
+    drawn = ElementTree.fromstring(chart.draw(runs))
+
+    assert runs == [run] * 3
+    assert "1 of 2 targets met" in capsys.readouterr().out
+    texts = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"256 branches, joined", "TensorFlow", "JAX", "0.5", "1e+03"} <= {*texts}
+    bars = [float(bar.attrib["width"]) for bar in drawn.iter("{http://www.w3.org/2000/svg}rect")][1:]
+    assert bars == [pytest.approx(chart._x(1) - chart._x(0.5)), pytest.approx(chart._x(128) - chart._x(1))]
