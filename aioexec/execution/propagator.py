@@ -189,8 +189,15 @@ class Propagator:
         item, iteration = activation.item, activation.iteration
         kind = item.kind
         if kind is PROGRAM or not (kind is SWITCH or kind is ENTER or kind is EXIT or kind is NEXT_ITERATION):
+            items, dead = self.items, activation.dead
             for edge in item.edges:
-                self._arrive(edge, iteration, activation.dead)
+                target = edge.target
+                # What waits for nothing else goes on at once: most items of most graphs, and this runs once for each.
+                if items[target].waits == 1 and not dead and items[target].kind is not MERGE:
+                    iteration.outstanding += 1
+                    self.ready.append(Activation(items[target], iteration, False))
+                else:
+                    self._arrive(edge, iteration, dead)
         else:
             self._propagate(item, iteration, activation.dead, live_port)
         iteration.outstanding -= 1

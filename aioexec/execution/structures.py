@@ -126,7 +126,8 @@ class StructureRun:
 
 def inputs_of(instruction: Instruction, values: Any) -> list[Any]:
     """The inputs of a node; a reference that is wanted as a value is the variable's content."""
-    return dereferenced(instruction, [values[value] for value in instruction.inputs])
+    inputs = [values[value] for value in instruction.inputs]
+    return dereferenced(instruction, inputs) if instruction.dereferences else inputs
 
 
 def dereferenced(instruction: Instruction, inputs: list[Any]) -> list[Any]:

@@ -132,7 +132,8 @@ class WaitingRoom:
         while changed:
             changed = False
             for line in self._lines:
-                changed |= self._serve(line)
+                if line:
+                    changed |= self._serve(line)
 
     def _serve(self, line: Line) -> bool:
         changed = False
