@@ -80,12 +80,12 @@ def _rows_table(program: ProgramReport) -> Table:
     for name, justify in (("row", "right"), ("does", "left"), ("ops", "left"), ("nodes", "left")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     table.add_column("µs, estimated", justify="right")
-    table.add_column("why outside")
+    if program.breaks:
+        table.add_column("why outside")
     for number, row in enumerate(program.rows):
         cost = f"{row.cost_ns / 1000:.2f}" if row.cost_ns else ""
-        table.add_row(
-            str(number), row.kind, _counted(row), _shortened(row.nodes), cost, row.reason, end_section=False
-        )
+        cells = [str(number), row.kind, _counted(row), _shortened(row.nodes), cost]
+        table.add_row(*cells, *([row.reason] if program.breaks else []))
     return table
 
 
