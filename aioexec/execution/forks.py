@@ -169,7 +169,10 @@ class ForkRun:
                 continue
             end = strand.start + bisect_left(strand.order, self._limit)
             frame[walking.PC], frame[walking.ROW_COUNT] = strand.start, end
-            if self._walker.resume_released(frame) == Outcome.FAILED:
+            outcome = self._walker.resume_released(frame)
+            while outcome == Outcome.PAUSED:
+                outcome = self._walker.resume_released(frame)
+            if outcome == Outcome.FAILED:
                 self._fail(strand, int(frame[walking.PC]), int(frame[walking.STATUS]))
             word[doing.REACHED] = frame[walking.PC]
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aioexec.devices.jit.walker import PC, Outcome
-from aioexec.devices.workers import Job
+from aioexec.devices.workers import Job, Workers
 from aioexec.errors import OpError
 from aioexec.execution.arenas import NoRoomError, out_of_memory
 from aioexec.execution.budget import TICK_NS
@@ -343,13 +343,9 @@ class ItemRunner:
         run.pin(1)
         outcome: int | None = None
 
-        def walk() -> tuple[int, int]:
-            began = perf_counter_ns()
-            return run.released(Outcome.PAUSED), perf_counter_ns() - began
-
         async def rest() -> None:
             nonlocal outcome
-            outcome, more = await step.workers.submit(walk).result(run.cancel)
+            outcome, more = await _walked(run, Outcome.PAUSED, step.workers)
             run.program.measured(spent + more)
             self._take(run, values, fresh)
 
@@ -374,18 +370,29 @@ class ItemRunner:
         run.frame.words[PC] = 0  # of its last run
         done = False
 
-        def walk() -> tuple[int, int]:
-            began = perf_counter_ns()
-            return run.released(None), perf_counter_ns() - began
-
         try:
-            outcome, spent = await step.workers.submit(walk).result(run.cancel)
+            outcome, spent = await _walked(run, None, step.workers)
             done = outcome == Outcome.DONE
             program.measured(spent)
         finally:
             run.pin(-1)
             run.finish(done, step.collector)
         return run
+
+
+async def _walked(run: Run, outcome: int | None, workers: Workers) -> tuple[int, int]:
+    """Walk in workers to the end: how it ended, and how long it took. Where jobs wait, a run stands in line again now and then."""
+
+    def walk(outcome: int | None) -> tuple[int, int]:
+        began = perf_counter_ns()
+        return run.released(outcome, workers), perf_counter_ns() - began
+
+    spent = 0
+    while True:
+        outcome, more = await workers.submit(partial(walk, outcome)).result(run.cancel)
+        spent += more
+        if outcome != Outcome.PAUSED:
+            return outcome, spent
 
 
 def _no_memory(program: Program) -> OpError:

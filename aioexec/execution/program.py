@@ -325,16 +325,18 @@ class Run:
             return self.fork.has_run(row)
         return bool(row < self.frame.words[walking.PC])
 
-    def released(self, outcome: int | None) -> int:
-        """Start (None) or go on, in a worker."""
+    def released(self, outcome: int | None, workers: Workers) -> int:
+        """Start (None) or go on, in one of these workers; PAUSED: other jobs wait for it."""
         walker = self.walker
         if self.trace is not None:
             self.trace.moved(0 if outcome is None else int(self.frame.words[walking.PC]))
         if outcome is None:
-            outcome = self.start(walker.start_released)
-        elif outcome == Outcome.PAUSED:
-            outcome = walker.resume_released(self.frame.words)
-        return self.walk(outcome, walker.resume_released)
+            outcome = self.walk(self.start(walker.start_released), walker.resume_released)
+        else:
+            outcome = self.walk(walker.resume_released(self.frame.words), walker.resume_released)
+        while outcome == Outcome.PAUSED and not workers.guest[0]:
+            outcome = self.walk(walker.resume_released(self.frame.words), walker.resume_released)
+        return outcome
 
     def cancel(self) -> None:
         """Make the walk stop before its next row, or before its first."""

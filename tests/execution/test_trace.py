@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.devices.jit.library import library
-from aioexec.devices.jit.walker import INLINE_FUEL, Outcome, walker
+from aioexec.devices.jit.walker import INLINE_FUEL, Outcome
 from aioexec.devices.workers import Workers
 from aioexec.errors import InvalidArgumentError
 from aioexec.execution.program import Program, Run
@@ -184,37 +183,13 @@ async def test_what_moved_to_a_worker_is_told_by_its_thread():
 
     def go_on() -> int:
         threads.append(threading.get_native_id())
-        return run.released(outcome)
+        return run.released(outcome, workers)
 
     assert await workers.submit(go_on).result() == Outcome.DONE
     await workers.close()
     run.finish(done=True)
 
     assert [record.thread_id for record in records(run)] == [threading.get_native_id(), threads[0]]
-
-
-@pytest.mark.slow
-async def test_a_row_shared_by_workers_is_one_record():
-    with graph():
-        x = feed([512, 512], name="x")
-        y = op("MatMul", x, x, name="y")
-    array = np.eye(512, dtype=np.float32)
-    found_walker = walker()
-    assert found_walker is not None
-    small = await program_of([y], {x: array})
-    workers = Workers(2, "test-worker")
-    program = Program(small.variant, found_walker, library().address, CPU, workers)
-    assert program.shares, "a product this large is shared by two"
-    run = Run(program, [array], True, traced=True)
-    workers.start_all()
-
-    assert await workers.submit(lambda: run.released(None)).result() == Outcome.DONE
-    await workers.close()
-    run.finish(done=True)
-
-    (record,) = records(run)
-    assert record.end > record.start
-    np.testing.assert_array_equal(run.outputs[0], array)
 
 
 async def test_a_run_that_nobody_watches_has_no_trace():

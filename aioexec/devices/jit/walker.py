@@ -16,7 +16,7 @@ kernel is a BREAK: the walk stops there, Python does that node, and the walk goe
 
 The walk flushes denormals from entry to exit and gives the processor back as it found it. There are two entries to one walker:
 one keeps the interpreter lock (on the event loop: giving it up for 2 µs beside a busy thread costs 5 ms), one releases it (on a
-worker) and has no fuel limit. `start` binds arrays to slots 0, 1, … by reading their data pointers; `resume` goes on.
+worker) and has fuel for a slice of time. `start` binds arrays to slots 0, 1, … by reading their data pointers; `resume` goes on.
 
 A second walker, with entries of its own, reads the clock of `perf_counter_ns` before and after each row and leaves the two
 times in the row's stamps. It is another function, not a flag: the walk that nobody watches pays nothing for it.
@@ -282,9 +282,11 @@ _FUEL_INLINE = """
   store i64 %budget, ptr %fuel.at
 """
 _ENDLESS = 2**62
+SLICE_NS = 5_000_000
+"""Estimated time after which a walk in a worker looks whether others wait for the thread."""
 _FUEL_RELEASED = f"""
   %fuel.at = getelementptr i64, ptr %frame, i64 3
-  store i64 {_ENDLESS}, ptr %fuel.at
+  store i64 {SLICE_NS}, ptr %fuel.at
 """
 _CALL_INLINE = "  %outcome = call i64 @walk{suffix}(ptr %frame)"
 _CALL_RELEASED = """

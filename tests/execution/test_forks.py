@@ -1,0 +1,393 @@
+"""Programs that several workers do: the same results as one worker's, failures, cancellation and traces included."""
+
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+
+import aioexec as ax
+from aioexec.devices.jit import strands as doing
+from aioexec.devices.jit.walker import Outcome, walker
+from aioexec.devices.workers import Workers
+from aioexec.execution import forks
+from aioexec.execution.program import Run
+from aioexec.execution.trace import traced
+from aioexec.observability.step_stats import StepStatsCollector
+from aioexec.planning import lanes
+from aioexec.planning.variant import Fork, ProgramRow
+from tests.tiers import programs
+
+
+@pytest.fixture
+def forked(monkeypatch):
+    """Whatever may be done at once is, however cheap."""
+    monkeypatch.setattr(lanes, "SHARE_NS", 1)
+    monkeypatch.setattr(lanes, "_LEAST_GRAIN_NS", 1)
+    monkeypatch.setattr(lanes, "_STRAND_NS", 0)
+
+
+def session_with(graph: ax.Graph, workers: int) -> ax.Session:
+    config = ax.ConfigProto(intra_op_parallelism_threads=workers, use_per_session_threads=True)
+    config.aioexec.jit = "eager"
+    return ax.Session(graph=graph, config=config)
+
+
+def forks_of(session: ax.Session) -> list[Fork]:
+    return [fork for program in programs(session) for fork in program.variant.forks]
+
+
+# Workers
+
+
+class Meeting:
+    """A guest who stays until as many as expected are there."""
+
+    def __init__(self, count: int) -> None:
+        self.barrier = threading.Barrier(count, timeout=30)
+        self.threads: set[int] = set()
+
+    def run(self) -> None:
+        self.barrier.wait()
+        self.threads.add(threading.get_native_id())
+
+
+async def test_invited_threads_come_while_the_host_works():
+    workers = Workers(3, "aioexec-worker")
+    workers.start_all()
+    meeting = Meeting(3)
+
+    def host() -> None:
+        workers.invite(meeting, 2)
+        meeting.run()
+
+    await workers.submit(host).result()
+    await workers.close()
+
+    assert len(meeting.threads) == 3
+
+
+async def test_machine_code_sees_how_many_jobs_wait():
+    workers = Workers(1, "aioexec-worker")
+    began, go_on = threading.Event(), threading.Event()
+
+    def work() -> int:
+        began.set()
+        assert go_on.wait(30)
+        return int(workers.guest[0])
+
+    jobs = [workers.submit(work) for _ in range(3)]
+    await asyncio.to_thread(began.wait, 30)
+    assert workers.guest.tolist() == [2, 0]
+    go_on.set()
+
+    assert [await job.result() for job in jobs] == [2, 1, 0]
+    await workers.close()
+
+
+# Results
+
+
+def branches(count: int) -> tuple[ax.Graph, ax.Tensor, ax.Tensor]:
+    rng = np.random.default_rng(3)
+    with ax.Graph().as_default() as graph:
+        x = ax.placeholder(ax.float32, [17, 31])
+        ends = []
+        for _ in range(count):
+            w = ax.constant(rng.normal(size=(31, 29)).astype(np.float32))
+            ends.append(ax.reduce_sum(ax.tanh(ax.matmul(x, w)), axis=1))
+        y = ax.add_n(ends)
+    return graph, x, y
+
+
+@pytest.mark.parametrize("workers", [2, 3, 5])
+async def test_the_bits_do_not_depend_on_the_number_of_workers(forked, workers: int):
+    graph, x, y = branches(23)
+    array = np.random.default_rng(4).normal(size=(17, 31)).astype(np.float32)
+    async with session_with(graph, 1) as session:
+        expected = await session.run(y, {x: array})
+        assert not forks_of(session), "one worker has no forks"
+
+    async with session_with(graph, workers) as session:
+        results = [await session.run(y, {x: array}) for _ in range(20)]
+        (fork,) = forks_of(session)
+
+    assert fork.lanes == workers
+    assert len(fork.strands) > workers
+    assert {result.tobytes() for result in results} == {expected.tobytes()}
+
+
+@pytest.mark.parametrize("shape", [(150, 97, 40), (64, 784, 512), (129, 130, 131), (256, 10, 512)])
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+async def test_a_shared_product_has_the_bits_of_a_whole_one(forked, shape, transpose_a, transpose_b):
+    rng = np.random.default_rng(3)
+    m, k, n = shape
+    a = rng.normal(size=(k, m) if transpose_a else (m, k)).astype(np.float32)
+    b = rng.normal(size=(n, k) if transpose_b else (k, n)).astype(np.float32)
+    with ax.Graph().as_default() as graph:
+        x, y = ax.placeholder(ax.float32, a.shape), ax.placeholder(ax.float32, b.shape)
+        z = ax.matmul(x, y, transpose_a=transpose_a, transpose_b=transpose_b)
+    results = []
+    for workers in (1, 2, 3):
+        async with session_with(graph, workers) as session:
+            results.append(await session.run(z, {x: a, y: b}))
+            shares = [len(fork.strands) for fork in forks_of(session)]
+            assert all(1 < count <= workers for count in shares)
+            assert bool(shares) == (workers > 1)
+
+    expected = (a.T if transpose_a else a).astype(float) @ (b.T if transpose_b else b).astype(float)
+    np.testing.assert_allclose(results[0], expected, rtol=1e-4, atol=1e-3)
+    assert results[1].tobytes() == results[0].tobytes()
+    assert results[2].tobytes() == results[0].tobytes()
+
+
+async def test_shared_elementwise_rows_are_numpys_over_broadcasts_and_strides(forked):
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(size=(33, 1, 700)).astype(np.float32), rng.normal(size=(5, 1)).astype(np.float32)
+    with ax.Graph().as_default() as graph:
+        x, y = ax.placeholder(ax.float32, a.shape), ax.placeholder(ax.float32, b.shape)
+        z = ax.transpose(x * y + 1.0, [2, 0, 1])
+
+    async with session_with(graph, 2) as session:
+        result = await session.run(z, {x: a, y: b})
+        assert forks_of(session)
+
+    np.testing.assert_allclose(result, np.transpose(a * b + np.float32(1), [2, 0, 1]), rtol=1e-6)
+
+
+async def test_training_steps_are_the_same_on_one_worker_and_on_three(forked):
+    rng = np.random.default_rng(5)
+    batch = rng.normal(size=(16, 24)).astype(np.float32)
+    starts = [rng.normal(size=shape).astype(np.float32) / 5 for shape in ((24, 32), (32, 32), (32, 8))]
+    found = []
+    for workers in (1, 3):
+        with ax.Graph().as_default() as graph:
+            x = ax.placeholder(ax.float32, batch.shape)
+            weights = [ax.Variable(start, name=f"w{k}") for k, start in enumerate(starts)]
+            h = x
+            for w in weights:
+                h = ax.tanh(ax.matmul(h, w))
+            loss = ax.reduce_mean(ax.square(h))
+            step = ax.train.AdamOptimizer(0.01).minimize(loss)
+            start = ax.global_variables_initializer()
+        async with session_with(graph, workers) as session:
+            await session.run(start)
+            losses = [(await session.run([loss, step], {x: batch}))[0] for _ in range(5)]
+            found.append((losses, [value.tobytes() for value in await session.run(weights)]))
+            assert bool(forks_of(session)) == (workers > 1)
+
+    assert found[0] == found[1]
+    assert found[0][0][-1] < found[0][0][0]
+
+
+# Failure
+
+
+async def test_the_first_failing_row_of_the_program_is_the_error(forked):
+    """Of two branches that fail it is always the same, and what the program writes before it is written, no more."""
+    with ax.Graph().as_default() as graph:
+        x = ax.placeholder(ax.int32, [64])
+        v, w = (
+            ax.get_variable(name, [64], ax.int32, ax.zeros_initializer(), use_resource=True) for name in "vw"
+        )
+        before = v.assign_add(x + 1)
+        with graph.control_dependencies([before.op]):
+            early = ax.floordiv(x, x, name="early")
+        late = [ax.floordiv(x, x * k, name=f"late{k}") for k in range(1, 9)]
+        with graph.control_dependencies([early]):
+            after = w.assign_add(x + 1)
+        start = ax.global_variables_initializer()
+    fetches = [early, *late, before.op, after.op]
+    told = []
+    for workers in (1, 4):
+        async with session_with(graph, workers) as session:
+            await session.run(start)
+            await session.run(fetches, {x: np.ones(64, np.int32)})
+            for _ in range(10):
+                with pytest.raises(ax.errors.InvalidArgumentError) as caught:
+                    await session.run(fetches, {x: np.zeros(64, np.int32)})
+                assert caught.value.op is not None
+                contents = await session.run([v, w])
+                told.append((caught.value.op.name, [int(content[0]) for content in contents]))
+            if workers > 1:
+                assert forks_of(session)
+
+    assert told[:10] == told[10:]
+    assert len({name for name, _ in told}) == 1
+
+
+async def test_a_failing_share_fails_the_step_by_name(forked):
+    with ax.Graph().as_default() as graph:
+        x, y = ax.placeholder(ax.int32, [4096]), ax.placeholder(ax.int32, [4096])
+        z = ax.floordiv(x, y, name="quotient")
+    divisor = np.ones(4096, np.int32)
+    divisor[4000] = 0
+
+    async with session_with(graph, 2) as session:
+        with pytest.raises(ax.errors.InvalidArgumentError, match="quotient"):
+            await session.run(z, {x: np.ones(4096, np.int32), y: divisor})
+        after = await session.run(z, {x: np.full(4096, 6, np.int32), y: np.full(4096, 3, np.int32)})
+        assert forks_of(session)
+
+    np.testing.assert_array_equal(after, 2)
+
+
+# Cancellation
+
+
+@pytest.fixture
+async def run_of_branches(forked):
+    """A run of a program with a fork, which is still to be walked, and its workers."""
+    graph, x, y = branches(12)
+    array = np.ones((17, 31), np.float32)
+    async with session_with(graph, 3) as session:
+        await session.run(y, {x: array})
+        (program,) = programs(session)
+        yield Run(program, [array], False), program.workers
+
+
+async def test_a_fork_that_is_cancelled_before_it_begins_runs_nothing(run_of_branches):
+    run, workers = run_of_branches
+    run.cancel()
+
+    outcome = await workers.submit(lambda: run.released(None, workers)).result()
+
+    assert outcome == Outcome.CANCELLED
+
+
+async def test_a_cancelled_fork_knows_which_rows_have_run(run_of_branches, monkeypatch):
+    """The cancellation comes when one lane has done its first strand, and reaches every lane that is open."""
+    run, workers = run_of_branches
+    fork = run.program.variant.forks[0]
+    entered = forks.ForkRun._enter
+
+    def cancelled_at_once(self):
+        frame = entered(self)
+        run.frame.words[2] = 1
+        self.cancel()
+        return frame
+
+    monkeypatch.setattr(forks.ForkRun, "_enter", cancelled_at_once)
+    outcome = await workers.submit(lambda: run.released(None, workers)).result()
+
+    assert outcome == Outcome.CANCELLED
+    assert run.fork is not None
+    assert not any(run.fork.has_run(row) for row in range(fork.strands[0].start, fork.end))
+    run.finish(done=False)
+
+
+async def test_a_cancelled_step_leaves_variables_whole_and_the_session_usable(forked):
+    with ax.Graph().as_default() as graph:
+        x = ax.placeholder(ax.float32, [64, 64])
+        v = ax.get_variable("v", [64, 64], initializer=ax.zeros_initializer(), use_resource=True)
+        ends = [ax.matmul(ax.matmul(x, x * float(k)), x) for k in range(8)]
+        step = v.assign_add(ax.add_n(ends))
+        value = v.read_value()
+    array = np.eye(64, dtype=np.float32)
+
+    async with session_with(graph, 2) as session:
+        await session.run(v.initializer)
+        await session.run(step.op, {x: array})
+        for _ in range(20):
+            running = asyncio.create_task(session.run(step.op, {x: array}))
+            await asyncio.sleep(0)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        found = await session.run(value)
+        assert forks_of(session)
+
+    assert found[0, 0] % 28 == 0, "as often as a step was done, all of it"
+    np.testing.assert_array_equal(found, np.eye(64) * found[0, 0])
+
+
+async def test_a_guest_leaves_when_a_job_waits_for_its_thread(run_of_branches):
+    """The machine code looks at the count of jobs before it takes a strand."""
+    run, _ = run_of_branches
+    link = run.program.forks[0]
+    state = link.state.copy()
+    found = walker()
+    assert found is not None
+    guest = np.array([1, 0], np.int64)
+
+    shift = found.lane_released(run.frame.words.copy(), state, guest)
+
+    assert shift == doing.Shift.WANTED
+    assert state[doing.LEFT] == len(link.fork.strands), "it has begun nothing"
+
+
+async def test_a_short_step_is_done_while_a_long_one_runs(forked, monkeypatch):
+    """Its job is taken by the first guest who is asked to look: the host goes on alone."""
+    graph, x, y = branches(12)
+    order: list[str] = []
+    async with session_with(graph, 2) as session:
+        await session.run(y, {x: np.ones((17, 31), np.float32)})
+        (program,) = programs(session)
+        workers, loop = program.workers, asyncio.get_running_loop()
+        short = loop.create_future()
+        invited = threading.Event()
+        host = forks.ForkRun.host
+
+        def host_when_a_job_waits(self):
+            def submit() -> None:
+                workers.submit(lambda: order.append("short"), lambda job: short.set_result(None))
+                invited.set()
+
+            loop.call_soon_threadsafe(submit)
+            assert invited.wait(30)
+            outcome = host(self)
+            order.append("long")
+            return outcome
+
+        monkeypatch.setattr(forks.ForkRun, "host", host_when_a_job_waits)
+        await session.run(y, {x: np.ones((17, 31), np.float32)})
+        await short
+
+    assert sorted(order) == ["long", "short"]
+
+
+# Traces
+
+
+async def test_a_traced_run_shows_the_rows_of_all_lanes(run_of_branches):
+    run, workers = run_of_branches
+    watched = Run(run.program, run.arrays[:1], False, traced=True)
+    collector = StepStatsCollector()
+
+    assert await workers.submit(lambda: watched.released(None, workers)).result() == Outcome.DONE
+    watched.finish(True, collector)
+
+    (device,) = collector.step_stats().dev_stats
+    assert watched.trace is not None
+    done = [
+        stamps
+        for row, stamps in zip(run.program.variant.rows, watched.trace.stamps.tolist(), strict=True)
+        if isinstance(row, ProgramRow)
+    ]
+    assert all(0 < began <= ended for began, ended in done)
+    assert sum(" = MatMul(" in node.timeline_label for node in device.node_stats) == 12
+    assert {node.thread_id for node in device.node_stats} <= {thread.native_id for thread in workers._threads}
+
+
+async def test_a_row_shared_by_workers_is_one_record(forked):
+    with ax.Graph().as_default() as graph:
+        x = ax.placeholder(ax.float32, [200, 200])
+        y = ax.matmul(x, x, name="y")
+    array = np.eye(200, dtype=np.float32)
+    async with session_with(graph, 2) as session:
+        await session.run(y, {x: array})
+        (program,) = programs(session)
+        run = Run(program, [array], False, traced=True)
+        assert (
+            await program.workers.submit(lambda: run.released(None, program.workers)).result() == Outcome.DONE
+        )
+        run.finish(done=True)
+
+    assert run.trace is not None
+    (record,) = traced(run.trace, program.variant)
+    stamps = run.trace.stamps[1:].tolist()
+    assert len(stamps) == 2
+    assert record.start == min(began for began, _ in stamps)
+    assert record.end == max(ended for _, ended in stamps)
+    np.testing.assert_array_equal(run.outputs[0], array)
