@@ -7,6 +7,7 @@ import socket
 import numpy as np
 import pytest
 
+from aioexec.distributed.answers import Answer
 from aioexec.distributed.grpc_transport import GrpcTransport
 from aioexec.distributed.negotiated_transport import host_of
 from aioexec.distributed.security import Security
@@ -20,11 +21,20 @@ from aioexec.errors import (
     UnimplementedError,
     UnknownError,
 )
-from aioexec.formats.protos import DataType, RecvTensorRequest, RecvTensorResponse, RunStepResponse
+from aioexec.formats.protos import (
+    DataType,
+    GetStatusRequest,
+    GetStatusResponse,
+    RecvTensorRequest,
+    RecvTensorResponse,
+    RunStepResponse,
+)
 from tests.distributed.fast_pairs import MIB, RECV, FastPairs, Peers
 from tests.distributed.grpc_pairs import RUN_STEP, Waiting, echo, step
 
 pytestmark = [pytest.mark.network, pytest.mark.both_loops]
+
+STATUS = "WorkerService/GetStatus"
 
 
 @pytest.fixture
@@ -321,3 +331,87 @@ async def test_stopping_cancels_what_takes_longer(pairs):
     assert waiting.cancelled.is_set()
     with pytest.raises(UnavailableError, match="shutting down"):
         await call
+
+
+async def answered(pairs, answer):
+    """A listener whose RunStep has this answer, a channel that is connected to it, and what waits until all before it has
+    arrived."""
+
+    def handler(request, call):
+        return answer
+
+    async def status(request, call):
+        return Payload(GetStatusResponse())
+
+    listener = await pairs.listen({RUN_STEP: handler, STATUS: status})
+    channel = pairs.connect(listener.address)
+
+    async def arrived():
+        await channel.call(STATUS, Payload(GetStatusRequest()))
+
+    await arrived()
+    return listener, channel, arrived
+
+
+async def test_what_a_handler_has_at_once_is_the_reply(pairs):
+    _, channel, _ = await answered(pairs, Answer(came=Payload(RunStepResponse(), [np.arange(3)])))
+
+    for _ in range(2):
+        reply = await channel.call(RUN_STEP, step())
+        np.testing.assert_array_equal(reply.tensors[0], np.arange(3))
+
+
+async def test_an_answer_that_comes_later_is_sent_when_it_comes(pairs):
+    answer, came = Answer(lambda: None), asyncio.get_running_loop().create_future()
+    _, channel, arrived = await answered(pairs, answer)
+    assert channel.post(RUN_STEP, step(), came.set_result) is not None
+    await arrived()
+    assert not came.done()
+
+    answer.give(Payload(RunStepResponse()))
+
+    assert isinstance(await came, Payload)
+
+
+async def test_a_lost_connection_stops_answers_and_fails_posted_calls(pairs):
+    stopped, came = asyncio.Event(), asyncio.get_running_loop().create_future()
+    answer = Answer(stopped.set)
+    _, channel, arrived = await answered(pairs, answer)
+    channel.post(RUN_STEP, step(), came.set_result)
+    await arrived()
+
+    channel._connection.abort()
+
+    assert isinstance(await came, UnavailableError)
+    await stopped.wait()
+    answer.give(CancelledError("the call was cancelled"))
+
+
+async def test_who_waits_for_an_answer_no_longer_has_it_stopped(pairs):
+    stopped = asyncio.Event()
+    came: list[object] = []
+    answer = Answer(stopped.set)
+    _, channel, arrived = await answered(pairs, answer)
+    posted = channel.post(RUN_STEP, step(), came.append)
+
+    posted.cancel()
+
+    await stopped.wait()
+    answer.give(CancelledError("the call was cancelled"))
+    await arrived()
+    assert not came
+
+
+async def test_a_listener_that_stops_waits_for_answers(pairs):
+    stopped = asyncio.Event()
+    answer = Answer(stopped.set)
+    listener, channel, arrived = await answered(pairs, answer)
+    channel.post(RUN_STEP, step(), lambda came: None)
+    await arrived()
+    stopping = asyncio.create_task(listener.stop())
+
+    await stopped.wait()
+    assert not stopping.done()
+    answer.give(CancelledError("the call was cancelled"))
+
+    await stopping

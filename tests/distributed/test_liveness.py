@@ -230,3 +230,42 @@ async def test_a_status_call_of_ones_own_is_a_call_like_others(peer: Peer, chann
     await channel.call(STATUS, Payload(GetStatusRequest()))
 
     assert peer.pings == 1
+
+
+async def test_a_posted_call_fails_when_the_peer_is_silent(peer: Peer, channel: Channel) -> None:
+    peer.seconds = 3600
+    came: list[Any] = []
+    assert channel.post(RUN, STEP, came.append) is not None
+    await all_tasks_blocked()
+
+    peer.network.freeze("server")
+    await asyncio.sleep(60)
+
+    (error,) = came
+    assert isinstance(error, errors.UnavailableError)
+    assert "has not answered" in error.message
+
+
+async def test_a_posted_call_that_is_cancelled_tells_nothing_and_ends_its_handler(
+    peer: Peer, channel: Channel
+) -> None:
+    peer.seconds = 3600
+    came: list[Any] = []
+    posted = channel.post(RUN, STEP, came.append)
+    assert posted is not None
+    await asyncio.sleep(1)
+
+    posted.cancel()
+    await asyncio.sleep(7200)
+
+    assert not came
+    assert peer.cancelled == 1
+
+
+async def test_a_posted_call_is_told_of_its_reply(peer: Peer, channel: Channel) -> None:
+    came: list[Any] = []
+    channel.post(RUN, STEP, came.append)
+
+    await asyncio.sleep(1)
+
+    assert [type(each.message) for each in came] == [RunGraphResponse]

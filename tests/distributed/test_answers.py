@@ -1,0 +1,75 @@
+"""Replies that need no task: awaited like coroutines, cancelled like them, or told in the turn in which they come."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from aioexec.distributed.answers import Answer
+from aioexec.distributed.transport import Payload
+from aioexec.errors import CancelledError, InternalError
+from aioexec.formats.protos import RunStepResponse
+from aioexec.testing import all_tasks_blocked
+
+PAYLOAD = Payload(RunStepResponse())
+
+
+async def awaited(answer: Answer) -> Payload:
+    return await answer
+
+
+async def test_one_that_is_there_is_had_without_a_turn_of_the_loop() -> None:
+    coroutine = awaited(Answer(came=PAYLOAD))
+
+    with pytest.raises(StopIteration) as had:
+        coroutine.send(None)
+
+    assert had.value.value is PAYLOAD
+
+
+async def test_an_error_is_raised_at_who_awaits() -> None:
+    with pytest.raises(InternalError, match="no luck"):
+        await Answer(came=InternalError("no luck"))
+
+
+async def test_all_who_wait_are_told_at_once() -> None:
+    answer = Answer(lambda: None)
+    told: list[Any] = []
+    answer.then(told.append)
+    waiting, over = asyncio.create_task(awaited(answer)), answer.over()
+    await all_tasks_blocked()
+
+    answer.give(PAYLOAD)
+
+    assert told == [PAYLOAD]
+    assert over.done()
+    assert await waiting is PAYLOAD
+
+
+async def test_who_is_cancelled_has_it_stopped_and_waits_for_that() -> None:
+    stopped: list[Any] = []
+    answer = Answer(lambda: stopped.append(True))
+    waiting = asyncio.create_task(awaited(answer))
+    await all_tasks_blocked()
+
+    waiting.cancel()
+    await all_tasks_blocked()
+    waiting.cancel()
+    await all_tasks_blocked()
+
+    assert stopped
+    assert not waiting.done()
+    answer.give(CancelledError("the call was cancelled"))
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_one_that_is_there_cannot_be_stopped() -> None:
+    stopped: list[Any] = []
+    answer = Answer(lambda: stopped.append(True))
+    answer.give(PAYLOAD)
+
+    answer.cancel()
+
+    assert not stopped
+    assert await answer is PAYLOAD
