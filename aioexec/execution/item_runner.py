@@ -381,7 +381,7 @@ class ItemRunner:
 
 
 async def _walked(run: Run, outcome: int | None, workers: Workers) -> tuple[int, int]:
-    """Walk in workers to the end: how it ended, and how long it took. Where jobs wait, a run stands in line again now and then."""
+    """Walk in workers to the end: how it ended, and how long it took. Where jobs wait, it stands in line again now and then."""
 
     def walk(outcome: int | None) -> tuple[int, int]:
         began = perf_counter_ns()

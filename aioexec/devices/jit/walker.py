@@ -16,7 +16,7 @@ kernel is a BREAK: the walk stops there, Python does that node, and the walk goe
 
 The walk flushes denormals from entry to exit and gives the processor back as it found it. There are two entries to one walker:
 one keeps the interpreter lock (on the event loop: giving it up for 2 µs beside a busy thread costs 5 ms), one releases it (on a
-worker) and has fuel for a slice of time. `start` binds arrays to slots 0, 1, … by reading their data pointers; `resume` goes on.
+worker) and has fuel for a slice of time. `start` binds arrays to slots 0, 1, … by their data pointers; `resume` goes on.
 
 A second walker, with entries of its own, reads the clock of `perf_counter_ns` before and after each row and leaves the two
 times in the row's stamps. It is another function, not a flag: the walk that nobody watches pays nothing for it.
