@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 import weakref
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from aioexec.devices.workers import SWITCH_INTERVAL, Workers, processors
+from aioexec.devices.workers import COURTESY, SWITCH_INTERVAL, Workers, processors
 from aioexec.testing.tasks import all_tasks_blocked
 
 
@@ -174,6 +175,18 @@ async def test_a_cancelled_close_still_ends_the_threads():
 
     assert closing.cancelled()
     assert sys.getswitchinterval() >= before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only on Linux has each thread a niceness of its own")
+async def test_workers_give_way_to_the_loop():
+    workers = Workers(1, "pool")
+
+    niceness = await workers.submit(
+        lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    ).result()
+    await workers.close()
+
+    assert niceness == min(os.getpriority(os.PRIO_PROCESS, 0) + COURTESY, 19)
 
 
 async def test_the_switch_interval_is_short_while_there_are_workers():
