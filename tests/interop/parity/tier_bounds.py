@@ -40,7 +40,9 @@ FUNCTIONS = frozenset({
 SUMS = frozenset({
     "AccumulateNV2", "AddN", "AvgPool", "AvgPool3D", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3",
     "BiasAddGrad", "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Einsum", "EuclideanNorm",
-    "L2Loss", "LogSoftmax", "MatMul", "Mean", "Prod", "Softmax", "Sum", "SymbolicGradient",
+    "FusedBatchNorm", "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", "FusedBatchNormV2",
+    "FusedBatchNormV3", "L2Loss", "LogSoftmax", "MatMul", "Mean", "Prod", "Softmax",
+    "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits", "Sum", "SymbolicGradient",
 })  # fmt: skip
 BY_OP = {**dict.fromkeys(FUNCTIONS, FUNCTION), **dict.fromkeys(SUMS, SUM)}
 
