@@ -334,7 +334,10 @@ def tiled_product(
         raise numba.errors.TypingError(
             f"tiled_product: expected three pointers to one float dtype, got {a}, {b}, {c}"
         )
-    units = tuple(getattr(stride, "literal_value", 0) == 1 for stride in (a_row, a_outer, a_inner))
+    size = types.int64
+    strides = (a_row, a_outer, a_inner)
+    units = tuple(getattr(stride, "literal_value", 0) == 1 for stride in strides)
+    kinds = [stride if unit else size for stride, unit in zip(strides, units, strict=True)]
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         element = context.get_value_type(signature.args[4].dtype)
@@ -343,5 +346,5 @@ def tiled_product(
         builder.call(function, [*args[:10], flag, *args[11:]])
         return context.get_dummy_value()
 
-    size = types.int64
-    return types.none(size, size, size, size, a, size, size, size, b, size, types.boolean, c, size), generate
+    # numba finds the code again by the types, so those that are written as 1 must be seen in them
+    return types.none(size, size, size, size, a, *kinds, b, size, types.boolean, c, size), generate
