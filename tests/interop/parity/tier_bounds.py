@@ -3,7 +3,8 @@
 Both tiers compute the same formula on the same numbers, so most ops give the same bits. What may differ:
 
     functions   ours are within 4 ulp of the exact value (`tests.devices.jit.ulp`), NumPy's and SciPy's within about 1
-    sums        are added in another order; held against the largest element of the result, or against 1, which is the size
+    loops       (sums, and updates of rows) are compiled with leave to reassociate and to fuse a product into a sum, as suits
+                the processor; held against the largest element of the result, or against 1, which is the size
                 of the tables' operands, where that is more: a sum that cancels is no less right for its small result
     gradients   are small graphs of such ops, sums over broadcast operands among them; measured as sums are
 """
@@ -44,7 +45,13 @@ SUMS = frozenset({
     "FusedBatchNormV3", "L2Loss", "LogSoftmax", "MatMul", "Mean", "Prod", "Softmax",
     "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits", "Sum", "SymbolicGradient",
 })  # fmt: skip
-BY_OP = {**dict.fromkeys(FUNCTIONS, FUNCTION), **dict.fromkeys(SUMS, SUM)}
+UPDATES = frozenset({
+    "ApplyFtrl", "ApplyFtrlV2", "SparseApplyAdadelta", "SparseApplyAdagrad", "SparseApplyAdagradDA",
+    "SparseApplyAdagradV2", "SparseApplyCenteredRMSProp", "SparseApplyFtrl", "SparseApplyFtrlV2",
+    "SparseApplyMomentum", "SparseApplyProximalAdagrad", "SparseApplyProximalGradientDescent", "SparseApplyRMSProp",
+})  # fmt: skip
+ON_HANDLES = frozenset({"ResourceSparseApplyKerasMomentum", *(f"Resource{name}" for name in UPDATES)})
+BY_OP = {**dict.fromkeys(FUNCTIONS, FUNCTION), **dict.fromkeys(SUMS | UPDATES | ON_HANDLES, SUM)}
 
 
 def bound_of(op_type: str) -> Bound:
