@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -66,3 +67,33 @@ async def test_structures_of_fetches_are_remembered_up_to_a_bound(monkeypatch: p
         for count in range(1, 10):
             assert len(await session.run([y] * count, {x: 1.0})) == count
             assert len(session.prepared) <= 4
+
+
+async def test_no_bytes_are_left_behind_by_training_steps(tier: Tier):
+    with graph() as g:
+        x, y, v = feed([None, 16]), feed([None], "int32"), resource([16, 4])
+        init = op("AssignVariableOp", v, constant(np.zeros((16, 4))))
+        loss, slope = op("SparseSoftmaxCrossEntropyWithLogits", op("MatMul", x, read(v)), y)
+        step = op("MatMul", x, slope, transpose_a=True)
+        train = op("AssignSubVariableOp", v, op("Mul", step, constant(0.01)))
+    feeds = {x: np.ones((8, 16), np.float32), y: np.zeros(8, np.int32)}
+
+    async with tier.session(g) as session:
+        await session.run(init)
+        for _ in range(50):
+            await session.run([loss, train], feeds)
+        gc.collect()
+        tracemalloc.start()
+        try:
+            for _ in range(20):
+                await session.run([loss, train], feeds)
+            gc.collect()
+            before = tracemalloc.get_traced_memory()[0]
+            for _ in range(300):
+                await session.run([loss, train], feeds)
+            gc.collect()
+            after = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+
+    assert after - before < 300 * 16, "less than the smallest object a step"
