@@ -18,7 +18,7 @@ from heapq import heapify, heappop, heappush
 from aioexec.planning.buffers import Buffer
 from aioexec.planning.pending import Label, Pending, PendingJump, PendingRow
 
-SHARE_NS = 100_000
+SHARE_NS = 50_000
 """Estimated work below which waking another worker does not pay."""
 _LEAST_GRAIN_NS = 20_000
 _STRAND_NS = 200
