@@ -271,25 +271,34 @@ class Connection:
 
 
 class _PostedCall:
-    """A call that nobody awaits."""
+    """A call that nobody awaits; `number` is 0 until it has left, `_answered` None once nobody is to be told any more."""
 
     def __init__(self, connection: Connection, method: str, answered: Answered) -> None:
         self.number = 0
         self._connection = connection
         self._method = method
-        self._answered = answered
+        self._answered: Answered | None = answered
 
     def cancel(self) -> None:
+        self._answered = None
         self._connection.withdraw(self._method, self.number)
 
     def done(self) -> bool:
-        return False
+        return self._answered is None
 
     def set_result(self, payload: Payload) -> None:
-        self._answered(payload)
+        self._tell(payload)
 
     def set_exception(self, error: OpError) -> None:
-        self._answered(error)
+        if self.number:
+            self._tell(error)
+        else:  # the connection broke by what was sent: who posts is told later
+            asyncio.get_running_loop().call_soon(self._tell, error)
+
+    def _tell(self, came: Payload | OpError) -> None:
+        answered, self._answered = self._answered, None
+        if answered is not None:
+            answered(came)
 
 
 def _has_request_id(message: Message) -> bool:
