@@ -111,7 +111,7 @@ async def check(recipe: tuple[list[tuple[int, ...]], list[Step], list[int]]) -> 
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(recipes())
 async def test_random_graphs_give_the_same_bits_fused_or_not(recipe):
     await check(recipe)
