@@ -12,7 +12,7 @@ from tests.interop.parity.tiers import apart, distances
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
-EVERY = 5
+EVERY = 23
 
 
 @pytest.mark.parametrize(
