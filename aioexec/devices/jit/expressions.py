@@ -318,17 +318,21 @@ def translate(kernel: ElementwiseKernel, module: Module, streams: int = 1) -> Bo
     fallible = bool(failures[0])
     if fallible:
         results.append(code.joined([functools.reduce(code.either, failed) for failed in failures]))
-    result_type = "{ " + ", ".join(whole.type(result.dtype) for result in results) + " }"
-    aggregate = "poison"
-    for index, result in enumerate(results):
-        code.lines.append(
-            f"  %r{index} = insertvalue {result_type} {aggregate}, {whole.typed(result)}, {index}"
-        )
-        aggregate = f"%r{index}"
+    result_type, aggregate = gathered(results, whole, code)
     arguments = ", ".join(map(whole.typed, parameters.values()))
     header = f"define internal {result_type} @body.v{whole.lanes}({arguments}) alwaysinline nounwind {{"
     text = "\n".join([header, *code.lines, f"  ret {result_type} {aggregate}", "}"])
     return Body(whole.lanes, text, result_type, fallible, code.weight)
+
+
+def gathered(results: Sequence[Value], whole: Code, code: Code) -> tuple[str, str]:
+    """Put results into a struct: its type, and its name."""
+    kind = "{ " + ", ".join(whole.type(result.dtype) for result in results) + " }"
+    aggregate = "poison"
+    for index, result in enumerate(results):
+        code.lines.append(f"  %r{index} = insertvalue {kind} {aggregate}, {whole.typed(result)}, {index}")
+        aggregate = f"%r{index}"
+    return kind, aggregate
 
 
 def output_value(translator: Translator, name: str, dtype: str) -> Value:

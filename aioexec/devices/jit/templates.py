@@ -107,7 +107,7 @@ def prepare(kernel: ElementwiseKernel) -> Nest:
     if strided:
         return Nest(ports, None, rest)
     is_long = rest.body.weight >= LONG_CHAIN
-    halved = CHEAP < rest.body.weight and not (is_long and has_wide_registers())
+    halved = rest.body.weight > CHEAP and not (is_long and has_wide_registers())
     streams = 2 if halved and is_long and ";" in kernel.body else 1
     wide = Module((WIDE_BYTES // 2 if halved else WIDE_BYTES) // widest, declarations)
     return Nest(ports, Loop("main", ports, translate(kernel, wide, streams), wide), rest)
