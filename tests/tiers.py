@@ -52,12 +52,11 @@ class Tier:
     @contextlib.contextmanager
     def chosen(self) -> Iterator[None]:
         """Programs made inside run where this tier wants them."""
-        before = program_module.INLINE_FUEL
-        program_module.INLINE_FUEL = {"worker": -1, "inline": 10**12}.get(self.name, before)
-        try:
+        with pytest.MonkeyPatch.context() as patch:
+            for bound in ("INLINE_FUEL", "INLINE_NS"):
+                usual = getattr(program_module, bound)
+                patch.setattr(program_module, bound, {"worker": -1, "inline": 10**12}.get(self.name, usual))
             yield
-        finally:
-            program_module.INLINE_FUEL = before
 
 
 def runtime(session: Session) -> DirectSession:
