@@ -23,6 +23,7 @@ from aioexec.dtypes import DType
 from aioexec.errors import FailedPreconditionError, GraphTypeError, GraphValueError, UnimplementedError
 from aioexec.execution import explain
 from aioexec.execution.executor import Executor
+from aioexec.execution.explain import PlanReport
 from aioexec.graph.defaults import default_graphs, default_sessions
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.node import Tensor
@@ -432,7 +433,7 @@ class Session:
         """
         return explain.explain(await self._executor(fetches, feed_dict))
 
-    async def describe(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> explain.PlanReport:
+    async def describe(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> PlanReport:
         """What `explain` tells, as data."""
         return explain.describe(await self._executor(fetches, feed_dict))
 

@@ -22,7 +22,11 @@ from tests.control_flow_programs import (
 )
 from tests.tiers import Tier, tier as tier
 
-WAYS = {"piece by piece": (-1, "off"), "as single nodes": (0, "off"), "in native programs": (0, "eager")}
+WAYS: dict[str, tuple[Any, str]] = {
+    "piece by piece": (-1, "off"),
+    "as single nodes": (0, "off"),
+    "in native programs": (0, "eager"),
+}
 """Level of optimisation (below 0 nothing is folded) and `jit`."""
 
 

@@ -51,7 +51,7 @@ def results_there(tf: Any, made: Made, inputs: Any) -> list[Any]:
             return [*values, session.run(f"{COUNTER}/Read/ReadVariableOp:0")]
 
 
-async def results_here(made: Made, inputs: Any, level: int, jit: str) -> list[Any]:
+async def results_here(made: Made, inputs: Any, level: Any, jit: str) -> list[Any]:
     """The same, here."""
     config = ax.ConfigProto()
     config.graph_options.optimizer_options.opt_level = level

@@ -263,7 +263,9 @@ async def test_run_metadata_is_written_under_its_tag(tmp_path):
         doubled = ax.constant(2.0) * 2.0
         metadata = RunMetadata()
         async with ax.Session(graph=graph) as session, FileWriter(tmp_path) as writer:
-            await session.run(doubled, options=ax.RunOptions(trace_level=3), run_metadata=metadata)
+            await session.run(
+                doubled, options=ax.RunOptions(trace_level=ax.RunOptions.FULL_TRACE), run_metadata=metadata
+            )
             writer.add_run_metadata(metadata, "step 5", 5)
 
     (event,) = await events(tmp_path)

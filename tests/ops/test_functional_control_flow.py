@@ -10,6 +10,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.graph.functions import FuncGraph
+from aioexec.ops.defun import Defun
 from aioexec.ops.functional_ops import For, If, While, partitioned_call
 from tests.tiers import session_on
 
@@ -423,7 +424,7 @@ async def test_inputs_and_outputs_of_functions_are_nodes_like_others_where_nobod
 async def test_for_counts_up_or_down(graph):
     k = ax.constant(10.0)
 
-    @ax.ops.defun.Defun(INT, FLOAT)
+    @Defun(INT, FLOAT)
     def adding(i, x):
         return x + ax.cast(i, FLOAT) * k
 
@@ -435,7 +436,7 @@ async def test_for_counts_up_or_down(graph):
 
 async def test_while_takes_what_its_body_captures(graph):
     k = ax.constant(3.0)
-    defun = ax.ops.defun.Defun
+    defun = Defun
 
     (after,) = While([1.0], defun(FLOAT)(lambda x: x < 20.0), defun(FLOAT)(lambda x: x * k))
 
@@ -446,7 +447,7 @@ async def test_while_takes_what_its_body_captures(graph):
 
 async def test_if_and_partitioned_call_take_functions(graph):
     k = ax.constant(3.0)
-    defun = ax.ops.defun.Defun
+    defun = Defun
     (chosen,) = If(1.0, [2.0], defun(FLOAT)(lambda x: x + 1.0), defun(FLOAT)(lambda x: x - 1.0))
     (called,) = partitioned_call([2.0], defun(FLOAT)(lambda x: x * k))
 

@@ -16,6 +16,7 @@ from aioexec.graph.graph import Graph
 from aioexec.graph.metagraph_export import create_meta_graph_def
 from aioexec.graph.op_def_export import stripped_op_list_for_graph
 from aioexec.graph.proto_functions import register_proto_function
+from aioexec.ops.defun import Defun
 from aioexec.train.meta_graph_import import (
     copy_scoped_meta_graph,
     import_meta_graph_with_return_elements,
@@ -177,11 +178,11 @@ def test_what_is_said_of_a_meta_graph_is_kept() -> None:
 def test_the_ops_of_functions_are_among_those_it_needs() -> None:
     with Graph().as_default() as graph:
 
-        @aioexec.ops.defun.Defun(aioexec.float32, func_name="inner")
+        @Defun(aioexec.float32, func_name="inner")
         def inner(x: Any) -> Any:
             return aioexec.tanh(x)
 
-        @aioexec.ops.defun.Defun(aioexec.float32, func_name="outer")
+        @Defun(aioexec.float32, func_name="outer")
         def outer(x: Any) -> Any:
             return inner(x) * 2.0
 

@@ -133,7 +133,7 @@ def special_numbers(dtype: str) -> np.ndarray:
     """Zeros, infinities, NaN, the ends of the range, and where whole numbers, then odd ones, cease."""
     limits = np.finfo(dtype)
     digits = 2.0**limits.nmant
-    positive = [
+    positive: list[Any] = [
         0.0,
         1.0,
         2.0,

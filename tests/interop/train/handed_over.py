@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import aioexec as ax
+from aioexec.ops.defun import Defun
 from tests.interop.train.engines import first_control_flow, kind_of_variables
 
 SAMPLES = np.random.default_rng(7).normal(size=(24, 4)).astype(np.float32)
@@ -107,7 +108,7 @@ def gradients_in_loops(m: Any) -> None:
 @program
 def functions(m: Any) -> None:
     """Functions of the library, one with a gradient of its own."""
-    defun = ax.ops.defun.Defun if m is ax else _tensorflow_defun()
+    defun = Defun if m is ax else _tensorflow_defun()
 
     @defun(m.float32, func_name="bent")
     def bent(x: Any) -> Any:

@@ -19,7 +19,7 @@ DTYPES = (
     *("float16", "float32", "float64", "bfloat16", "complex64", "complex128"),
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "string"),
 )
-SEVERAL = {"device_count": {"CPU": 2}}
+SEVERAL: dict[str, Any] = {"device_count": {"CPU": 2}}
 
 Build = Callable[[Any], Any]
 """Makes variables and their saver, with TensorFlow or with aioexec."""
