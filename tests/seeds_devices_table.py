@@ -117,8 +117,8 @@ LocalDevice
     DeviceBase, set_tensorflow_cpu_worker_threads, set_eigen_cpu_device = devices.device.Device.workers
         devices/test_device.py::test_a_device_gives_its_pool_back_once_however_often_it_is_closed
     eigen_cpu_devices_:
-        a device for every number of threads, so that an expression may use fewer; here the row is cut into shares:
-        `aioexec.devices.workers.Workers.share`
+        a device for every number of threads, so that an expression may use fewer; here a row is cut into strands, which who is idle takes:
+        `aioexec.execution.forks`
 EigenThreadPoolInfo
     . = devices.pools.acquire_pool
         devices/test_pools.py::test_devices_of_all_sessions_share_a_pool_of_the_size_they_ask_for
@@ -130,7 +130,7 @@ EigenThreadPoolInfo
     eigen_worker_threads_, num_threads, workers = devices.workers.Workers
         devices/test_workers.py::test_no_more_threads_than_allowed
     eigen_device_, Eigen::ThreadPoolDevice:
-        a library of templates over a pool; kernels get shares: `aioexec.devices.workers.Workers.share`
+        a library of templates over a pool; rows are cut into strands: `aioexec.planning.lanes`
     eigen_allocator_, EigenAllocator:
         an adapter between two C++ interfaces; scratch memory is part of a program: `aioexec.planning.buffers`
     disable_thread_spinning, low_latency_hint, allow_spinning_:

@@ -89,10 +89,12 @@ def drop_unused(graph: Subgraph, bind: Bind) -> None:
     """Compute nothing that is only waited for: who waits for it waits for its inputs instead.
 
     So the gradient with respect to a batch is not computed because the group of a product's gradients waits for it. As in
-    TensorFlow, what is dropped cannot complain of the shapes of its inputs any more; what may fail otherwise stays.
+    TensorFlow, what is dropped cannot complain of the shapes of its inputs any more; what may fail otherwise stays, and so does
+    what a target waits for itself: it may stand for a function, whose results are asked for.
     """
     uses = Counter(id(producer) for node in graph.nodes for producer, _ in node.inputs)
     uses.update(id(node) for node in (*(node for node, _ in graph.fetches), *graph.targets, *graph.feeds))
+    uses.update(id(control) for target in graph.targets for control in target.controls)
     waiters: dict[int, list[Node]] = {}
     for node in graph.nodes:
         for control in node.controls:
@@ -121,6 +123,8 @@ def _is_dispensable(node: Node) -> bool:
     native = node.row.native
     if not node.is_pure or native is None or native.statuses or not node.inputs:
         return False
+    if any(tensor.dtype.is_ref for tensor in node.op.inputs):
+        return False  # what is not initialised cannot be read
     return all(each.feed is not None or each.row.role in _WAITED_FOR for each in node.producers())
 
 

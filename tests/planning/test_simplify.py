@@ -284,6 +284,23 @@ def test_what_may_fail_changes_something_or_is_asked_for_stays():
     assert {"fails", "changes", "fetched", "target"} <= set(names(subgraph))
 
 
+def test_what_a_target_waits_for_and_what_reads_a_reference_stay():
+    with graph() as g:
+        x, v = feed([2]), reference([2])
+        read_now, read_early = op("Identity", v, name="read_now"), op("Identity", v, name="read_early")
+        asked, dropped = op("Neg", x, name="asked"), op("Abs", x, name="dropped")
+        with g.control_dependencies([read_early, dropped]):
+            between = op("NoOp", name="between")
+        with g.control_dependencies([asked, read_now, between]):
+            target = op("NoOp", name="target")
+    subgraph = pruned([], [x], [target])
+
+    drop_unused(subgraph, Binder())
+
+    assert {"asked", "read_now", "read_early"} <= set(names(subgraph))
+    assert "dropped" not in names(subgraph)
+
+
 def test_the_output_of_a_switch_is_not_waited_for_as_the_switch_would_be():
     with graph() as g:
         x, p = feed([]), feed([], "bool")
