@@ -134,7 +134,7 @@ EigenThreadPoolInfo
     eigen_allocator_, EigenAllocator:
         an adapter between two C++ interfaces; scratch memory is part of a program: `aioexec.planning.buffers`
     disable_thread_spinning, low_latency_hint, allow_spinning_:
-        no thread spins: it would hold the interpreter; `aioexec.devices.workers.Workers`
+        threads look for work for a while, without the interpreter, then sleep: `aioexec.devices.patient_queue`
 ThreadPool
     . = devices.workers.Workers
         devices/test_workers.py::test_a_job_runs_on_a_thread_of_the_pool_and_gives_its_result
