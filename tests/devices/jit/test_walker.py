@@ -225,12 +225,14 @@ def test_an_inline_walk_pauses_when_its_fuel_is_spent_and_always_gets_on():
     assert table.log == [0, 1, 2, 3, 4]
 
 
-def test_a_paused_walk_goes_on_in_a_worker_without_limit():
-    table = Table([fine] * 5, costs=[10**9] * 5)
+def test_a_paused_walk_goes_on_in_a_worker_slice_by_slice():
+    table = Table([fine] * 5, costs=[10**6] * 2 + [10**9] * 3)
     walk = found()
 
     assert walk.start_inline(table.frame) == Outcome.PAUSED
-    assert walk.resume_released(table.frame) == Outcome.DONE
+    outcomes = [walk.resume_released(table.frame) for _ in range(3)]
+
+    assert outcomes == [Outcome.PAUSED, Outcome.PAUSED, Outcome.DONE]
     assert table.log == [0, 1, 2, 3, 4]
 
 
