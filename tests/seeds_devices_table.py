@@ -117,7 +117,8 @@ LocalDevice
     DeviceBase, set_tensorflow_cpu_worker_threads, set_eigen_cpu_device = devices.device.Device.workers
         devices/test_device.py::test_a_device_gives_its_pool_back_once_however_often_it_is_closed
     eigen_cpu_devices_:
-        a device for every number of threads, so that an expression may use fewer; here a row is cut into strands, which who is idle takes:
+        a device for every number of threads, so that an expression may use fewer;
+        here a row is cut into strands, which who is idle takes:
         `aioexec.execution.forks`
 EigenThreadPoolInfo
     . = devices.pools.acquire_pool
