@@ -155,10 +155,8 @@ class BoundedProgram(TrimmedProgram):
             self.arenas.give_up(self, turn)
             raise
 
-    def release(self, frame: Frame) -> None:
+    def keep(self, frame: Frame) -> None:
         self.arenas.give_back(self, frame)
-        if not self.is_watched:
-            self.trimmer.watch(self)
 
     def trim(self) -> None:
         self.arenas.drop(self)

@@ -189,15 +189,8 @@ class Propagator:
         item, iteration = activation.item, activation.iteration
         kind = item.kind
         if kind is PROGRAM or not (kind is SWITCH or kind is ENTER or kind is EXIT or kind is NEXT_ITERATION):
-            items, dead = self.items, activation.dead
             for edge in item.edges:
-                target = edge.target
-                # What waits for nothing else goes on at once: most items of most graphs, and this runs once for each.
-                if items[target].waits == 1 and not dead and items[target].kind is not MERGE:
-                    iteration.outstanding += 1
-                    self.ready.append(Activation(items[target], iteration, False))
-                else:
-                    self._arrive(edge, iteration, dead)
+                self._arrive(edge, iteration, activation.dead)
         else:
             self._propagate(item, iteration, activation.dead, live_port)
         iteration.outstanding -= 1
@@ -222,6 +215,9 @@ class Propagator:
         """One thing an item waits for has come."""
         target = edge.target
         item = self.items[target]
+        if item.waits == 1 and not dead and item.kind is not MERGE:  # most: they need no count
+            self._activate(item, iteration, False)
+            return
         waits = iteration.waits.get(target)
         if waits is None:
             waits = item.waits

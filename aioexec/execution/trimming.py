@@ -73,9 +73,13 @@ class TrimmedProgram(Program):
         self.is_watched = False
 
     def release(self, frame: Frame) -> None:
-        super().release(frame)
+        self.keep(frame)
         if not self.is_watched:
             self.trimmer.watch(self)
+
+    def keep(self, frame: Frame) -> None:
+        """A run is over: its frame is for the next."""
+        super().release(frame)
 
     def trim(self) -> None:
         """Give the arenas back that no run has."""
