@@ -21,25 +21,28 @@ PATIENCE_NS = 100_000
 class PatientQueue(Generic[Entry]):
     """First come, first served.
 
-    `_lock` is held by who changes anything but `look`. `_entries` wait to be taken, `due[0]` is how many there are, for machine
-    code to see; `_sleepers` are the locks of those who sleep, `_looking` the number of those who look. `look(due, nanoseconds)`
-    waits for an entry without the interpreter; None: nobody looks.
+    `_lock` is held by who changes anything but `look`. `_entries` wait to be taken, each with whether it is `urgent`;
+    `_due[0]` is how many there are, and `urgent[0]` how many of these, for machine code to see; `_sleepers` are the locks of
+    those who sleep, `_looking` the number of those who look. `look(due, nanoseconds)` waits for an entry without the
+    interpreter; None: nobody looks.
     """
 
     def __init__(self) -> None:
         self.look: Callable[..., int] | None = None
         self._lock = threading.Lock()
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[tuple[Entry, bool]] = deque()
         self._due = np.zeros(1, np.int64)
+        self.urgent = np.zeros(1, np.int64)
         self._sleepers: list[threading.Lock] = []
         self._looking = 0
 
-    def put(self, entry: Entry) -> None:
-        """Add an entry, and wake somebody unless enough are looking."""
+    def put(self, entry: Entry, urgent: bool = True) -> None:
+        """Add an entry, and wake somebody unless enough are looking; who has one that is not urgent looks for those that are."""
         sleeper = None
         with self._lock:
-            self._entries.append(entry)
+            self._entries.append((entry, urgent))
             self._due[0] = len(self._entries)
+            self.urgent[0] += urgent
             if self._sleepers and len(self._entries) > self._looking:
                 sleeper = self._sleepers.pop()
         if sleeper is not None:
@@ -66,6 +69,7 @@ class PatientQueue(Generic[Entry]):
             sleeper.acquire()
 
     def _take(self) -> Entry:
-        entry = self._entries.popleft()
+        entry, urgent = self._entries.popleft()
         self._due[0] = len(self._entries)
+        self.urgent[0] -= urgent
         return entry

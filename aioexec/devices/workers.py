@@ -14,8 +14,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-import numpy as np
-
 from aioexec.devices.patient_queue import PatientQueue
 
 Result = TypeVar("Result")
@@ -109,8 +107,8 @@ class Guest(Protocol):
 class Workers:
     """A pool of up to `count` threads, for the event loops of any threads.
 
-    Constant: `count`, `name`, `_prepare` (the first call of each thread). `_lock` is held by who changes `_threads`, `_closed`,
-    which goes from False to True once, or `guest`: its first word counts the jobs that wait, for machine code to look at.
+    Constant: `count`, `name`, `_prepare` (the first call of each thread). `_lock` is held by who changes `_threads` or `_closed`,
+    which goes from False to True once. `jobs[0]` is how many jobs wait, for machine code to look at.
     """
 
     def __init__(self, count: int, name: str, prepare: Callable[[], None] | None = None) -> None:
@@ -121,7 +119,7 @@ class Workers:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._closed = False
-        self.guest = np.zeros(2, np.int64)
+        self.jobs = self._queue.urgent
 
     def be_patient(self, look: Callable[..., int]) -> None:
         """Let threads look for work for a while before they sleep, by machine code (see `patient_queue`)."""
@@ -143,15 +141,13 @@ class Workers:
             job.run_here()
             return job
         self._start_thread()
-        with self._lock:
-            self.guest[0] += 1
         self._queue.put(job)
         return job
 
     def invite(self, guest: Guest, count: int) -> None:
         """Let idle threads, up to so many, help; one that comes late finds nothing to do. `guest` leaves where jobs wait."""
         for _ in range(count):
-            self._queue.put(guest)
+            self._queue.put(guest, urgent=False)
 
     def start_all(self) -> None:
         """Start every thread now, for programs that share rows among them."""
@@ -175,9 +171,6 @@ class Workers:
         if self._prepare is not None:
             self._prepare()
         while (job := self._queue.get()) is not None:
-            if isinstance(job, Job):
-                with self._lock:
-                    self.guest[0] -= 1
             job.run()
             del job  # an idle thread would keep alive what the last step held, its error's frames included
 
@@ -200,7 +193,7 @@ class Workers:
             if not self._closed:
                 self._closed = True
                 for _ in self._threads:
-                    self._queue.put(None)
+                    self._queue.put(None, urgent=False)
 
 
 def _give_way() -> None:

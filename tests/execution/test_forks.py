@@ -74,11 +74,11 @@ async def test_machine_code_sees_how_many_jobs_wait():
     def work() -> int:
         began.set()
         assert go_on.wait(30)
-        return int(workers.guest[0])
+        return int(workers.jobs[0])
 
     jobs = [workers.submit(work) for _ in range(3)]
     await asyncio.to_thread(began.wait, 30)
-    assert workers.guest.tolist() == [2, 0]
+    assert workers.jobs.tolist() == [2]
     go_on.set()
 
     assert [await job.result() for job in jobs] == [2, 1, 0]
@@ -310,9 +310,9 @@ async def test_a_guest_leaves_when_a_job_waits_for_its_thread(run_of_branches):
     state = link.state.copy()
     found = walker()
     assert found is not None
-    guest = np.array([1, 0], np.int64)
+    jobs = np.array([1], np.int64)
 
-    shift = found.lane_released(run.frame.words.copy(), state, guest)
+    shift = found.lane_released(run.frame.words.copy(), state, jobs)
 
     assert shift == doing.Shift.WANTED
     assert state[doing.LEFT] == len(link.fork.strands), "it has begun nothing"

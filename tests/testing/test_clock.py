@@ -15,7 +15,7 @@ async def test_a_long_sleep_takes_no_real_time(virtual_clock):
     await asyncio.sleep(3600)
 
     assert virtual_clock.time() == 3600
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 60, "however slow the machine is"
 
 
 async def test_timers_fire_in_the_order_of_their_deadlines_and_at_them(virtual_clock):

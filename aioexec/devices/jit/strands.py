@@ -42,9 +42,9 @@ class Shift(enum.IntEnum):
     WANTED = 8  # jobs wait for this thread
 
 
-# Guest: word 0 is not 0 while jobs wait for the thread; word 1 is 1 for the one who waits for the fork's end.
+# Jobs: how many wait for the thread; negative: it waits for the fork's end, whatever comes.
 _LANE = """
-define internal i64 @lane{suffix}(ptr %frame, ptr %state, ptr %guest) {
+define internal i64 @lane{suffix}(ptr %frame, ptr %state, ptr %jobs.at) {
 entry:
   %stopped.at = getelementptr i64, ptr %state, i64 1
   %asleep.at = getelementptr i64, ptr %state, i64 2
@@ -55,9 +55,8 @@ entry:
   %successors.at = getelementptr i64, ptr %state, i64 5
   %successors = load ptr, ptr %successors.at
   %waits.at = getelementptr i64, ptr %state, i64 {header}
-  %host.at = getelementptr i64, ptr %guest, i64 1
-  %host = load i64, ptr %host.at
-  %is.host = icmp ne i64 %host, 0
+  %jobs.first = load atomic i64, ptr %jobs.at monotonic, align 8
+  %is.host = icmp slt i64 %jobs.first, 0
   br label %fresh
 fresh:
   br label %look
@@ -67,8 +66,8 @@ look:
   %over = icmp ne i64 %stopped, 0
   br i1 %over, label %leave, label %asked
 asked:
-  %jobs = load atomic i64, ptr %guest monotonic, align 8
-  %wanted = icmp ne i64 %jobs, 0
+  %jobs = load atomic i64, ptr %jobs.at monotonic, align 8
+  %wanted = icmp sgt i64 %jobs, 0
   br i1 %wanted, label %elsewhere, label %scan
 scan:
   %k = phi i64 [ 0, %asked ], [ %k.1, %skip ]
@@ -187,9 +186,9 @@ define ptr @lane_released{suffix}(ptr %self, ptr %args, i64 %nargs) {
   %state = call ptr @data_of(ptr %second)
   %third.at = getelementptr ptr, ptr %args, i64 2
   %third = load ptr, ptr %third.at
-  %guest = call ptr @data_of(ptr %third)
+  %jobs.at = call ptr @data_of(ptr %third)
   %thread = call ptr @PyEval_SaveThread()
-  %outcome = call i64 @lane{suffix}(ptr %frame, ptr %state, ptr %guest)
+  %outcome = call i64 @lane{suffix}(ptr %frame, ptr %state, ptr %jobs.at)
   call void @PyEval_RestoreThread(ptr %thread)
   %result = call ptr @PyLong_FromLong(i64 %outcome)
   ret ptr %result

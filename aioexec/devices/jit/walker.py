@@ -62,7 +62,7 @@ Entry = Callable[..., int]
 @dataclass(frozen=True, slots=True)
 class Walker:
     """The entries. Each takes the frame (an int64 array); `start_*` also the arrays whose addresses go to slots 0, 1, …;
-    `lane_released(frame, state, guest)` does strands of a fork (see `strands`), `look_released(words, nanoseconds)` waits for
+    `lane_released(frame, state, jobs)` does strands of a fork (see `strands`), `look_released(words, nanoseconds)` waits for
     word 0 (see `patience`). `jump` and `jump_unless` are addresses of kernels. `traced` is the walker that stamps the clock.
 
     The caller keeps frame, rows, blocks and arrays alive until the call returns.
