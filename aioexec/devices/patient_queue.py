@@ -37,7 +37,7 @@ class PatientQueue(Generic[Entry]):
         self._looking = 0
 
     def put(self, entry: Entry, urgent: bool = True) -> None:
-        """Add an entry, and wake somebody unless enough are looking; who has one that is not urgent looks for those that are."""
+        """Add an entry, and wake somebody unless enough are looking; who does one that is not urgent looks out for urgent ones."""
         sleeper = None
         with self._lock:
             self._entries.append((entry, urgent))

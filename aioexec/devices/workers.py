@@ -107,8 +107,8 @@ class Guest(Protocol):
 class Workers:
     """A pool of up to `count` threads, for the event loops of any threads.
 
-    Constant: `count`, `name`, `_prepare` (the first call of each thread). `_lock` is held by who changes `_threads` or `_closed`,
-    which goes from False to True once. `jobs[0]` is how many jobs wait, for machine code to look at.
+    Constant: `count`, `name`, `_prepare` (the first call of each thread); `jobs[0]`, how many jobs wait, for machine code to
+    see. `_lock` is held by who changes `_threads` or `_closed`, which goes from False to True once.
     """
 
     def __init__(self, count: int, name: str, prepare: Callable[[], None] | None = None) -> None:
