@@ -15,7 +15,9 @@ _BLOCK_BYTES = 128 * 1024
 _FLOPS_PER_NS = 200
 _SHORT_LINE = 8  # of so few windows a line does not fill a tile
 _TALL_TILE = 14
-_PANEL = 32  # filters
+_PANEL = 32  # filters: a grain
+_PANEL_BYTES = 128  # of a row in a panel of copied filters: two vectors of the widest kind
+_OFTEN = 128  # windows: filters used that often are worth copying
 _FEW_CHANNELS = 8  # fewer would leave most of a vector empty
 _REAL = ("float32", "float64")
 
@@ -65,6 +67,15 @@ class Convolution:
         return self.vertical.reach if self.pads else self.vertical.size
 
     @property
+    def panel(self) -> int:
+        """Filters in a panel."""
+        return _PANEL_BYTES // self.itemsize
+
+    @property
+    def packed_bytes(self) -> int:
+        return self.k * self.itemsize * -(-self.n // self.panel) * self.panel
+
+    @property
     def image_bytes(self) -> int:
         return self.vertical.size * self.horizontal.size * self.c * self.itemsize
 
@@ -100,12 +111,16 @@ _BODIES: dict[str, Callable[..., int]] = {
     "forward": conv_loops.forward,
     "forward_batch": conv_loops.forward_batch,
     "multiply": conv_loops.multiply,
+    "pack": conv_loops.pack,
+    "pack_turned": conv_loops.pack_turned,
     "multiply_filter": conv_loops.multiply_filter,
     "backward_filter": conv_loops.backward_filter,
     "backward_input": conv_loops.backward_input,
 }
 _INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))
 _OUTPUT = Operand("output", 0)
+_NO_BIAS = Operand("input", 1)
+"""In the place of a bias, unread."""
 
 
 def _convolution(attrs: Attrs, image: Spec, filters: Sequence[int]) -> Convolution | None:
@@ -140,6 +155,40 @@ def _zeros(output: Spec) -> Launches | None:
 # Forward
 
 
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Filters as the loops take them: where, and in what panels.
+
+    Attributes:
+        each: bytes from one filter to the next, that begins a panel.
+    """
+
+    operand: Operand
+    panel: int
+    pitch: int
+    step: int
+    each: int
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        return self.panel, self.pitch, self.step
+
+
+def _as_given(case: Convolution) -> Filters:
+    return Filters(_INPUTS[1], case.panel, case.n, case.panel, case.itemsize)
+
+
+def _packed(case: Convolution) -> Filters:
+    """In scratch buffer 0."""
+    return Filters(Operand("scratch", 0), case.panel, case.panel, case.k * case.panel, case.k * case.itemsize)
+
+
+def _pack(case: Convolution) -> Launch:
+    words = (case.k, case.n, case.panel)
+    operands = (_INPUTS[1], Operand("scratch", 0))
+    return Launch(case.loop("pack", 2, 3), operands, words, cost=20 + case.k * case.n // 16)
+
+
 def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
     image, filters = inputs
     if outputs[0].size == 0:
@@ -147,28 +196,37 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     if image.size == 0:
         return _zeros(outputs[0])
     case = _convolution(attrs, image, filters.shape)
-    return None if case is None else _finish(_forward(case, _INPUTS[0], _INPUTS[1]))
+    if case is None:
+        return None
+    if case.batch * case.places < _OFTEN:
+        return _finish(_forward(case, _INPUTS[0], _as_given(case)))
+    rows, scratch = _forward(case, _INPUTS[0], _packed(case), scratch=1).cut()
+    return Launches((_pack(case), *rows), (case.packed_bytes, *scratch))
 
 
-def _forward(case: Convolution, image: Operand, filters: Operand, scratch: int = 0) -> Work:
+def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int = 0) -> Work:
     """A convolution of what is in two operands; `scratch` is the number of the buffer for padding."""
-    operands, strides = (image, filters, _OUTPUT), (case.image_bytes, 0, case.output_bytes)
+    operands = (image, filters.operand, _OUTPUT, _NO_BIAS)
+    strides = (case.image_bytes, 0, case.output_bytes, 0)
     words: tuple[int, ...]
     if case.is_pointwise:
-        strides = (case.c * case.itemsize, 0, case.n * case.itemsize)
-        words = (case.batch * case.places, case.k, case.n)
-        return Work(case.loop("multiply", 3, 3), operands, words, strides, case.cost, grain=_TALL_TILE)
+        strides = (case.c * case.itemsize, 0, case.n * case.itemsize, 0)
+        block = max(_BLOCK_BYTES // (2 * case.c * case.itemsize * _TALL_TILE), 1) * _TALL_TILE
+        words = (case.batch * case.places, case.k, case.n, 0, *filters.words, block)
+        return Work(case.loop("multiply", 4, 8), operands, words, strides, case.cost, grain=_TALL_TILE)
     if case.horizontal.count <= _SHORT_LINE and case.batch >= max(_TALL_TILE, 2 * case.horizontal.count):
-        words = (case.batch, case.padded_height, int(case.pads), case.padded_width, *case.sizes())
+        words = (case.batch, case.padded_height, 0, *filters.words)
+        words += (int(case.pads), case.padded_width, *case.sizes())
         size = case.padded_bytes(case.vertical.count)
-        work = Work(case.loop("forward_batch", 4, 18), operands, words, strides, case.cost, grain=2)
+        work = Work(case.loop("forward_batch", 5, 22), operands, words, strides, case.cost, grain=2)
         return _padding(case, work, Scratch(scratch, size, per_unit=True))
     block = case.block()
-    words = (case.batch, case.n, block, int(case.pads), case.padded_width, *case.sizes())
+    words = (case.batch, case.n, 0, *filters.words)
+    words += (block, int(case.pads), case.padded_width, *case.sizes())
     unit, grain = 0, 1
     if case.batch == 1:
-        unit, grain, strides = 1, _PANEL, (0, case.itemsize, case.itemsize)
-    work = Work(case.loop("forward", 4, 19), operands, words, strides, case.cost, unit, grain)
+        unit, grain, strides = 1, _PANEL, (0, filters.each, case.itemsize, case.itemsize)
+    work = Work(case.loop("forward", 5, 23), operands, words, strides, case.cost, unit, grain)
     return _padding(case, work, Scratch(scratch, case.padded_bytes(block)))
 
 
@@ -194,15 +252,14 @@ def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
     case = _convolution(attrs, dx, filters.shape)
     if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.n):
         return None
-    turned = Operand("scratch", 0)
     if case.vertical.stride == case.horizontal.stride == 1 and case.c >= _FEW_CHANNELS:
         axes = _reversed_axis(case.vertical), _reversed_axis(case.horizontal)
         back = Convolution(case.dtype, case.itemsize, case.batch, case.n, case.c, *axes)
-        work, turn = _forward(back, _INPUTS[2], turned, scratch=1), _turn(case, turned, within=True)
-    else:
-        work, turn = _spread(case, turned), _turn(case, turned, within=False)
-    rows, scratch = work.cut()
-    return Launches((turn, *rows), (filters.nbytes, *scratch))
+        rows, scratch = _forward(back, _INPUTS[2], _packed(back), scratch=1).cut()
+        return Launches((_pack_turned(case), *rows), (back.packed_bytes, *scratch))
+    turned = Operand("scratch", 0)
+    rows, scratch = _spread(case, turned).cut()
+    return Launches((_turn(case, turned), *rows), (filters.nbytes, *scratch))
 
 
 def _reversed_axis(axis: Axis) -> Axis:
@@ -211,17 +268,18 @@ def _reversed_axis(axis: Axis) -> Axis:
     return Axis(axis.count, axis.window, 1, axis.dilation, before, axis.size)
 
 
-def _turn(case: Convolution, target: Operand, *, within: bool) -> Launch:
-    """Copy the filters (input 1), taps × c × n: to taps × n × c, the last tap first, if `within`, else to n × taps × c."""
-    taps, size = case.vertical.window * case.horizontal.window, case.itemsize
-    one = case.c * case.n * size
-    if within:
-        source, strides = Operand("input", 1, (taps - 1) * one), (-one, size, case.n * size)
-        shape: tuple[int, ...] = (taps, case.n, case.c)
-        row = copy_launch(source, strides, target, c_strides(shape, size), shape, size)
-    else:
-        shape = (case.n, taps * case.c)
-        row = copy_launch(_INPUTS[1], (size, case.n * size), target, c_strides(shape, size), shape, size)
+def _pack_turned(case: Convolution) -> Launch:
+    taps = case.vertical.window * case.horizontal.window
+    operands = (_INPUTS[1], Operand("scratch", 0))
+    words = (taps, case.c, case.n, case.panel)
+    return Launch(case.loop("pack_turned", 2, 4), operands, words, cost=20 + case.k * case.n)
+
+
+def _turn(case: Convolution, target: Operand) -> Launch:
+    """Copy the filters (input 1), taps × c × n, to n × taps × c."""
+    size = case.itemsize
+    shape = (case.n, case.k)
+    row = copy_launch(_INPUTS[1], (size, case.n * size), target, c_strides(shape, size), shape, size)
     assert row is not None
     return row
 

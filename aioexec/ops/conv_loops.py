@@ -4,8 +4,14 @@ The windows along a line of the output are rows of a matrix that `tiled_product`
 a stride apart, and their lines a pitch. Only padding needs a copy: a block of lines with its border, small enough for the
 cache. Where lines are short the same is done across the images of a batch.
 
+Filters come as a matrix, taps × c rows of n, in panels of `panel` columns: rows are `pitch` elements apart, panels `step`.
+Filters as they are given are such panels, side by side. Where they are used often enough they are copied, so that a panel is
+one stretch of memory, and aligned.
+
 The gradient in the input is a convolution of dy with the filters turned round; where windows are more than one element apart,
 it is a product added to the image window by window. The gradient in the filters is the product the other way round.
+
+What follows a convolution may be done to each part of the result as soon as it is there: `ends` says what, see `finish`.
 
 How these loops are launched is in `conv_launches`.
 """
@@ -16,6 +22,9 @@ from aioexec.graph.loop_language import Pointer, offset, tiled_product
 
 # Loops. An image is h × w × c, there are oh × ow windows of kh × kw taps, strides sh, sw, dilations dh, dw, padding ph, pw in
 # front; n is the depth of the output, wp the width of a padded image, `pads` whether there is one.
+
+ADDS_BIAS = 1
+RECTIFIES = 2
 
 
 def copy(target: Pointer, source: Pointer, count: int) -> None:
@@ -63,9 +72,46 @@ def windows(
             tiled_product(m, n, kw, c, line, a_row, dw * c, 1, below, ldb, i > 0, y, ldc)
 
 
+def finish(y: Pointer, bias: Pointer, m: int, n: int, ldc: int, ends: int) -> None:
+    """Do to a block of the result, by `ends`: add the bias, then replace what is negative by 0; NaN is not."""
+    for row in range(m):
+        line = offset(y, row * ldc)
+        if ends & ADDS_BIAS:
+            for j in range(n):
+                line[j] = line[j] + bias[j]
+        if ends & RECTIFIES:
+            for j in range(n):
+                if line[j] < 0:
+                    line[j] = 0
+
+
+def pack(filters: Pointer, packed: Pointer, k: int, n: int, panel: int) -> int:
+    """Copy a matrix k × n into panels, each one behind the other."""
+    for part in range((n + panel - 1) // panel):
+        left = part * panel
+        for row in range(k):
+            target = offset(packed, (part * k + row) * panel)
+            copy(target, offset(filters, row * n + left), min(panel, n - left))
+    return 0
+
+
+def pack_turned(filters: Pointer, packed: Pointer, taps: int, c: int, n: int, panel: int) -> int:
+    """The same of filters turned round, the last tap first, from n channels to c."""
+    for part in range((c + panel - 1) // panel):
+        left = part * panel
+        for tap in range(taps):
+            source = offset(filters, ((taps - 1 - tap) * c + left) * n)
+            for j in range(n):
+                target = offset(packed, ((part * taps + tap) * n + j) * panel)
+                for i in range(min(panel, c - left)):
+                    target[i] = source[i * n + j]
+    return 0
+
+
 def forward(
-    x: Pointer, filters: Pointer, y: Pointer, padded: Pointer, images: int, count: int, block: int, pads: int, wp: int, n: int,
-    h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, padded: Pointer, images: int, count: int, ends: int, panel: int,
+    pitch: int, step: int, block: int, pads: int, wp: int, n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int,
+    sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
     """The first `count` of n filters, block by block of lines."""
     blocks = (oh + block - 1) // block
@@ -78,23 +124,21 @@ def forward(
             needed = (end - begin - 1) * sh + (kh - 1) * dh + 1
             pad_lines(offset(x, image * h * w * c), padded, begin * sh - ph, needed, h, w, c, pw, wp)
             source = padded
-        for part in range((count + FILTERS - 1) // FILTERS):
-            left = part * FILTERS
+        for part in range((count + panel - 1) // panel):
+            left = part * panel
+            below, some = offset(filters, part * step), min(panel, count - left)
             for row in range(begin, end):
                 a = offset(source, (row - begin) * sh * wp * c)
                 result = offset(y, (image * oh + row) * ow * n + left)
-                some = min(FILTERS, count - left)
-                windows(ow, some, a, sw * c, offset(filters, left), n, result, n, c, kh, kw, dh, dw, wp * c)
+                windows(ow, some, a, sw * c, below, pitch, result, n, c, kh, kw, dh, dw, wp * c)
+                finish(result, offset(bias, left), ow, some, n, ends)
     return 0
 
 
-FILTERS = 64
-"""Filters applied to a block of lines at a time: they stay in the cache meanwhile."""
-
-
 def forward_batch(
-    x: Pointer, filters: Pointer, y: Pointer, padded: Pointer, images: int, hp: int, pads: int, wp: int, n: int,
-    h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, padded: Pointer, images: int, hp: int, ends: int, panel: int,
+    pitch: int, step: int, pads: int, wp: int, n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
+    sw: int, dh: int, dw: int, ph: int, pw: int,
 ) -> int:  # fmt: skip
     """For short lines: the same window of all images at once; hp is the height of a padded one."""
     source = x
@@ -104,14 +148,15 @@ def forward_batch(
                 offset(x, image * h * w * c), offset(padded, image * hp * wp * c), -ph, hp, h, w, c, pw, wp
             )
         source = padded
-    for part in range((n + FILTERS - 1) // FILTERS):
-        left = part * FILTERS
-        some = min(FILTERS, n - left)
+    for part in range((n + panel - 1) // panel):
+        left = part * panel
+        below, some = offset(filters, part * step), min(panel, n - left)
         for place in range(oh * ow):
             a = offset(source, (place // ow * sh * wp + place % ow * sw) * c)
             result = offset(y, place * n + left)
-            below, ldc = offset(filters, left), oh * ow * n
-            windows(images, some, a, hp * wp * c, below, n, result, ldc, c, kh, kw, dh, dw, wp * c)
+            ldc = oh * ow * n
+            windows(images, some, a, hp * wp * c, below, pitch, result, ldc, c, kh, kw, dh, dw, wp * c)
+            finish(result, offset(bias, left), images, some, ldc, ends)
     return 0
 
 
@@ -142,9 +187,20 @@ def backward_filter(
     return 0
 
 
-def multiply(x: Pointer, filters: Pointer, y: Pointer, rows: int, k: int, n: int) -> int:
-    """Windows of one element: the images are a matrix."""
-    tiled_product(rows, n, 1, k, x, k, 0, 1, filters, n, False, y, n)
+def multiply(
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, rows: int, k: int, n: int, ends: int, panel: int, pitch: int,
+    step: int, block: int,
+) -> int:  # fmt: skip
+    """Windows of one element: the images are a matrix, of which a block of rows stays in the cache."""
+    for number in range((rows + block - 1) // block):
+        begin = number * block
+        count = min(block, rows - begin)
+        for part in range((n + panel - 1) // panel):
+            left = part * panel
+            below, some = offset(filters, part * step), min(panel, n - left)
+            result = offset(y, begin * n + left)
+            tiled_product(count, some, 1, k, offset(x, begin * k), k, 0, 1, below, pitch, False, result, n)
+            finish(result, offset(bias, left), count, some, n, ends)
     return 0
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.devices.jit.library import library
+from aioexec.devices.jit.cache import ObjectCache
+from aioexec.devices.jit.library import KernelLibrary, library
 from aioexec.graph.kernel import LoopKernel
 from aioexec.graph.loop_language import tiled_product
 
@@ -136,3 +137,29 @@ def test_the_same_in_plain_python():
     tiled_product(3, 2, 2, 2, a, 4, 2, 1, b, 2, True, c, 2)
 
     np.testing.assert_array_equal(c.reshape(3, 2), 1 + a.reshape(3, 4) @ b.reshape(4, 2))
+
+
+def product_along_rows_again(a, b, c, m, n, outer, inner, a_row, a_outer, a_inner, ldb, adds, ldc) -> int:
+    tiled_product(m, n, outer, inner, a, a_row, a_outer, 1, b, ldb, adds != 0, c, ldc)
+    return 0
+
+
+def test_a_compiler_does_not_take_the_code_for_one_stride_for_that_for_another(tmp_path):
+    fresh = KernelLibrary(ObjectCache(tmp_path))
+    kernels = [
+        LoopKernel(body, ("float64",) * 3, 10, 0)
+        for body in (product_along_rows, product_along_columns, product_along_rows_again)
+    ]
+    for kernel in kernels:
+        fresh.request([kernel]).result(timeout=60)
+    a, b, c = np.arange(12.0), np.arange(4.0), np.zeros(3)
+    frame = np.array([array.ctypes.data for array in (a, b, c)], np.int64)
+    block = np.array([0, 0, 1, 0, 2, 0, 3, 1, 1, 4, 4, 0, 1, 1, 1, 1], np.int64)
+
+    address = fresh.address(kernels[-1])
+    assert address
+    code = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(address)
+    assert code(block.ctypes.data, frame.ctypes.data) == 0
+
+    fresh.shutdown()
+    np.testing.assert_array_equal(c, a.reshape(3, 4) @ b)
