@@ -11,21 +11,23 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 from aioexec.distributed.transport import Answered, Payload
-from aioexec.errors import OpError
+from aioexec.errors import CancelledError, OpError
 
 
 class Answer(Awaitable[Payload]):
     """One reply.
 
     Args:
-        stop: has what it comes from end, which then says that it was cancelled; None where it is there.
+        stop: has what it comes from end with an error, which comes then if nothing else does; None where it is there.
 
     `came` is what it is, once it is there; `_told` are those who wait for it.
     """
 
     __slots__ = ("_stop", "_told", "came")
 
-    def __init__(self, stop: Callable[[], None] | None = None, came: Payload | OpError | None = None) -> None:
+    def __init__(
+        self, stop: Callable[[OpError], None] | None = None, came: Payload | OpError | None = None
+    ) -> None:
         self.came = came
         self._stop = stop
         self._told: list[Answered] = []
@@ -42,10 +44,10 @@ class Answer(Awaitable[Payload]):
         """Have somebody told when it is there, if it is not."""
         self._told.append(told)
 
-    def cancel(self) -> None:
-        """Nobody wants it: it will come soon."""
+    def cancel(self, error: OpError | None = None) -> None:
+        """Nobody wants it, for which this error is the reason: it will come soon."""
         if self._stop is not None:
-            self._stop()
+            self._stop(error or CancelledError("the call was cancelled"))
 
     def over(self) -> asyncio.Future[None]:
         """Done when it is there."""

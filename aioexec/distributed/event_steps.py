@@ -18,16 +18,19 @@ Replied = Callable[[list[Any] | OpError], Payload | OpError]
 
 
 def answer_of(begun: Begun, steps: Steps, replied: Replied) -> Answer:
-    """The reply of a step of a session that has begun; without an error it may be there."""
+    """The reply of a step of a session that has begun; it may be there."""
+    came = _came_to(begun, None)
+    return _EventStep(begun, steps, replied).answer if came is None else Answer(came=replied(came))
+
+
+def _came_to(begun: Begun, told: OpError | None) -> list[Any] | OpError | None:
+    """What a step has come to, which may have been told to end with an error; None: it goes on, or its values are large."""
     try:
-        values = begun.results_at_once()
+        return begun.results_at_once()
     except asyncio.CancelledError:
-        return Answer(came=replied(CancelledError("the step was cancelled")))
-    except Exception as error:
-        return Answer(came=replied(from_exception(error)))
-    if values is not None:
-        return Answer(came=replied(values))
-    return _EventStep(begun, steps, replied).answer
+        return told or CancelledError("the step was cancelled")
+    except BaseException as error:  # a kernel may have raised anything
+        return from_exception(error)
 
 
 class _EventStep:
@@ -39,7 +42,7 @@ class _EventStep:
     __slots__ = ("_begun", "_copying", "_error", "_replied", "_steps", "answer")
 
     def __init__(self, begun: Begun, steps: Steps, replied: Replied) -> None:
-        self.answer = Answer(self._stop)
+        self.answer = Answer(self.cancel)
         self._begun = begun
         self._steps = steps
         self._replied = replied
@@ -51,35 +54,28 @@ class _EventStep:
         else:
             begun.when_over(self._over)
 
-    def _stop(self) -> None:
-        self.cancel(CancelledError("the call was cancelled"))
-
     def cancel(self, error: OpError) -> None:
-        """Tell the step to end with this error; only the first one counts."""
-        if self._error is None:
+        """Tell the step to end with this error, if it has not; only the first one counts."""
+        if self._error is None and not self._begun.has_ended:
             self._error = error
             self._begun.fail(asyncio.CancelledError())
 
     def _over(self) -> None:
-        try:
-            values = self._begun.results_at_once()
-        except asyncio.CancelledError:
-            self._give(self._error or CancelledError("the step was cancelled"))
-            return
-        except BaseException as error:  # a kernel may have raised anything
-            self._give(from_exception(error))
-            return
-        if values is None:
+        came = _came_to(self._begun, self._error)
+        if came is None:
             self._copying = asyncio.get_running_loop().create_task(self._copy())
         else:
-            self._give(values)
+            self._give(came)
 
     async def _copy(self) -> None:
         try:
-            self._give(await self._begun.finish())
-        except BaseException as error:
-            self._give(from_exception(error))
+            came: list[Any] | OpError = await self._begun.finish()
+        except asyncio.CancelledError:
+            self._give(CancelledError("the step was cancelled"))
             raise
+        except BaseException as error:
+            came = from_exception(error)
+        self._give(came)
 
     def _give(self, came: list[Any] | OpError) -> None:
         self._steps.ended(self)

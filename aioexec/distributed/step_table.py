@@ -41,11 +41,12 @@ class StepEntry:
         self.stops: list[Callable[[OpError], None]] = []
         self.quiet: asyncio.Event | None = None
 
-    def begin(self, owner: object, stop: Callable[[OpError], None]) -> None:
-        """Something runs of it; `stop` is called if the step is ended meanwhile."""
+    def begin(self, owner: object, stop: Callable[[OpError], None] | None = None) -> None:
+        """Something runs of it; `stop` is called if the step is ended meanwhile, or what is added to `stops` instead."""
         self.runs += 1
         self.owner = owner
-        self.stops.append(stop)
+        if stop is not None:
+            self.stops.append(stop)
 
     def over(self) -> None:
         """What has begun runs no more."""

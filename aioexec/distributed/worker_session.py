@@ -22,7 +22,7 @@ from aioexec.distributed.step_table import StepEntry, StepTable
 from aioexec.distributed.transport import Payload
 from aioexec.distributed.worker_cache import WorkerCache
 from aioexec.errors import AbortedError, CancelledError, InvalidArgumentError, OpError, from_exception
-from aioexec.execution.executor import Begun, Executor
+from aioexec.execution.executor import Executor
 from aioexec.execution.remote_rendezvous import RemoteRendezvous
 from aioexec.execution.rendezvous import Received, parse_key
 from aioexec.execution.step import SharedStep, StepSettings
@@ -168,31 +168,24 @@ class WorkerSession(Host):
         if not self.steps.life.is_open or not executor.begins_at_once:
             return None
         step = self._entered(message.step_id)
-        rendezvous = step.rendezvous
-        part: Begun | None = None
-        ended: OpError | None = None  # by who knows of the step
-
-        def stop(error: OpError) -> None:
-            nonlocal ended
-            ended = ended or error
-            if part is not None:
-                part.fail(asyncio.CancelledError())
+        step.begin(self)
 
         def over(came: list[Any] | OpError) -> Payload | OpError:
             if isinstance(came, OpError):  # others may wait for values of a step that did not even begin
-                came = ended or came
-                rendezvous.start_abort(came)
+                step.rendezvous.start_abort(came)
             step.over()
             self._table.leave(step)
             return replied(came)
 
-        step.begin(self, stop)
         try:
-            self._send(rendezvous, message.send, tensors)
-            part = executor.begin_at_once(StepSettings(shared=SharedStep(message.step_id, rendezvous)))
+            self._send(step.rendezvous, message.send, tensors)
+            part = executor.begin_at_once(StepSettings(shared=SharedStep(message.step_id, step.rendezvous)))
         except Exception as error:
             return Answer(came=over(from_exception(error)))
-        return answer_of(part, self.steps, over)
+        answer = answer_of(part, self.steps, over)
+        if answer.came is None:
+            step.stops.append(answer.cancel)
+        return answer
 
     def _entered(self, step_id: int) -> StepEntry:
         """A step of this session, in whose cluster it receives values."""

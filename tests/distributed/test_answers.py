@@ -33,7 +33,7 @@ async def test_an_error_is_raised_at_who_awaits() -> None:
 
 
 async def test_all_who_wait_are_told_at_once() -> None:
-    answer = Answer(lambda: None)
+    answer = Answer(lambda error: None)
     told: list[Any] = []
     answer.then(told.append)
     waiting, over = asyncio.create_task(awaited(answer)), answer.over()
@@ -48,7 +48,7 @@ async def test_all_who_wait_are_told_at_once() -> None:
 
 async def test_who_is_cancelled_has_it_stopped_and_waits_for_that() -> None:
     stopped: list[Any] = []
-    answer = Answer(lambda: stopped.append(True))
+    answer = Answer(stopped.append)
     waiting = asyncio.create_task(awaited(answer))
     await all_tasks_blocked()
 
@@ -57,16 +57,16 @@ async def test_who_is_cancelled_has_it_stopped_and_waits_for_that() -> None:
     waiting.cancel()
     await all_tasks_blocked()
 
-    assert stopped
+    assert [type(each) for each in stopped] == [CancelledError] * 2
     assert not waiting.done()
-    answer.give(CancelledError("the call was cancelled"))
+    answer.give(stopped[0])
     with pytest.raises(asyncio.CancelledError):
         await waiting
 
 
 async def test_one_that_is_there_cannot_be_stopped() -> None:
     stopped: list[Any] = []
-    answer = Answer(lambda: stopped.append(True))
+    answer = Answer(stopped.append)
     answer.give(PAYLOAD)
 
     answer.cancel()

@@ -362,7 +362,7 @@ async def test_what_a_handler_has_at_once_is_the_reply(pairs):
 
 
 async def test_an_answer_that_comes_later_is_sent_when_it_comes(pairs):
-    answer, came = Answer(lambda: None), asyncio.get_running_loop().create_future()
+    answer, came = Answer(lambda error: None), asyncio.get_running_loop().create_future()
     _, channel, arrived = await answered(pairs, answer)
     assert channel.post(RUN_STEP, step(), came.set_result) is not None
     await arrived()
@@ -375,7 +375,7 @@ async def test_an_answer_that_comes_later_is_sent_when_it_comes(pairs):
 
 async def test_a_lost_connection_stops_answers_and_fails_posted_calls(pairs):
     stopped, came = asyncio.Event(), asyncio.get_running_loop().create_future()
-    answer = Answer(stopped.set)
+    answer = Answer(lambda error: stopped.set())
     _, channel, arrived = await answered(pairs, answer)
     channel.post(RUN_STEP, step(), came.set_result)
     await arrived()
@@ -390,7 +390,7 @@ async def test_a_lost_connection_stops_answers_and_fails_posted_calls(pairs):
 async def test_who_waits_for_an_answer_no_longer_has_it_stopped(pairs):
     stopped = asyncio.Event()
     came: list[object] = []
-    answer = Answer(stopped.set)
+    answer = Answer(lambda error: stopped.set())
     _, channel, arrived = await answered(pairs, answer)
     posted = channel.post(RUN_STEP, step(), came.append)
 
@@ -404,7 +404,7 @@ async def test_who_waits_for_an_answer_no_longer_has_it_stopped(pairs):
 
 async def test_a_listener_that_stops_waits_for_answers(pairs):
     stopped = asyncio.Event()
-    answer = Answer(stopped.set)
+    answer = Answer(lambda error: stopped.set())
     listener, channel, arrived = await answered(pairs, answer)
     channel.post(RUN_STEP, step(), lambda came: None)
     await arrived()

@@ -330,3 +330,15 @@ async def test_what_was_fetched_is_told_while_that_is_logged(two):
     assert of_device.device == device(1)
     assert [node.node_name for node in of_device.node_stats] == ["RecvTensor"]
     assert not (await two.tell(1, "Logging", clear=True, fetch_step_id=steps)).message.step
+
+
+async def test_nothing_is_left_of_a_step_that_could_have_been_given_up(two, tmp_path):
+    def saved() -> Any:
+        prefix = ax.constant(str(tmp_path / "saved"))
+        return apply_op("SaveV2", prefix, ax.constant(["a"]), ax.constant([""]), [ax.constant(1.0)])
+
+    await two.run(0, await two.register(0, saved), two.new_step())
+
+    (session,) = two.workers[0]._sessions.values()
+    assert not session.engine.cancellation_manager._children
+    session.engine.cancellation_manager.check_invariants()

@@ -1,0 +1,174 @@
+"""Steps that a server runs without a task: whatever they come to, their caller is told once, and the session is rid of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from aioexec.distributed.event_steps import answer_of
+from aioexec.distributed.transport import Payload
+from aioexec.errors import (
+    AbortedError,
+    CancelledError,
+    InternalError,
+    OpError,
+    ResourceExhaustedError,
+    UnknownError,
+)
+from aioexec.formats.protos import RunStepResponse
+from aioexec.sessions.steps import Steps
+from aioexec.testing import all_tasks_blocked
+
+
+class Begun:
+    """A step that comes to what a test says: `comes` values or an error, in the end, which may be large values."""
+
+    def __init__(self, *, is_large: bool = False) -> None:
+        self.is_large = is_large
+        self.has_ended = False
+        self.failures: list[BaseException] = []
+        self.finishing: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        self._came: Any = None
+        self._tell: Callable[[], object] | None = None
+
+    def comes(self, came: Any) -> None:
+        self.has_ended, self._came = True, came
+        if self._tell is not None:
+            self._tell()
+
+    def results_at_once(self) -> list[Any] | None:
+        if not self.has_ended or self.is_large:
+            return None
+        if isinstance(self._came, BaseException):
+            raise self._came
+        found: list[Any] = self._came
+        return found
+
+    async def finish(self) -> list[Any]:
+        return await self.finishing
+
+    def when_over(self, tell: Callable[[], object]) -> None:
+        self._tell = tell
+
+    def fail(self, error: BaseException) -> None:
+        self.failures.append(error)
+
+
+class Told:
+    """Makes the reply of a step; `came` is what it was told."""
+
+    def __init__(self) -> None:
+        self.came: list[list[Any] | OpError] = []
+
+    def __call__(self, came: list[Any] | OpError) -> Payload | OpError:
+        self.came.append(came)
+        return came if isinstance(came, OpError) else Payload(RunStepResponse(), came)
+
+
+def began(begun: Begun) -> tuple[Any, Steps, Told]:
+    steps, told = Steps(), Told()
+    return answer_of(begun, steps, told), steps, told  # type: ignore[arg-type]  # as much of one as is used
+
+
+async def test_a_step_is_over_in_the_turn_in_which_its_last_value_comes() -> None:
+    begun = Begun()
+    answer, steps, _ = began(begun)
+    assert steps.life.under_way
+
+    begun.comes([1])
+
+    assert answer.came.tensors == [1]
+    assert not steps.life.under_way
+
+
+@pytest.mark.parametrize("is_over", [True, False], ids=["at once", "later"])
+async def test_whatever_a_kernel_has_raised_is_told_as_an_error(is_over: bool) -> None:
+    begun = Begun()
+    if is_over:
+        begun.comes(SystemExit("enough"))
+
+    answer, steps, _ = began(begun)
+    if not is_over:
+        begun.comes(SystemExit("enough"))
+
+    assert isinstance(answer.came, UnknownError)
+    assert "enough" in answer.came.message
+    assert not steps.life.under_way
+
+
+async def test_the_first_reason_to_end_is_what_is_told() -> None:
+    begun = Begun()
+    answer, steps, told = began(begun)
+    reason = AbortedError("the session ends")
+
+    steps.cancel(reason)
+    answer.cancel()
+    (failure,) = begun.failures
+    begun.comes(failure)
+
+    assert told.came == [reason]
+
+
+async def test_large_values_are_finished_in_a_task() -> None:
+    begun = Begun(is_large=True)
+    begun.comes([])
+    answer, steps, _ = began(begun)
+    await all_tasks_blocked()
+    assert answer.came is None
+    assert steps.life.under_way
+
+    begun.finishing.set_result([2])
+
+    assert (await answer).tensors == [2]
+    assert not steps.life.under_way
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [(InternalError("no"), InternalError), (MemoryError("all used"), ResourceExhaustedError)],
+)
+async def test_large_values_that_cannot_be_had_are_an_error_of_the_step_alone(
+    error: Exception, expected: type[OpError]
+) -> None:
+    begun = Begun(is_large=True)
+    begun.comes([])
+    answer, steps, told = began(begun)
+
+    begun.finishing.set_exception(error)
+    await all_tasks_blocked()
+
+    assert type(answer.came) is expected
+    assert len(told.came) == 1
+    assert not steps.life.under_way
+
+
+async def test_a_step_that_has_ended_is_told_nothing_while_its_values_are_copied() -> None:
+    begun = Begun(is_large=True)
+    begun.comes([])
+    answer, _, told = began(begun)
+    await all_tasks_blocked()
+
+    answer.cancel()
+    assert not begun.failures
+    begun.finishing.cancel()  # as when the loop ends
+    await all_tasks_blocked()
+
+    assert [type(each) for each in told.came] == [CancelledError]
+
+
+async def test_a_reply_may_end_what_it_is_made_of() -> None:
+    begun = Begun()
+
+    def replied(came: list[Any] | OpError) -> Payload | OpError:
+        answer.cancel()
+        return Payload(RunStepResponse(), [])
+
+    answer = answer_of(begun, Steps(), replied)  # type: ignore[arg-type]  # as much of one as is used
+
+    begun.comes([1])
+
+    assert not begun.failures
+    assert isinstance(answer.came, Payload)
