@@ -37,7 +37,7 @@ class PatientQueue(Generic[Entry]):
         self._looking = 0
 
     def put(self, entry: Entry, urgent: bool = True) -> None:
-        """Add an entry, and wake somebody unless enough are looking; who does one that is not urgent looks out for urgent ones."""
+        """Add an entry, and wake somebody unless enough are looking; what is not urgent gives way to what is."""
         sleeper = None
         with self._lock:
             self._entries.append((entry, urgent))

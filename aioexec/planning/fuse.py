@@ -22,12 +22,10 @@ from aioexec.planning.fuse_lives import Move, renew, without_unused
 from aioexec.planning.pending import (
     Label,
     Pending,
-    PendingBreak,
-    PendingGrow,
     PendingJump,
-    PendingMove,
     PendingOperand,
     PendingRow,
+    touched,
 )
 
 if TYPE_CHECKING:
@@ -102,9 +100,9 @@ class _Stretch:
 
     def _may_cross(self, item: _Item, low: int, high: int) -> bool:
         """Whether an item touches nothing of what runs between two places."""
-        touched = [each for memory in item.writes for each in self.readers.get(memory, ())]
-        touched += [each for memory in item.reads | item.writes for each in self.writers.get(memory, ())]
-        if any(low < each.place < high for each in touched):
+        met = [each for memory in item.writes for each in self.readers.get(memory, ())]
+        met += [each for memory in item.reads | item.writes for each in self.writers.get(memory, ())]
+        if any(low < each.place < high for each in met):
             return False
         return not (item.writes_variable and any(low < place < high for place in self.failing))
 
@@ -143,9 +141,7 @@ class _Fusion:
         counts: Counter[int] = Counter()
         for row in self.rows:
             if isinstance(row, PendingRow):
-                kernel = row.launch.kernel
-                reads = len(kernel.inputs) if isinstance(kernel, ElementwiseKernel) else len(row.operands)
-                counts.update(id(buffer) for buffer, _ in row.operands[:reads])
+                counts.update(id(buffer) for buffer, _ in row.reads)
         for buffer in self._looked_at():
             counts[id(buffer)] = _MANY
         return counts
@@ -153,16 +149,10 @@ class _Fusion:
     def _looked_at(self) -> Iterator[Buffer]:
         """Buffers that others than rows with kernels read."""
         layout = self.layout
-        held = [layout.held[value] for value in layout.item.outputs]
         for row in self.rows:
-            if isinstance(row, PendingBreak):
-                held += row.inputs
-            elif isinstance(row, PendingMove):
-                held += [source for source, _ in row.moves]
-            elif isinstance(row, PendingJump) and row.predicate is not None:
-                yield row.predicate[0]
-            elif isinstance(row, PendingGrow):
-                yield from (row.storage, row.length, row.room)
+            if not isinstance(row, PendingRow):
+                yield from touched(row)
+        held = [layout.held[value] for value in layout.item.outputs]
         yield from (each.buffer for each in held if isinstance(each, Local))
         for slab in layout.slabs:
             yield from slab.buffers()
@@ -234,14 +224,8 @@ class _Fusion:
         row = self.rows[number]
         if not isinstance(row, PendingRow):
             return _Item(number, [number], None, set(), set(), False, True)
-        memories = [self.memory(operand)[0] for operand in row.operands]
-        kernel = row.launch.kernel
-        if isinstance(kernel, ElementwiseKernel):
-            reads, writes = set(memories[: len(kernel.inputs)]), set(memories[len(kernel.inputs) :])
-        else:
-            kinds = [operand.kind for operand in row.launch.operands]
-            reads = set(memories)
-            writes = {memory for memory, kind in zip(memories, kinds, strict=True) if kind != "input"}
+        reads = {self.memory(operand)[0] for operand in row.reads}
+        writes = {self.memory(operand)[0] for operand in row.writes}
         may_fail = self._may_fail(row)
         group = None if may_fail or not _is_elementwise(row) else group_of(row, number, self.memory)
         variable = any(operand.kind == "state" for operand in row.launch.operands)

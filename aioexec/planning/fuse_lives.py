@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from aioexec.graph.kernel import ElementwiseKernel
 from aioexec.planning.buffers import Buffer
-from aioexec.planning.pending import Pending, PendingRow
+from aioexec.planning.pending import Pending, PendingOperand, PendingRow, touched
 
 
 class Move(NamedTuple):
@@ -20,35 +19,28 @@ class Move(NamedTuple):
 def renew(buffers: list[Buffer], rows: list[Pending], moves: list[Move]) -> None:
     """Let buffers live for as long as rows that have moved need them; of inheritance only what is still right is left."""
     for row, position in moves:
-        for buffer in _arena(row):
+        for buffer in _arena(row.operands):
             buffer.dies = max(buffer.dies, position)
-        for buffer in _written(row):
+        for buffer in _arena(row.writes):
             buffer.born = min(buffer.born, position)
     parents: dict[int, list[Buffer]] = {}
     for buffer in buffers:
         for heir in buffer.heirs:
             parents.setdefault(id(heir), []).append(buffer)
     for row, position in moves:
-        for buffer in _written(row):
+        for buffer in _arena(row.writes):
             for parent in parents.pop(id(buffer), ()):
                 parent.heirs.remove(buffer)
-        for buffer in _arena(row):
+        for buffer in _arena(row.operands):
             buffer.heirs = [heir for heir in buffer.heirs if heir.born != position]
-    touched = _touched_at(rows, moves)
+    counts = _touched_at(rows, moves)
     for row, position in moves:
         if row.parts:
-            _let_inherit(row, position, touched)
+            _let_inherit(row, position, counts)
 
 
-def _arena(row: PendingRow) -> Iterator[Buffer]:
-    return (buffer for buffer, _ in row.operands if buffer.slot is None)
-
-
-def _written(row: PendingRow) -> Iterator[Buffer]:
-    """The buffers of the arena that an elementwise row writes."""
-    kernel = row.launch.kernel
-    assert isinstance(kernel, ElementwiseKernel)
-    return (buffer for buffer, _ in row.operands[len(kernel.inputs) :] if buffer.slot is None)
+def _arena(operands: Iterable[PendingOperand]) -> Iterator[Buffer]:
+    return (buffer for buffer, _ in operands if buffer.slot is None)
 
 
 def _touched_at(rows: list[Pending], moves: list[Move]) -> dict[tuple[int, int], int]:
@@ -58,28 +50,27 @@ def _touched_at(rows: list[Pending], moves: list[Move]) -> dict[tuple[int, int],
     for row in rows:
         if isinstance(row, PendingRow):
             position = positions.get(id(row), row.position)
-            for buffer in {id(buffer) for buffer, _ in row.operands}:
+            for buffer in set(map(id, touched(row))):
                 counts[buffer, position] = counts.get((buffer, position), 0) + 1
     return counts
 
 
-def _let_inherit(row: PendingRow, position: int, touched: dict[tuple[int, int], int]) -> None:
+def _let_inherit(row: PendingRow, position: int, counts: dict[tuple[int, int], int]) -> None:
     """Let what a row writes take over what dies there, where it reads each element just before it writes the same."""
-    kernel, words = row.launch.kernel, row.launch.words
-    assert isinstance(kernel, ElementwiseKernel)
-    rank, count = words[0], len(kernel.inputs)
+    words = row.launch.words
+    rank, count = words[0], len(row.reads)
     strides = [words[1 + rank * (k + 1) : 1 + rank * (k + 2)] for k in range(len(row.operands))]
     spare = [
         k
-        for k, (buffer, offset) in enumerate(row.operands[:count])
+        for k, (buffer, offset) in enumerate(row.reads)
         if buffer.slot is None
         and buffer.dies == position
         and offset == 0
-        and touched[id(buffer), position] == 1
+        and counts[id(buffer), position] == 1
         and sum(other is buffer for other, _ in row.operands) == 1
     ]
-    for k, (buffer, offset) in enumerate(row.operands[count:], count):
-        if buffer.slot is not None or buffer.born != position or offset or touched[id(buffer), position] != 1:
+    for k, (buffer, offset) in enumerate(row.writes, count):
+        if buffer.slot is not None or buffer.born != position or offset or counts[id(buffer), position] != 1:
             continue
         for j in spare:
             parent = row.operands[j][0]
@@ -96,4 +87,4 @@ def without_unused(buffers: list[Buffer], before: list[Pending], after: list[Pen
 
 
 def _touched(rows: list[Pending]) -> set[int]:
-    return {id(buffer) for row in rows if isinstance(row, PendingRow) for buffer, _ in row.operands}
+    return {id(buffer) for row in rows if isinstance(row, PendingRow) for buffer in touched(row)}

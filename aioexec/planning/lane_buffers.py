@@ -10,18 +10,12 @@ Elsewhere time goes by positions, and a fork is one moment.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from aioexec.planning.buffers import ALIGNMENT, Buffer, Local, lay_out
+from aioexec.planning.buffers import ALIGNMENT, Buffer, lay_out
 from aioexec.planning.lanes import Cut, PendingFork, Strand
-from aioexec.planning.pending import (
-    Pending,
-    PendingGrow,
-    PendingJump,
-    PendingMove,
-    PendingRow,
-)
+from aioexec.planning.pending import touched
 
 _SMALL = 4096  # bytes that are not worth looking for a place among strands
 _MOST_LARGE = 2000  # buffers for which all pairs may be looked at
@@ -99,7 +93,7 @@ class _Placer:
                         self._use(buffer).rows.append((moment, k, number, offset))
         for pending in program.rows:
             if not isinstance(pending, PendingFork) and id(pending) not in inside:
-                for buffer in _touched(pending):
+                for buffer in touched(pending):
                     self._use(buffer).shown.add(self._moment(pending.position))
 
     def _use(self, buffer: Buffer) -> _Use:
@@ -243,18 +237,3 @@ def _precedes(one: _Block, other: _Block) -> bool:
     if not mine or one.dies not in other.strands or one.dies in one.shown | other.shown:
         return False
     return not mine & ~other.after[one.dies]
-
-
-def _touched(pending: Pending) -> Iterator[Buffer]:
-    """The buffers of a row that is in no strand."""
-    if isinstance(pending, PendingRow):
-        yield from (buffer for buffer, _ in pending.operands)
-    elif isinstance(pending, PendingJump):
-        if pending.predicate is not None:
-            yield pending.predicate[0]
-    elif isinstance(pending, PendingGrow):
-        yield from (pending.storage, pending.length, pending.room)
-    elif isinstance(pending, PendingMove):
-        yield from (held.buffer for held, _ in pending.moves if isinstance(held, Local))
-    else:
-        yield from (held.buffer for held in pending.inputs if isinstance(held, Local))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
 from aioexec.planning.buffers import Buffer
-from aioexec.planning.pending import Label, Pending, PendingJump, PendingRow
+from aioexec.planning.pending import Label, Pending, PendingJump, PendingOperand, PendingRow
 
 SHARE_NS = 50_000
 """Estimated work below which waking another worker does not pay."""
@@ -164,7 +164,7 @@ def waits(rows: Sequence[PendingRow], same: Mapping[int, Buffer]) -> list[set[in
     readers: dict[int, list[int]] = {}
     for number, row in enumerate(rows):
         mine: set[int] = set()
-        for key, writes in touched(row, same).items():
+        for key, writes in _accesses(row, same).items():
             if key in writer:
                 mine.add(writer[key])
             if writes:
@@ -176,13 +176,13 @@ def waits(rows: Sequence[PendingRow], same: Mapping[int, Buffer]) -> list[set[in
     return found
 
 
-def touched(row: PendingRow, same: Mapping[int, Buffer]) -> dict[int, bool]:
+def _accesses(row: PendingRow, same: Mapping[int, Buffer]) -> dict[int, bool]:
     """The buffers a row touches, by id(), and whether it writes them; of what may be the same memory, one."""
-    found: dict[int, bool] = {}
-    for (buffer, _), operand in zip(row.operands, row.launch.operands, strict=True):
-        key = id(same.get(id(buffer), buffer))
-        found[key] = found.get(key, False) or operand.kind != "input"
-    return found
+
+    def keys(operands: Sequence[PendingOperand]) -> Iterator[int]:
+        return (id(same.get(id(buffer), buffer)) for buffer, _ in operands)
+
+    return dict.fromkeys(keys(row.reads), False) | dict.fromkeys(keys(row.writes), True)
 
 
 def parts(row: PendingRow, lanes: int) -> list[PendingRow]:

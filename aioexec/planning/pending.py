@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from aioexec.graph.kernel import Launch, Operand, Spec
+from aioexec.graph.kernel import ElementwiseKernel, Launch, Operand, Spec
 from aioexec.graph.launches import copy_launch
 from aioexec.planning.buffers import Buffer, Local
 from aioexec.planning.instruction import Instruction
@@ -107,6 +108,21 @@ class PendingRow:
     after: Label | None = None
     parts: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def reads(self) -> tuple[PendingOperand, ...]:
+        """What it may read: of a kernel that is not elementwise, also what it writes."""
+        kernel = self.launch.kernel
+        return self.operands[: len(kernel.inputs)] if isinstance(kernel, ElementwiseKernel) else self.operands
+
+    @property
+    def writes(self) -> tuple[PendingOperand, ...]:
+        """What it may write: of a kernel that is not elementwise, all scratch, though it may only read some."""
+        kernel = self.launch.kernel
+        if isinstance(kernel, ElementwiseKernel):
+            return self.operands[len(kernel.inputs) :]
+        pairs = zip(self.operands, self.launch.operands, strict=True)
+        return tuple(operand for operand, told in pairs if told.kind != "input")
+
 
 @dataclass(frozen=True, slots=True)
 class PendingBreak:
@@ -151,6 +167,21 @@ class PendingGrow:
 
 
 Pending = PendingRow | PendingBreak | PendingJump | PendingMove | PendingGrow
+
+
+def touched(pending: Pending) -> Iterator[Buffer]:
+    """The buffers that a row reads or writes; what a break puts out is bound by the break itself."""
+    if isinstance(pending, PendingRow):
+        yield from (buffer for buffer, _ in pending.operands)
+    elif isinstance(pending, PendingJump):
+        if pending.predicate is not None:
+            yield pending.predicate[0]
+    elif isinstance(pending, PendingGrow):
+        yield from (pending.storage, pending.length, pending.room)
+    elif isinstance(pending, PendingMove):
+        yield from (held.buffer for held, _ in pending.moves if isinstance(held, Local))
+    else:
+        yield from (held.buffer for held in pending.inputs if isinstance(held, Local))
 
 
 @dataclass(frozen=True, slots=True)

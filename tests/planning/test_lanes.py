@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from aioexec.graph.kernel import ElementwiseKernel, Launch, Operand, Units
+from aioexec.graph.kernel import ElementwiseKernel, Launch, LoopKernel, Operand, Units
 from aioexec.planning import lanes
 from aioexec.planning.buffers import Buffer
 from aioexec.planning.lane_buffers import lay_out_lanes
@@ -28,7 +28,8 @@ def fine(monkeypatch):
 
 def row(reads: Sequence[Buffer], writes: Sequence[Buffer], position: int, cost: int = 1000) -> PendingRow:
     operands = [Operand("input", k) for k in range(len(reads))] + [Operand("output", 0) for _ in writes]
-    launch = Launch(KERNEL, tuple(operands), (), (), cost)
+    kernel = replace(KERNEL, inputs=tuple((f"x{k}", "float32") for k in range(len(reads))))
+    launch = Launch(kernel, tuple(operands), (), (), cost)
     for buffer in (*reads, *writes):
         if buffer.slot is None:
             buffer.born = position if buffer.born < 0 else buffer.born
@@ -137,6 +138,16 @@ def test_a_write_over_a_variable_waits_for_who_reads_what_it_held():
 
     assert lanes.waits(rows, {}) == [set(), set(), set()]
     assert lanes.waits(rows, {id(new): old}) == [set(), set(), {1}]
+
+
+def test_elementwise_rows_that_only_read_scratch_do_not_wait_for_each_other():
+    scratch = Buffer(64)
+    launch = Launch(KERNEL, (Operand("scratch", 0), Operand("output", 0)), (), (), 300_000)
+    rows = [PendingRow(launch, ((scratch, 0), (Buffer(64), 0)), 0) for _ in range(2)]
+    other = replace(launch, kernel=LoopKernel(lambda x, y: 0, ("float32", "float32"), 0, 0))
+
+    assert lanes.waits(rows, {}) == [set(), set()]
+    assert lanes.waits([replace(row, launch=other) for row in rows], {}) == [set(), {0}], "who knows"
 
 
 # All of it, in random programs
