@@ -7,14 +7,13 @@ server that has frozen.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from aioexec.distributed.liveness import watched
 from aioexec.distributed.local import local_channel
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Liveness
-from aioexec.distributed.transport import Channel, Payload, Posted, Transport
-from aioexec.errors import OpError, UnavailableError
+from aioexec.distributed.transport import Channel, Payload, Transport
+from aioexec.errors import UnavailableError
 
 
 class _Default:
@@ -49,11 +48,6 @@ class _LateChannel(Channel):
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
     ) -> Payload:
         channel = self._channel or await self._chosen()
-        if timeout is None:
-            answer: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
-            posted = channel.post(method, request, partial(_settle, answer))
-            if posted is not None:
-                return await _answered(answer, posted)
         return await channel.call(method, request, timeout, wait_for_ready=wait_for_ready)
 
     async def _chosen(self) -> Channel:
@@ -73,23 +67,6 @@ class _LateChannel(Channel):
         self._is_closed = True
         if self._channel is not None:
             await self._channel.close()
-
-
-def _settle(answer: asyncio.Future[Payload], came: Payload | OpError) -> None:
-    if answer.done():  # cancelled, which is about to be noticed
-        return
-    if isinstance(came, Payload):
-        answer.set_result(came)
-    else:
-        answer.set_exception(came)
-
-
-async def _answered(answer: asyncio.Future[Payload], posted: Posted) -> Payload:
-    try:
-        return await answer
-    except asyncio.CancelledError:
-        posted.cancel()
-        raise
 
 
 def _transport(security: Security | None) -> Transport:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from aioexec.distributed.methods import METHODS
@@ -57,6 +58,11 @@ class _WatchedChannel(Channel):
     async def call(
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
     ) -> Payload:
+        if timeout is None and not wait_for_ready:
+            answer: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
+            posted = self.post(method, request, partial(_settle, answer))
+            if posted is not None:
+                return await _settled(answer, posted)
         awaited = _Awaited(asyncio.timeout(None))
         try:
             async with awaited.silence:
@@ -171,6 +177,23 @@ class _Posted:
     def end(self, error: OpError) -> None:
         self.cancel()
         self._answered(error)
+
+
+def _settle(answer: asyncio.Future[Payload], came: Payload | OpError) -> None:
+    if answer.done():  # cancelled, which is about to be noticed
+        return
+    if isinstance(came, Payload):
+        answer.set_result(came)
+    else:
+        answer.set_exception(came)
+
+
+async def _settled(answer: asyncio.Future[Payload], posted: Posted) -> Payload:
+    try:
+        return await answer
+    except asyncio.CancelledError:
+        posted.cancel()
+        raise
 
 
 class Watched(Transport):
