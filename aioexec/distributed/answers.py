@@ -1,7 +1,7 @@
-"""Replies that need no task: what a handler returns if it is driven by events, or is over already.
+"""Replies that need no task: what a handler returns if it is driven by events, or is over already; and who posts a call.
 
-Whoever awaits one waits as for a coroutine, and cancels as one is cancelled. A transport that knows it is told of the reply
-instead, in the turn of the loop in which it comes, which spares a call its task and that task's turns.
+Whoever awaits an answer waits as for a coroutine, and cancels as one is cancelled. A transport that knows it is told of the
+reply instead, in the turn of the loop in which it comes, which spares a call its task and that task's turns.
 """
 
 from __future__ import annotations
@@ -71,3 +71,24 @@ class Answer(Awaitable[Payload]):
         if isinstance(self.came, OpError):
             raise self.came
         return self.came
+
+
+class PostedCall:
+    """A call that nobody awaits, to its connection: like a future, until somebody was told, or is not to be told any more."""
+
+    __slots__ = ("_answered",)
+
+    def __init__(self, answered: Answered) -> None:
+        self._answered: Answered | None = answered
+
+    def done(self) -> bool:
+        return self._answered is None
+
+    def give_up(self) -> None:
+        """Tell nothing any more."""
+        self._answered = None
+
+    def tell(self, came: Payload | OpError) -> None:
+        answered, self._answered = self._answered, None
+        if answered is not None:
+            answered(came)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from asyncio import Future, Task
+from asyncio import Future
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from aioexec.distributed import fast_frames as frames
+from aioexec.distributed.answers import PostedCall
 from aioexec.distributed.fast_connection import Connection, payload_of, payload_with, written
 from aioexec.distributed.fast_frames import (
     Closing,
@@ -174,10 +175,10 @@ class CallingConnection(Connection):
         self._welcome.exception()  # nobody may have waited for it
 
 
-class _PostedCall:
-    """A call that nobody awaits; `_answered` is None once it was told, or nobody is to be told any more."""
+class _PostedCall(PostedCall):
+    """A call that nobody awaits."""
 
-    __slots__ = ("_answered", "_call", "_connection", "_decoding", "_described", "_limits")
+    __slots__ = ("_call", "_connection", "_described", "_limits")
 
     def __init__(
         self,
@@ -187,45 +188,32 @@ class _PostedCall:
         answered: Answered,
         limits: Limits,
     ) -> None:
+        super().__init__(answered)
         self._connection = connection
         self._limits = limits
         self._call = call
         self._described = described
-        self._answered: Answered | None = answered
-        self._decoding: Task[None] | None = None
 
     def cancel(self) -> None:
-        if self._answered is not None:
-            self._answered = None
+        if not self.done():
+            self.give_up()
             self._connection.withdraw(self._call)
-
-    def done(self) -> bool:
-        return self._answered is None
 
     def set_result(self, parts: Parts) -> None:
         if parts.takes_long:
-            self._decoding = asyncio.get_running_loop().create_task(self._decode(parts))
+            values = asyncio.get_running_loop().run_in_executor(None, parts.values)
+            values.add_done_callback(lambda _: self._read(parts, values.result))
         else:
             self._read(parts, parts.values)
 
-    async def _decode(self, parts: Parts) -> None:
-        values = asyncio.ensure_future(asyncio.to_thread(parts.values))
-        await asyncio.wait((values,))
-        self._read(parts, values.result)
-
     def _read(self, parts: Parts, values: Callable[[], list[Any]]) -> None:
         described = self._described
+        came: Payload | OpError
         try:
             came = payload_with(values(), parts, described.response, described.received, self._limits)
-        except OpError as error:
-            self._tell(error)
-        else:
-            self._tell(came)
+        except Exception as error:
+            came = from_exception(error)
+        self.tell(came)
 
     def set_exception(self, error: OpError) -> None:
-        self._tell(error)
-
-    def _tell(self, came: Payload | OpError) -> None:
-        answered, self._answered = self._answered, None
-        if answered is not None:
-            answered(came)
+        self.tell(error)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from aioexec.distributed.answers import PostedCall
 from aioexec.distributed.memory_network import Kind, Life, MemoryNetwork, Message, copied, host_of
 from aioexec.distributed.status import error_from, message_of
 from aioexec.distributed.transport import (
@@ -270,35 +271,27 @@ class Connection:
             self._handled.pop(call, None)
 
 
-class _PostedCall:
-    """A call that nobody awaits; `number` is 0 until it has left, `_answered` None once nobody is to be told any more."""
+class _PostedCall(PostedCall):
+    """A call that nobody awaits; `number` is 0 until it has left."""
 
     def __init__(self, connection: Connection, method: str, answered: Answered) -> None:
+        super().__init__(answered)
         self.number = 0
         self._connection = connection
         self._method = method
-        self._answered: Answered | None = answered
 
     def cancel(self) -> None:
-        self._answered = None
+        self.give_up()
         self._connection.withdraw(self._method, self.number)
 
-    def done(self) -> bool:
-        return self._answered is None
-
     def set_result(self, payload: Payload) -> None:
-        self._tell(payload)
+        self.tell(payload)
 
     def set_exception(self, error: OpError) -> None:
         if self.number:
-            self._tell(error)
+            self.tell(error)
         else:  # the connection broke by what was sent: who posts is told later
-            asyncio.get_running_loop().call_soon(self._tell, error)
-
-    def _tell(self, came: Payload | OpError) -> None:
-        answered, self._answered = self._answered, None
-        if answered is not None:
-            answered(came)
+            asyncio.get_running_loop().call_soon(self.tell, error)
 
 
 def _has_request_id(message: Message) -> bool:

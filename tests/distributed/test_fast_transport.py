@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import socket
+import threading
 
 import numpy as np
 import pytest
 
+from aioexec.distributed import fast_calling, fast_frames as frames
 from aioexec.distributed.answers import Answer
 from aioexec.distributed.grpc_transport import GrpcTransport
 from aioexec.distributed.negotiated_transport import host_of
@@ -415,3 +417,51 @@ async def test_a_listener_that_stops_waits_for_answers(pairs):
     answer.give(CancelledError("the call was cancelled"))
 
     await stopping
+
+
+@pytest.mark.parametrize("count", [3, 5000], ids=["at once", "off the loop"])
+async def test_a_posted_call_is_told_of_what_it_cannot_read(pairs, monkeypatch, count):
+    def damaged(values, *others):
+        raise RuntimeError("what nobody thought of")
+
+    texts = np.array([b"text" * 20] * count, object)
+    _, channel, arrived = await answered(pairs, Answer(came=Payload(RunStepResponse(), [texts])))
+    came, failed = [asyncio.get_running_loop().create_future() for _ in range(2)]
+    channel.post(RUN_STEP, step(), came.set_result)
+    np.testing.assert_array_equal((await came).tensors[0], texts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fast_calling, "payload_with", damaged)
+        channel.post(RUN_STEP, step(), failed.set_result)
+        error = await failed
+
+    assert isinstance(error, UnknownError)
+    assert "what nobody thought of" in error.message
+    await arrived()
+
+
+async def test_who_gives_up_a_posted_call_is_not_told_of_what_is_being_read(pairs, monkeypatch):
+    loop, reading, may_read = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+    read = frames.Parts.values
+
+    def slowly(parts):
+        if parts.takes_long:
+            loop.call_soon_threadsafe(reading.set)
+            may_read.wait()
+        return read(parts)
+
+    monkeypatch.setattr(frames.Parts, "values", slowly)
+    texts = np.array([b"text" * 20] * 5000, object)
+    _, channel, arrived = await answered(pairs, Answer(came=Payload(RunStepResponse(), [texts])))
+    came: list[object] = []
+    last = loop.create_future()
+    posted = channel.post(RUN_STEP, step(), came.append)
+    await reading.wait()
+
+    posted.cancel()
+    may_read.set()
+    channel.post(RUN_STEP, step(), last.set_result)
+
+    assert isinstance(await last, Payload)
+    await arrived()
+    assert not came
