@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -96,7 +97,8 @@ class PeerError(RuntimeError):
 
 
 class PeerProcess:
-    """A worker process, asked one thing at a time."""
+    """A worker process, asked one thing at a time, and stopped in between where the system can do that: threads that look for
+    work for a while, as some peers' do, would take a processor from whoever is measured next."""
 
     def __init__(self, benchmark: str, peer: str) -> None:
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed in __exit__)
@@ -119,6 +121,7 @@ class PeerProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
+            self._signal("SIGCONT")
             self._process.stdin.close()
             self._process.wait(timeout=10)
         except (subprocess.TimeoutExpired, BrokenPipeError):
@@ -132,8 +135,10 @@ class PeerProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
+            self._signal("SIGCONT")
             print(json.dumps({"do": do, **arguments}), file=self._process.stdin, flush=True)
             line = self._process.stdout.readline()
+            self._signal("SIGSTOP")
         except BrokenPipeError:
             line = ""
         if not line:
@@ -142,6 +147,10 @@ class PeerProcess:
         if "error" in answer:
             raise PeerError(answer["error"])
         return answer
+
+    def _signal(self, name: str) -> None:
+        if hasattr(signal, name):
+            self._process.send_signal(getattr(signal, name))
 
     def _last_words(self) -> str:
         self._log.seek(0)
