@@ -45,6 +45,12 @@ def depth_of(tiles: ModuleType) -> int:
     return 256 if tiles.registers().vector_bytes > 32 else 400
 
 
+def strip_bytes(tiles: ModuleType) -> int:
+    """Of memory for a strip."""
+    tile_bytes: int = 2 * tiles.registers().vector_bytes
+    return STRIP_BYTES // tile_bytes * (depth_of(tiles) * tile_bytes + PADDING)
+
+
 def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
     """The function `gemm` of the loop language."""
     compiled = numba.njit(no_cpython_wrapper=True, **options)
@@ -77,7 +83,9 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
 def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
     fill_strip, strip_memory = make_fill_strip(tiles, offset, compiled), make_strip_memory(tiles)
     tiled_product, lanes_of = tiles.tiled_product, make_lanes_of(tiles)
+    cut_product = make_cut_product(tiles, offset, compiled)
     vector_bytes, deepest = tiles.registers().vector_bytes, depth_of(tiles)
+    result_at = strip_bytes(tiles)
 
     @compiled  # type: ignore[untyped-decorator]
     def packed_product(
@@ -85,11 +93,13 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
         c: Any, ldc: Any,
     ) -> None:  # fmt: skip
         strip = strip_memory(c)
-        wide = 2 * lanes_of(c)
-        columns = STRIP_BYTES * lanes_of(c) // vector_bytes
+        lanes = lanes_of(c)
+        wide = 2 * lanes
+        whole = offset(strip, result_at * lanes // vector_bytes)
+        columns = STRIP_BYTES * lanes // vector_bytes
         parts = (k + deepest - 1) // deepest
         most = (k + parts - 1) // parts
-        pitch = most * wide + PADDING * lanes_of(c) // vector_bytes
+        pitch = most * wide + PADDING * lanes // vector_bytes
         blocks = (m + BLOCK_ROWS - 1) // BLOCK_ROWS
         tall = (m + blocks * WHOLE_TILES - 1) // (blocks * WHOLE_TILES) * WHOLE_TILES if blocks > 1 else m
         for block in range(blocks):
@@ -108,11 +118,36 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
                         begin = number * wide
                         panel, result = offset(strip, number * pitch), offset(c, row * ldc + j + begin)
                         width = min(wide, count - begin)
-                        tiled_product(
-                            height, width, 1, depth, left, a_row, 0, a_inner, panel, wide, adds or p > 0, result, ldc
-                        )  # fmt: skip
+                        if lanes < width < wide:
+                            cut_product(
+                                height, width, depth, left, a_row, a_inner, panel, wide, adds or p > 0, result, ldc, whole
+                            )  # fmt: skip
+                        else:
+                            tiled_product(
+                                height, width, 1, depth, left, a_row, 0, a_inner, panel, wide, adds or p > 0, result, ldc
+                            )  # fmt: skip
 
     return packed_product
+
+
+def make_cut_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
+    tiled_product = tiles.tiled_product
+
+    @compiled  # type: ignore[untyped-decorator]
+    def cut_product(
+        m: Any, width: Any, k: Any, a: Any, a_row: Any, a_inner: Any, panel: Any, wide: Any, adds: Any, c: Any, ldc: Any,
+        whole: Any,
+    ) -> None:  # fmt: skip
+        """The first `width` columns of a panel, as all of them are made: with half a tile a processor waits for its sums."""
+        for i in range(m if adds else 0):
+            for j in range(width):
+                whole[i * wide + j] = c[i * ldc + j]
+        tiled_product(m, wide, 1, k, a, a_row, 0, a_inner, panel, wide, adds, whole, wide)
+        for i in range(m):
+            for j in range(width):
+                c[i * ldc + j] = whole[i * wide + j]
+
+    return cut_product
 
 
 def make_prepare(offset: Any, compiled: Any) -> Any:
@@ -171,9 +206,10 @@ def make_fill_strip(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
         else:
             copy_panels(b, ldb, strip, pitch, depth, whole)
             last = offset(strip, whole * pitch)
+            rest = offset(b, whole * wide)
             for p in range(depth if count > whole * wide else 0):
-                for j in range(whole * wide, count):
-                    last[p * wide + j - whole * wide] = b[p * ldb + j]
+                for j in range(count - whole * wide):
+                    last[p * wide + j] = rest[p * ldb + j]
         if alpha != 1:
             scale(strip, pitch, (count + wide - 1) // wide, depth * wide, alpha)
 
@@ -196,12 +232,11 @@ def make_lanes_of(tiles: ModuleType) -> Any:
 def make_strip_memory(tiles: ModuleType) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
     def strip_memory(typing_context: Any, like: Any) -> Any:
-        """Memory for a strip, on the stack: a pointer like the one given."""
+        """Memory on the stack for a strip, then for the rows of a tile's width: a pointer like the one given."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vector_bytes = tiles.registers().vector_bytes
-            panels = STRIP_BYTES // (2 * vector_bytes)
-            size = panels * (depth_of(tiles) * 2 * vector_bytes + PADDING)
+            size = strip_bytes(tiles) + BLOCK_ROWS * 2 * vector_bytes
             with builder.goto_entry_block():  # not numba's own alloca, which would clear it
                 memory = builder.alloca(ir.ArrayType(ir.IntType(8), size))
             memory.align = vector_bytes

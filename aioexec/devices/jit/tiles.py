@@ -298,7 +298,7 @@ def product_function(module: Any, element: Any, units: tuple[bool, ...]) -> Any:
     pointer, flag = element.as_pointer(), ir.IntType(1)
     kinds = [*[WORD] * 4, pointer, *[WORD] * 3, pointer, WORD, flag, pointer, WORD]
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
-    function.linkage = "internal"
+    function.linkage = "linkonce_odr"  # numba links what calls it several times over, and keeps one
     for attribute in (
         "noinline",
         "optsize",
