@@ -154,7 +154,7 @@ def failure(call: int, code: int, message: str, payloads: Mapping[str, bytes]) -
         for url, value in payloads.items()
         for piece in (_PAYLOAD.pack(len(url.encode()), len(value)), url.encode(), value)
     ]
-    text = message.encode()[:_MOST_TEXT]
+    text = message.encode(errors="replace")[:_MOST_TEXT]  # file names may be no text
     return _frame(FAILURE, call, _FAILURE.pack(code, len(text), len(payloads)), text, *said)
 
 

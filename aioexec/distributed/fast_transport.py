@@ -148,8 +148,7 @@ class FastListener:
 
     async def _finish(self) -> None:
         """Wait until all calls are answered."""
-        while under_way := self._under_way():
-            await asyncio.wait(under_way)
+        await self._until_over()
         for connection in list(self._connections):
             await connection.flush()
 
@@ -163,12 +162,14 @@ class FastListener:
             await asyncio.wait(lost, timeout=_FAREWELL_SECONDS)
         for connection in list(self._connections):
             connection.abort()
-        if waiting := [*self._under_way(), *lost]:
-            await asyncio.wait(waiting)
+        if lost:
+            await asyncio.wait(lost)
+        await self._until_over()
 
-    def _under_way(self) -> list[asyncio.Future[None]]:
-        """The calls that are not over, as what is done when they are."""
-        return [*self._tasks, *[answer.over() for answer in self._answers]]
+    async def _until_over(self) -> None:
+        """Wait for all calls; an answer that comes may need a task to be sent."""
+        while under_way := [*self._tasks, *[answer.over() for answer in self._answers]]:
+            await asyncio.wait(under_way)
 
     def _cancel(self) -> None:
         for task in self._tasks:

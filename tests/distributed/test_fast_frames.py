@@ -161,6 +161,7 @@ def test_the_other_frames():
     assert feed(client, frames.failure(7, 3, "wröng", {"url": b"\0\1"})) == [
         Failure(7, 3, "wröng", {"url": b"\0\1"})
     ]
+    assert feed(client, frames.failure(8, 5, "no file 'a\udcff'", {})) == [Failure(8, 5, "no file 'a?'", {})]
     assert feed(client, frames.closing("enough")) == [Closing("enough")]
 
 
