@@ -44,7 +44,7 @@ class Meeting:
     """A guest who stays until as many as expected are there."""
 
     def __init__(self, count: int) -> None:
-        self.barrier = threading.Barrier(count, timeout=30)
+        self.barrier = threading.Barrier(count)
         self.threads: set[int] = set()
 
     def run(self) -> None:
@@ -73,11 +73,11 @@ async def test_machine_code_sees_how_many_jobs_wait():
 
     def work() -> int:
         began.set()
-        assert go_on.wait(30)
+        go_on.wait()
         return int(workers.jobs[0])
 
     jobs = [workers.submit(work) for _ in range(3)]
-    await asyncio.to_thread(began.wait, 30)
+    await asyncio.to_thread(began.wait)
     assert workers.jobs.tolist() == [2]
     go_on.set()
 
@@ -336,7 +336,7 @@ async def test_a_short_step_is_done_while_a_long_one_runs(forked, monkeypatch):
                 invited.set()
 
             loop.call_soon_threadsafe(submit)
-            assert invited.wait(30)
+            invited.wait()
             outcome = host(self)
             order.append("long")
             return outcome
