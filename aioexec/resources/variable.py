@@ -23,6 +23,7 @@ import numpy as np
 
 from aioexec.dtypes import DType
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError
+from aioexec.resources.memory import aligned_copy, aligned_empty
 from aioexec.shapes import Dims, compatible
 
 _ids = itertools.count()
@@ -97,7 +98,7 @@ class Variable:
                 f"Assign requires shapes of both tensors to match: variable {self.name!r} has shape {self.dims}, "
                 f"the value {value.shape}"
             )
-        self.swap(np.array(value, copy=True, order="C"))
+        self.swap(aligned_copy(value))
         self.deviates = not compatible(self.dims, value.shape)  # a reader compares the shape of what it got
 
     def update(self, compute: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> None:
@@ -108,7 +109,7 @@ class Variable:
             raise InvalidArgumentError(
                 f"update of variable {self.name!r}: expected shape {present.shape}, got {fresh.shape}"
             )
-        self.swap(fresh.copy() if fresh is present else fresh)
+        self.swap(aligned_copy(fresh) if fresh is present else fresh)
 
     def next_buffer(self, in_place: bool) -> np.ndarray[Any, Any]:
         """A buffer of the declared shape for the new content: the present one if `in_place` and nobody else holds it."""
@@ -117,7 +118,7 @@ class Variable:
         fresh, self.spare = self.spare, None
         if fresh is not None:
             return fresh
-        return np.empty([dim or 0 for dim in self.dims or ()], self.dtype.numpy)
+        return aligned_empty([dim or 0 for dim in self.dims or ()], self.dtype.numpy)
 
     def publish(self, buffer: np.ndarray[Any, Any]) -> None:
         """Make what `next_buffer` gave, now written, the present content."""
