@@ -414,7 +414,7 @@ class PartitionRun(Run):
         else:
             dtype = self._received[item.index]
             if type(value) is not np.ndarray or value.dtype is not dtype:
-                check_received(value, item.node.output_dtypes()[0], f"_Recv {item.node.name!r}")
+                check_received(value, item.node.output_dtype(0), f"_Recv {item.node.name!r}")
             activation.iteration.values[item.instructions[0].outputs[0]] = value
         if self.step.collector is not None:
             self._record(activation, perf_counter_ns())

@@ -8,14 +8,13 @@ asked for by `return_elements` is looked up.
 
 from __future__ import annotations
 
-import contextlib
-import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.formats.protos import GraphDef, OpList
 from aioexec.graph.apply import graph_of
+from aioexec.graph.collector import collector_at_rest
 from aioexec.graph.convert import convert_to_tensor, stands_for_tensor
 from aioexec.graph.function_defs import import_library
 from aioexec.graph.graph import Graph
@@ -61,7 +60,7 @@ def import_graph_def(
     wanted = _check_names("return_elements", return_elements)
     mapped = dict(input_map or {})
     _check_names("input_map", mapped)
-    with graph_of(list(mapped.values())).as_default() as graph, graph.undone_on_error(), _collector_at_rest():
+    with graph_of(list(mapped.values())).as_default() as graph, graph.undone_on_error(), collector_at_rest():
         graph._check_not_finalized()
         try:
             import_library(graph.functions, source.library, source.versions.producer)
@@ -90,25 +89,13 @@ def extend_by_graph_def(graph: Graph, graph_def: GraphDef, inputs: Mapping[str, 
         NotFoundError: an op is not registered.
         InvalidArgumentError: anything else that is wrong.
     """
-    with graph.as_default(), graph.undone_on_error(), _collector_at_rest():
+    with graph.as_default(), graph.undone_on_error(), collector_at_rest():
         import_library(graph.functions, graph_def.library, graph_def.versions.producer)
         known = {parse_key(text): there for text, there in inputs.items()}
         there = graph._by_name
         source = Source(graph_def, None, set(known), graph.functions.row, is_sent=True, there=there)
         Importer(graph, source, None, known).add_nodes()
         _keep_version(graph, graph_def.versions.producer)
-
-
-@contextlib.contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """Keep the garbage collector from walking, over and over, a graph that grows and of which nothing is garbage."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _keep_version(graph: Graph, producer: int) -> None:

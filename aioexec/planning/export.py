@@ -126,7 +126,7 @@ class _Exporter:
         node, index = edge
         made = NodeDef(op="_Retval", device=node.device or self._device, input=[self._input(node, index)])
         made.name = self._unique(f"_retval_{node.name}_{index}_{position}")
-        write_attr(made.attr["T"], "type", node.output_dtypes()[index].base_dtype)
+        write_attr(made.attr["T"], "type", node.output_dtype(index).base_dtype)
         write_attr(made.attr["index"], "int", position)
         return made
 

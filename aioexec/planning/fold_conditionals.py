@@ -93,8 +93,8 @@ def _fold(
 
 def _may_merge(draft: Draft, merge: Node) -> bool:
     """Whether a Merge can be a result: only its value is used, and no reference is involved."""
-    references = any(producer.output_dtypes()[index].is_ref for producer, index in merge.inputs)
-    if id(merge) in draft.targets or references or merge.output_dtypes()[0].is_ref:
+    references = any(producer.output_dtype(index).is_ref for producer, index in merge.inputs)
+    if id(merge) in draft.targets or references or merge.output_dtype(0).is_ref:
         return False
     asked = [edge for user in draft.users(merge) for edge in user.inputs] + draft.graph.fetches
     return (merge, 1) not in asked
@@ -109,7 +109,7 @@ def _may_fold(draft: Draft, node: Node, condition: tuple[int, int, int], merged:
 
 def _takes_reference(node: Node) -> bool:
     """Whether a node takes a reference or what it refers to, which may be nothing yet: read only if the branch is taken."""
-    return any(producer.output_dtypes()[index].is_ref for producer, index in node.inputs)
+    return any(producer.output_dtype(index).is_ref for producer, index in node.inputs)
 
 
 def _sides(draft: Draft, merge: Node, predicate: Predicate) -> tuple[int, int]:

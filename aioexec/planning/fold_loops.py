@@ -186,7 +186,7 @@ def _is_plain(draft: Draft, found: _LoopNodes) -> bool:
     around = draft.alive[id(found.enters[0])]
     goes_on = (*found.predicate, 1)
     for enter in found.enters:
-        if draft.alive[id(enter)] != around or enter.output_dtypes()[0].is_ref:
+        if draft.alive[id(enter)] != around or enter.output_dtype(0).is_ref:
             return False
         is_variable = id(enter) in variables
         if is_variable and any(id(user) not in merged for user in draft.users(enter)):

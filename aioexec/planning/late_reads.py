@@ -117,7 +117,7 @@ def _written(node: Node) -> Iterator[tuple[Node, Edge, tuple[Way, ...]]]:
 def _origin(edge: Edge, ways: tuple[Way, ...] = ()) -> tuple[Node | None, tuple[Way, ...]]:
     """Where a reference comes from, perhaps through assignments, and the ways; None: in another manner, or it is none."""
     node, index = edge
-    while node.feed is None and node.output_dtypes()[index].is_ref:
+    while node.feed is None and node.output_dtype(index).is_ref:
         if node.row.role is Role.VARIABLE:
             return node, ways
         if node.row.role is Role.SWITCH:

@@ -9,6 +9,7 @@ from functools import partial
 
 from aioexec.devices.device import Device
 from aioexec.devices.device_set import DeviceSet
+from aioexec.graph.collector import collector_at_rest
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import Role
 from aioexec.graph.node import Operation, Tensor
@@ -82,11 +83,12 @@ class Planner:
         Raises:
             InvalidArgumentError: a cycle, a malformed loop, or a node that no device can run.
         """
-        while True:
-            mutations = self.graph.mutations
-            plan = self._plan(signature)
-            if self.graph.mutations == mutations:
-                return plan
+        with collector_at_rest():
+            while True:
+                mutations = self.graph.mutations
+                plan = self._plan(signature)
+                if self.graph.mutations == mutations:
+                    return plan
 
     def _plan(self, signature: Signature) -> Plan:
         subgraph = prune(signature)

@@ -149,7 +149,7 @@ def assemble(
     ids: dict[tuple[int, int], int] = {}
     values: list[Any] = []
     for node in _with_inner_nodes(subgraph.nodes):
-        for index in range(len(node.output_dtypes())):
+        for index in range(node.output_count):
             ids[id(node), index] = len(values)
             values.append(_known(node, index, bind))
     fetches = tuple(ids[id(node), index] for node, index in subgraph.fetches)
@@ -166,7 +166,7 @@ def assemble(
         tuple(
             k
             for k, (node, index) in enumerate(subgraph.fetches)
-            if node.output_dtypes()[index].is_ref and node.feed is None
+            if node.output_dtype(index).is_ref and node.feed is None
         ),
         {k: fed[id(node)] for k, (node, _) in enumerate(subgraph.fetches) if id(node) in fed},
         made,
@@ -357,8 +357,8 @@ class _Assembler:
         return Instruction(
             node,
             self._compute(node),
-            tuple(ids[id(producer), index] for producer, index in node.inputs),
-            tuple(ids[id(node), index] for index in range(len(node.output_dtypes()))),
+            tuple([ids[id(producer), index] for producer, index in node.inputs]),
+            tuple([ids[id(node), index] for index in range(node.output_count)]),
             node.dereferences(),
             node.feed is None and is_overridden(node.op, self.device_type),
             None if node.structure is None else self._structure(node),

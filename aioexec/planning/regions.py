@@ -52,7 +52,7 @@ class Inside:
             return self._known[edge]
         if id(producer) in self.own:
             return edge
-        if is_known(producer, is_partial=True) and not producer.output_dtypes()[index].is_ref:
+        if is_known(producer, is_partial=True) and not producer.output_dtype(index).is_ref:
             return edge
         self._known[edge] = self.add(edge)
         return self._known[edge]
@@ -137,7 +137,7 @@ def _readers_first(nodes: list[Node]) -> list[Node]:
         use = node.row.lists if node.feed is None and node.structure is None else None
         if use is not None:
             for edge in node.inputs if use.verb is ListVerb.ADD else node.inputs[:1]:
-                if edge[0].output_dtypes()[edge[1]] == variant:
+                if edge[0].output_dtype(edge[1]) == variant:
                     uses.setdefault(edge, []).append((node, use.verb in CHANGING))
     for users in uses.values():
         readers = [node for node, changes in users if not changes]

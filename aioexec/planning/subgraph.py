@@ -130,6 +130,13 @@ class Node:
             return False
         return self.row.lists is None or variant not in self.output_dtypes()
 
+    def output_dtype(self, index: int) -> DType:
+        return self.op.outputs[index].dtype if self.feed is None else self.feed.dtype
+
+    @property
+    def output_count(self) -> int:
+        return len(self.op.outputs) if self.feed is None else 1
+
     def output_dtypes(self) -> list[DType]:
         if self.feed is not None:
             return [self.feed.dtype]
@@ -142,23 +149,27 @@ class Node:
 
     def producers_before(self) -> Iterator[Node]:
         """The producers but those of another iteration: what leads back into a loop stands behind its Merge."""
-        is_merge = self.feed is None and self.row.role is Role.MERGE
-        for producer in self.producers():
-            if not (is_merge and producer.feed is None and producer.row.role is Role.NEXT_ITERATION):
-                yield producer
+        if self.feed is not None or self.row.role is not Role.MERGE:
+            return self.producers()
+        return (
+            producer
+            for producer in self.producers()
+            if producer.feed is not None or producer.row.role is not Role.NEXT_ITERATION
+        )
 
     def dereferences(self) -> tuple[int, ...]:
         """Inputs that arrive as a reference to a variable and are wanted as its value."""
-        if self.feed is not None or self.row.role in (Role.CONSTANT, Role.PLACEHOLDER):
+        references = [
+            position
+            for position, (producer, index) in enumerate(self.inputs)
+            if producer.output_dtype(index).is_ref
+        ]
+        if not references or self.feed is not None or self.row.role in (Role.CONSTANT, Role.PLACEHOLDER):
             return ()
         wants_reference = [
             arg.is_ref for arg in self.row.definition.inputs for _ in arg_dtypes(arg, self.op.attrs)
         ]
-        return tuple(
-            position
-            for position, (producer, index) in enumerate(self.inputs)
-            if producer.output_dtypes()[index].is_ref and not wants_reference[position]
-        )
+        return tuple(position for position in references if not wants_reference[position])
 
 
 @dataclass(slots=True)

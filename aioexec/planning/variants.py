@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import UnimplementedError
+from aioexec.graph.collector import collector_at_rest
 from aioexec.graph.kernel import Kernel, Role, Spec
 from aioexec.planning.buffers import ALIGNMENT, Buffer, Local, lay_out
 from aioexec.planning.fuse import fuse
@@ -71,11 +72,12 @@ def lay_out_item(
         UnimplementedError: without the refused kernels there is no program at all; or a program would only copy large
             variables, which reference kernels hand on as they are.
     """
-    try:
-        return _laid_out(Layout(item, values, inputs, refused), lanes)
-    except ListsRefusedError as refusal:
-        logger.debug("item %d keeps its lists as objects: %s", item.index, refusal)
-        return _laid_out(Layout(item, values, inputs, refused, with_lists=False), lanes)
+    with collector_at_rest():
+        try:
+            return _laid_out(Layout(item, values, inputs, refused), lanes)
+        except ListsRefusedError as refusal:
+            logger.debug("item %d keeps its lists as objects: %s", item.index, refusal)
+            return _laid_out(Layout(item, values, inputs, refused, with_lists=False), lanes)
 
 
 def _laid_out(layout: Layout, lanes: int) -> Variant:
