@@ -234,7 +234,7 @@ class Translator:
         values = [operand for operand in operands if isinstance(operand, Value)]
         symbol = f"@repair.{function}.v{self.code.lanes}"
         if symbol not in self.module.functions:
-            self.module.declarations[f"@{function}"] = routines.EXTERNAL_SYMBOLS[function]
+            self.module.declarations[f"@{function}"] = routines.RARE_FUNCTIONS[function]
             self.module.declare(*routines.any_lane(self.code.lanes))
             item = LLVM_TYPES[values[0].dtype]
             self.module.functions[symbol] = routines.repair_function(

@@ -12,6 +12,13 @@ bit pattern: shifted left by 23 they are an exponent. A constant is subtracted i
 from __future__ import annotations
 
 SOURCE = """
+def rsqrt(x: float32):
+    # Half the exponent comes with a shift of the bits; with h = 1 - x y*y, 1 / sqrt(x) = y / sqrt(1 - h), |h| < 0.07, 2^-25
+    y = bitcast(0x5F3759DF - (bitcast(x, "int32") >> 1), "float32")
+    h = fma(-(x * y), y, 1.0)
+    p = horner(h, 0.4999983012676239, 0.3749995827674866, 0.31394603848457336, 0.27429720759391785)
+    return libm("rsqrtf", x, fma(y * h, p, y), bitcast(x, "uint32") - 0x800000 >= 0x7F000000)
+
 def exp_reduced(r: float32):
     # e^r - 1 for |r| <= ln 2 / 2, 2^-26
     p = horner(r, 0.4999999701976776, 0.1666654497385025, 0.04166744649410248, 0.008366446942090988,

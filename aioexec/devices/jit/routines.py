@@ -15,6 +15,17 @@ EXTERNAL_SYMBOLS = {
 }
 """C functions a kernel may call, in rare lanes only, and their declarations."""
 
+RARE_FUNCTIONS = EXTERNAL_SYMBOLS | {
+    "rsqrtf": """\
+define internal float @rsqrtf(float %x) nounwind {
+  %root = call float @llvm.sqrt.f32(float %x)
+  %y = fdiv float 1.0, %root
+  ret float %y
+}
+declare float @llvm.sqrt.f32(float)"""
+}
+"""What computes rare lanes: those, and what a newer C library would have."""
+
 
 def repair_function(function: str, count: int, lanes: int, item: str) -> str:
     """The LLVM functions behind `libm`: a test inlined everywhere, and a cold loop over lanes."""
