@@ -236,6 +236,28 @@ class Units:
     grain: int
 
 
+ADDS_BIAS = 1
+RECTIFIES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """What a loop kernel can do to each part of what it writes as soon as it is there, so that nobody reads it again for that.
+
+    Attributes:
+        word: the argument that says what, 0 for nothing: the sum of ADDS_BIAS, to add a vector to each row, and RECTIFIES, to
+            replace what is negative by 0 afterwards; NaN stays.
+        output: the operand it is done to; of all launches of an operation together every element.
+        bias: the operand that is the vector; not read without ADDS_BIAS.
+        width: elements of a row.
+    """
+
+    word: int
+    output: int
+    bias: int
+    width: int
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One row of a native program: a kernel, where its operands are, and the rest of its block."""
@@ -246,6 +268,7 @@ class Launch:
     reals: tuple[float, ...] = ()
     cost: int = 10  # estimated nanoseconds
     units: Units | None = None
+    epilogue: Epilogue | None = None
 
 
 @dataclass(frozen=True, slots=True)

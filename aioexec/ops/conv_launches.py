@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from aioexec.graph.kernel import Attrs, Launch, Launches, LoopKernel, Operand, Spec
+from aioexec.graph.kernel import Attrs, Epilogue, Launch, Launches, LoopKernel, Operand, Spec
 from aioexec.graph.launches import c_strides, copy_launch, fill_launch
 from aioexec.ops import conv_loops
 from aioexec.ops.shares import Scratch, Work
@@ -102,6 +102,10 @@ class Convolution:
         """Memory for the padded image of that many lines."""
         lines = (block - 1) * self.vertical.stride + (self.vertical.window - 1) * self.vertical.dilation + 1
         return lines * self.padded_width * self.c * self.itemsize
+
+    def epilogue(self, word: int) -> Epilogue:
+        """What the loops can do to the output, whose operand is behind the filters, the bias behind that."""
+        return Epilogue(word, 2, 3, self.n)
 
     def loop(self, body: str, pointers: int, ints: int) -> LoopKernel:
         return LoopKernel(_BODIES[body], (self.dtype,) * pointers, ints, 0)
@@ -213,12 +217,14 @@ def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int =
         strides = (case.c * case.itemsize, 0, case.n * case.itemsize, 0)
         block = max(_BLOCK_BYTES // (2 * case.c * case.itemsize * _TALL_TILE), 1) * _TALL_TILE
         words = (case.batch * case.places, case.k, case.n, 0, *filters.words, block)
-        return Work(case.loop("multiply", 4, 8), operands, words, strides, case.cost, grain=_TALL_TILE)
+        kernel = case.loop("multiply", 4, 8)
+        return Work(kernel, operands, words, strides, case.cost, grain=_TALL_TILE, epilogue=case.epilogue(3))
     if case.horizontal.count <= _SHORT_LINE and case.batch >= max(_TALL_TILE, 2 * case.horizontal.count):
         words = (case.batch, case.padded_height, 0, *filters.words)
         words += (int(case.pads), case.padded_width, *case.sizes())
         size = case.padded_bytes(case.vertical.count)
-        work = Work(case.loop("forward_batch", 5, 22), operands, words, strides, case.cost, grain=2)
+        kernel = case.loop("forward_batch", 5, 22)
+        work = Work(kernel, operands, words, strides, case.cost, grain=2, epilogue=case.epilogue(2))
         return _padding(case, work, Scratch(scratch, size, per_unit=True))
     block = case.block()
     words = (case.batch, case.n, 0, *filters.words)
@@ -226,7 +232,8 @@ def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int =
     unit, grain = 0, 1
     if case.batch == 1:
         unit, grain, strides = 1, _PANEL, (0, filters.each, case.itemsize, case.itemsize)
-    work = Work(case.loop("forward", 5, 23), operands, words, strides, case.cost, unit, grain)
+    kernel = case.loop("forward", 5, 23)
+    work = Work(kernel, operands, words, strides, case.cost, unit, grain, epilogue=case.epilogue(2))
     return _padding(case, work, Scratch(scratch, case.padded_bytes(block)))
 
 

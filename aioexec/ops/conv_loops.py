@@ -18,13 +18,11 @@ How these loops are launched is in `conv_launches`.
 
 from __future__ import annotations
 
+from aioexec.graph.kernel import ADDS_BIAS, RECTIFIES
 from aioexec.graph.loop_language import Pointer, offset, tiled_product
 
 # Loops. An image is h × w × c, there are oh × ow windows of kh × kw taps, strides sh, sw, dilations dh, dw, padding ph, pw in
 # front; n is the depth of the output, wp the width of a padded image, `pads` whether there is one.
-
-ADDS_BIAS = 1
-RECTIFIES = 2
 
 
 def copy(target: Pointer, source: Pointer, count: int) -> None:
@@ -73,7 +71,9 @@ def windows(
 
 
 def finish(y: Pointer, bias: Pointer, m: int, n: int, ldc: int, ends: int) -> None:
-    """Do to a block of the result, by `ends`: add the bias, then replace what is negative by 0; NaN is not."""
+    """Do to a block of the result what an epilogue says; see `Epilogue`."""
+    if ends == 0:
+        return
     for row in range(m):
         line = offset(y, row * ldc)
         if ends & ADDS_BIAS:
@@ -81,8 +81,7 @@ def finish(y: Pointer, bias: Pointer, m: int, n: int, ldc: int, ends: int) -> No
                 line[j] = line[j] + bias[j]
         if ends & RECTIFIES:
             for j in range(n):
-                if line[j] < 0:
-                    line[j] = 0
+                line[j] = 0 if line[j] < 0 else line[j]
 
 
 def pack(filters: Pointer, packed: Pointer, k: int, n: int, panel: int) -> int:

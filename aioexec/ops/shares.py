@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from aioexec.graph.kernel import Launch, LoopKernel, Operand, Units
+from aioexec.graph.kernel import Epilogue, Launch, LoopKernel, Operand, Units
 
 LAUNCH_NS = 4_000_000
 """What a launch takes at most: a step that is cancelled stops between launches."""
@@ -48,6 +48,7 @@ class Work:
     grain: int = 1
     scratch: tuple[Scratch, ...] = ()
     reals: tuple[float, ...] = ()
+    epilogue: Epilogue | None = None
 
     @property
     def total(self) -> int:
@@ -72,6 +73,6 @@ class Work:
             )
             words = (*self.words[: self.unit], count, *self.words[self.unit + 1 :])
             cost = 20 + self.cost * count // self.total
-            rows.append(Launch(self.kernel, (*moved, *places), words, self.reals, cost, units))
+            rows.append(Launch(self.kernel, (*moved, *places), words, self.reals, cost, units, self.epilogue))
         sizes = tuple(-(-step // grain) * grain * region for region in regions)
         return tuple(rows), sizes

@@ -13,6 +13,7 @@ from aioexec.graph.collector import collector_at_rest
 from aioexec.graph.kernel import Kernel, Role, Spec
 from aioexec.planning.buffers import ALIGNMENT, Buffer, Local, lay_out
 from aioexec.planning.fuse import fuse
+from aioexec.planning.fuse_epilogues import fuse_epilogues
 from aioexec.planning.instruction import Instruction
 from aioexec.planning.lane_buffers import lay_out_lanes
 from aioexec.planning.lanes import PendingFork, cut
@@ -84,6 +85,7 @@ def _laid_out(layout: Layout, lanes: int) -> Variant:
     layout.run()
     if not layout.pending and _reads_large_variables(layout):
         raise UnimplementedError("large variables are handed on as they are, where nothing else is computed")
+    fuse_epilogues(layout)
     fuse(layout)
     return _Freezer(layout, lanes).variant()
 
