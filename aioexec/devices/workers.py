@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from aioexec.devices.patient_queue import PatientQueue
@@ -159,33 +160,28 @@ class Workers:
             return  # the usual case needs no lock
         with self._lock:
             if len(self._threads) < self.count and not self._closed:
-                _SwitchInterval.acquire()
-                thread = threading.Thread(
-                    target=self._work, name=f"{self.name}-{len(self._threads)}", daemon=True
-                )
+                name, target = f"{self.name}-{len(self._threads)}", partial(self._work, switch_interval)
+                thread = threading.Thread(target=target, name=name, daemon=True)
                 self._threads.append(thread)
                 thread.start()
 
-    def _work(self) -> None:
+    def _work(self, interval: SwitchInterval) -> None:
         _give_way()
         if self._prepare is not None:
             self._prepare()
-        while (job := self._queue.get()) is not None:
-            job.run()
-            del job  # an idle thread would keep alive what the last step held, its error's frames included
+        with interval:
+            while (job := self._queue.get()) is not None:
+                job.run()
+                del job  # else an idle thread keeps alive what the last step held, its error's frames too
 
     async def close(self) -> None:
         """End the threads, after the jobs that are queued."""
         self.dismiss()
         with self._lock:
             threads, self._threads = self._threads, []
-        try:
-            for thread in threads:
-                if thread.is_alive():
-                    await asyncio.get_running_loop().run_in_executor(None, thread.join)
-        finally:
-            for _ in threads:
-                _SwitchInterval.release()
+        for thread in threads:
+            if thread.is_alive():
+                await asyncio.get_running_loop().run_in_executor(None, thread.join)
 
     def dismiss(self) -> None:
         """Tell the threads to end after the jobs that are queued, without waiting for it; take no more jobs."""
@@ -204,27 +200,36 @@ def _give_way() -> None:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness + COURTESY)
 
 
-class _SwitchInterval:
-    """The interpreter's switch interval, lowered while any worker exists."""
+class SwitchInterval:
+    """The interpreter's switch interval, lowered while anybody is inside; `_lock` is held by who comes or goes."""
 
-    _lock = threading.Lock()
-    _holders = 0
-    _before = 0.0
+    def __init__(
+        self,
+        get: Callable[[], float] = sys.getswitchinterval,
+        put: Callable[[float], None] = sys.setswitchinterval,
+    ) -> None:
+        self._get = get
+        self._put = put
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._before = 0.0
 
-    @classmethod
-    def acquire(cls) -> None:
-        with cls._lock:
-            if cls._holders == 0:
-                cls._before = sys.getswitchinterval()
-                sys.setswitchinterval(min(cls._before, SWITCH_INTERVAL))
-            cls._holders += 1
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._before = self._get()
+                self._put(min(self._before, SWITCH_INTERVAL))
+            self._inside += 1
 
-    @classmethod
-    def release(cls) -> None:
-        with cls._lock:
-            cls._holders -= 1
-            if cls._holders == 0:
-                sys.setswitchinterval(cls._before)
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._put(self._before)
+
+
+switch_interval = SwitchInterval()
+"""That of this process; workers are inside until they end, whether anybody waits for it or not."""
 
 
 def computes_inline(loop: asyncio.AbstractEventLoop) -> bool:

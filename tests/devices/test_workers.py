@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from aioexec.devices.workers import COURTESY, SWITCH_INTERVAL, Workers, processors
+from aioexec.devices import workers as workers_module
+from aioexec.devices.workers import COURTESY, SWITCH_INTERVAL, SwitchInterval, Workers, processors
 from aioexec.testing.tasks import all_tasks_blocked
 
 
@@ -162,8 +163,8 @@ async def test_close_runs_what_is_queued_and_may_be_called_twice():
 
 async def test_a_cancelled_close_still_ends_the_threads():
     workers, gate = Workers(2, "pool"), threading.Event()
-    before = sys.getswitchinterval()
     jobs = [workers.submit(gate.wait) for _ in range(2)]
+    threads = list(workers._threads)
     closing = asyncio.create_task(workers.close())
     await asyncio.sleep(0)
 
@@ -173,8 +174,9 @@ async def test_a_cancelled_close_still_ends_the_threads():
     for job in jobs:
         await job.result()
 
+    for thread in threads:
+        await asyncio.to_thread(thread.join)
     assert closing.cancelled()
-    assert sys.getswitchinterval() >= before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only on Linux has each thread a niceness of its own")
@@ -189,19 +191,44 @@ async def test_workers_give_way_to_the_loop():
     assert niceness == min(os.getpriority(os.PRIO_PROCESS, 0) + COURTESY, 19)
 
 
-async def test_the_switch_interval_is_short_while_there_are_workers():
-    before = sys.getswitchinterval()
+async def test_the_switch_interval_is_short_while_there_are_workers(monkeypatch: pytest.MonkeyPatch):
+    told = [0.005]  # not the interpreter's own: workers of other tests may end just now
+    monkeypatch.setattr(workers_module, "switch_interval", SwitchInterval(lambda: told[-1], told.append))
     first, second = Workers(2, "pool"), Workers(1, "other")
 
-    assert sys.getswitchinterval() == before
     for workers in (first, second, first):
         await workers.submit(lambda: None).result()
-        assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL)
+        assert told == [0.005, SWITCH_INTERVAL]
     await first.close()
-    assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL)
+    assert told == [0.005, SWITCH_INTERVAL]
     await second.close()
 
-    assert sys.getswitchinterval() == before
+    assert told == [0.005, SWITCH_INTERVAL, 0.005]
+
+
+async def test_workers_that_are_only_dismissed_give_the_switch_interval_back_too(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    told, over = [0.005], threading.Event()
+
+    def put(seconds: float) -> None:
+        told.append(seconds)
+        if len(told) == 3:
+            over.set()
+
+    monkeypatch.setattr(workers_module, "switch_interval", SwitchInterval(lambda: told[-1], put))
+    workers = Workers(1, "pool")
+    await workers.submit(lambda: None).result()
+
+    workers.dismiss()
+
+    await asyncio.to_thread(over.wait)
+    assert told == [0.005, SWITCH_INTERVAL, 0.005]
+
+
+def test_the_switch_interval_of_the_process_is_the_interpreters():
+    with workers_module.switch_interval:
+        assert sys.getswitchinterval() <= SWITCH_INTERVAL * 1.001
 
 
 def test_a_job_whose_loop_is_gone_harms_nobody():
