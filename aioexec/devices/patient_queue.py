@@ -12,27 +12,28 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from aioexec.devices.jit.patience import PATIENCE_NS
+
 Entry = TypeVar("Entry")
 
-PATIENCE_NS = 100_000
-"""How long a thread looks: the time to the next step of a client who awaits one after the other."""
+DUE, URGENT = range(2)
+"""Words of `waiting`."""
 
 
 class PatientQueue(Generic[Entry]):
     """First come, first served.
 
-    `_lock` is held by who changes anything but `look`. `_entries` wait to be taken, each with whether it is `urgent`;
-    `_due[0]` is how many there are, and `urgent[0]` how many of these, for machine code to see; `_sleepers` are the locks of
-    those who sleep, `_looking` the number of those who look. `look(due, nanoseconds)` waits for an entry without the
-    interpreter; None: nobody looks.
+    `_lock` is held by who changes anything but `look`. `_entries` wait to be taken, each with whether it is urgent; `waiting`
+    is how many there are, and how many urgent ones, for machine code to see; `_sleepers` are the locks of those who sleep,
+    `_looking` the number of those who look. `look(waiting, nanoseconds)` waits for an entry without the interpreter; None:
+    nobody looks.
     """
 
     def __init__(self) -> None:
         self.look: Callable[..., int] | None = None
         self._lock = threading.Lock()
         self._entries: deque[tuple[Entry, bool]] = deque()
-        self._due = np.zeros(1, np.int64)
-        self.urgent = np.zeros(1, np.int64)
+        self.waiting = np.zeros(2, np.int64)
         self._sleepers: list[threading.Lock] = []
         self._looking = 0
 
@@ -41,8 +42,8 @@ class PatientQueue(Generic[Entry]):
         sleeper = None
         with self._lock:
             self._entries.append((entry, urgent))
-            self._due[0] = len(self._entries)
-            self.urgent[0] += urgent
+            self.waiting[DUE] += 1
+            self.waiting[URGENT] += urgent
             if self._sleepers and len(self._entries) > self._looking:
                 sleeper = self._sleepers.pop()
         if sleeper is not None:
@@ -56,7 +57,7 @@ class PatientQueue(Generic[Entry]):
                 return self._take()
             self._looking += look is not None
         if look is not None:
-            look(self._due, PATIENCE_NS)
+            look(self.waiting, PATIENCE_NS)
             with self._lock:
                 self._looking -= 1
         while True:
@@ -70,6 +71,6 @@ class PatientQueue(Generic[Entry]):
 
     def _take(self) -> Entry:
         entry, urgent = self._entries.popleft()
-        self._due[0] = len(self._entries)
-        self.urgent[0] -= urgent
+        self.waiting[DUE] -= 1
+        self.waiting[URGENT] -= urgent
         return entry

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from aioexec.devices.patient_queue import PatientQueue
+from aioexec.devices.patient_queue import URGENT, PatientQueue
 
 Result = TypeVar("Result")
 
@@ -108,8 +108,8 @@ class Guest(Protocol):
 class Workers:
     """A pool of up to `count` threads, for the event loops of any threads.
 
-    Constant: `count`, `name`, `_prepare` (the first call of each thread); `jobs[0]`, how many jobs wait, for machine code to
-    see. `_lock` is held by who changes `_threads` or `_closed`, which goes from False to True once.
+    Constant: `count`, `name`, `_prepare` (the first call of each thread); `waiting`, how many jobs and guests wait, and
+    how many jobs, for machine code to see. `_lock` is held by who changes `_threads` or `_closed`, which goes from False to True once.
     """
 
     def __init__(self, count: int, name: str, prepare: Callable[[], None] | None = None) -> None:
@@ -120,11 +120,16 @@ class Workers:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._closed = False
-        self.jobs = self._queue.urgent
+        self.waiting = self._queue.waiting
 
     def be_patient(self, look: Callable[..., int]) -> None:
         """Let threads look for work for a while before they sleep, by machine code (see `patient_queue`)."""
         self._queue.look = look
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether a job waits for a thread."""
+        return bool(self.waiting[URGENT])
 
     @property
     def closed(self) -> bool:

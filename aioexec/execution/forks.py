@@ -27,7 +27,7 @@ from aioexec.execution.trace import Trace
 from aioexec.planning.variant import Strand
 
 Array = np.ndarray[Any, Any]
-_HOST = np.array([-1], np.int64)
+_HOST = np.array([-1, -1], np.int64)
 
 
 class ForkRun:
@@ -88,7 +88,7 @@ class ForkRun:
             return
         shift = int(Shift.CALL)
         while shift == Shift.CALL:
-            shift = self._walker.lane_released(frame, self.state, self._workers.jobs)
+            shift = self._walker.lane_released(frame, self.state, self._workers.waiting)
             if shift == Shift.CALL:
                 self._moved.set()
                 self._workers.invite(self, 1)

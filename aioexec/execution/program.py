@@ -334,7 +334,7 @@ class Run:
             outcome = self.walk(self.start(walker.start_released), walker.resume_released)
         else:
             outcome = self.walk(walker.resume_released(self.frame.words), walker.resume_released)
-        while outcome == Outcome.PAUSED and not workers.jobs[0]:
+        while outcome == Outcome.PAUSED and not workers.are_wanted:
             outcome = self.walk(walker.resume_released(self.frame.words), walker.resume_released)
         return outcome
 

@@ -9,6 +9,7 @@ import pytest
 import aioexec as ax
 from aioexec.devices.jit import strands as doing, walker as walking
 from aioexec.devices.jit.walker import Outcome, walker
+from aioexec.devices.patient_queue import URGENT
 from aioexec.devices.workers import Workers
 from aioexec.execution import forks
 from aioexec.execution.program import Run
@@ -74,11 +75,11 @@ async def test_machine_code_sees_how_many_jobs_wait():
     def work() -> int:
         began.set()
         go_on.wait()
-        return int(workers.jobs[0])
+        return int(workers.waiting[URGENT])
 
     jobs = [workers.submit(work) for _ in range(3)]
     await asyncio.to_thread(began.wait)
-    assert workers.jobs.tolist() == [2]
+    assert workers.waiting.tolist() == [2, 2]
     go_on.set()
 
     assert [await job.result() for job in jobs] == [2, 1, 0]
@@ -310,9 +311,9 @@ async def test_a_guest_leaves_when_a_job_waits_for_its_thread(run_of_branches):
     state = link.state.copy()
     found = walker()
     assert found is not None
-    jobs = np.array([1], np.int64)
+    waiting = np.array([1, 1], np.int64)
 
-    shift = found.lane_released(run.frame.words.copy(), state, jobs)
+    shift = found.lane_released(run.frame.words.copy(), state, waiting)
 
     assert shift == doing.Shift.WANTED
     assert state[doing.LEFT] == len(link.fork.strands), "it has begun nothing"

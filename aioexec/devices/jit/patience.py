@@ -7,6 +7,8 @@ to do goes first.
 
 from __future__ import annotations
 
+PATIENCE_NS = 100_000
+"""How long a thread looks: the time to the next step of a client who awaits one after the other."""
 PAUSES = 32
 """Pauses of the processor between two looks at the clock: about 1 µs."""
 COURTESY_NS = 5_000

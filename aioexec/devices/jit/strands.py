@@ -17,6 +17,9 @@ The state of one doing is an array of words: a header, then four words for each 
 Whoever comes has a frame of his own, with the slots of the program's, and takes the first strand that is ready, until there is
 none. The counts are changed atomically, and one who is about to leave says so before he looks for the last time: so either he
 sees the strand that has become ready, or whoever made it ready sees that somebody has to be called.
+
+A guest for whom nothing is left lingers, and looks for other work, before it asks for the interpreter: that is just when its host
+needs it, and who has to wait for the interpreter falls asleep. It does not if somebody waits for it to come back.
 """
 
 from __future__ import annotations
@@ -42,9 +45,10 @@ class Shift(enum.IntEnum):
     WANTED = 8  # jobs wait for this thread
 
 
-# Jobs: how many wait for the thread; negative: it waits for the fork's end, whatever comes.
+# Waiting: how many jobs and guests wait for a thread, and how many jobs (see `patient_queue`); negative: this one stays until
+# the fork ends, whatever comes.
 _LANE = """
-define internal i64 @lane{suffix}(ptr %frame, ptr %state, ptr %jobs.at) {
+define internal i64 @lane{suffix}(ptr %frame, ptr %state, ptr %waiting.at) {
 entry:
   %stopped.at = getelementptr i64, ptr %state, i64 1
   %asleep.at = getelementptr i64, ptr %state, i64 2
@@ -55,6 +59,7 @@ entry:
   %successors.at = getelementptr i64, ptr %state, i64 5
   %successors = load ptr, ptr %successors.at
   %waits.at = getelementptr i64, ptr %state, i64 {header}
+  %jobs.at = getelementptr i64, ptr %waiting.at, i64 1
   %jobs.first = load atomic i64, ptr %jobs.at monotonic, align 8
   %is.host = icmp slt i64 %jobs.first, 0
   br label %fresh
@@ -178,6 +183,31 @@ elsewhere:
   ret i64 8
 }
 
+define internal void @linger{suffix}(i64 %outcome, ptr %state, ptr %waiting.at) {
+entry:
+  %jobs.at = getelementptr i64, ptr %waiting.at, i64 1
+  %jobs = load atomic i64, ptr %jobs.at monotonic, align 8
+  %is.host = icmp slt i64 %jobs, 0
+  %stopped.at = getelementptr i64, ptr %state, i64 1
+  %stopped = load atomic i64, ptr %stopped.at seq_cst, align 8
+  %asleep.at = getelementptr i64, ptr %state, i64 2
+  %asleep = load atomic i64, ptr %asleep.at seq_cst, align 8
+  %awaited = or i64 %stopped, %asleep
+  %is.awaited = icmp ne i64 %awaited, 0
+  %is.done = icmp eq i64 %outcome, 0
+  %is.idle = icmp eq i64 %outcome, 6
+  %is.free = or i1 %is.done, %is.idle
+  %is.busy = xor i1 %is.free, true
+  %cannot = or i1 %is.host, %is.busy
+  %leaves = or i1 %cannot, %is.awaited
+  br i1 %leaves, label %leave, label %stay
+stay:
+  %ignored = call i64 @look(ptr %waiting.at, i64 {linger})
+  ret void
+leave:
+  ret void
+}
+
 define ptr @lane_released{suffix}(ptr %self, ptr %args, i64 %nargs) {
   %first = load ptr, ptr %args
   %frame = call ptr @data_of(ptr %first)
@@ -186,9 +216,10 @@ define ptr @lane_released{suffix}(ptr %self, ptr %args, i64 %nargs) {
   %state = call ptr @data_of(ptr %second)
   %third.at = getelementptr ptr, ptr %args, i64 2
   %third = load ptr, ptr %third.at
-  %jobs.at = call ptr @data_of(ptr %third)
+  %waiting.at = call ptr @data_of(ptr %third)
   %thread = call ptr @PyEval_SaveThread()
-  %outcome = call i64 @lane{suffix}(ptr %frame, ptr %state, ptr %jobs.at)
+  %outcome = call i64 @lane{suffix}(ptr %frame, ptr %state, ptr %waiting.at)
+  call void @linger{suffix}(i64 %outcome, ptr %state, ptr %waiting.at)
   call void @PyEval_RestoreThread(ptr %thread)
   %result = call ptr @PyLong_FromLong(i64 %outcome)
   ret ptr %result
@@ -196,7 +227,8 @@ define ptr @lane_released{suffix}(ptr %self, ptr %args, i64 %nargs) {
 """
 
 
-def lane(suffix: str, fuel: int) -> str:
-    """The functions of the walk with that suffix; `fuel` is what a strand has."""
+def lane(suffix: str, fuel: int, linger: int) -> str:
+    """The functions of the walk with that suffix; `fuel` is what a strand has, and guests linger for so many nanoseconds."""
     text = _LANE.replace("{suffix}", suffix).replace("{header}", str(HEADER))
+    text = text.replace("{linger}", str(linger))
     return text.replace("{patience}", str(PATIENCE)).replace("{fuel}", str(fuel))

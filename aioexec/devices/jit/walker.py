@@ -62,7 +62,7 @@ Entry = Callable[..., int]
 @dataclass(frozen=True, slots=True)
 class Walker:
     """The entries. Each takes the frame (an int64 array); `start_*` also the arrays whose addresses go to slots 0, 1, …;
-    `lane_released(frame, state, jobs)` does strands of a fork (see `strands`), `look_released(words, nanoseconds)` waits for
+    `lane_released(frame, state, waiting)` does strands of a fork (see `strands`), `look_released(words, nanoseconds)` waits for
     word 0 (see `patience`). `jump` and `jump_unless` are addresses of kernels. `traced` is the walker that stamps the clock.
 
     The caller keeps frame, rows, blocks and arrays alive until the call returns.
@@ -320,14 +320,15 @@ def emit() -> str:
 
 
 def _entries(suffix: str, before: str, after: str) -> str:
-    """One walk and the ways into it."""
+    """One walk and the ways into it; in one that is traced the host waits for what its guests tell."""
+    linger = 0 if suffix else patience.PATIENCE_NS
     text = _WALK.replace("{before}", before).replace("{after}", after)
     for mode, fuel, call in (
         ("inline", _FUEL_INLINE, _CALL_INLINE),
         ("released", _FUEL_RELEASED, _CALL_RELEASED),
     ):
         text += _START.replace("{mode}", mode).replace("{fuel}", fuel).replace("{call}", call)
-    return text.replace("{suffix}", suffix) + strands.lane(suffix, _ENDLESS)
+    return text.replace("{suffix}", suffix) + strands.lane(suffix, _ENDLESS, linger)
 
 
 class _MethodDef(ctypes.Structure):
