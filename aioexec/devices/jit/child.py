@@ -65,6 +65,7 @@ def receive_exactly(connection: socket.socket, count: int) -> bytes:
 
 def load_compiler() -> ModuleType:
     """Import `loops.py` from beside this file, outside its package."""
+    sys.modules["scipy"] = None  # type: ignore[assignment]  # numba would take 0.3 s to load what no kernel may call
     spec = importlib.util.spec_from_file_location("aioexec_loops", Path(__file__).with_name("loops.py"))
     assert spec is not None
     assert spec.loader is not None
@@ -84,7 +85,6 @@ def answer(connection: socket.socket, compiler: ModuleType, document: Document) 
 
 def serve(connection: socket.socket) -> None:
     """Greet, then answer requests until there are no more."""
-    connection.settimeout(IDLE_SECONDS)
     with contextlib.suppress(EOFError, TimeoutError, ConnectionError):
         greeting, _ = receive(connection)
         sys.path.extend(each for each in greeting["path"] if each not in sys.path)
@@ -94,9 +94,10 @@ def serve(connection: socket.socket) -> None:
             send(connection, {"error": f"{type(error).__name__}: {error}"})
             return
         send(connection, {"ready": True})
-        while True:
+        while True:  # the first request is on its way, however slow this machine is
             document, _ = receive(connection)
             answer(connection, compiler, document)
+            connection.settimeout(IDLE_SECONDS)
 
 
 def main() -> None:

@@ -53,7 +53,7 @@ def strip_bytes(tiles: ModuleType) -> int:
 
 def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
     """The function `gemm` of the loop language."""
-    compiled = numba.njit(no_cpython_wrapper=True, **options)
+    compiled = numba.njit(**options)
     prepare = make_prepare(offset, compiled)
     tiled_product, lanes_of = tiles.tiled_product, make_lanes_of(tiles)
     packed_product = make_packed_product(tiles, offset, compiled)

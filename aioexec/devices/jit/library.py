@@ -87,7 +87,7 @@ def compiler_text() -> str:
     """What stands for the loop compiler itself in cache keys."""
     return "".join(
         Path(__file__).with_name(name).read_text(encoding="utf-8")
-        for name in ("loops.py", "tiles.py", "gemm.py")
+        for name in ("loops.py", "fragments.py", "tiles.py", "gemm.py")
     )
 
 

@@ -9,7 +9,6 @@ vector code, but keep NaN and infinity.
 from __future__ import annotations
 
 import ast
-import ctypes
 import functools
 import importlib.util
 import json
@@ -32,6 +31,9 @@ OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"reassoc", "nsz", "contract"},
     "boundscheck": False,
+    "_nrt": False,  # nothing is allocated
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,  # a kernel gets one all the same
 }
 
 WORD = ir.IntType(64)
@@ -251,7 +253,7 @@ def compile_loop(request: dict[str, Any]) -> tuple[str, bytes]:
     functions = [
         define(supplied, each["name"], each["text"], each["constants"]) for each in request["functions"]
     ]
-    compiled = [numba.njit(forceinline=True, no_cpython_wrapper=True, **OPTIONS)(each) for each in functions]
+    compiled = [numba.njit(forceinline=True, **OPTIONS)(each) for each in functions]
     for function, each in zip(functions, request["functions"], strict=True):
         function.__globals__.update({name: compiled[index] for name, index in each["calls"]})
     pointers = request["pointers"]
@@ -260,14 +262,8 @@ def compile_loop(request: dict[str, Any]) -> tuple[str, bytes]:
     exec(entry_text(len(pointers), request["ints"], request["reals"]), namespace)
     words = types.CPointer(types.int64)
     callback = numba.cfunc(types.int64(words, words), **OPTIONS)(namespace["entry"])
-    return callback.native_name, callback._library._compiled_object
+    symbol = callback.native_name
+    return symbol, load_beside("fragments").object_of(callback._library, symbol)
 
 
-def prepare() -> None:
-    """Give names only the parent can resolve some address: numba links here too, which would abort."""
-    somewhere = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value
-    for symbol in GEMM.values():
-        llvm.add_symbol(symbol, somewhere)
-
-
-prepare()
+load_beside("fragments").install()

@@ -289,16 +289,19 @@ def emit_product(builder: Any, operands: Operands, lanes: int) -> None:
     builder.ret_void()
 
 
-def product_function(module: Any, element: Any, units: tuple[bool, ...]) -> Any:
-    """The function that does it all, for those strides of a that are always 1: large, so never inlined."""
-    size = 4 if isinstance(element, ir.FloatType) else 8
+@functools.cache
+def product_library(codegen: Any, size: int, units: tuple[bool, ...]) -> tuple[Any, str, Any]:
+    """Code of the function that does it all, its name and type, for those strides of a that are always 1; written once.
+
+    It is large, so never inlined.
+    """
     name = f"aioexec.tiled_product.f{size * 8}.{''.join('s1'[unit] for unit in units)}"
-    if name in module.globals:
-        return module.globals[name]
+    library = codegen.create_library(name)
+    module = library.create_ir_module(name)
+    element = ir.FloatType() if size == 4 else ir.DoubleType()
     pointer, flag = element.as_pointer(), ir.IntType(1)
     kinds = [*[WORD] * 4, pointer, *[WORD] * 3, pointer, WORD, flag, pointer, WORD]
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
-    function.linkage = "linkonce_odr"  # numba links what calls it several times over, and keeps one
     for attribute in (
         "noinline",
         "optsize",
@@ -309,7 +312,8 @@ def product_function(module: Any, element: Any, units: tuple[bool, ...]) -> Any:
     strides = [WORD(1) if unit else stride for unit, stride in zip(units, strides, strict=True)]
     operands = Operands(m, n, outer, inner, a, tuple(strides), *function.args[8:])
     emit_product(builder, operands, registers().vector_bytes // size)
-    return function
+    library.add_ir_module(module)
+    return library, name, function.ftype
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]  # numba has no types
@@ -340,8 +344,9 @@ def tiled_product(
     kinds = [stride if unit else size for stride, unit in zip(strides, units, strict=True)]
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        element = context.get_value_type(signature.args[4].dtype)
-        function = product_function(builder.module, element, units)
+        library, name, kind = product_library(context.codegen(), signature.args[4].dtype.bitwidth // 8, units)
+        context.active_code_library.add_linking_library(library)
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
         flag = cgutils.is_true(builder, args[10])
         builder.call(function, [*args[:10], flag, *args[11:]])
         return context.get_dummy_value()

@@ -231,7 +231,7 @@ def test_the_child_ends_when_its_parent_is_gone(make):
     child = library.process._child
     child.connection.close()
 
-    assert child.process.wait(10) == 0
+    assert child.process.wait() == 0
 
 
 @pytest.mark.slow
