@@ -41,6 +41,8 @@ Attrs = Mapping[str, Any]
 class Role(enum.Enum):
     """What planning and execution must know of an op; everything else they learn from its row's other fields."""
 
+    __hash__ = object.__hash__  # Enum's own is written in Python, and planning looks roles up for every node
+
     COMPUTE = "compute"
     CONSTANT = "constant"  # value in attr `value`
     PLACEHOLDER = "placeholder"  # must be fed; its kernel raises

@@ -9,6 +9,7 @@ The node's attribute `_kernel` asks for the kernels of a label; without it those
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -140,7 +141,7 @@ def find_kernel(op_type: str, device_type: str, attrs: Attrs, *, runs_cpu_kernel
     if kernel is None and runs_cpu_kernels and not label_of(attrs):
         make = registry.lookup(op_type).kernel
         if make is not None:
-            return KernelDef(op_type, device_type, make, {})
+            return _of_row(op_type, device_type, make)
     if kernel is None:
         label = f" with label {label_of(attrs)!r}" if label_of(attrs) else ""
         raise NotFoundError(
@@ -150,9 +151,15 @@ def find_kernel(op_type: str, device_type: str, attrs: Attrs, *, runs_cpu_kernel
     return kernel
 
 
+@functools.cache
+def _of_row(op_type: str, device_type: str, make: Reference) -> KernelDef:
+    """The same for every node: there are many."""
+    return KernelDef(op_type, device_type, make, {})
+
+
 def is_overridden(op: Operation, device_type: str) -> bool:
     """Whether a kernel registered for the device type serves an operation, and not its row's own, in whichever form."""
-    return op.type in _kernels and _registered(op.type, device_type, op.attrs) is not None
+    return _registered(op.type, device_type, op.attrs) is not None
 
 
 def label_of(attrs: Attrs) -> str:
@@ -162,10 +169,12 @@ def label_of(attrs: Attrs) -> str:
 
 
 def _registered(op_type: str, device_type: str, attrs: Attrs) -> KernelDef | None:
+    if op_type not in _kernels:
+        return None
     label = label_of(attrs)
     serving = [
         kernel
-        for kernel in _kernels.get(op_type, ())
+        for kernel in _kernels[op_type]
         if kernel.device_type == device_type and kernel.label == label and kernel.serves(attrs)
     ]
     if not serving:

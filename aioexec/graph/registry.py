@@ -6,6 +6,7 @@ says which module has which op.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -75,7 +76,7 @@ Bodies = Callable[["Operation"], Sequence["FuncGraph"]]
 """What an operation that stands for bodies is made of; raises InvalidArgumentError when they do not fit it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Row:
     """Everything known of an op.
 
@@ -112,19 +113,19 @@ class Row:
     bodies: Bodies | None = None
     lists: ListUse | None = None
 
-    @property
+    @functools.cached_property
     def definition(self) -> OpDef:
         return self.signature if isinstance(self.signature, OpDef) else parse_signature(self.signature)
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         return self.definition.name
 
-    @property
+    @functools.cached_property
     def is_stateful(self) -> bool:
         return self.definition.is_stateful
 
-    @property
+    @functools.cached_property
     def is_pure(self) -> bool:
         """Same inputs, same outputs, nothing else: may be folded, merged and dropped.
 

@@ -24,6 +24,9 @@ class Frame:
     parallel_iterations: int
 
 
+_LOOP_ROLES = frozenset({Role.ENTER, Role.EXIT, Role.NEXT_ITERATION, Role.LOOP_COND})
+
+
 def frames(graph: Subgraph) -> dict[int, Frame]:
     """The frame each node runs in, by id(): an Enter runs outside of the frame it enters, an Exit inside.
 
@@ -31,6 +34,8 @@ def frames(graph: Subgraph) -> dict[int, Frame]:
         InvalidArgumentError: the loops are malformed; names the nodes.
     """
     finder = _Finder()
+    if _has_no_loops(graph):
+        return dict.fromkeys(map(id, graph.nodes), finder.root)
     for node in graph.nodes:
         finder.visit(node)
     for node in graph.nodes:
@@ -39,22 +44,33 @@ def frames(graph: Subgraph) -> dict[int, Frame]:
     return finder.runs_in
 
 
+def _has_no_loops(graph: Subgraph) -> bool:
+    """Whether nothing is, or would be, part of a loop: as in most graphs, however large."""
+    before: set[int] = set()
+    for node in graph.nodes:
+        if node.row.role in _LOOP_ROLES or not before.issuperset(map(id, node.producers())):
+            return False
+        before.add(id(node))
+    return True
+
+
 class _Finder:
     """Follows frames along the edges, producers first.
 
     Attributes:
+        root: the outermost frame.
         runs_in: the frame each node runs in, by id().
     """
 
     def __init__(self) -> None:
         self.runs_in: dict[int, Frame] = {}
-        self._root = Frame("", None, 1)
+        self.root = Frame("", None, 1)
         self._behind: dict[int, Frame] = {}  # the frame of each node's outputs
         self._entered: dict[str, Frame] = {}
         self._conditions: dict[Frame, Node] = {}
 
     def visit(self, node: Node) -> None:
-        frame = self._root
+        frame = self.root
         for producer in node.producers_before():
             if id(producer) not in self._behind:
                 raise InvalidArgumentError(

@@ -68,13 +68,13 @@ def _check_device(node: Node, incarnations: Mapping[str, int]) -> None:
 
 def _check_inputs(nodes: Sequence[Node]) -> None:
     """Every input that an op declares must be there: passes may have been wrong."""
-    present = {id(node) for node in nodes}
+    present = set(map(id, nodes))
     for node in nodes:
         if node.feed is not None or node.is_constant:
             continue
-        wanted = sum(input_count(arg, node.op.attrs) for arg in node.row.definition.inputs)
-        connected = sum(id(producer) in present for producer, _ in node.inputs)
-        if connected != wanted or not all(id(control) in present for control in node.controls):
+        wanted = sum([input_count(arg, node.op.attrs) for arg in node.row.definition.inputs])
+        connected = len([None for producer, _ in node.inputs if id(producer) in present])
+        if connected != wanted or not present.issuperset(map(id, node.controls)):
             raise InvalidArgumentError(
                 f"{node.op.type} {node.name!r} has an unconnected input: "
                 f"expected {wanted} inputs from nodes of the graph, got {connected}"

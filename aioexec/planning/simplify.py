@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from aioexec.dtypes import DType
 from aioexec.formats.repeated import is_one_repeated
 from aioexec.graph.kernel import Compute, Role
 from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
@@ -82,7 +83,8 @@ def drop_identities(graph: Subgraph, bind: Bind) -> None:
         aliases[id(node)] if id(node) in aliases and id(aliases[id(node)][0]) not in fed else (node, index)
         for node, index in graph.fetches
     ]
-    graph.drop_unneeded()
+    if aliases:
+        graph.drop_unneeded()
 
 
 def drop_unused(graph: Subgraph, bind: Bind) -> None:
@@ -96,6 +98,7 @@ def drop_unused(graph: Subgraph, bind: Bind) -> None:
     uses.update(id(node) for node in (*(node for node, _ in graph.fetches), *graph.targets, *graph.feeds))
     uses.update(id(control) for target in graph.targets for control in target.controls)
     waiters: dict[int, list[Node]] = {}
+    dropped = False
     for node in graph.nodes:
         for control in node.controls:
             waiters.setdefault(id(control), []).append(node)
@@ -112,7 +115,9 @@ def drop_unused(graph: Subgraph, bind: Bind) -> None:
         for producer in instead:
             waiters.setdefault(id(producer), []).extend(waiting)
         uses.subtract(id(producer) for producer, _ in node.inputs)
-    graph.drop_unneeded()
+        dropped = True
+    if dropped:
+        graph.drop_unneeded()
 
 
 def _is_dispensable(node: Node) -> bool:
@@ -140,7 +145,8 @@ def merge_common_subexpressions(graph: Subgraph, bind: Bind) -> None:
         kept = first.setdefault(key, node)
         if kept is not node:
             replacements[id(node)] = kept
-    graph.replace(replacements)
+    if replacements:
+        graph.replace(replacements)
 
 
 def _key(node: Node) -> Hashable:
@@ -149,14 +155,14 @@ def _key(node: Node) -> Hashable:
     inputs = [(id(producer), index) for producer, index in node.inputs]
     if node.row.definition.is_commutative:
         inputs.sort()
-    attrs = tuple(
-        (name, _content(value)) for name, value in sorted(node.op.attrs.items()) if not name.startswith("_")
-    )
-    return node.row.name, node.device, attrs, tuple(inputs)
+    attrs = [(name, _content(value)) for name, value in node.op.attrs.items() if not name.startswith("_")]
+    return node.row.name, node.device, tuple(sorted(attrs)), tuple(inputs)
 
 
 def _content(value: Any) -> Hashable:
     """Something hashable that is equal for equal attribute values or arrays only."""
+    if isinstance(value, DType):
+        return "dtype", value.name
     if isinstance(value, np.ndarray):
         if is_one_repeated(value):
             return value.shape, _content(value[(slice(1),) * value.ndim].copy())

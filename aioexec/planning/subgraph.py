@@ -96,6 +96,7 @@ class Node:
 
     Attributes:
         op: the operation; of a feed, the one it replaces.
+        row: the operation's.
         feed: the tensor fed, or None.
         inputs, controls: what it waits for.
         values: its outputs, where a pass has computed them; the node is then a constant.
@@ -110,10 +111,10 @@ class Node:
     values: tuple[Value, ...] | None = None
     device: str = ""
     structure: Structure | None = None
+    row: Row = field(init=False)
 
-    @property
-    def row(self) -> Row:
-        return self.op.row
+    def __post_init__(self) -> None:
+        self.row = self.op.row
 
     @property
     def name(self) -> str:
