@@ -109,7 +109,7 @@ class Workers:
     """A pool of up to `count` threads, for the event loops of any threads.
 
     Constant: `count`, `name`, `_prepare` (the first call of each thread); `waiting`, how many jobs and guests wait, and
-    how many jobs, for machine code to see. `_lock` is held by who changes `_threads` or `_closed`, which goes from False to True once.
+    how many jobs, for machine code to see. `_lock` is held by who changes `_threads` or `_closed`, which becomes True once.
     """
 
     def __init__(self, count: int, name: str, prepare: Callable[[], None] | None = None) -> None:

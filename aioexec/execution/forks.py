@@ -34,8 +34,8 @@ class ForkRun:
     """One doing of a fork.
 
     Constant: `link`, `words` (the frame's). Changing: `state`, which machine code reads and
-    writes; `_frames`, one for each lane, made as they are needed, and `_idle` of them, whose number is under `_lock`;
-    `_moved`, set when somebody leaves; `_limit`, once a row has failed: its place in the program.
+    writes; `_frames`, one for each lane, made as they are needed, and `_idle` of them, whose number is under `_lock`; `_still`,
+    not locked once somebody has moved since the host looked; `_limit`, once a row has failed: its place in the program.
     """
 
     def __init__(
@@ -59,7 +59,8 @@ class ForkRun:
         self._lock = threading.Lock()
         self._frames: list[Array] = []
         self._idle: list[Array] = []
-        self._moved = threading.Event()
+        self._still = threading.Lock()  # a tenth of an event
+        self._still.acquire()
         self._limit: int | None = None
 
     # Doing strands
@@ -70,14 +71,13 @@ class ForkRun:
         assert frame is not None
         self._workers.invite(self, min(self._workers.count, len(self.link.fork.strands)) - 1)
         while True:
-            self._moved.clear()
             shift = self._walker.lane_released(frame, self.state, _HOST)
             if shift == Shift.CALL:
                 self._workers.invite(self, 1)
             elif self.state[doing.STOPPED] or not self.state[doing.LEFT]:
                 break
             else:
-                self._moved.wait()
+                self._still.acquire()
         self._leave(frame)
         return self._ended(frame)
 
@@ -90,7 +90,8 @@ class ForkRun:
         while shift == Shift.CALL:
             shift = self._walker.lane_released(frame, self.state, self._workers.waiting)
             if shift == Shift.CALL:
-                self._moved.set()
+                with self._lock:
+                    self._move()
                 self._workers.invite(self, 1)
         self._leave(frame)
         if shift == Shift.WANTED:
@@ -121,7 +122,12 @@ class ForkRun:
             self._tell_thread(frame, self._trace)
         with self._lock:
             self._idle.append(frame)
-        self._moved.set()
+            self._move()
+
+    def _move(self) -> None:
+        """Let the host look again, if it waits; under the lock."""
+        if self._still.locked():
+            self._still.release()
 
     def _tell_thread(self, frame: Array, trace: Trace) -> None:
         """Tell which rows the calling thread has done."""
@@ -137,9 +143,7 @@ class ForkRun:
         """How the fork has ended, once no strand is being done."""
         is_done = not self.state[doing.LEFT]
         while (self._trace is not None or not is_done) and len(self._idle) < len(self._frames):
-            self._moved.clear()
-            if len(self._idle) < len(self._frames):
-                self._moved.wait()
+            self._still.acquire()
         if is_done:
             return Outcome.DONE
         for strand, word in self._strands():

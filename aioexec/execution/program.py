@@ -307,7 +307,7 @@ class Run:
         self.fork = fork = ForkRun(
             link,
             self.frame.words,
-            address_of(self.frame.arena),
+            int(self.frame.words[HEADER + program.variant.arena_slot]),
             program.variant.lane_slot,
             self.walker,
             program.workers,
