@@ -184,7 +184,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send_held(self) -> None:
         self._holding = None
-        self._write_held()
+        if self._held:
+            self._write_held()
 
     def _write_held(self) -> None:
         """Frames leave before what is written next."""

@@ -102,6 +102,8 @@ class Parts:
         timeout: seconds left for a request, infinite for no bound.
         refused: why it is not what was sent; message and tensors are void then.
         is_told: whether it is something told before the reply.
+        tensors: arrays, None for what stayed in the message, and each `Tensor` that `values` has to make an array of.
+        are_read: whether there is none of the latter.
         takes_long: whether `values` is better called off the loop.
         missing: of those announced, what did not come yet, in order.
     """
@@ -110,8 +112,9 @@ class Parts:
     method: str = ""
     timeout: float = float("inf")
     message: Any = b""
-    tensors: list[Tensor | Array | None] = field(default_factory=list)
+    tensors: list[Any] = field(default_factory=list)
     is_told: bool = False
+    are_read: bool = True
     takes_long: bool = False
     refused: OpError | None = None
     missing: deque[memoryview] | None = None
@@ -122,7 +125,10 @@ class Parts:
         Raises:
             DataLossError: strings whose lengths do not fit their bytes.
         """
-        return [each.value() if isinstance(each, Tensor) else each for each in self.tensors]
+        if not self.are_read:
+            self.tensors = [each.value() if isinstance(each, Tensor) else each for each in self.tensors]
+            self.are_read = True
+        return self.tensors
 
 
 Event = Greeting | Welcome | Closing | Failure | Cancel | Parts
@@ -329,13 +335,13 @@ class Reader:
             self._start = begin + length
             if event is not None:
                 events.append(event)
-        self._make_room(_HEAD.size)
+        if self._start == self._end and len(self._scratch) == _SCRATCH:
+            self._start = self._end = 0
+        else:
+            self._make_room(_HEAD.size)
 
     def _make_room(self, needed: int) -> None:
         """Have what is not read yet at the front of a scratch that holds what is needed."""
-        if self._start == self._end and len(self._scratch) == _SCRATCH:
-            self._start = self._end = 0
-            return
         most = MOST_FRAME if self.kinds is not _BEFORE_GREETING else _SCRATCH - _HEAD.size
         if needed - _HEAD.size > most:
             raise DataLossError(f"a frame of {needed - _HEAD.size} bytes: expected at most {most}")
@@ -395,7 +401,7 @@ class Reader:
             raise ResourceExhaustedError(f"a message of {length} bytes: expected at most {most}")
         room = _MOST_INLINE
         if length <= INLINE_BYTES:
-            parts.message = bytes(_cut(body, at, length))
+            parts.message = bytes(body[at : at + length])  # what is missing is noticed below
             at += length
             room -= length
         else:
@@ -413,6 +419,7 @@ class Reader:
             parts.tensors.append(tensor)
             if tensor is None:
                 continue
+            parts.are_read = False
             parts.takes_long |= tensor.takes_long
             if tensor.length <= INLINE_BYTES and tensor.length <= room:
                 tensor.fill(body, at)

@@ -132,12 +132,14 @@ class RemoteRun(Run):
     part to be over after the step has failed.
     """
 
-    __slots__ = ("_ending", "_part", "_posted", "_request_id")
+    __slots__ = ("_ending", "_part", "_posted", "_request_id", "_shared")
 
     receives = 0  # the call leaves before anything runs here
 
     def __init__(self, part: RegisteredPart, step: Step, request_id: int) -> None:
         super().__init__(step)
+        assert isinstance(step.shared, DistributedStep)
+        self._shared = step.shared
         self._part = part
         self._request_id = request_id
         self._posted: Posted | None = None
@@ -153,12 +155,6 @@ class RemoteRun(Run):
         task = begin(self._run())
         if not self.has_ended:
             self.step.stops.append(task.cancel)
-
-    @property
-    def _shared(self) -> DistributedStep:
-        shared = self.step.shared
-        assert isinstance(shared, DistributedStep)
-        return shared
 
     def _answered(self, came: Payload | OpError) -> None:
         self._posted = None

@@ -24,18 +24,18 @@ NewRendezvous = Callable[[int], RemoteRendezvous]
 class StepEntry:
     """One step.
 
-    Constant: `step_id`, `rendezvous`. Changing: `uses` counts the calls that are about it, `used_at` is when the last one came
-    or went; `runs` counts what runs of it, for a session, the `owner`; `stops` are told when it ends, `quiet` when nothing runs
-    any more, if somebody waits for that.
+    Constant: `step_id`, `rendezvous`. Changing: `uses` counts the calls that are about it, `used_before` is the look for idle
+    steps that was to come when the last one came or went; `runs` counts what runs of it, for a session, the `owner`; `stops`
+    are told when it ends, `quiet` when nothing runs any more, if somebody waits for that.
     """
 
-    __slots__ = ("owner", "quiet", "rendezvous", "runs", "step_id", "stops", "used_at", "uses")
+    __slots__ = ("owner", "quiet", "rendezvous", "runs", "step_id", "stops", "used_before", "uses")
 
     def __init__(self, step_id: int, rendezvous: RemoteRendezvous) -> None:
         self.step_id = step_id
         self.rendezvous = rendezvous
         self.uses = 0
-        self.used_at = 0.0
+        self.used_before = 0
         self.runs = 0
         self.owner: object = None
         self.stops: list[Callable[[OpError], None]] = []
@@ -57,11 +57,12 @@ class StepEntry:
 
 class StepTable:
     """Steps by id, in the order of their last use; `_ended` are ids that will not come back, oldest first,
-    each with the tasks that values of it were sent to unasked.
+    each with the tasks that values of it were sent to unasked. `_timer` looks for idle steps now and then, `_look` is the
+    number of the next time; it runs on when there is no step, for the next one is likely to come before.
 
     Args:
         most_steps: what is beyond is refused, unless an idle step can make room.
-        idle_seconds: for how long a step that nobody works with is kept.
+        idle_seconds: for how long at least a step that nobody works with is kept.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class StepTable:
         self._idle_seconds = idle_seconds
         self._steps: OrderedDict[int, StepEntry] = OrderedDict()
         self._ended: OrderedDict[int, tuple[str, ...]] = OrderedDict()
+        self._look = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -99,7 +101,7 @@ class StepTable:
         else:
             self._steps.move_to_end(step_id)
         step.uses += 1
-        step.used_at = asyncio.get_running_loop().time()
+        step.used_before = self._look
         return step
 
     def early(self, step_id: int) -> StepEntry:
@@ -123,7 +125,7 @@ class StepTable:
             # all were asking for values of what has never run here
             self._forget(step.step_id)
             return
-        step.used_at = asyncio.get_running_loop().time()
+        step.used_before = self._look
         self._steps.move_to_end(step.step_id)
 
     def has_ended(self, step_id: int) -> bool:
@@ -165,10 +167,7 @@ class StepTable:
             await step.quiet.wait()
 
     def _forget(self, step_id: int) -> StepEntry | None:
-        step = self._steps.pop(step_id, None)
-        if not self._steps:
-            self._stop_timer()
-        return step
+        return self._steps.pop(step_id, None)
 
     def end_of(self, owner: object) -> None:
         """End the steps of a session that is over: what would have ended them may have been lost."""
@@ -179,6 +178,9 @@ class StepTable:
         """End all steps."""
         for step_id in list(self._steps):
             self.end(step_id, AbortedError(f"step {step_id} was under way when its task shut down"))
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     # Those that nobody ends
 
@@ -187,7 +189,7 @@ class StepTable:
             self._make_room()
         self._ended.pop(step_id, None)
         step = self._steps[step_id] = StepEntry(step_id, self._new_rendezvous(step_id))
-        step.used_at = asyncio.get_running_loop().time()
+        step.used_before = self._look
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._drop_idle)
         return step
@@ -202,25 +204,23 @@ class StepTable:
         )
 
     def _drop_idle(self) -> None:
-        loop = asyncio.get_running_loop()
-        limit = loop.time() - self._idle_seconds
         for step_id, step in list(self._steps.items()):
-            if step.used_at > limit:
+            if step.used_before == self._look:
                 break
             if not step.uses:
                 self.end(step_id, _dropped(step_id))
-        self._timer = loop.call_later(self._idle_seconds, self._drop_idle) if self._steps else None
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._look += 1
+        self._timer = None
+        if self._steps:
+            self._timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._drop_idle)
 
     def check_invariants(self) -> None:
         assert len(self._steps) <= self._most_steps
         assert len(self._ended) <= MOST_ENDED
         assert not self._steps.keys() & self._ended.keys(), "a step has ended and goes on"
-        assert (self._timer is None) == (not self._steps), "the timer runs while there are steps"
+        assert self._timer is not None or not self._steps, (
+            "somebody looks for idle steps while there are steps"
+        )
         for step in self._steps.values():
             assert step.uses >= 0
             assert step.runs >= 0

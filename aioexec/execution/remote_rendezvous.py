@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from typing import Any, Protocol
 
 from aioexec.errors import AbortedError, CancelledError, OpError, UnknownError
@@ -140,7 +139,7 @@ class RemoteRendezvous(IntraProcessRendezvous):
                 if not receiver.done():
                     receiver.set_result((value, is_dead))
                 return
-        with suppress(OpError):  # of the abort
+        if self.error is None:
             super().send(key, value, is_dead)
 
     def announced(self, key: str) -> None:
@@ -176,12 +175,12 @@ class RemoteRendezvous(IntraProcessRendezvous):
     # The end
 
     def start_abort(self, error: OpError) -> None:
-        calls = dict(self._calls)
-        self._calls.clear()
+        calls, self._calls = self._calls, {}
         super().start_abort(error)
-        for call in calls:
-            call.cancel()
-        tell([receiver for _, receiver in calls.values()], error)
+        if calls:
+            for call in calls:
+                call.cancel()
+            tell([receiver for _, receiver in calls.values()], error)
 
     def close(self) -> list[str]:
         called = [key for key, _ in self._calls.values()]
