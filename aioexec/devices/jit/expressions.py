@@ -54,15 +54,20 @@ class Module:
     Attributes:
         functions, declarations: symbol to text.
         results: symbol of a function to the dtype of its result and its weight.
+        register: see `Code`.
     """
 
     lanes: int
+    register: int = 0
     declarations: dict[str, str] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
     results: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def declare(self, symbol: str, text: str) -> None:
         self.declarations[symbol] = text
+
+    def code(self) -> Code:
+        return Code(self.lanes, self.declarations, self.register)
 
     def instance(self, definition: math.Definition, dtypes: Sequence[str]) -> str:
         """The symbol of a function of the language for arguments of these dtypes; translated on first use."""
@@ -73,9 +78,7 @@ class Module:
                 name: Value(dtype, f"%p{index}")
                 for index, (name, dtype) in enumerate(zip(definition.parameters, dtypes, strict=True))
             }
-            translator = Translator(
-                self, Code(self.lanes, self.declarations), definition.source, dict(parameters)
-            )
+            translator = Translator(self, self.code(), definition.source, dict(parameters))
             result = translator.function(definition.body)
             code = translator.code
             if code.failures:
@@ -288,7 +291,7 @@ def translate(kernel: ElementwiseKernel, module: Module, streams: int = 1) -> Bo
     Raises:
         BodyError: the body is not in the language, or does not fit the declared operands.
     """
-    whole, code = Code(module.lanes * streams, module.declarations), Code(module.lanes, module.declarations)
+    whole, code = Code(module.lanes * streams, module.declarations), module.code()
     parameters = {name: Value(dtype, f"%p{index}") for index, (name, dtype) in enumerate(kernel.inputs)}
     if len(parameters) != len(kernel.inputs):
         raise BodyError(f"kernel body {kernel.body!r}: two inputs of one name among {kernel.inputs!r}")

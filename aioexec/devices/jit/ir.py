@@ -129,10 +129,12 @@ class Code:
         declarations: intrinsics and functions they call, shared by all code of a module.
         failures: for each division, the lanes (bool) whose divisor is zero.
         weight: what it costs, in full-width vector instructions of the cheap kind.
+        register: bytes of those that vectors are kept in step by; see `in_step`.
     """
 
     lanes: int
     declarations: dict[str, str]
+    register: int = 0
     lines: list[str] = field(default_factory=list)
     failures: list[Value] = field(default_factory=list)
     weight: int = 0
@@ -175,27 +177,53 @@ class Code:
 
     def part(self, value: Value, k: int, count: int) -> Value:
         """One of so many vectors of `lanes` elements that a longer one is made of."""
-        if count == 1:
-            return value
-        item, name = LLVM_TYPES[value.dtype], f"%v{len(self.lines)}"
-        vector = f"<{self.lanes * count} x {item}>"
-        lanes = ", ".join(f"i32 {lane}" for lane in range(k * self.lanes, (k + 1) * self.lanes))
-        self.lines.append(
-            f"  {name} = shufflevector {vector} {value.text}, {vector} poison, <{self.lanes} x i32> <{lanes}>"
-        )
-        return Value(value.dtype, name)
+        return self._cut(value, k * self.lanes, self.lanes, self.lanes * count) if count > 1 else value
 
     def joined(self, parts: Sequence[Value]) -> Value:
         """Vectors behind each other, one or two."""
-        if len(parts) == 1:
-            return parts[0]
-        first, second = parts
-        name = f"%v{len(self.lines)}"
-        lanes = ", ".join(f"i32 {lane}" for lane in range(2 * self.lanes))
-        self.lines.append(
-            f"  {name} = shufflevector {self.typed(first)}, {self.typed(second)}, <{2 * self.lanes} x i32> <{lanes}>"
+        return self._behind(*parts, self.lanes) if len(parts) > 1 else parts[0]
+
+    def in_step(self, value: Value) -> Value:
+        """The same value, of which no register is used before all of them are there.
+
+        A long vector is several registers, computed by independent instructions. LLVM likes to do what follows for one of
+        them at a time, which takes fewer registers; but then each instruction waits for the one before, and a processor
+        does not look far enough ahead to find others. An empty piece of assembly that all of them go through keeps
+        the order as it is written here.
+        """
+        lanes = self.register // ITEM_SIZES[value.dtype]
+        if not 0 < lanes < self.lanes or value.dtype not in ("float32", "float64"):
+            return value
+        parts = [self._cut(value, at, lanes, self.lanes) for at in range(0, self.lanes, lanes)]
+        kind, count = f"<{lanes} x {LLVM_TYPES[value.dtype]}>", len(parts)
+        struct_, name = "{ " + ", ".join([kind] * count) + " }", f"%v{len(self.lines)}"
+        constraints = ",".join(["=x"] * count + [str(k) for k in range(count)])
+        arguments = ", ".join(f"{kind} {part.text}" for part in parts)
+        self.lines.append(f'  {name} = call {struct_} asm "", "{constraints}"({arguments})')
+        for k in range(count):
+            parts[k] = Value(value.dtype, f"%v{len(self.lines)}")
+            self.lines.append(f"  {parts[k].text} = extractvalue {struct_} {name}, {k}")
+        while len(parts) > 1:
+            parts = [self._behind(*pair, lanes) for pair in zip(parts[::2], parts[1::2], strict=True)]
+            lanes *= 2
+        return parts[0]
+
+    def _cut(self, value: Value, first: int, lanes: int, whole: int) -> Value:
+        """So many lanes of a vector of `whole` lanes, from the first on."""
+        vector = f"<{whole} x {LLVM_TYPES[value.dtype]}>"
+        return self._shuffled(
+            value.dtype, f"{vector} {value.text}, {vector} poison", range(first, first + lanes)
         )
-        return Value(first.dtype, name)
+
+    def _behind(self, first: Value, second: Value, lanes: int) -> Value:
+        """Two vectors of so many lanes behind each other."""
+        vector = f"<{lanes} x {LLVM_TYPES[first.dtype]}>"
+        return self._shuffled(first.dtype, f"{vector} {first.text}, {vector} {second.text}", range(2 * lanes))
+
+    def _shuffled(self, dtype: str, operands: str, lanes: range) -> Value:
+        name, places = f"%v{len(self.lines)}", ", ".join(f"i32 {lane}" for lane in lanes)
+        self.lines.append(f"  {name} = shufflevector {operands}, <{len(lanes)} x i32> <{places}>")
+        return Value(dtype, name)
 
     def intrinsic(self, name: str, dtype: str, *arguments: Value) -> Value:
         """Call an LLVM intrinsic, declaring it; its name ends with the type of its result."""

@@ -217,7 +217,7 @@ def horner(code: Code, *operands: Operand) -> Value:
     expect(x, FLOATS, "floats")
     result = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
-        result = code.intrinsic("llvm.fma", x.dtype, result, x, coefficient)
+        result = code.in_step(code.intrinsic("llvm.fma", x.dtype, result, x, coefficient))
     return result
 
 

@@ -59,13 +59,16 @@ empty:
 """Set the odometer to zero; with an empty outer dimension there is no row at all."""
 
 
-def emit(kernel: ElementwiseKernel, symbol: str) -> str:
+def emit(kernel: ElementwiseKernel, symbol: str, register: int | None = None) -> str:
     """Write the LLVM module that defines `symbol` as this kernel.
+
+    Args:
+        register: see `scarce_register`, whose answer is for this machine; 0 suits every processor.
 
     Raises:
         BodyError: the body is not in the language, or does not fit the operands.
     """
-    nest = prepare(kernel)
+    nest = prepare(kernel, scarce_register() if register is None else register)
     loops = [loop for loop in (nest.main, nest.rest) if loop]
     parts = [
         entry(nest, symbol),
@@ -96,20 +99,20 @@ class Nest:
         return self.rest.body.fallible
 
 
-def prepare(kernel: ElementwiseKernel) -> Nest:
+def prepare(kernel: ElementwiseKernel, register: int) -> Nest:
     """Translate the body for each loop and decide how wide their vectors are."""
     ports = tuple(operand_ports(kernel))
     widest = max(port.size for port in ports)
     strided = any(port.letter == "x" for port in ports)
     declarations: dict[str, str] = {}
-    narrow = Module(min(64, WIDE_BYTES // widest) if strided else REST_BYTES // widest, declarations)
+    narrow = Module(min(64, WIDE_BYTES // widest) if strided else REST_BYTES // widest, 0, declarations)
     rest = Loop("rest", ports, translate(kernel, narrow), narrow)
     if strided:
         return Nest(ports, None, rest)
     is_long = rest.body.weight >= LONG_CHAIN
     halved = rest.body.weight > CHEAP and not (is_long and has_wide_registers())
     streams = 2 if halved and is_long and ";" in kernel.body else 1
-    wide = Module((WIDE_BYTES // 2 if halved else WIDE_BYTES) // widest, declarations)
+    wide = Module((WIDE_BYTES // 2 if halved else WIDE_BYTES) // widest, register, declarations)
     return Nest(ports, Loop("main", ports, translate(kernel, wide, streams), wide), rest)
 
 
@@ -117,6 +120,15 @@ def prepare(kernel: ElementwiseKernel) -> Nest:
 def has_wide_registers() -> bool:
     """Whether vectors of 512 bits are registers here."""
     return "+avx512f" in host().features.split(",")
+
+
+@functools.cache
+def scarce_register() -> int:
+    """Bytes of a vector register, if there are so few of them that LLVM gives up the order of instructions to spare some.
+
+    Those of 512 bits are 32.
+    """
+    return 32 if "+avx2" in host().features.split(",") and not has_wide_registers() else 0
 
 
 def operand_ports(kernel: ElementwiseKernel) -> Iterator[Port]:

@@ -35,7 +35,8 @@ class Compiled:
 
     def __init__(self, kernel: ElementwiseKernel, processor: str = "") -> None:
         compiler, linker = toolchain(processor)
-        self.code = compiler.compile_ir("kernel", templates.emit(kernel, "kernel"))
+        register = 0 if processor else None
+        self.code = compiler.compile_ir("kernel", templates.emit(kernel, "kernel", register))
         self.address = linker.link(self.code)
 
     def __call__(self, *arrays: np.ndarray) -> int:
