@@ -2,8 +2,9 @@
 
 A stretch is straight if nothing in it stops the walker or goes elsewhere, and nobody goes into it. Its rows wait for each
 other where one writes what the other touches. They are dealt out one by one, the latest that became ready first, so that
-chains stay together: to the open strand as long as that makes it wait for nothing more and keeps it below the grain, else to
-the next. A row that does not fit waits till the strand is closed. A dear row with units becomes several strands.
+chains stay together: to the open strand as long as that makes it wait for nothing more and keeps it below the grain, or below
+a share if the row only goes on with what is there; else to the next. A row that does not fit waits till the strand is closed.
+A dear row with units becomes several strands.
 
 All of it follows from shapes, static costs and the number of workers; and no bit of the results from the latter, since every
 row computes what it would have anyway.
@@ -21,8 +22,10 @@ from aioexec.planning.pending import Label, Pending, PendingJump, PendingOperand
 SHARE_NS = 50_000
 """Estimated work below which waking another worker does not pay."""
 _LEAST_GRAIN_NS = 20_000
+"""Estimated work of a strand: what the workers wait for each other in the end is less than that."""
 _STRAND_NS = 200
-_STRANDS_PER_LANE = 4
+_STRANDS_PER_LANE = 64
+"""No more than that where they may be dearer: who takes a strand looks at all of them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -220,7 +223,7 @@ class _Dealer:
     ) -> None:
         self.rows = rows
         self.lanes = lanes
-        self.grain = max(min(total // (_STRANDS_PER_LANE * lanes), SHARE_NS), _LEAST_GRAIN_NS)
+        self.grain = max(total // (_STRANDS_PER_LANE * lanes), _LEAST_GRAIN_NS)
         self.waits = waits(rows, same)
         self.next: list[list[int]] = [[] for _ in rows]
         for number, mine in enumerate(self.waits):
@@ -277,7 +280,7 @@ class _Dealer:
             return False
         _, before = self._needs(number)
         if before & bit:
-            return cost <= full * 3 // 2 and not before & ~(strand.before | bit)
+            return cost <= max(full, SHARE_NS) * 3 // 2 and not before & ~(strand.before | bit)
         return cost <= full and before == strand.before
 
     def _open(self, number: int) -> None:

@@ -319,6 +319,23 @@ async def test_a_guest_leaves_when_a_job_waits_for_its_thread(run_of_branches):
     assert state[doing.LEFT] == len(link.fork.strands), "it has begun nothing"
 
 
+@pytest.mark.parametrize("asleep", [0, 1])
+async def test_a_guest_for_whom_nothing_is_left_comes_back_whether_or_not_there_is_other_work(
+    run_of_branches, asleep: int
+):
+    run, _ = run_of_branches
+    found = walker()
+    assert found is not None
+    done, stopped = run.program.forks[0].state.copy(), run.program.forks[0].state.copy()
+    done[doing.LEFT], stopped[doing.STOPPED] = 0, 1
+    done[doing.HEADER + doing.WAITS :: doing.STRAND_WORDS] = -1
+    done[doing.ASLEEP] = stopped[doing.ASLEEP] = asleep
+
+    for waiting in (np.array([0, 0], np.int64), np.array([1, 0], np.int64)):
+        assert found.lane_released(run.frame.words.copy(), done, waiting) == doing.Shift.DONE
+        assert found.lane_released(run.frame.words.copy(), stopped, waiting) == doing.Shift.IDLE
+
+
 async def test_a_short_step_is_done_while_a_long_one_runs(forked, monkeypatch):
     """Its job is taken by the first guest who is asked to look: the host goes on alone."""
     graph, x, y = branches(12)
