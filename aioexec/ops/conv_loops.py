@@ -18,8 +18,8 @@ How these loops are launched is in `conv_launches`.
 
 from __future__ import annotations
 
-from aioexec.graph.kernel import ADDS_BIAS, RECTIFIES
 from aioexec.graph.loop_language import Pointer, offset, tiled_product
+from aioexec.ops.epilogue_loops import finish
 
 # Loops. An image is h × w × c, there are oh × ow windows of kh × kw taps, strides sh, sw, dilations dh, dw, padding ph, pw in
 # front; n is the depth of the output, wp the width of a padded image, `pads` whether there is one.
@@ -68,20 +68,6 @@ def windows(
         for i in range(kh):
             line, below = offset(a, i * dh * pitch), offset(filters, i * kw * c * ldb)
             tiled_product(m, n, kw, c, line, a_row, dw * c, 1, below, ldb, i > 0, y, ldc)
-
-
-def finish(y: Pointer, bias: Pointer, m: int, n: int, ldc: int, ends: int) -> None:
-    """Do to a block of the result what an epilogue says; see `Epilogue`."""
-    if ends == 0:
-        return
-    for row in range(m):
-        line = offset(y, row * ldc)
-        if ends & ADDS_BIAS:
-            for j in range(n):
-                line[j] = line[j] + bias[j]
-        if ends & RECTIFIES:
-            for j in range(n):
-                line[j] = 0 if line[j] < 0 else line[j]
 
 
 def pack(filters: Pointer, packed: Pointer, k: int, n: int, panel: int) -> int:

@@ -16,6 +16,7 @@ from aioexec.graph.convert import convert_to_tensor, stands_for_tensor, symbolic
 from aioexec.graph.kernel import (
     Attrs,
     Compute,
+    Epilogue,
     KernelContext,
     Launch,
     Launches,
@@ -136,6 +137,8 @@ BODIES = {
     "int64": loops.matmul_whole,
 }
 _OPERANDS = (Operand("input", 0), Operand("input", 1), Operand("output", 0))
+_NO_BIAS = Operand("input", 1)
+"""In the place of a bias, unread."""
 MOST_LAUNCHES = 64
 FEW_ROWS = 3
 """Up to so many rows our loop for vectors beats a product in tiles."""
@@ -179,15 +182,16 @@ def bind_product(
     step_x, step_y = ((0,) * (len(outer) - len(dims)) + step for step in both)
     if prod(outer[:-2]) > MOST_LAUNCHES:
         return None
-    kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * 3, 15, 0)
+    kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * 4, 16, 0)
     how = way_of(flip_x, m, n, k)
     cost = 40 + int(m * n * k * outer[-1] * outer[-2] * element_cost(x.dtype, how))
     lda, ldb = (m if flip_x else k), (k if flip_y else n)
     sizes = (how, int(flip_x), int(flip_y), m, n, k)
-    words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda, ldb, n)
+    words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda, ldb, n, 0)
     units = units_of(flip_x, flip_y, words, x.dtype.itemsize) if outer[-2] * outer[-1] == 1 else None
+    epilogue = Epilogue(15, 2, 3, n) if how in (loops.IN_TILES, loops.LARGE) else None
     rows = [
-        Launch(kernel, places, words, cost=cost, units=units)
+        Launch(kernel, (*places, _NO_BIAS), words, cost=cost, units=units, epilogue=epilogue)
         for places in places_of(
             operands, outer[:-2], step_x, step_y, m * n * outer[-1] * outer[-2], x.dtype.itemsize
         )
@@ -215,13 +219,13 @@ def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) 
     """How workers share a product: by columns, where each then copies its own; by rows if those are few.
 
     A sum is never divided, so its bits do not depend on how many workers there are. Whole tiles of any processor, and more rows
-    than our loop for vectors would take.
+    than our loop for vectors would take. The last operand is a bias.
     """
     m, n = words[3:5]
-    lda, ldb, ldc = words[-3:]
+    lda, ldb, ldc = words[12:15]
     if n >= LEAST_COLUMNS or m == 1:
-        return Units(4, (0, (ldb if flip_y else 1) * itemsize, itemsize), 32)
-    return Units(3, ((1 if flip_x else lda) * itemsize, 0, ldc * itemsize), 42)
+        return Units(4, (0, (ldb if flip_y else 1) * itemsize, itemsize, itemsize), 32)
+    return Units(3, ((1 if flip_x else lda) * itemsize, 0, ldc * itemsize, 0), 42)
 
 
 def batch_steps(shape: tuple[int, ...], batch: tuple[int, ...]) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aioexec.graph.loop_language import Pointer, gemm, large_gemm, offset
+from aioexec.ops.epilogue_loops import finish
 
 STRIP = 512
 """Columns of a row-vector product that are accumulated together, so that they stay in the first-level cache."""
@@ -16,6 +17,7 @@ def matmul_real(
     a: Pointer,
     b: Pointer,
     c: Pointer,
+    bias: Pointer,
     how: int,
     transpose_a: int,
     transpose_b: int,
@@ -31,10 +33,11 @@ def matmul_real(
     lda: int,
     ldb: int,
     ldc: int,
+    ends: int,
 ) -> int:
     """c = op(a) @ op(b) for outer * count products of floats; a step of 0 uses one matrix again and again. k >= 1.
 
-    `lda`, `ldb`, `ldc` are the lengths of rows as they lie, of which a share may use but some columns.
+    `lda`, `ldb`, `ldc` are the lengths of rows as they lie, of which a share may use but some columns. `ends`: see `Epilogue`.
     """
     for o in range(outer):
         for i in range(count):
@@ -57,6 +60,7 @@ def matmul_real(
                 gemm(
                     transpose_a != 0, transpose_b != 0, m, n, k, 1.0, left, lda, right, ldb, 0.0, result, ldc
                 )
+            finish(result, bias, m, n, ldc, ends)
     return 0
 
 
@@ -64,6 +68,7 @@ def matmul_whole(
     a: Pointer,
     b: Pointer,
     c: Pointer,
+    bias: Pointer,
     how: int,
     transpose_a: int,
     transpose_b: int,
@@ -79,6 +84,7 @@ def matmul_whole(
     lda: int,
     ldb: int,
     ldc: int,
+    ends: int,
 ) -> int:
     """The same for integers, always row by row."""
     for o in range(outer):
@@ -89,6 +95,7 @@ def matmul_whole(
                 result = offset(c, ((o * count + i) * m + row) * ldc)
                 step = lda if transpose_a else 1
                 vector_times_matrix(left, step, right, transpose_b != 0, ldb, result, n, k)
+            finish(offset(c, (o * count + i) * m * ldc), bias, m, n, ldc, ends)
     return 0
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aioexec.graph.kernel import ADDS_BIAS, RECTIFIES
 from aioexec.ops import (
     arg_reduction_loops,
     cumulative,
@@ -63,6 +64,7 @@ def test_indices_of_extrema(shape: tuple[int, int, int]):
 
 @pytest.mark.parametrize("sizes", [(1, 3, 5), (4, 1, 6), (3, 2, 4), (5, 6, 7)])
 @pytest.mark.parametrize("flips", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("ends", [0, ADDS_BIAS, RECTIFIES, ADDS_BIAS + RECTIFIES])
 @pytest.mark.parametrize(
     ("body", "how"),
     [
@@ -73,19 +75,22 @@ def test_indices_of_extrema(shape: tuple[int, int, int]):
         (linalg_loops.matmul_whole, linalg_loops.IN_TILES),
     ],
 )
-def test_matrix_products(sizes: tuple[int, int, int], flips: tuple[int, int], body: Any, how: int):
+def test_matrix_products(
+    sizes: tuple[int, int, int], flips: tuple[int, int], ends: int, body: Any, how: int
+) -> None:
     m, n, k = sizes
     if (how == linalg_loops.ROWS and flips[0] and m > 1) or (how == linalg_loops.COLUMN and n > 1):
         return  # no product is made so
-    a, b, c = values((2, m, k)), values((k, n)), np.empty((2, m, n))
+    a, b, c, bias = values((2, m, k)), values((k, n)), np.empty((2, m, n)), values((n,))
     left = np.ascontiguousarray(a.swapaxes(1, 2)) if flips[0] else a
     right = np.ascontiguousarray(b.T) if flips[1] else b
 
     strides = (m if flips[0] else k), (k if flips[1] else n), n
-    words = (how, *flips, m, n, k, 1, 0, 0, 2, m * k, 0, *strides)
-    body(left.reshape(-1), right.reshape(-1), c.reshape(-1), *words)
+    words = (how, *flips, m, n, k, 1, 0, 0, 2, m * k, 0, *strides, ends)
+    body(left.reshape(-1), right.reshape(-1), c.reshape(-1), bias, *words)
 
-    np.testing.assert_allclose(c, a @ b)
+    expected = a @ b + (bias if ends & ADDS_BIAS else 0)
+    np.testing.assert_allclose(c, np.maximum(expected, 0) if ends & RECTIFIES else expected)
 
 
 @pytest.mark.parametrize("n", [1, 6, 300])
