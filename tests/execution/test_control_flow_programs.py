@@ -68,7 +68,6 @@ SOME_INPUTS = st.lists(INPUTS, min_size=2, max_size=3)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @settings(max_examples=20)
 @given(programs(), SOME_INPUTS)
 def test_random_programs_compute_what_numpy_computes(program: Body, inputs: Any):

@@ -48,7 +48,6 @@ def build(program: Any, i: Any, a: Any, x: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @given(program=PROGRAMS)
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_first_and_second_derivatives_are_what_differences_say(program: Any):

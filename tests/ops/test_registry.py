@@ -104,7 +104,6 @@ def test_the_gradient_rule_agrees_with_differences(case: Case):
 NATIVE = [case for case in VALID if case.native and registry.lookup(case.op_type).native is not None]
 
 
-@pytest.mark.timeout(300)
 @over(NATIVE)
 def test_the_native_form_agrees_with_the_reference_kernel(case: Case):
     native = registry.lookup(case.op_type).native

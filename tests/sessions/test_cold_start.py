@@ -48,7 +48,7 @@ async def main():
 asyncio.run(main())
 """
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # each test starts processes that compile
+pytestmark = pytest.mark.slow  # each test starts processes that compile
 
 
 def start(folder: Path, *words: str) -> subprocess.Popen[str]:

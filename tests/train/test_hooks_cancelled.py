@@ -78,7 +78,6 @@ async def state_in(model: Model, folder: str) -> tuple[float, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.sweep)])
 async def test_a_training_may_be_cancelled_wherever_it_waits(model: Model, tmp_path: Path, stride: int):
     train.Saver()

@@ -27,7 +27,7 @@ def large_product(a, b, c, trans_a, trans_b, m, n, k, lda, ldb, ldc, alpha, beta
 
 def run(arrays: list[Any], words: tuple[int, ...], alpha: float, beta: float, body: Any = product) -> None:
     kernel = LoopKernel(body, (arrays[0].dtype.name,) * 3, 8, 2)
-    library().request([kernel]).result(timeout=60)
+    library().request([kernel]).result()
     address = library().address(kernel)
     assert address, library().failed(kernel)
     frame = np.array([array.ctypes.data for array in arrays], np.int64)

@@ -39,7 +39,7 @@ BODIES = {"any": product, "rows": product_along_rows, "columns": product_along_c
 
 def run(dtype: str, arrays: list[Any], words: Words, body: str = "any") -> None:
     kernel = LoopKernel(BODIES[body], (dtype,) * 3, 10, 0)
-    library().request([kernel]).result(timeout=60)
+    library().request([kernel]).result()
     address = library().address(kernel)
     assert address, library().failed(kernel)
     frame = np.array([array.ctypes.data for array in arrays], np.int64)
@@ -151,7 +151,7 @@ def test_a_compiler_does_not_take_the_code_for_one_stride_for_that_for_another(t
         for body in (product_along_rows, product_along_columns, product_along_rows_again)
     ]
     for kernel in kernels:
-        fresh.request([kernel]).result(timeout=60)
+        fresh.request([kernel]).result()
     a, b, c = np.arange(12.0), np.arange(4.0), np.zeros(3)
     frame = np.array([array.ctypes.data for array in (a, b, c)], np.int64)
     block = np.array([0, 0, 1, 0, 2, 0, 3, 1, 1, 4, 4, 0, 1, 1, 1, 1], np.int64)

@@ -17,7 +17,7 @@ from tests.distributed.processes import free_addresses
 from tests.interop.behaviours.both import floats, outcome
 from tests.interop.distributed.tensorflow_server import TensorFlowServer
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]  # TensorFlow's servers take long to start
+pytestmark = pytest.mark.interop
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ pytestmark = [
     pytest.mark.interop,
     pytest.mark.sweep,  # a cluster of Ray's takes a minute, and most of a small machine
     pytest.mark.network,
-    pytest.mark.timeout(240),  # Ray takes long to start where others work too
     pytest.mark.allow_leaks("Ray keeps threads and sockets of its own while it runs"),
 ]
 

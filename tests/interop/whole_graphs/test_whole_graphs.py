@@ -5,7 +5,7 @@ import pytest
 
 from tests.interop.whole_graphs.running import PROGRAMS, Recorded, differences, record
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.interop
 
 
 @pytest.fixture(scope="module")
