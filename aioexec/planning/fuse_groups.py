@@ -20,7 +20,7 @@ from aioexec.planning.pending import PendingOperand, PendingRow
 
 MOST_STATEMENTS = 32
 """Of a kernel: compiling takes milliseconds a statement, and a longer one would save one load and store in so many."""
-MOST_DEAR = 6
+MOST_DEAR = 8
 """Functions of tens of instructions: a long chain of those leaves a processor that looks ahead nothing to do meanwhile."""
 MOST_OPERANDS = 16
 BYTE_NS = 0.0075  # to load or store one, in the nearest cache

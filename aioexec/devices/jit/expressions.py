@@ -268,6 +268,7 @@ class Body:
         lanes: the width of its vectors, which its symbol ends with.
         fallible: whether it reports failed lanes beside its outputs.
         weight: what one vector costs, in vector instructions.
+        chain: what those statements cost of which each waits for the one before, at most.
     """
 
     lanes: int
@@ -275,6 +276,7 @@ class Body:
     result_type: str
     fallible: bool
     weight: int
+    chain: int
 
     @property
     def symbol(self) -> str:
@@ -309,11 +311,16 @@ def translate(kernel: ElementwiseKernel, module: Module, streams: int = 1) -> Bo
         for k in range(streams)
     ]
     failures: list[list[Value]] = [[] for _ in translators]
+    chains: dict[str, int] = {}
     for statement in statements:
+        before = code.weight
         for translator, failed in zip(translators, failures, strict=True):
             translator.assign(statement, dict(kernel.outputs))
             failed += code.failures
             code.failures.clear()
+        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        longest = max(chains.get(name.id, 0) for name in names) + code.weight - before
+        chains |= {name.id: longest for name in names if isinstance(name.ctx, ast.Store)}
     results = [
         code.joined([output_value(translator, name, dtype) for translator in translators])
         for name, dtype in kernel.outputs
@@ -325,7 +332,7 @@ def translate(kernel: ElementwiseKernel, module: Module, streams: int = 1) -> Bo
     arguments = ", ".join(map(whole.typed, parameters.values()))
     header = f"define internal {result_type} @body.v{whole.lanes}({arguments}) alwaysinline nounwind {{"
     text = "\n".join([header, *code.lines, f"  ret {result_type} {aggregate}", "}"])
-    return Body(whole.lanes, text, result_type, fallible, code.weight)
+    return Body(whole.lanes, text, result_type, fallible, code.weight, max(chains.values(), default=0))
 
 
 def gathered(results: Sequence[Value], whole: Code, code: Code) -> tuple[str, str]:

@@ -33,7 +33,7 @@ CHEAP, LONG_CHAIN = 12, 45
 """Weights of a body: up to the first it is little but loads and stores, from the second on a long chain of dependencies.
 Both want the widest vectors; between them half the width does, and compiles faster. Where registers are half as wide, what
 does not fit in them goes through memory: there a long chain is done for two vectors of half the width, a statement of the one
-in turn with a statement of the other."""
+in turn with a statement of the other, if most of it has to be done one after the other."""
 
 ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
 METADATA = """\
@@ -111,7 +111,8 @@ def prepare(kernel: ElementwiseKernel, register: int) -> Nest:
         return Nest(ports, None, rest)
     is_long = rest.body.weight >= LONG_CHAIN
     halved = rest.body.weight > CHEAP and not (is_long and has_wide_registers())
-    streams = 2 if halved and is_long and ";" in kernel.body else 1
+    is_serial = ";" in kernel.body and 3 * rest.body.chain > 2 * rest.body.weight
+    streams = 2 if halved and is_long and is_serial else 1
     wide = Module((WIDE_BYTES // 2 if halved else WIDE_BYTES) // widest, register, declarations)
     return Nest(ports, Loop("main", ports, translate(kernel, wide, streams), wide), rest)
 

@@ -33,9 +33,10 @@ def operands(text: str) -> tuple[tuple[str, str], ...]:
 class Compiled:
     """A compiled kernel; calling it with an array for each operand gives its status."""
 
-    def __init__(self, kernel: ElementwiseKernel, processor: str = "") -> None:
+    def __init__(self, kernel: ElementwiseKernel, processor: str = "", register: int | None = None) -> None:
+        """`register`: see `templates.emit`; code for another processor suits all."""
         compiler, linker = toolchain(processor)
-        register = 0 if processor else None
+        register = 0 if processor else register
         self.code = compiler.compile_ir("kernel", templates.emit(kernel, "kernel", register))
         self.address = linker.link(self.code)
 

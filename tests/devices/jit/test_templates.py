@@ -207,3 +207,34 @@ def test_only_listed_symbols_are_needed():
     )
 
     assert read_symbols(kernel.code.image).undefined <= set(templates.EXTERNAL_SYMBOLS)
+
+
+SERIAL = "; ".join(["y0 = sin(x)", *[f"y{k} = sin(y{k - 1} + 1.0)" for k in range(1, 5)], "z = y4"])
+PARALLEL = "; ".join([*[f"y{k} = sin(x + {k}.0)" for k in range(5)], "z = y0 + y1 + y2 + y3 + y4"])
+
+
+@pytest.mark.parametrize(("body", "lanes"), [(SERIAL, 64), (PARALLEL, 32), ("z = x + x", 64)])
+def test_where_registers_are_few_two_vectors_take_turns_in_what_is_one_long_chain(monkeypatch, body, lanes):
+    monkeypatch.setattr(templates, "has_wide_registers", lambda: False)
+    kernel = ElementwiseKernel(body, (("x", "float32"),), (("z", "float32"),), "vv")
+
+    nest = templates.prepare(kernel, 32)
+
+    assert nest.main is not None
+    assert nest.main.lanes == lanes
+
+
+@pytest.mark.skipif(not templates.scarce_register(), reason="the registers of this processor are not scarce")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_registers_in_step_compute_the_same_bits(rng, dtype):
+    kernel = ElementwiseKernel("z = exp(sin(x)) - log(abs(x))", (("x", dtype),), (("z", dtype),), "vv")
+    x = numbers(rng, 333, dtype)
+    found = []
+
+    for register in (0, templates.scarce_register()):
+        found.append(np.zeros_like(x))
+        Compiled(kernel, register=register)(x, found[-1])
+
+    assert ' asm ""' in templates.emit(kernel, "kernel")
+    assert ' asm ""' not in templates.emit(kernel, "kernel", 0)
+    np.testing.assert_array_equal(*found)
