@@ -124,12 +124,11 @@ class ReferenceTier:
         """
         began = now = perf_counter_ns()
         limit = self.engine.budget.slice_ns
-        collector = step.collector
+        collector, instructions = step.collector, self.item.instructions
         try:
             with np.errstate(all="ignore"):
-                for instruction in self.item.instructions[position:]:
-                    if self._is_heavy(values, position):
-                        break
+                while position < len(instructions) and not self._is_heavy(values, position):
+                    instruction = instructions[position]
                     if instruction.structure is None:
                         self._step(values, instruction)
                     else:
