@@ -218,8 +218,9 @@ def element_cost(dtype: np.dtype[Any], how: int) -> float:
 def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) -> Units | None:
     """How workers share a product: by columns, where each then copies its own; by rows if those are few.
 
-    A sum is never divided, so its bits do not depend on how many workers there are. Whole tiles of any processor, and more rows
-    than our loop for vectors would take. The last operand is a bias.
+    A sum is never divided, so the bits of what is made in tiles do not depend on how many workers there are; those of what BLAS
+    makes may, since it treats the last columns of a share in another way. Whole tiles of any processor, and more rows than our
+    loop for vectors would take. The last operand is a bias.
     """
     m, n = words[3:5]
     lda, ldb, ldc = words[12:15]
