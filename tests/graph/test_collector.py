@@ -1,0 +1,54 @@
+"""The garbage collector rests while very many objects are made, and is afterwards as it was before."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from aioexec.graph.collector import collector_at_rest
+
+
+@pytest.fixture(autouse=True)
+def _collector_as_it_was() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    yield
+    if was_enabled:
+        gc.enable()
+
+
+def test_it_rests_inside_and_works_again_outside() -> None:
+    gc.enable()
+
+    with collector_at_rest():
+        assert not gc.isenabled()
+
+    assert gc.isenabled()
+
+
+def test_it_works_again_after_an_error() -> None:
+    gc.enable()
+
+    with pytest.raises(KeyError), collector_at_rest():
+        raise KeyError("planning failed")
+
+    assert gc.isenabled()
+
+
+def test_who_has_stopped_it_finds_it_stopped() -> None:
+    gc.disable()
+
+    with collector_at_rest():
+        assert not gc.isenabled()
+
+    assert not gc.isenabled()
+
+
+def test_the_outer_one_lets_it_work_again() -> None:
+    gc.enable()
+
+    with collector_at_rest():
+        with collector_at_rest():
+            pass
+        assert not gc.isenabled()
+
+    assert gc.isenabled()
