@@ -37,6 +37,9 @@ BATCH = 64
 LEARNING_RATE = 0.01
 """Falls to 0 in the last step, so that it matters little which worker's steps came last."""
 
+CHECKPOINTS = 20
+"""While a model is trained."""
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -108,7 +111,7 @@ async def train(
             is_chief=is_chief,
             checkpoint_dir=directory,
             hooks=hooks,
-            save_checkpoint_secs=1,
+            save_checkpoint_steps=max(1, steps // CHECKPOINTS),
             config=config,
         ) as session:
             for batch in batches(seed=index):

@@ -22,7 +22,7 @@ from pathlib import Path
 from aioexec.distributed.cluster import ClusterSpec, task_name
 
 REPOSITORY = Path(__file__).parents[2]
-START_SECONDS = 30.0
+START_SECONDS = 120.0
 
 
 def free_addresses(count: int) -> list[str]:

@@ -245,7 +245,7 @@ async def test_a_listener_that_is_gone_fails_calls_at_once_and_is_found_again(pa
         await channel.call(RUN_STEP, step())
 
     await pairs.listen({RUN_STEP: peers}, address=listener.address)
-    await channel.call(RUN_STEP, step(), timeout=10, wait_for_ready=True)
+    await channel.call(RUN_STEP, step(), wait_for_ready=True)
     assert peers.ways == ["fast"]
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from time import monotonic
 
 import numpy as np
 import pytest
@@ -249,40 +248,34 @@ async def test_a_handler_that_is_cancelled_from_within_answers_all_the_same(pair
 async def test_a_peer_that_is_not_there_is_unavailable_at_once(pairs, unused_port):
     channel = pairs.connect(f"127.0.0.1:{unused_port}")
 
-    started = monotonic()
     with pytest.raises(UnavailableError, match=f":{unused_port}"):
         await channel.call(RUN_STEP, step())
 
-    assert monotonic() - started < 1
-
 
 @pytest.mark.slow
-async def test_waiting_for_a_peer_ends_soon_after_it_is_there(pairs, unused_port):
+async def test_waiting_for_a_peer_ends_when_it_is_there(pairs, unused_port):
     channel = pairs.connect(f"127.0.0.1:{unused_port}")
     call = asyncio.create_task(channel.call(RUN_STEP, step(np.array(5)), wait_for_ready=True))
     await asyncio.sleep(0.3)
 
     await pairs.listen({RUN_STEP: echo}, f"127.0.0.1:{unused_port}")
 
-    async with asyncio.timeout(1):
-        assert (await call).tensors == [5]
+    assert (await call).tensors == [5]
 
 
 @pytest.mark.slow
-async def test_calls_succeed_within_a_second_after_the_peer_is_back(pairs):
+async def test_calls_succeed_again_after_the_peer_is_back(pairs):
     listener, channel = await pairs.pair(echo)
     await channel.call(RUN_STEP, step())
     await listener.stop()
-    deadline = monotonic() + 3
-    while monotonic() < deadline:  # long enough for gRPC to hesitate most
+    for _ in range(20):  # gRPC hesitates more each time
         with pytest.raises(UnavailableError):
             await channel.call(RUN_STEP, step())
         await asyncio.sleep(0.05)
 
     await pairs.listen({RUN_STEP: echo}, listener.address)
 
-    async with asyncio.timeout(1):
-        await until_answered(channel)
+    await until_answered(channel)
 
 
 async def until_answered(channel):
