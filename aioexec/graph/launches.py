@@ -165,10 +165,23 @@ def expression(
     """
 
     def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
-        input_names, output_names, body = _parse(text if isinstance(text, str) else text(attrs))
-        return _bind_expression(input_names, output_names, body, inputs, outputs)
+        spelled = text if isinstance(text, str) else text(attrs)
+        return _bound(
+            spelled, *(tuple((spec.dtype, spec.shape) for spec in each) for each in (inputs, outputs))
+        )
 
     return Native(bind, dtypes, statuses)
+
+
+_Layouts = tuple[tuple[np.dtype[Any], Shape], ...]
+
+
+@functools.lru_cache(1024)
+def _bound(text: str, inputs: _Layouts, outputs: _Layouts) -> Launches | None:
+    """An expression for operands of these dtypes and shapes; kept, since many nodes of a graph are alike in that."""
+    return _bind_expression(
+        *_parse(text), [Spec(*each) for each in inputs], [Spec(*each) for each in outputs]
+    )
 
 
 @functools.cache
