@@ -90,13 +90,17 @@ def shards(directory: Path) -> list[str]:
     return sorted(each.name for each in directory.glob("*.data-*"))
 
 
+BEYOND = 2
+"""Steps that two workers may do after the last: both may have read 38 when they make it 40, and each does another one then."""
+
+
 async def test_chief_and_worker_train_one_model_asynchronously(serve: Any, tmp_path: Path):
     cluster = serve("ps", "worker", "worker")
 
     await asyncio.gather(*(trained(cluster, index, 40, tmp_path) for index in (0, 1)))
 
     found = await off_loop(saved, tmp_path)
-    assert 40 <= found["global_step"] <= 41
+    assert 40 <= found["global_step"] <= 40 + BEYOND
     assert np.abs(found["weights"]).max() < 4.0 * (1 - RATE) ** 20
 
 
@@ -287,6 +291,6 @@ async def test_chief_and_worker_go_on_from_the_last_checkpoint_when_the_paramete
 
     steps = [worker.result() for worker in workers]
     found = await off_loop(saved, tmp_path)
-    assert 60 <= found["global_step"] <= 61
+    assert 60 <= found["global_step"] <= 60 + BEYOND
     assert sum(map(len, steps)) >= 60
     assert np.abs(found["weights"]).max() < 4.0 * (1 - RATE) ** 30
