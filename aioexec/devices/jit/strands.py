@@ -18,8 +18,8 @@ Whoever comes has a frame of his own, with the slots of the program's, and takes
 none. The counts are changed atomically, and one who is about to leave says so before he looks for the last time: so either he
 sees the strand that has become ready, or whoever made it ready sees that somebody has to be called.
 
-A guest for whom nothing is left lingers, and looks for other work, before it asks for the interpreter: that is just when its host
-needs it, and who has to wait for the interpreter falls asleep. It does not if somebody waits for it to come back.
+A guest for whom nothing is left lingers, and looks for other work, before it asks for the interpreter: that is just when its
+host needs it, and who has to wait for the interpreter falls asleep. It does not if somebody waits for it to come back.
 """
 
 from __future__ import annotations
