@@ -181,7 +181,10 @@ class Code:
 
     def joined(self, parts: Sequence[Value]) -> Value:
         """Vectors behind each other, one or two."""
-        return self._behind(*parts, self.lanes) if len(parts) > 1 else parts[0]
+        if len(parts) == 1:
+            return parts[0]
+        first, second = parts
+        return self._behind(first, second, self.lanes)
 
     def in_step(self, value: Value) -> Value:
         """The same value, of which no register is used before all of them are there.
@@ -204,7 +207,8 @@ class Code:
             parts[k] = Value(value.dtype, f"%v{len(self.lines)}")
             self.lines.append(f"  {parts[k].text} = extractvalue {struct_} {name}, {k}")
         while len(parts) > 1:
-            parts = [self._behind(*pair, lanes) for pair in zip(parts[::2], parts[1::2], strict=True)]
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self._behind(first, second, lanes) for first, second in pairs]
             lanes *= 2
         return parts[0]
 
