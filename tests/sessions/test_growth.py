@@ -6,6 +6,7 @@ import asyncio
 import gc
 import threading
 import tracemalloc
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,6 +14,12 @@ import pytest
 from aioexec.errors import OpError
 from aioexec.sessions import session as session_module
 from tests.tiers import Ops, Tier, constant, feed, graph, op, programs, read, resource, runtime, session_on
+
+
+def least_growth(sizes: list[int]) -> int:
+    """How much more there is from one look to the next, at least: what a step leaves behind is there each time, while pools
+    are filled once, though nobody knows when steps that run side by side need another frame."""
+    return min(after - before for before, after in pairwise(sizes))
 
 
 @pytest.mark.slow
@@ -45,15 +52,16 @@ async def test_nothing_grows_over_steps(tier: Tier, ops: Ops):
         runtime(
             session
         ).engine.workers.start_all()  # they start when there is work, which depends on the machine
-        gc.collect()
-        before = len(gc.get_objects()), threading.active_count(), len(programs(session))
-        for _ in range(60):
-            await steps()
-        gc.collect()
-        after = len(gc.get_objects()), threading.active_count(), len(programs(session))
+        before = threading.active_count(), len(programs(session))
+        objects = []
+        for _ in range(5):
+            gc.collect()
+            objects.append(len(gc.get_objects()))
+            for _ in range(20):
+                await steps()
 
-        assert after[0] - before[0] < 60
-        assert after[1:] == before[1:]
+        assert least_growth(objects) < 20, "less than an object a time"
+        assert (threading.active_count(), len(programs(session))) == before
         assert all(len(program.frames) <= 4 for program in programs(session))
 
 
@@ -85,15 +93,13 @@ async def test_no_bytes_are_left_behind_by_training_steps(tier: Tier):
         gc.collect()
         tracemalloc.start()
         try:
-            for _ in range(20):
-                await session.run([loss, train], feeds)
-            gc.collect()
-            before = tracemalloc.get_traced_memory()[0]
-            for _ in range(300):
-                await session.run([loss, train], feeds)
-            gc.collect()
-            after = tracemalloc.get_traced_memory()[0]
+            sizes = []
+            for _ in range(5):
+                gc.collect()
+                sizes.append(tracemalloc.get_traced_memory()[0])
+                for _ in range(80):
+                    await session.run([loss, train], feeds)
         finally:
             tracemalloc.stop()
 
-    assert after - before < 300 * 16, "less than the smallest object a step"
+    assert least_growth(sizes) < 80 * 16, "less than the smallest object a step"
