@@ -258,10 +258,8 @@ async def test_a_lost_connection_fails_the_call_cancels_the_handler_and_nothing_
     await handler.cancelled.wait()
     handler.go_on.set()
     reply = None
-    while reply is None:
-        with suppress(
-            UnavailableError
-        ):  # gRPC may still take the old connection for whole, and lose the call
+    while reply is None:  # gRPC may still take the old connection for whole, and lose the call
+        with suppress(UnavailableError):
             reply = await channel.call(RUN_STEP, step(np.array(1)), wait_for_ready=True)
 
     assert reply.tensors == [1]
