@@ -21,6 +21,7 @@ from aioexec.graph.kernel import plain
 from aioexec.graph.launches import expression
 from aioexec.graph.registry import NOT_DIFFERENTIABLE
 from aioexec.ops.identity import placeholder
+from aioexec.planning.variant import ProgramRow
 from aioexec.sessions.direct import DirectSession
 from aioexec.sessions.session import Session
 
@@ -83,6 +84,13 @@ def programs(session: Session) -> list[program_module.Program]:
         for runner in executor.runners
         for program in runner.programs.values()
     ]
+
+
+def op_of_each_row(program: program_module.Program) -> list[str]:
+    """The kinds of the nodes that rows do, in order; of several the first."""
+    rows = [row for row in program.variant.rows if isinstance(row, ProgramRow)]
+    places = [row.parts[0][0] if row.parts else row.position for row in rows]
+    return [program.variant.instructions[place].node.row.name for place in places]
 
 
 @contextlib.contextmanager

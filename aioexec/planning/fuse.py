@@ -15,16 +15,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from aioexec.graph.kernel import ElementwiseKernel
-from aioexec.planning.buffers import Buffer, Local
+from aioexec.planning.buffers import Buffer
 from aioexec.planning.fuse_bodies import is_plain
 from aioexec.planning.fuse_groups import Group, fused, group_of, joined
-from aioexec.planning.fuse_lives import Move, renew, without_unused
+from aioexec.planning.fuse_lives import Move, kept, renew, without_unused
 from aioexec.planning.pending import (
-    Label,
     Pending,
-    PendingJump,
     PendingOperand,
     PendingRow,
+    labels,
     touched,
 )
 
@@ -148,15 +147,11 @@ class _Fusion:
 
     def _looked_at(self) -> Iterator[Buffer]:
         """Buffers that others than rows with kernels read."""
-        layout = self.layout
         for row in self.rows:
             if not isinstance(row, PendingRow):
                 yield from touched(row)
-        held = [layout.held[value] for value in layout.item.outputs]
-        yield from (each.buffer for each in held if isinstance(each, Local))
-        for slab in layout.slabs:
-            yield from slab.buffers()
-        yield from (buffer for buffer in layout.buffers if buffer.carried)
+        yield from kept(self.layout)
+        yield from (buffer for buffer in self.layout.buffers if buffer.carried)
 
     def uses(self, buffer: Buffer) -> int:
         return _MANY if buffer.slot is not None else self.counts[id(buffer)]
@@ -166,14 +161,9 @@ class _Fusion:
 
     # Finding groups
 
-    def labels(self) -> list[Label]:
-        targets = [row.target for row in self.rows if isinstance(row, PendingJump)]
-        targets += [row.after for row in self.rows if isinstance(row, PendingRow) and row.after is not None]
-        return list({id(label): label for label in targets}.values())
-
     def stretches(self) -> Iterator[tuple[int, int]]:
         """From where to where rows run one behind the other, whatever happens."""
-        targets = {label.row for label in self.labels()}
+        targets = {label.row for label in labels(self.rows)}
         start = 0
         for number, row in enumerate(self.rows):
             back = number > start and row.position < self.rows[number - 1].position
@@ -265,7 +255,7 @@ class _Fusion:
                     numbers[number] = len(order)
                     order.append(each)
         starts[len(self.rows)] = numbers[len(self.rows)] = len(order)
-        for label in self.labels():
+        for label in labels(self.rows):
             label.row = starts[label.row]
         layout = self.layout
         layout.versions.renumber(numbers)

@@ -8,17 +8,16 @@ It runs where they do then, earlier than it did. So nobody in between may write 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from aioexec.graph.kernel import ADDS_BIAS, RECTIFIES, ElementwiseKernel, LoopKernel
 from aioexec.graph.launches import ITEMSIZE, c_strides
-from aioexec.planning.buffers import Buffer, Local
+from aioexec.planning.buffers import Buffer
 from aioexec.planning.fuse_bodies import statements_of
-from aioexec.planning.fuse_lives import without_unused
-from aioexec.planning.pending import Label, Pending, PendingJump, PendingOperand, PendingRow, touched
+from aioexec.planning.fuse_lives import kept, without_unused
+from aioexec.planning.pending import Pending, PendingOperand, PendingRow, labels, touched
 
 if TYPE_CHECKING:
     from aioexec.planning.layout import Layout
@@ -59,7 +58,7 @@ class _Epilogues:
         self.layout = layout
         self.rows: list[Pending | None] = list(layout.pending)
         self.into: dict[int, int] = {}
-        self.kept = {id(buffer) for buffer in _kept(layout)}
+        self.kept = {id(buffer) for buffer in kept(layout)}
         self.same = {
             id(use.new): id(use.old)
             for use in layout.versions.uses()
@@ -75,7 +74,7 @@ class _Epilogues:
         pending = self.layout.pending
         if not any(isinstance(row, PendingRow) and row.launch.epilogue is not None for row in pending):
             return
-        entered = {label.row for label in _labels(pending)}
+        entered = {label.row for label in labels(pending)}
         for number, row in enumerate(pending):
             if number in entered or (number and row.position < pending[number - 1].position):
                 self.makers.clear()
@@ -156,28 +155,12 @@ class _Epilogues:
             if row is not None:
                 after.append(row)
         places[len(before)] = len(after)
-        for label in {id(label): label for label in _labels(before)}.values():
+        for label in labels(before):
             label.row = places[label.row]
         layout.versions.renumber(places | {gone: places[maker] for gone, maker in self.into.items()})
         layout.cost += _cost(after) - _cost(before)
         layout.pending = after
         layout.buffers = without_unused(layout.buffers, before, after)
-
-
-def _kept(layout: Layout) -> Iterator[Buffer]:
-    """Buffers that others than rows look at."""
-    held = [layout.held[value] for value in layout.item.outputs]
-    yield from (each.buffer for each in held if isinstance(each, Local))
-    for slab in layout.slabs:
-        yield from slab.buffers()
-
-
-def _labels(rows: list[Pending]) -> Iterator[Label]:
-    for row in rows:
-        if isinstance(row, PendingJump):
-            yield row.target
-        elif isinstance(row, PendingRow) and row.after is not None:
-            yield row.after
 
 
 def _cost(rows: list[Pending]) -> int:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from aioexec.planning.buffers import Buffer
+from aioexec.planning.buffers import Buffer, Local
 from aioexec.planning.pending import Pending, PendingOperand, PendingRow, touched
+
+if TYPE_CHECKING:
+    from aioexec.planning.layout import Layout
 
 
 class Move(NamedTuple):
@@ -78,6 +81,14 @@ def _let_inherit(row: PendingRow, position: int, counts: dict[tuple[int, int], i
                 parent.heirs.append(buffer)
                 spare.remove(j)
                 break
+
+
+def kept(layout: Layout) -> Iterator[Buffer]:
+    """Buffers that others than rows look at: those of outputs, and of lists."""
+    held = [layout.held[value] for value in layout.item.outputs]
+    yield from (each.buffer for each in held if isinstance(each, Local))
+    for slab in layout.slabs:
+        yield from slab.buffers()
 
 
 def without_unused(buffers: list[Buffer], before: list[Pending], after: list[Pending]) -> list[Buffer]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
 from aioexec.planning.buffers import Buffer
-from aioexec.planning.pending import Label, Pending, PendingJump, PendingOperand, PendingRow
+from aioexec.planning.pending import Pending, PendingOperand, PendingRow, labels
 
 SHARE_NS = 50_000
 """Estimated work below which waking another worker does not pay."""
@@ -123,22 +123,14 @@ def _assemble(rows: Sequence[Pending], found: Mapping[int, tuple[int, PendingFor
                 places[number] = (*places[number], len(made))
                 made.append(row)
     begins[index] = len(made)
-    for label in {id(label): label for label in _labels(rows)}.values():
+    for label in labels(rows):
         label.row = begins[label.row]
     return Cut(made, [fork for _, fork in found.values()], places)
 
 
-def _labels(rows: Sequence[Pending]) -> Iterator[Label]:
-    for row in rows:
-        if isinstance(row, PendingJump):
-            yield row.target
-        elif isinstance(row, PendingRow) and row.after is not None:
-            yield row.after
-
-
 def _stretches(rows: Sequence[Pending]) -> Iterator[tuple[int, int]]:
     """First row and end of each straight stretch that is dear enough to be looked at."""
-    entered = {label.row for label in _labels(rows)}
+    entered = {label.row for label in labels(rows)}
     begin, cost = 0, 0
     for index, row in enumerate(rows):
         plain = isinstance(row, PendingRow) and row.after is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -182,6 +182,13 @@ def touched(pending: Pending) -> Iterator[Buffer]:
         yield from (held.buffer for held, _ in pending.moves if isinstance(held, Local))
     else:
         yield from (held.buffer for held in pending.inputs if isinstance(held, Local))
+
+
+def labels(rows: Iterable[Pending]) -> list[Label]:
+    """The labels that rows go to, each once."""
+    targets = [row.target for row in rows if isinstance(row, PendingJump)]
+    targets += [row.after for row in rows if isinstance(row, PendingRow) and row.after is not None]
+    return list({id(label): label for label in targets}.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec.ops import shares
 from aioexec.planning import lanes, variants
-from aioexec.planning.variant import ProgramRow
-from tests.tiers import graph, op, programs
+from tests.tiers import graph, op, op_of_each_row, programs
 
 Array = np.ndarray[Any, Any]
 
@@ -57,9 +56,7 @@ async def result(case: str, workers: int) -> tuple[Array, list[str]]:
     async with ax.Session(graph=made, config=config) as session:
         found = await session.run(z, dict(zip((x, w, b), arrays, strict=True)))
         (program,) = programs(session)
-    rows = [row for row in program.variant.rows if isinstance(row, ProgramRow)]
-    places = [place for row in rows for place in [*(place for place, _ in row.parts), row.position][:1]]
-    return found, [program.variant.instructions[place].node.row.name for place in places]
+    return found, op_of_each_row(program)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
