@@ -1,5 +1,7 @@
 """gRPC's own things are no leak; servers of both kinds."""
 
+from importlib.util import find_spec
+
 import pytest
 
 from tests.distributed.grpc_process import grpc_runs as grpc_runs
@@ -18,6 +20,9 @@ from tests.interop.distributed.served import (
     tf_of_1x as tf_of_1x,
     tf_target as tf_target,
 )
+
+collect_ignore = [] if find_spec("ray") else ["test_ray.py"]
+"""What cannot even be imported without the extra, which whoever runs the suite need not have."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -6,12 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+import ray
 
 from aioexec.distributed.ray import RayCluster, TaskOptions
 from aioexec.errors import InvalidArgumentError
 from examples import distributed_training, ray_training
-
-ray = pytest.importorskip("ray")
 
 pytestmark = [
     pytest.mark.interop,
