@@ -6,9 +6,10 @@ The module of a subcommand offers `add_arguments(parser)` and `run(arguments) ->
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module, metadata
 from typing import Protocol, cast
+
+from aioexec.data_classes import dataclass
 
 
 class CommandModule(Protocol):

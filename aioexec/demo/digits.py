@@ -6,11 +6,12 @@ Repository, https://doi.org/10.24432/C50P49, as scikit-learn distributes it. Lic
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import resources
 
 import numpy as np
 import numpy.typing as npt
+
+from aioexec.data_classes import dataclass
 
 Images = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int32]

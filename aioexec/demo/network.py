@@ -1,9 +1,9 @@
 """The network of the demo: three dense layers, 64-128-64-10, trained with Adam."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import aioexec as ax
+from aioexec.data_classes import dataclass
 from aioexec.demo import digits
 from aioexec.train.global_step_read import required_global_step_read
 

@@ -2,12 +2,13 @@
 
 import math
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
 
+from aioexec.data_classes import dataclass
 from aioexec.observability.loop_lag import LoopLag, LoopLagProbe
 
 REQUIRED_ACCURACY = 0.96

@@ -7,12 +7,12 @@ one was, however it ended; and it leaves events for TensorBoard beside the check
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import aioexec as ax
+from aioexec.data_classes import dataclass
 from aioexec.demo import network
 from aioexec.demo.digits import Digits, Examples
 from aioexec.demo.network import Network

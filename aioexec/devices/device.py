@@ -7,9 +7,10 @@ The rest of the engine asks a device only what stands here, so a new device type
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.op_segment import OpSegment
 from aioexec.devices.pools import dismiss_pool
 from aioexec.devices.workers import Workers

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.workers import processors
 
 SYSTEM = Path("/sys/devices/system/node")

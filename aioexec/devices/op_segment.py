@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import NotFoundError
 from aioexec.graph.kernel import Compute
 

@@ -11,9 +11,9 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.device import Device
 from aioexec.devices.options import DeviceOptions
 from aioexec.errors import InternalError, InvalidArgumentError, NotFoundError

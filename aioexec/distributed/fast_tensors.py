@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType, as_dtype, bool_, resource, string, to_array, variant
 from aioexec.errors import DataLossError, GraphTypeError, ResourceExhaustedError
 

@@ -7,8 +7,8 @@ argument. The last of the nodes it is taken apart into has its name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError, UnimplementedError
 from aioexec.formats.protos import AttrValue, DataType, GraphDef, NodeDef
 

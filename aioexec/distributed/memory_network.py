@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.distributed.methods import METHODS, taken_out
 from aioexec.distributed.transport import Payload
 

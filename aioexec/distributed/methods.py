@@ -6,9 +6,9 @@ Messages are those of `formats.protos`. Beside them is our own service Peer, by 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import resource, variant
 from aioexec.formats import protos
 from aioexec.formats.protos import TensorProto

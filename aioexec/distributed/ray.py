@@ -24,7 +24,7 @@ import secrets
 import socket
 import tempfile
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -33,6 +33,7 @@ import ray
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from aioexec.data_classes import dataclass
 from aioexec.distributed.cluster import ClusterSpec
 from aioexec.distributed.security import TOKEN_VARIABLE
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError

@@ -13,9 +13,10 @@ import os
 import ssl
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import FailedPreconditionError, GraphValueError
 
 CERTIFICATE_VARIABLE = "AIOEXEC_TLS_CERT"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from aioexec.data_classes import dataclass
 from aioexec.distributed.master_session import MasterSession
 from aioexec.distributed.settings import Collection
 

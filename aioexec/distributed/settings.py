@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError
 
 PROTOBUF_BYTES = (1 << 31) - 1

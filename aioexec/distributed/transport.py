@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import OpError, UnimplementedError
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.device_set import DeviceMgr
 from aioexec.devices.pools import hold_pool
 from aioexec.distributed.answers import Answer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from aioexec.data_classes import dataclass
 from aioexec.execution.executor import Executor
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.program import Program

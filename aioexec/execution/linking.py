@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.jit import strands as doing, walker as walking
 from aioexec.devices.jit.walker import HEADER, Walker
 from aioexec.graph.kernel import Kernel

@@ -15,11 +15,11 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import AbortedError, InternalError, InvalidArgumentError, OpError
 from aioexec.graph.kernel import Attrs

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextvars
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.workers import Workers
 from aioexec.errors import AbortedError, CancelledError, OpError
 from aioexec.execution.cancellation import CancellationManager

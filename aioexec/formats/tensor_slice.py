@@ -10,9 +10,9 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from aioexec import dtypes, shapes
+from aioexec.data_classes import dataclass
 from aioexec.gradients.aggregation import AggregationMethod
 from aioexec.gradients.structure import Guard
 from aioexec.gradients.walk import Walk, is_trainable

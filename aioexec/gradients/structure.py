@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError
 from aioexec.graph.control_flow import WhileContext, while_context
 from aioexec.graph.graph import Graph

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 
 from aioexec import dtypes
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.opdef import ArgDef, AttrDef, OpDef

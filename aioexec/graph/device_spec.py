@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError
 
 _PART: Final = re.compile(r"^(job|replica|task|device):(.*)$")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from aioexec import dtypes
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.formats.protos import AttrValue, GraphDef, NodeDef, OpDef as OpDefProto, OpList
 from aioexec.graph import registry

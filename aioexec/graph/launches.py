@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import OpError
 from aioexec.graph.kernel import Attrs, ElementwiseKernel, Launch, Launches, Native, Operand, Spec, Units
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from aioexec import dtypes
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 
 _FLOATS = "bfloat16|half|float|double"

@@ -6,9 +6,9 @@ A collection that has none is written by what its items are: tensors and operati
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphTypeError, GraphValueError
 
 ToProto = Callable[..., Any]

@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import NotFoundError, UnimplementedError
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.kernel import Attrs, ListUse, Native, Reference, Role
@@ -95,6 +96,7 @@ class Row:
         reads: inputs (variables) whose present content the op uses.
         asynchronous: the kernel may wait; it is called with the step (see `StepContext`) before its inputs.
         bodies: of an op that stands for bodies (see its role), what they are; it checks that they fit the operation.
+        gives_away: nobody else holds the arrays the kernel puts out.
         lists: what it does with a list of tensors, for programs that keep lists in memory.
     """
 
@@ -111,6 +113,7 @@ class Row:
     reads: tuple[int, ...] = ()
     asynchronous: bool = False
     bodies: Bodies | None = None
+    gives_away: bool = False
     lists: ListUse | None = None
 
     @functools.cached_property
@@ -173,6 +176,7 @@ def register(
     reads: tuple[int, ...] = (),
     asynchronous: bool = False,
     bodies: Bodies | None = None,
+    gives_away: bool = False,
 ) -> Row:
     """Add a row to the registry; see `Row` for the fields and `opdef` for the notation of the signature.
 
@@ -196,6 +200,7 @@ def register(
         reads,
         asynchronous,
         bodies,
+        gives_away,
     )
     added = _registry.completions.get(name)
     _registry.rows[name] = row if added is None else replace(row, **added)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.graph import Graph

@@ -7,10 +7,10 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import OpError
 from aioexec.formats.protos import ConfigProto
 from aioexec.graph.graph import Graph

@@ -8,9 +8,10 @@ needs, for a busy machine only ever adds; the mean is what it took.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from aioexec.data_classes import dataclass
 from aioexec.observability.step_stats import NodeRecord, OutputRecord
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ themselves, so an idle loop shows up to about 1 ms.
 import asyncio
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from types import TracebackType
 from typing import Self
+
+from aioexec.data_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import UnimplementedError
 from aioexec.observability.step_stats import tensor_name
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Attrs, Launch, Launches, LoopKernel, Operand, Spec
 from aioexec.graph.launches import View, c_strides, copy_launch, launch
 from aioexec.ops import batch_norm_loops as loops

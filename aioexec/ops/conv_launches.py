@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Attrs, Epilogue, Launch, Launches, LoopKernel, Operand, Spec
 from aioexec.graph.launches import c_strides, copy_launch, fill_launch
 from aioexec.ops import conv_loops

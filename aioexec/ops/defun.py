@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.convert import convert_to_tensor

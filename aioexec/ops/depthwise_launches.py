@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Attrs, Launch, Launches, LoopKernel, Operand, Spec
 from aioexec.graph.launches import c_strides, fill_launch
 from aioexec.ops import depthwise_loops as loops

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import prod
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from aioexec import shapes
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError, InvalidArgumentError, UnimplementedError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_n_to_tensor, convert_to_tensor

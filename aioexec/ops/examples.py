@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
 
 from aioexec import dtypes as dt, shapes
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.formats.examples import features_of, kind_of, values_of

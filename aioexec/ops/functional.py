@@ -7,10 +7,10 @@ and results may be structures of tensors; their first dimensions must be equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from aioexec import dtypes
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.node import Tensor

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError, OutOfRangeError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import Compute, KernelContext

@@ -7,11 +7,11 @@ weights transposed. The rules and their constants are TensorFlow's, the table of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import Attrs, Compute, KernelContext, Reference

@@ -212,7 +212,7 @@ def element_cost(dtype: np.dtype[Any], how: int) -> float:
     """Nanoseconds of a term of a sum: of vectors, what it takes to read the matrix."""
     if dtype.kind != "f":
         return 0.05
-    return (0.05 if how in (loops.ROWS, loops.COLUMN) else 0.0125) * dtype.itemsize / 4
+    return (0.05 if how in (loops.ROWS, loops.COLUMN) else 0.02) * dtype.itemsize / 4
 
 
 def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) -> Units | None:

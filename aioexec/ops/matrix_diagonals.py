@@ -9,13 +9,13 @@ the second put padding on the right.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from aioexec import dtypes, shapes
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor

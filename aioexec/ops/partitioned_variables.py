@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any
 
 from aioexec import dtypes
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.convert import register_tensor_conversion_function

@@ -7,10 +7,11 @@ would never be accepted (a parameter that makes no sense) is NaN or 0 after a nu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.ops.philox import RESERVED_PER_OUTPUT, Array, Convert, normal, uniform, words
 
 _CHUNK = 1 << 14

@@ -7,11 +7,11 @@ batches on several threads, each with a stretch of its own; then only the number
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.ops.philox import Array, normal, uniform, words
 
 _ITERATIONS = 1000

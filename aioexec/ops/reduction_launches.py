@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Launch, LoopKernel, Operand
 from aioexec.graph.launches import View, c_strides, launch
 from aioexec.ops import reduction_loops

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from aioexec import shapes
+from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor

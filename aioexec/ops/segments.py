@@ -8,7 +8,6 @@ there are is an input, and a segment without rows holds what changes nothing: 0,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -16,6 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from aioexec import dtypes, shapes
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Epilogue, Launch, LoopKernel, Operand, Units
 
 LAUNCH_NS = 4_000_000

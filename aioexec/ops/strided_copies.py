@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Alias, Launch, Launches, Operand, Spec
 from aioexec.graph.launches import Shape, c_strides, copy_launch
 

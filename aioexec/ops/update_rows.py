@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
 
 from aioexec import shapes
+from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.kernel import (
     Attrs,

@@ -7,9 +7,9 @@ others are kept for programs and MetaGraphs that name them: there is one copy of
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Any, Final
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError
 from aioexec.graph.graph import get_default_graph
 

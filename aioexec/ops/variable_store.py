@@ -5,10 +5,11 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from aioexec import dtypes, shapes
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError
 from aioexec.graph.apply import apply_op

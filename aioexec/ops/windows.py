@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError, UnimplementedError
 from aioexec.graph.kernel import Attrs
 from aioexec.shapes import Dims, as_size

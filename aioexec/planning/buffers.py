@@ -7,8 +7,9 @@ memory of an input that dies with it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Spec
 
 ALIGNMENT = 64

@@ -9,8 +9,9 @@ result which the other branch does not have.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Role
 from aioexec.planning.draft import Draft
 from aioexec.planning.frames import Frame

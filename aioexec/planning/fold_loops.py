@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Role
 from aioexec.planning.draft import Draft
 from aioexec.planning.frames import Frame

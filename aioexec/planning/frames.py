@@ -8,8 +8,8 @@ condition, and only a NextIteration leads back, to a Merge of its own frame.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.kernel import Role
 from aioexec.planning.subgraph import Node, Subgraph

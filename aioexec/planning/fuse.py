@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import ElementwiseKernel
 from aioexec.planning.buffers import Buffer
 from aioexec.planning.fuse_bodies import is_plain

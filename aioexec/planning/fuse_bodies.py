@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import ElementwiseKernel
 
 _NUMBERS = frozenset({"inf", "nan"})

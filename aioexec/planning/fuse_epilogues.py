@@ -8,10 +8,11 @@ It runs where they do then, earlier than it did. So nobody in between may write 
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import ADDS_BIAS, RECTIFIES, ElementwiseKernel, LoopKernel
 from aioexec.graph.launches import ITEMSIZE, c_strides
 from aioexec.planning.buffers import Buffer

@@ -8,9 +8,10 @@ memory. What is written and read inside then stays in a register.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import ElementwiseKernel, Operand
 from aioexec.graph.launches import ENTRY_NS, ITEMSIZE, View, dear_calls, launch
 from aioexec.planning.buffers import Buffer

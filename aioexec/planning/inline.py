@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError, UnimplementedError
 from aioexec.graph.device_spec import merge_names
 from aioexec.graph.functions import FuncGraph

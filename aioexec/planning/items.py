@@ -14,9 +14,9 @@ same frame: what is inside a loop waits for its Enter, what is behind it for its
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Final
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Role
 from aioexec.planning.subgraph import Node, Subgraph
 

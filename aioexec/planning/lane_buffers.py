@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aioexec.data_classes import dataclass
 from aioexec.planning.buffers import ALIGNMENT, Buffer, lay_out
 from aioexec.planning.lanes import Cut, PendingFork, Strand
 from aioexec.planning.pending import touched

@@ -11,9 +11,9 @@ Not so if something waits for the Identity by a control edge: then the program a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Role
 from aioexec.planning.items import Kind, kind_of
 from aioexec.planning.subgraph import Bind, Edge, Node, Subgraph

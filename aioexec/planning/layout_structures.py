@@ -7,11 +7,11 @@ variable: what has been written when a program stops is told by the row it stopp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Spec
 from aioexec.planning.buffers import Buffer, Local
 from aioexec.planning.instruction import Instruction, RegionPlan

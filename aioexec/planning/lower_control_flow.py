@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from aioexec import dtypes
+from aioexec.data_classes import dataclass
 from aioexec.graph.functions import FuncGraph
 from aioexec.graph.kernel import Role
 from aioexec.planning.inline import Call, Inliner, Lowering, Outcome, Pivot

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, Protocol
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import AlreadyExistsError
 from aioexec.planning.late_reads import read_late
 from aioexec.planning.simplify import (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import ElementwiseKernel, Launch, Operand, Spec
 from aioexec.graph.launches import copy_launch
 from aioexec.planning.buffers import Buffer, Local

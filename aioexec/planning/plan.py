@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.device_spec import parse
 from aioexec.graph.kernel import Compute, Role
@@ -13,6 +13,7 @@ from aioexec.graph.kernel_registry import RUN_BY_ENGINE, is_overridden
 from aioexec.planning.frames import Frame, frames
 from aioexec.planning.instruction import Instruction, RegionPlan, StructurePlan, with_inner
 from aioexec.planning.items import ItemNodes, Kind, control_port_of, is_known, port_of
+from aioexec.planning.ownership import with_keepers
 from aioexec.planning.subgraph import Bind, Loop, Node, Region, Signature, Subgraph
 from aioexec.resources.variable import Variable
 
@@ -248,6 +249,7 @@ class _Assembler:
 
     def items(self, frame_of: Mapping[int, Frame]) -> tuple[Item, ...]:
         made = [tuple(self._instruction(node) for node in item.nodes) for item in self.cut]
+        made = with_keepers(made, self.fetches)
         producers = {
             output: instruction
             for item in made

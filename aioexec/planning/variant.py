@@ -7,11 +7,11 @@ of variables, outputs (all bound when a run starts), then the arena, the constan
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Kernel, Spec, Units
 from aioexec.planning.instruction import Instruction
 from aioexec.planning.plan import Item

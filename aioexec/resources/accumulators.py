@@ -8,11 +8,11 @@ gradient of an earlier step is stale, and dropped. What has been accumulated is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError
 from aioexec.resources.waiting import Line, WaitingRoom, When

@@ -8,11 +8,12 @@ belongs to, by the name of who differentiates; there writes to one index add up.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from aioexec import shapes
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
 from aioexec.resources.tensor_list import Array, added, kept, shown, zeros

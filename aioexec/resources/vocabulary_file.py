@@ -6,12 +6,12 @@ Reading one is a call that blocks: callers on an event loop make it on a worker.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from aioexec import dtypes as dt
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import (
     FailedPreconditionError,

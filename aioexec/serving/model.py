@@ -1,9 +1,9 @@
 """A model: the tensors of a session's graph that requests feed and fetch, by the names requests use."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.node import Tensor
 

@@ -11,12 +11,12 @@ import base64
 import json
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
 
 from aioexec import shapes
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import to_array
 from aioexec.errors import InternalError, InvalidArgumentError, OpError
 from aioexec.graph.node import Tensor

@@ -3,10 +3,10 @@
 import ipaddress
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from aiohttp import web
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import PermissionDeniedError
 from aioexec.graph.node import Tensor
 from aioexec.serving.application import LARGEST_REQUEST, application

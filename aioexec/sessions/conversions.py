@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from aioexec.graph.sparse_tensor import SparseTensor, SparseTensorValue

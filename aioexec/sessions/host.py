@@ -10,10 +10,10 @@ import asyncio
 import itertools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.device import Device
 from aioexec.devices.device_set import DeviceMgr, DeviceSet
 from aioexec.devices.pools import NAME, dismiss_pool, inter_op_pool, named_pool, own_pool

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError, UnimplementedError
 from aioexec.execution.executor import Executor
 from aioexec.graph.graph import Graph

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, cast
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.execution.engine import JitMode
 

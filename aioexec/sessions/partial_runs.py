@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import CancelledError, InvalidArgumentError, SessionClosedError
 from aioexec.execution.executor import Executor
 from aioexec.execution.reference import HEAVY_BYTES

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import UnimplementedError
 from aioexec.sessions.options import own_message
 

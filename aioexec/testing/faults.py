@@ -17,9 +17,9 @@ import asyncio
 import enum
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 
+from aioexec.data_classes import dataclass
 from aioexec.distributed.memory_network import AS_USUAL, Fate, Message
 from aioexec.testing.cluster import InMemoryCluster
 

@@ -7,11 +7,11 @@ lists by one (`join`), whether the queue mixes (`shuffle`), and whether examples
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from aioexec import dtypes
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.apply import graph_of
 from aioexec.graph.convert import convert_to_tensor, convert_to_tensor_or_indexed_slices

@@ -20,9 +20,10 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Final
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import DataLossError, OpError
 from aioexec.formats.bundle_entries import index_name
 from aioexec.formats.bundle_reader import read_index

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from aioexec import dtypes
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.node import Operation, Tensor

@@ -6,10 +6,10 @@ Each says which op, which slots, and which hyperparameters; what goes where is r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from aioexec import dtypes, shapes
+from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError
 from aioexec.graph import registry
 from aioexec.graph.apply import apply_op

@@ -10,11 +10,12 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from aioexec.data_classes import dataclass
 
 FUNCTIONS = {"aioexec_sgemm": "scipy_cblas_sgemm64_", "aioexec_dgemm": "scipy_cblas_dgemm64_"}
 """Our names of the functions, and the library's."""

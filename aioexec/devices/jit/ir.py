@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from aioexec.data_classes import dataclass
 
 # bfloat16 is the upper half of a float32, kept as bits: LLVM's own type needs a library call where the processor has none.
 LLVM_TYPES = {

@@ -18,9 +18,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.jit import templates
 from aioexec.devices.jit.cache import ABI_VERSION, ObjectCache, default_directory
 from aioexec.devices.jit.lane import Lane

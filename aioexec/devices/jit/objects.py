@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Container
-from dataclasses import dataclass
+
+from aioexec.data_classes import dataclass
 
 MATH = (
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 "

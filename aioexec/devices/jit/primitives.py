@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.jit.ir import FLOATS, INTEGERS, ITEM_SIZES, LLVM_TYPES, SIGNED, Code, Number, Value
 
 Operand = Value | Number

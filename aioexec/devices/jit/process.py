@@ -10,9 +10,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.jit.child import receive, send
 from aioexec.devices.jit.objects import ObjectCode
 

@@ -7,8 +7,7 @@ vector is several registers: LLVM interleaves them, so that the processor always
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aioexec.data_classes import dataclass
 from aioexec.devices.jit.expressions import Body, Module
 from aioexec.devices.jit.ir import ITEM_SIZES, LLVM_TYPES, MANGLED, scalar_constant, stored_type
 from aioexec.devices.jit.routines import any_lane

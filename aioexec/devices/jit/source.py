@@ -15,11 +15,11 @@ import json
 import textwrap
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.jit import scalars
 from aioexec.graph.kernel import LoopKernel
 from aioexec.graph.loop_language import LANGUAGE

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import platform
-from dataclasses import dataclass
 from typing import Any
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.jit.objects import ObjectCode
 
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.jit.expressions import BodyError, Module, translate
 from aioexec.devices.jit.ir import LLVM_TYPES
 from aioexec.devices.jit.routines import EXTERNAL_SYMBOLS
