@@ -21,5 +21,4 @@ def finish(y: Pointer, bias: Pointer, m: int, n: int, ldc: int, ends: int) -> No
                 line[j] = line[j] + bias[j]
         else:
             for j in range(n):
-                if line[j] < 0:
-                    line[j] = 0
+                line[j] = 0 if line[j] < 0 else line[j]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Attrs, Launches, LoopKernel, Operand, Spec
 from aioexec.graph.loop_language import Pointer, int32, offset
 from aioexec.ops.shares import Scratch, Work
@@ -192,7 +192,7 @@ def average_pool_grad(
 
 # Binding
 
-_NS_PER_BYTE = 0.02
+_NS_PER_BYTE = 0.05
 _NS_PER_RUN = 2  # of one tap along the channels
 _REAL = ("float32", "float64")
 _NUMBERS = (*_REAL, "int32", "int64")

@@ -13,8 +13,9 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.jit import math, primitives, routines
 from aioexec.devices.jit.ir import INTEGERS, LLVM_TYPES, SHORT_FLOATS, SIGNED, Code, Number, Value
 from aioexec.graph.kernel import ElementwiseKernel
@@ -165,6 +166,8 @@ class Translator:
                 return self.like(node, self.evaluate(operand), self.evaluate(literal))
             case "libm", [ast.Constant(value=str() as function), *operands]:
                 return self.repaired(function, [self.evaluate(operand) for operand in operands])
+            case "otherwise", [ast.Constant(value=str() as function), *operands]:
+                return self.otherwise(node, function, [self.evaluate(operand) for operand in operands])
             case _ if name in primitives.PRIMITIVES:
                 return self.apply(node, name, arguments)
             case _ if name in math.names():
@@ -237,13 +240,32 @@ class Translator:
         values = [operand for operand in operands if isinstance(operand, Value)]
         symbol = f"@repair.{function}.v{self.code.lanes}"
         if symbol not in self.module.functions:
-            self.module.declarations[f"@{function}"] = routines.RARE_FUNCTIONS[function]
+            self.module.declarations |= routines.rare_function(function)
             self.module.declare(*routines.any_lane(self.code.lanes))
             item = LLVM_TYPES[values[0].dtype]
             self.module.functions[symbol] = routines.repair_function(
                 function, len(values) - 2, self.code.lanes, item
             )
         return self.code.call(symbol, values[0].dtype, *values)
+
+    def otherwise(self, node: ast.Call, function: str, operands: Sequence[Value | Number]) -> Value:
+        """`otherwise("f", x, bits)`: x, but if any lane of `bits` is not 0, f(x) in all of them.
+
+        For what is dear and often needless: f must give x, to the last bit, in every lane where `bits` is 0.
+        """
+        match operands:
+            case [Value() as x, Value() as bits] if bits.dtype in INTEGERS:
+                symbol = f"@otherwise.{function}.{x.dtype}.v{self.code.lanes}"
+            case _:
+                raise self.fail(node, "expected 'otherwise(function, value, integer)'")
+        definition, wanted = math.resolve(function, [x.dtype])
+        inner = self.module.instance(definition, wanted)
+        types = LLVM_TYPES[x.dtype], LLVM_TYPES[bits.dtype]
+        text, reduction = routines.otherwise_function(symbol, inner, self.code.lanes, *types)
+        self.module.declare(*reduction)
+        self.module.functions[symbol] = text
+        _, weight = self.module.results[inner]
+        return self.code.call(symbol, x.dtype, x, bits, weight=weight)
 
     def whole_power(self, operands: Sequence[Value | Number]) -> Value:
         """Integer x to the power of y; a lane with a negative exponent fails and gives 0."""

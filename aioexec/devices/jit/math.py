@@ -1,7 +1,7 @@
 """Functions of the expression language written in the language itself, and how one is chosen for the dtypes of a call.
 
 A function is chosen by name and by the dtype its first parameter is annotated with; without annotation it is for every dtype.
-All are branch-free, so that a vector computes them in every lane. float16 and bfloat16 are computed in float32.
+All are branch-free but for tests of whole vectors, so that lanes are computed alike. float16 and bfloat16 take float32.
 
 Every function is within 4 ulp of the exact value at every float32, denormal operands and results among them
 (`python -m tests.devices.jit.ulp`), where the processor keeps denormals; a walk has it flush them, as TensorFlow does. The
@@ -13,8 +13,8 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.jit.math_float32 import SOURCE as FLOAT32
 from aioexec.devices.jit.math_float64 import SOURCE as FLOAT64
 

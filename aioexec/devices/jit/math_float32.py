@@ -46,15 +46,18 @@ def expm1_moderate(x: float32):
     s = bitcast((bitcast(t, "int32") << 23) + 0x3F800000, "float32")
     return fma(s, exp_reduced(r), s - 1.0)
 
-def with_sign(y: float32, x: float32):
-    # y >= 0 with the sign of x
-    return bitcast(bitcast(y, "int32") | (bitcast(x, "int32") & 0x80000000), "float32")
-
 def tanh(x: float32):
-    # t / (t + 2) with t = e^2|x| - 1 loses nothing near 0, and is 1 before 10
-    a = minimum(abs(x), 10.0)
-    t = expm1_moderate(a + a)
-    return with_sign(t / (t + 2.0), x)
+    # With x = k ln 2 / 2 + u, s = 2^k and w = tanh u, (s (1 + w) - (1 - w)) / (s (1 + w) + (1 - w)), which is w for a small x;
+    # w for |u| <= ln 2 / 4, 2^-24. 1 before 10. The constant that rounds is such that s is 2^23 times the sum's bits.
+    y = maximum(minimum(x, 10.0), -10.0)
+    t = fma(y, 2.885390043258667, 12583039.0)
+    u = fma(t - 12583039.0, -0.3465735912322998, y)
+    s = bitcast(bitcast(t, "int32") << 23, "float32")
+    z = u * u
+    w = u * horner(z, 1.0, -0.3333126902580261, 0.13110458850860596)
+    a = 1.0 + s
+    b = 1.0 - s
+    return fma(a, w, -b) / fma(-b, w, a)
 
 def expm1_quarter(x: float32):
     # (e^x - 1) / 4 = s (e^r - 1) + (s - 1/4) with s = 2^(k - 2)
@@ -98,22 +101,23 @@ def log1p(x: float32):
     return where(abs(x) < 1e-30, x, log_special(u, z))
 
 def less_half_turns(x: float32, k: float32):
-    # x - k pi for |x| <= 1e6: pi is subtracted in three parts
-    return fma(k, 3.4302490200117637e-15, fma(k, 8.742277657347586e-08, fma(k, -3.1415927410125732, x)))
+    # x - k pi for |x| <= 1e6: pi is subtracted in three parts, all positive so that -0 stays what it is
+    return fma(k, -1.0780605906948477e-14, fma(k, -1.5099578831723193e-07, fma(k, -3.141592502593994, x)))
 
 def sine_reduced(r: float32):
     # sin(r) for |r| <= 1.61, so many half turns may be subtracted, 2^-27; the last digits are such that none exceeds 1
     z = r * r
-    return fma(r * z, horner(z, -0.16666659712791443, 0.008333063684403896, -0.00019809225341305137,
-                             2.604532483019284e-06), r)
+    return r * horner(z, 1.0, -0.16666659712791443, 0.008333060890436172, -0.00019809210789389908, 2.604521114335512e-06)
 
 def sin(x: float32):
-    # (-1)^k sin(|x| - k pi), with the sign of x
-    a = abs(x)
-    t = fma(a, 0.31830987334251404, 12582912.0)
-    y = sine_reduced(less_half_turns(a, t - 12582912.0))
-    sign = bitcast(t, "int32") << 31 ^ bitcast(x, "int32") ^ bitcast(a, "int32")
-    return libm("sinf", x, bitcast(bitcast(y, "int32") ^ sign, "float32"), ~(a < 1000000.0))
+    # sin(x - k pi), or of less that, for an odd k. Up to 1.5703125 there is nothing to reduce; from there on the sum has bit 30
+    return sine_reduced(otherwise("less_turns", x, (bitcast(x, "int32") + 0x370000) & 0x40000000))
+
+def less_turns(x: float32):
+    t = fma(x, 0.31830987334251404, 12582912.0)
+    r = less_half_turns(x, t - 12582912.0)
+    r = bitcast(bitcast(r, "int32") ^ (bitcast(t, "int32") << 31), "float32")
+    return libm("less_turnsf", x, r, ~(abs(x) < 1000000.0))
 
 def cos(x: float32):
     # (-1)^(k + 1) sin(x - (k + 1/2) pi)

@@ -9,22 +9,41 @@ from aioexec.devices.jit.ir import LLVM_TYPES
 
 EXTERNAL_SYMBOLS = {
     name: f"declare {result} @{name}({arguments}) nounwind"
-    for plain, count in (("sin", 1), ("cos", 1), ("tan", 1), ("fmod", 2))
+    for plain, count in (("sin", 1), ("cos", 1), ("tan", 1), ("fmod", 2), ("atan2", 2))
     for name, result in ((plain, "double"), (plain + "f", "float"))
     for arguments in (", ".join([result] * count),)
 }
 """C functions a kernel may call, in rare lanes only, and their declarations."""
 
 RARE_FUNCTIONS = EXTERNAL_SYMBOLS | {
+    # An angle of the same sine, at most a quarter turn
+    "less_turnsf": """\
+define internal float @less_turnsf(float %x) nounwind {
+  %wide = fpext float %x to double
+  %sine = call double @sin(double %wide)
+  %cosine = call double @cos(double %wide)
+  %size = call double @llvm.fabs.f64(double %cosine)
+  %angle = call double @atan2(double %sine, double %size)
+  %y = fptrunc double %angle to float
+  ret float %y
+}
+declare double @llvm.fabs.f64(double)""",
     "rsqrtf": """\
 define internal float @rsqrtf(float %x) nounwind {
   %root = call float @llvm.sqrt.f32(float %x)
   %y = fdiv float 1.0, %root
   ret float %y
 }
-declare float @llvm.sqrt.f32(float)"""
+declare float @llvm.sqrt.f32(float)""",
 }
-"""What computes rare lanes: those, and what a newer C library would have."""
+"""What computes rare lanes: those, and what no C library has, or only a newer one."""
+
+
+def rare_function(name: str) -> dict[str, str]:
+    """A function for rare lanes, and those of the C library that it calls: text by symbol."""
+    text = RARE_FUNCTIONS[name]
+    called = {f"@{each}": declared for each, declared in EXTERNAL_SYMBOLS.items() if f" @{each}(" in text}
+    return called | {f"@{name}": text}
 
 
 def repair_function(function: str, count: int, lanes: int, item: str) -> str:
@@ -67,6 +86,42 @@ after:
 done:
   ret {vector} %merged
 }}"""
+
+
+def otherwise_function(
+    symbol: str, function: str, lanes: int, item: str, word: str
+) -> tuple[str, tuple[str, str]]:
+    """The LLVM function behind `otherwise`, inlined everywhere; and the intrinsic it needs, with its declaration.
+
+    The lanes of the bits are brought together half by half, down to what every processor has as a register or two.
+    """
+    vector, width, bits = f"<{lanes} x {item}>", lanes, "%bits"
+    halving = []
+    while width > 8:
+        kind, half = f"<{width} x {word}>", width // 2
+        for name, first in (("low", 0), ("high", half)):
+            places = ", ".join(f"i32 {first + lane}" for lane in range(half))
+            mask = f"<{half} x i32> <{places}>"
+            halving.append(f"  %{name}{half} = shufflevector {kind} {bits}, {kind} poison, {mask}")
+        halving.append(f"  %bits{half} = or <{half} x {word}> %low{half}, %high{half}")
+        width, bits = half, f"%bits{half}"
+    lines = "\n".join(halving)
+    reduction = f"@llvm.vector.reduce.or.v{width}{word}"
+    text = f"""\
+define internal {vector} {symbol}({vector} %x, <{lanes} x {word}> %bits) alwaysinline nounwind {{
+entry:
+{lines}
+  %some = call {word} {reduction}(<{width} x {word}> {bits})
+  %any = icmp ne {word} %some, 0
+  br i1 %any, label %other, label %done, !prof !1
+other:
+  %changed = call {vector} {function}({vector} %x)
+  br label %done
+done:
+  %result = phi {vector} [ %x, %entry ], [ %changed, %other ]
+  ret {vector} %result
+}}"""
+    return text, (reduction, f"declare {word} {reduction}(<{width} x {word}>)")
 
 
 def any_lane(lanes: int) -> tuple[str, str]:

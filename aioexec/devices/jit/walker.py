@@ -33,11 +33,11 @@ import platform
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.devices.jit import patience, strands
 
 HEADER = 8
@@ -62,8 +62,9 @@ Entry = Callable[..., int]
 @dataclass(frozen=True, slots=True)
 class Walker:
     """The entries. Each takes the frame (an int64 array); `start_*` also the arrays whose addresses go to slots 0, 1, …;
-    `lane_released(frame, state, waiting)` does strands of a fork (see `strands`), `look_released(words, nanoseconds)` waits for
-    word 0 (see `patience`). `jump` and `jump_unless` are addresses of kernels. `traced` is the walker that stamps the clock.
+    `lane_released(frame, state, waiting, until)` does strands of a fork (see `strands`), `look_released(words, nanoseconds)`
+    waits for word 0 (see `patience`). `jump` and `jump_unless` are addresses of kernels. `traced` is the walker that stamps
+    the clock.
 
     The caller keeps frame, rows, blocks and arrays alive until the call returns.
     """

@@ -289,6 +289,7 @@ def test_a_kernel_without_inputs_fills():
         ("z = (x", "was never closed"),
         ('z = cast(x, "complex64")', "unknown dtype 'complex64'"),
         ("t = 1; z = x", "'t' is only a literal"),
+        ('z = otherwise("sin", x, x > 1)', "expected 'otherwise"),
     ],
 )
 def test_a_body_outside_the_language_is_refused_with_its_place(body, complaint):

@@ -156,6 +156,23 @@ def test_huge_angles_are_given_to_the_c_library(name):
         assert distances(kernel_of(name, dtype), ORACLES[name], x).max() <= LIMIT
 
 
+def test_what_stands_beside_a_small_angle_changes_nothing():
+    # Vectors of small angles alone take another way than those that have a larger one.
+    edge = np.float32(1.5703125).view(np.int32)
+    small = np.arange(edge - 1000, edge, dtype=np.int32).view(np.float32)
+    small = np.concatenate(
+        [small, np.linspace(0, 1.57, 1000, dtype=np.float32), np.array([1e-45, 1e-38], np.float32)]
+    )
+    small = np.concatenate([small, -small])
+    kernel = kernel_of("sin", "float32")
+    alone, beside = np.zeros_like(small), np.zeros((len(small), 2), np.float32)
+
+    kernel(small, alone)
+    for large in (2.0, -100.0, 1e7, np.inf, np.nan):
+        kernel(np.stack([small, np.full_like(small, large)], axis=1).ravel(), beside.ravel())
+        np.testing.assert_array_equal(beside[:, 0].view(np.int32), alone.view(np.int32))
+
+
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1e300, -1e300]
 SPECIAL += [2.0**53 + 2, -(2.0**53) - 2, 4503599627370497.0, 5e-324]
 
