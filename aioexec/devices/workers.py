@@ -16,14 +16,12 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from aioexec.devices.patient_queue import URGENT, PatientQueue
+from aioexec.devices.scheduling import give_way
 
 Result = TypeVar("Result")
 
 SWITCH_INTERVAL = 0.0005
 """Seconds a thread may keep the interpreter while another waits, while workers exist: the default of 5 ms is a loop lag."""
-
-COURTESY = 5
-"""How much nicer than the process a worker is: a loop that wakes while all processors compute waits 1 to 2 ms, else 3 to 4."""
 
 
 class Job(Generic[Result]):
@@ -171,7 +169,7 @@ class Workers:
                 thread.start()
 
     def _work(self, interval: SwitchInterval) -> None:
-        _give_way()
+        give_way()
         if self._prepare is not None:
             self._prepare()
         with interval:
@@ -195,14 +193,6 @@ class Workers:
                 self._closed = True
                 for _ in self._threads:
                     self._queue.put(None, urgent=False)
-
-
-def _give_way() -> None:
-    """Let event loops go first where the calling thread wants the same processor; on Linux each thread has its own niceness."""
-    if sys.platform == "linux":
-        niceness = os.getpriority(os.PRIO_PROCESS, 0)
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness + COURTESY)
 
 
 class SwitchInterval:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import threading
 import weakref
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from aioexec.devices import workers as workers_module
-from aioexec.devices.workers import COURTESY, SWITCH_INTERVAL, SwitchInterval, Workers, processors
+from aioexec.devices.workers import SWITCH_INTERVAL, SwitchInterval, Workers, processors
 from aioexec.testing.tasks import all_tasks_blocked
 
 
@@ -177,18 +176,6 @@ async def test_a_cancelled_close_still_ends_the_threads():
     for thread in threads:
         await asyncio.to_thread(thread.join)
     assert closing.cancelled()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only on Linux has each thread a niceness of its own")
-async def test_workers_give_way_to_the_loop():
-    workers = Workers(1, "pool")
-
-    niceness = await workers.submit(
-        lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    ).result()
-    await workers.close()
-
-    assert niceness == min(os.getpriority(os.PRIO_PROCESS, 0) + COURTESY, 19)
 
 
 async def test_the_switch_interval_is_short_while_there_are_workers(monkeypatch: pytest.MonkeyPatch):
