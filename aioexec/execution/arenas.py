@@ -17,7 +17,8 @@ from typing import Protocol
 from aioexec.devices.jit.walker import Walker
 from aioexec.devices.workers import Workers
 from aioexec.errors import OpError, ResourceExhaustedError
-from aioexec.execution.program import IDLE_FRAMES, Frame, Program
+from aioexec.execution.frame import Frame
+from aioexec.execution.program import IDLE_FRAMES, Program
 from aioexec.execution.trimming import TrimmedProgram, Trimmer
 from aioexec.graph.kernel import Kernel
 from aioexec.planning.instruction import locate

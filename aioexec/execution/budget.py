@@ -31,7 +31,7 @@ class TickBudget:
     between two runs holds the loop as well. `_tick` is when that first run began, None before it. `_line` are those who came
     too late, in order, and `_sent_back` those of them whose turn came in a tick that others had spent meanwhile: they come
     before the line. While anybody waits, or something was charged, the begin of the next tick is due (`_is_due`).
-    `_decided` counts items that only decide.
+    `_decided` counts items that only decide. `helps` while the loop does a share of what workers do (see `hosting`).
 
     Who waits is not asked again in every tick: with a thousand steps waiting, nothing else would be done.
     """
@@ -43,6 +43,7 @@ class TickBudget:
         self._tick: int | None = None
         self._is_due = False
         self._decided = 0
+        self.helps = False
         self._line: deque[Callable[[], object]] = deque()
         self._sent_back: deque[Callable[[], object]] = deque()
 

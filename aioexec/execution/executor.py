@@ -148,10 +148,9 @@ class Executor:
         """Begin a step with feeds whose indices are its own; `given` are those of the caller, where they are others."""
         step = self._new_step(settings)
         values, fresh = self._bound(feeds), set[int]()
-        runs: list[Run] = [PartitionRun(self.partitions[0], step, values, fresh)]
+        runs: list[Run] = [] if self._remote is None else [*self._remote.runs(step)]
+        runs.append(PartitionRun(self.partitions[0], step, values, fresh))
         runs += [PartitionRun(each, step) for each in self.partitions[1:]]
-        if self._remote is not None:
-            runs += self._remote.runs(step)
         return Begun(step, runs, Fetched(self.plan.client, values, fresh, feeds if given is None else given))
 
     def open(self, settings: StepSettings = DEFAULT) -> PartialStep:

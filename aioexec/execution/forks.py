@@ -1,8 +1,8 @@
-"""One doing of a fork: the worker that came to it, its host, and guests do its strands, each in a lane of the arena.
+"""One doing of a fork: whoever came to it, its host, and guests do its strands, each in a lane of the arena.
 
-The host does strands like the others, so all are done though nobody comes; when there is nothing it could do it waits, but only
-for strands that are being done. A guest goes when there is nothing for it, or when jobs wait for its thread; whoever makes more
-ready than it can do itself calls again.
+The host is a worker, or an event loop that comes and goes (see `hosting`). It does strands like the others, so all are done
+though nobody comes; when there is nothing it could do it waits, but only for strands that are being done. A guest goes when
+there is nothing for it, or when jobs wait for its thread; whoever makes more ready than it can do itself calls again.
 
 A row that fails stops the fork. What stands before it in the program is then done all the same, so it is always the first
 failing row of the program that is told, and those before it have run, however many workers there are.
@@ -14,17 +14,19 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterator
 from threading import get_native_id
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from aioexec.devices.jit import strands as doing, walker as walking
 from aioexec.devices.jit.strands import Shift
-from aioexec.devices.jit.walker import HEADER, Outcome, Walker
-from aioexec.devices.workers import Workers
+from aioexec.devices.jit.walker import HEADER, Outcome
 from aioexec.execution.linking import LinkedFork, address_of
 from aioexec.execution.trace import Trace
 from aioexec.planning.variant import Strand
+
+if TYPE_CHECKING:
+    from aioexec.execution.program import Run
 
 Array = np.ndarray[Any, Any]
 _HOST = np.array([-1, -1], np.int64)
@@ -33,53 +35,76 @@ _HOST = np.array([-1, -1], np.int64)
 class ForkRun:
     """One doing of a fork.
 
-    Constant: `link`, `words` (the frame's). Changing: `state`, which machine code reads and
-    writes; `_frames`, one for each lane, made as they are needed, and `_idle` of them, whose number is under `_lock`; `_still`,
-    not locked once somebody has moved since the host looked; `_limit`, once a row has failed: its place in the program.
+    Constant: `link`, `words` (the frame's). Changing: `state`, which machine code reads and writes; `_run`, till the end,
+    since whoever does strands needs its memory; `_frames`, one for each lane, made as they are needed, and `_idle` of them,
+    whose number is under `_lock`; `_still`, not locked once somebody has moved since the host looked; `_mine`, the frame of a
+    host who has gone and comes back; `_limit`, once a row has failed: its place in the program.
     """
 
-    def __init__(
-        self,
-        link: LinkedFork,
-        words: Array,
-        arena: int,
-        lane_slot: int,
-        walker: Walker,
-        workers: Workers,
-        trace: Trace | None,
-    ) -> None:
+    def __init__(self, run: Run, link: LinkedFork) -> None:
+        variant = run.program.variant
+        self._run: Run | None = run
         self.link = link
-        self.words = words
+        self.words = run.frame.words
         self.state = link.state.copy()
-        self._lanes_at = arena + link.fork.scratch
-        self._lane_slot = lane_slot
-        self._walker = walker
-        self._workers = workers
-        self._trace = trace
+        self._lanes_at = int(self.words[HEADER + variant.arena_slot]) + link.fork.scratch
+        self._lane_slot = variant.lane_slot
+        self._walker = run.walker
+        self._workers = run.program.workers
+        self._trace = run.trace
         self._lock = threading.Lock()
         self._frames: list[Array] = []
         self._idle: list[Array] = []
         self._still = threading.Lock()  # a tenth of an event
         self._still.acquire()
+        self._mine: Array | None = None
         self._limit: int | None = None
 
     # Doing strands
 
     def host(self) -> int:
         """Do the fork, in the thread of the run: DONE, CANCELLED, or FAILED, with the row and its status in the frame."""
-        frame = self._enter()
-        assert frame is not None
-        self._workers.invite(self, min(self._workers.count, len(self.link.fork.strands)) - 1)
-        while True:
-            shift = self._walker.lane_released(frame, self.state, _HOST)
-            if shift == Shift.CALL:
-                self._workers.invite(self, 1)
-            elif self.state[doing.STOPPED] or not self.state[doing.LEFT]:
-                break
-            else:
-                self._still.acquire()
+        frame = self._opened()
+        while self._share(frame, doing.ENDLESS) != Shift.DONE and not self.state[doing.STOPPED]:
+            self._still.acquire()
         self._leave(frame)
         return self._ended(frame)
+
+    def help(self, until: int) -> int:
+        """Be the host till then, in an event loop: DONE, or PAUSED.
+
+        Once it is stopped somebody must wait for those who are in it: `host`, in a worker.
+        """
+        frame = self._opened()
+        if self._share(frame, until) != Shift.DONE:
+            self._mine = frame
+            return Outcome.PAUSED
+        self._leave(frame)
+        self._run = None
+        return Outcome.DONE
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing more is begun, because something has failed or all is cancelled."""
+        return bool(self.state[doing.STOPPED])
+
+    def _opened(self) -> Array:
+        """The host's frame; when it first comes others are called."""
+        frame, self._mine = self._mine, None
+        if frame is None:
+            frame = self._enter()
+            self._workers.invite(self, min(self._workers.count, len(self.link.fork.strands)) - 1)
+        assert frame is not None
+        return frame
+
+    def _share(self, frame: Array, until: int) -> int:
+        """Do strands as the host, as long as there are any."""
+        shift = int(Shift.CALL)
+        while shift == Shift.CALL:
+            shift = self._walker.lane_released(frame, self.state, _HOST, until)
+            if shift == Shift.CALL:
+                self._workers.invite(self, 1)
+        return shift
 
     def run(self) -> None:
         """Be a guest."""
@@ -88,7 +113,7 @@ class ForkRun:
             return
         shift = int(Shift.CALL)
         while shift == Shift.CALL:
-            shift = self._walker.lane_released(frame, self.state, self._workers.waiting)
+            shift = self._walker.lane_released(frame, self.state, self._workers.waiting, doing.ENDLESS)
             if shift == Shift.CALL:
                 with self._lock:
                     self._move()
@@ -144,6 +169,7 @@ class ForkRun:
         is_done = not self.state[doing.LEFT]
         while (self._trace is not None or not is_done) and len(self._idle) < len(self._frames):
             self._still.acquire()
+        self._run = None
         if is_done:
             return Outcome.DONE
         for strand, word in self._strands():

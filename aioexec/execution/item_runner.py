@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aioexec.devices.jit.walker import PC, Outcome
-from aioexec.devices.workers import Job, Workers
+from aioexec.devices.workers import Job
 from aioexec.errors import OpError
 from aioexec.execution.arenas import NoRoomError, out_of_memory
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine, spec_of
+from aioexec.execution.frame import Frame
+from aioexec.execution.hosting import walked, walked_by_workers
 from aioexec.execution.leases import lease, release, take
-from aioexec.execution.program import INLINE_FUEL, Array, Frame, MisfitError, Program, Run
+from aioexec.execution.program import INLINE_FUEL, Array, MisfitError, Program, Run
 from aioexec.execution.propagator import Values
 from aioexec.execution.reference import ReferenceTier
 from aioexec.execution.step import Step
@@ -345,7 +347,7 @@ class ItemRunner:
 
         async def rest() -> None:
             nonlocal outcome
-            outcome, more = await _walked(run, Outcome.PAUSED, step.workers)
+            outcome, more = await walked_by_workers(run, Outcome.PAUSED, step.workers)
             run.program.measured(spent + more)
             self._take(run, values, fresh)
 
@@ -371,28 +373,13 @@ class ItemRunner:
         done = False
 
         try:
-            outcome, spent = await _walked(run, None, step.workers)
+            outcome, spent = await walked(run, step.workers, self.engine.budget)
             done = outcome == Outcome.DONE
             program.measured(spent)
         finally:
             run.pin(-1)
             run.finish(done, step.collector)
         return run
-
-
-async def _walked(run: Run, outcome: int | None, workers: Workers) -> tuple[int, int]:
-    """Walk in workers to the end: how it ended, and how long it took. Where jobs wait, it stands in line again now and then."""
-
-    def walk(outcome: int | None) -> tuple[int, int]:
-        began = perf_counter_ns()
-        return run.released(outcome, workers), perf_counter_ns() - began
-
-    spent = 0
-    while True:
-        outcome, more = await workers.submit(partial(walk, outcome)).result(run.cancel)
-        spent += more
-        if outcome != Outcome.PAUSED:
-            return outcome, spent
 
 
 def _no_memory(program: Program) -> OpError:

@@ -7,10 +7,9 @@ on the loop and go on in a worker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
-from weakref import finalize
 
 import numpy as np
 
@@ -24,13 +23,12 @@ from aioexec.errors import (
     OpError,
 )
 from aioexec.execution.forks import ForkRun
+from aioexec.execution.frame import Frame
 from aioexec.execution.linking import LinkedFork, address_of, link
 from aioexec.execution.structures import StructureRun, dereferenced
 from aioexec.execution.trace import Trace, note_program
 from aioexec.graph.kernel import Kernel, Spec
-from aioexec.observability.allocator_stats import allocator_stats
 from aioexec.observability.step_stats import StepStatsCollector
-from aioexec.planning.buffers import ALIGNMENT
 from aioexec.planning.instruction import Instruction, locate, with_inner
 from aioexec.planning.variant import Break, Grow, Move, Place, ProgramRow, Variant
 from aioexec.resources.variable import Variable
@@ -43,6 +41,8 @@ INLINE_FUEL = 50_000
 """Estimated nanoseconds an inline walk of unknown length may take before it moves to a worker."""
 INLINE_NS = 80_000
 """What a run may take that begins and ends inline: less than its caller pays for two hops, a sixth of what a tick may take."""
+LONGEST_STRAND_NS = 100_000
+"""Estimated time of the longest strand a loop may do: about as long as all it does inline in a row."""
 _WINDOW_NS = 2_000_000
 """Runs that count as the recent ones, by what they took together."""
 _ENDLESS = 1 << 62
@@ -56,39 +56,14 @@ class MisfitError(Exception):
     """A program does not fit the content a variable has at the moment; nothing was run."""
 
 
-class Frame:
-    """Words of a walk, and the arena its slots point into. A `spoilt` one has been cancelled and serves no other run."""
-
-    __slots__ = ("__weakref__", "arena", "spoilt", "words")
-
-    def __init__(self, program: Program) -> None:
-        variant = program.variant
-        self.spoilt = False
-        self.words = np.zeros(HEADER + variant.slots, np.int64)
-        memory = np.empty(variant.arena_bytes + ALIGNMENT, np.uint8)
-        start = -address_of(memory) % ALIGNMENT
-        self.arena = memory[start : start + variant.arena_bytes]
-        stats = allocator_stats(program.device)
-        stats.allocated(memory.nbytes)
-        finalize(self, stats.freed, memory.nbytes).atexit = False
-        self.words[walking.ROWS] = address_of(program.rows)
-        self.words[walking.ROW_COUNT] = len(variant.rows)
-        once = (
-            INLINE_FUEL if program.jumps else max(INLINE_FUEL, variant.cost)
-        )  # once through, if it ever runs inline
-        self.words[walking.INLINE_FUEL] = once
-        self.words[HEADER + variant.arena_slot] = address_of(self.arena)
-        self.words[HEADER + variant.constants_slot] = address_of(variant.constants)
-
-
 class Program:
     """A variant whose kernels have addresses.
 
     Constant: variant, rows, blocks (the memory the walker reads), forks (rows that several workers go on from), device,
-    workers; `jumps`, how long a run takes depends on data: one that begins inline may have to move. One with forks begins in
-    a worker, where nothing is written in place. Changing: `frames`, idle ones; `rooms`, how long lists became, by slot;
-    `cost`, nanoseconds of a run: estimated, then the least of recent runs; `_least` and `_spent`, of the runs since;
-    `inline`, where runs begin; `last_used`, a count that grows.
+    workers; `is_for_loops`, a loop may help with it (see `hosting`); `jumps`, how long a run takes depends on data: one that
+    begins inline may have to move. In one with forks nothing is written in place. Changing: `frames`, idle ones; `rooms`, how
+    long lists became, by slot; `cost`, nanoseconds of a run: estimated, then the least of recent runs; `_least` and `_spent`,
+    of the runs since; `inline`, whether runs begin and end on the loop; `last_used`, a count that grows.
     """
 
     def __init__(
@@ -107,13 +82,15 @@ class Program:
         self.frames: list[Frame] = []
         self.cost = variant.cost
         self.jumps = variant.jumps
+        self.unbroken = not (variant.breaks or variant.objects or variant.given or variant.object_inputs)
         self._is_for_workers = bool(self.forks) or any(_goes_round(row.instruction) for row in variant.breaks)
+        self.is_for_loops = self.unbroken and not self.jumps and _is_in_slices(variant)
         self._bound = INLINE_FUEL if self.jumps else INLINE_NS
+        self.fuel = INLINE_FUEL if self.jumps else max(INLINE_FUEL, variant.cost)  # else it is not to stop
         self.inline = not self._is_for_workers and variant.cost <= self._bound
         self._least, self._spent = _ENDLESS, 0
         self.last_used = 0
         self.rooms: dict[int, int] = {}
-        self.unbroken = not (variant.breaks or variant.objects or variant.given or variant.object_inputs)
         self.specs = [(spec.shape, spec.dtype) for _, spec in variant.outputs]
 
     def lease(self) -> Frame:
@@ -148,6 +125,21 @@ class Program:
             self.cost = self._least
             self.inline = self.inline and self.cost <= self._bound * 5 // 4
             self._least, self._spent = _ENDLESS, 0
+
+
+def _is_in_slices(variant: Variant) -> bool:
+    """Whether a program is shared, in strands that are short enough for a loop, and what is not shared is little."""
+    alone = set(range(len(variant.rows)))
+    dearest = 0
+    for fork in variant.forks:
+        for strand in fork.strands:
+            alone.difference_update(range(strand.start, strand.end))
+            dearest = max(dearest, _cost_of(variant, range(strand.start, strand.end)))
+    return 0 < dearest <= LONGEST_STRAND_NS and _cost_of(variant, alone) <= INLINE_NS
+
+
+def _cost_of(variant: Variant, rows: Iterable[int]) -> int:
+    return sum(row.cost for k in rows if isinstance(row := variant.rows[k], ProgramRow))
 
 
 def _goes_round(instruction: Instruction) -> bool:
@@ -264,7 +256,7 @@ class Run:
         return outcome
 
     def walk(self, outcome: int, resume: Entry, until: int | None = None) -> int:
-        """Go on from an outcome until it is DONE or PAUSED; a break that ends after `until`, by the clock, is a pause too.
+        """Go on from an outcome until it is DONE or PAUSED; after `until`, by the clock, a break or a strand is the last.
 
         Raises:
             OpError: a node failed; CANCELLED is left to the caller.
@@ -273,7 +265,7 @@ class Run:
             position = int(self.frame.words[walking.PC])
             began = 0 if self.trace is None else perf_counter_ns()
             try:
-                outcome = self._stopped_at(position)
+                outcome = self._stopped_at(position, until)
             finally:
                 if self.trace is not None:
                     self.trace.stamp(position, began)
@@ -287,7 +279,7 @@ class Run:
             raise self._failure()
         return outcome
 
-    def _stopped_at(self, position: int) -> int:
+    def _stopped_at(self, position: int, until: int | None) -> int:
         """Do a row the walker stops at: DONE, or how it ended instead."""
         row = self.program.variant.rows[position]
         if isinstance(row, Break):
@@ -299,21 +291,14 @@ class Run:
         if isinstance(row, Grow):
             self._grow(row)
             return Outcome.DONE
-        return self._fork(self.program.forks[position])
+        return self._fork(self.program.forks[position], until)
 
-    def _fork(self, link: LinkedFork) -> int:
-        """Do the rows of a fork with whoever comes: DONE, CANCELLED, or FAILED, as a walk leaves it."""
-        program = self.program
-        self.fork = fork = ForkRun(
-            link,
-            self.frame.words,
-            int(self.frame.words[HEADER + program.variant.arena_slot]),
-            program.variant.lane_slot,
-            self.walker,
-            program.workers,
-            self.trace,
-        )
-        outcome = fork.host()
+    def _fork(self, link: LinkedFork, until: int | None) -> int:
+        """Do the rows of a fork with whoever comes: DONE, PAUSED, CANCELLED, or FAILED, as a walk leaves it."""
+        fork = self.fork
+        if fork is None:
+            fork = self.fork = ForkRun(self, link)
+        outcome = fork.host() if until is None else fork.help(until)
         if outcome == Outcome.DONE:
             self.frame.words[walking.PC] = link.fork.end - 1  # the row this was for the walker
             self.fork = None
@@ -337,6 +322,14 @@ class Run:
         while outcome == Outcome.PAUSED and not workers.are_wanted:
             outcome = self.walk(walker.resume_released(self.frame.words), walker.resume_released)
         return outcome
+
+    def helped(self, outcome: int | None, until: int) -> int:
+        """Start (None) or go on, on the loop, which has time till then; PAUSED: it may come again, or let `released` go on."""
+        walker = self.walker
+        entered = (
+            self.start(walker.start_inline) if outcome is None else walker.resume_inline(self.frame.words)
+        )
+        return self.walk(entered, walker.resume_inline, until)
 
     def cancel(self) -> None:
         """Make the walk stop before its next row, or before its first."""

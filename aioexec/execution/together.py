@@ -72,7 +72,7 @@ class RemoteParts(Protocol):
         ...
 
     def runs(self, step: Step) -> Sequence[Run]:
-        """What runs them in one step."""
+        """What runs them in one step. They may have begun: what is on its way to them is so while we begin ours."""
         ...
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from aioexec.devices.jit.walker import Walker
 from aioexec.devices.workers import Workers
-from aioexec.execution.program import Frame, Program
+from aioexec.execution.frame import Frame
+from aioexec.execution.program import Program
 from aioexec.graph.kernel import Kernel
 from aioexec.planning.variant import Variant
 

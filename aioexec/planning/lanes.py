@@ -7,15 +7,16 @@ a share if the row only goes on with what is there; else to the next. A row that
 A dear row with units becomes several strands.
 
 All of it follows from shapes, static costs and the number of workers; and no bit of the results from the latter, since every
-row computes what it would have anyway.
+row computes what it would have anyway, but for very large products: BLAS adds up the last columns of a share in its own way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from heapq import heapify, heappop, heappush
 
+from aioexec.data_classes import dataclass
 from aioexec.planning.buffers import Buffer
 from aioexec.planning.pending import Pending, PendingOperand, PendingRow, labels
 
@@ -23,6 +24,8 @@ SHARE_NS = 50_000
 """Estimated work below which waking another worker does not pay."""
 _LEAST_GRAIN_NS = 20_000
 """Estimated work of a strand: what the workers wait for each other in the end is less than that."""
+PARTS_PER_LANE = 2
+"""Of a dear row: workers come at different times, and are not equally fast."""
 _STRAND_NS = 200
 _STRANDS_PER_LANE = 64
 """No more than that where they may be dearer: who takes a strand looks at all of them."""
@@ -187,7 +190,8 @@ def parts(row: PendingRow, lanes: int) -> list[PendingRow]:
     if units is None or launch.cost < 2 * SHARE_NS:
         return [row]
     total = launch.words[units.word]
-    wanted = min(lanes, launch.cost // SHARE_NS)
+    wanted = min(PARTS_PER_LANE * lanes, launch.cost // SHARE_NS)
+    wanted -= wanted % lanes if wanted > lanes else 0  # as many for each, else one of them ends later
     step = -(-total // (wanted * units.grain)) * units.grain
     found = []
     for first in range(0, total, step):

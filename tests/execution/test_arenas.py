@@ -15,7 +15,8 @@ from hypothesis import given, strategies as st
 from aioexec import dtypes
 from aioexec.errors import FailedPreconditionError, ResourceExhaustedError
 from aioexec.execution.arenas import Arenas, BoundedProgram, NoRoomError
-from aioexec.execution.program import IDLE_FRAMES, Frame
+from aioexec.execution.frame import Frame
+from aioexec.execution.program import IDLE_FRAMES
 from aioexec.formats.protos import ConfigProto, RunOptions
 from aioexec.graph.graph import Graph
 from aioexec.sessions.session import Session

@@ -95,11 +95,11 @@ def test_a_dear_row_is_cut_into_parts_that_begin_at_multiples_of_the_grain():
 
     parts = lanes.parts(PendingRow(launch, ((x, 0), (y, 8)), 0), 3)
 
-    assert [part.launch.words[1] for part in parts] == [384, 384, 232]
+    assert [part.launch.words[1] for part in parts] == [192, 192, 192, 192, 192, 40]
     assert [[offset for _, offset in part.operands] for part in parts] == [
-        [0, 8], [1536, 8 + 1536], [3072, 8 + 3072]
-    ]  # fmt: skip
-    assert [part.launch.cost for part in parts] == [384_000, 384_000, 232_000]
+        [768 * k, 8 + 768 * k] for k in range(6)
+    ]
+    assert [part.launch.cost for part in parts] == [192_000] * 5 + [40_000]
 
 
 def test_a_row_without_units_or_worth_less_than_two_shares_is_not():

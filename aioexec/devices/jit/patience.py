@@ -7,8 +7,9 @@ to do goes first.
 
 from __future__ import annotations
 
-PATIENCE_NS = 100_000
-"""How long a thread looks: the time to the next step of a client who awaits one after the other."""
+PATIENCE_NS = 200_000
+"""How long a thread looks: the time to the next step of a client who awaits one after the other; who just misses it costs more.
+"""
 PAUSES = 32
 """Pauses of the processor between two looks at the clock: about 1 µs."""
 COURTESY_NS = 5_000

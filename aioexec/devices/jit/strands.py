@@ -18,6 +18,10 @@ Whoever comes has a frame of his own, with the slots of the program's, and takes
 none. The counts are changed atomically, and one who is about to leave says so before he looks for the last time: so either he
 sees the strand that has become ready, or whoever made it ready sees that somebody has to be called.
 
+An event loop that is the host comes for a while and goes again, whether or not it has found anything: it has other things to
+do. It says nothing when it leaves, since it comes back. It looks for a strand before it looks at the clock: each time it comes
+it does one, if one is ready.
+
 A guest for whom nothing is left lingers, and looks for other work, before it asks for the interpreter: that is just when its
 host needs it, and who has to wait for the interpreter falls asleep. It does not if somebody waits for it to come back.
 """
@@ -30,6 +34,8 @@ HEADER = 6
 STRAND_WORDS = 4
 LEFT, STOPPED, ASLEEP, COUNT, STRANDS, SUCCESSORS = range(HEADER)
 WAITS, REACHED, BY, STATUS = range(STRAND_WORDS)
+ENDLESS = 1 << 62
+"""Until when somebody stays who has time."""
 PATIENCE = 500
 """Looks for a strand before one leaves, some 30 µs: waking a thread takes longer."""
 
@@ -40,15 +46,16 @@ class Shift(enum.IntEnum):
     DONE = 0
     FAILED = 1
     CANCELLED = 2
+    PAUSED = 3  # the time is over
     IDLE = 6  # nothing is ready, or nothing is left to begin
     CALL = 7  # there is more than one could do, and somebody has left: call, and go on
     WANTED = 8  # jobs wait for this thread
 
 
 # Waiting: how many jobs and guests wait for a thread, and how many jobs (see `patient_queue`); negative: this one stays until
-# the fork ends, whatever comes.
+# the fork ends, whatever comes. Until: by the clock, when to leave.
 _LANE = """
-define internal i64 @lane{suffix}(ptr %frame, ptr %state, ptr %waiting.at) {
+define internal i64 @lane{suffix}(ptr %frame, ptr %state, ptr %waiting.at, i64 %until) {
 entry:
   %stopped.at = getelementptr i64, ptr %state, i64 1
   %asleep.at = getelementptr i64, ptr %state, i64 2
@@ -62,21 +69,34 @@ entry:
   %jobs.at = getelementptr i64, ptr %waiting.at, i64 1
   %jobs.first = load atomic i64, ptr %jobs.at monotonic, align 8
   %is.host = icmp slt i64 %jobs.first, 0
+  %hurries = icmp ne i64 %until, {endless}
   br label %fresh
 fresh:
+  %timed = phi i1 [ 0, %entry ], [ %hurries, %take ], [ %hurries, %told ], [ %hurries, %call ]
   br label %look
 look:
   %looks = phi i64 [ 0, %fresh ], [ %looks.1, %wait ], [ %looks.2, %last ]
+  %is.timed = phi i1 [ %timed, %fresh ], [ %hurries, %wait ], [ %hurries, %last ]
   %stopped = load atomic i64, ptr %stopped.at seq_cst, align 8
   %over = icmp ne i64 %stopped, 0
   br i1 %over, label %leave, label %asked
 asked:
   %jobs = load atomic i64, ptr %jobs.at monotonic, align 8
   %wanted = icmp sgt i64 %jobs, 0
-  br i1 %wanted, label %elsewhere, label %scan
+  br i1 %wanted, label %elsewhere, label %unwanted
+unwanted:
+  br i1 %is.timed, label %clocked, label %scan
+clocked:
+  %now = call i64 @clock()
+  %late = icmp sgt i64 %now, %until
+  br i1 %late, label %ending, label %scan
+ending:
+  %still.left = load atomic i64, ptr %state seq_cst, align 8
+  %ended = icmp eq i64 %still.left, 0
+  br i1 %ended, label %finished, label %paused
 scan:
-  %k = phi i64 [ 0, %asked ], [ %k.1, %skip ]
-  %some = phi i64 [ 0, %asked ], [ %some.1, %skip ]
+  %k = phi i64 [ 0, %unwanted ], [ 0, %clocked ], [ %k.1, %skip ]
+  %some = phi i64 [ 0, %unwanted ], [ 0, %clocked ], [ %some.1, %skip ]
   %more = icmp ult i64 %k, %count
   br i1 %more, label %weigh, label %none
 weigh:
@@ -106,7 +126,8 @@ stay:
   br i1 %useless, label %leave, label %wait.long
 wait.long:
   %patient = icmp ult i64 %looks, {patience}
-  br i1 %patient, label %wait, label %tired
+  %stays = or i1 %patient, %hurries
+  br i1 %stays, label %wait, label %tired
 wait:
   call void @llvm.x86.sse2.pause()
   %looks.1 = add i64 %looks, 1
@@ -177,6 +198,8 @@ shout:
   ret i64 7
 finished:
   ret i64 0
+paused:
+  ret i64 3
 leave:
   ret i64 6
 elsewhere:
@@ -217,8 +240,11 @@ define ptr @lane_released{suffix}(ptr %self, ptr %args, i64 %nargs) {
   %third.at = getelementptr ptr, ptr %args, i64 2
   %third = load ptr, ptr %third.at
   %waiting.at = call ptr @data_of(ptr %third)
+  %fourth.at = getelementptr ptr, ptr %args, i64 3
+  %fourth = load ptr, ptr %fourth.at
+  %until = call i64 @PyLong_AsLong(ptr %fourth)
   %thread = call ptr @PyEval_SaveThread()
-  %outcome = call i64 @lane{suffix}(ptr %frame, ptr %state, ptr %waiting.at)
+  %outcome = call i64 @lane{suffix}(ptr %frame, ptr %state, ptr %waiting.at, i64 %until)
   call void @linger{suffix}(i64 %outcome, ptr %state, ptr %waiting.at)
   call void @PyEval_RestoreThread(ptr %thread)
   %result = call ptr @PyLong_FromLong(i64 %outcome)
@@ -230,5 +256,5 @@ define ptr @lane_released{suffix}(ptr %self, ptr %args, i64 %nargs) {
 def lane(suffix: str, fuel: int, linger: int) -> str:
     """The functions of the walk with that suffix; `fuel` is what a strand has, and guests linger for so many nanoseconds."""
     text = _LANE.replace("{suffix}", suffix).replace("{header}", str(HEADER))
-    text = text.replace("{linger}", str(linger))
+    text = text.replace("{linger}", str(linger)).replace("{endless}", str(ENDLESS))
     return text.replace("{patience}", str(PATIENCE)).replace("{fuel}", str(fuel))

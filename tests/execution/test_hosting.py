@@ -1,0 +1,270 @@
+"""Runs that a loop helps with: all of a step, whoever comes, one strand a slice, and everything else in between."""
+
+import asyncio
+import threading
+from contextlib import asynccontextmanager
+
+import numpy as np
+import pytest
+
+import aioexec as ax
+from aioexec.devices.jit import strands as doing
+from aioexec.devices.jit.walker import walker
+from aioexec.devices.workers import Workers
+from aioexec.execution import forks, hosting
+from aioexec.execution.program import Run
+from aioexec.planning import lanes
+from tests.tiers import programs
+
+
+@pytest.fixture(autouse=True)
+def forked(monkeypatch):
+    """Whatever may be done at once is, however cheap; and a slice of the loop is one strand."""
+    monkeypatch.setattr(lanes, "SHARE_NS", 1)
+    monkeypatch.setattr(lanes, "_LEAST_GRAIN_NS", 1)
+    monkeypatch.setattr(lanes, "_STRAND_NS", 0)
+    monkeypatch.setattr(hosting, "_SLICE_NS", 0)
+    monkeypatch.setattr(hosting, "_LONGEST_NS", 1 << 62)
+
+
+WORKERS = 3
+
+
+@asynccontextmanager
+async def session_of(build):
+    """A session whose programs are there, what `build` gave, and its workers."""
+    config = ax.ConfigProto(intra_op_parallelism_threads=WORKERS, use_per_session_threads=True)
+    config.aioexec.jit = "eager"
+    with ax.Graph().as_default() as graph:
+        built = build()
+        start = ax.global_variables_initializer()
+    async with ax.Session(graph=graph, config=config) as session:
+        await session.run(start)
+        yield session, built
+
+
+def workers_of(session: ax.Session):
+    return next(program.workers for program in programs(session) if program.forks)
+
+
+@asynccontextmanager
+async def busy(workers):
+    """All workers have something else to do until the event is set."""
+    gate, came = threading.Event(), threading.Barrier(WORKERS + 1)
+
+    def work() -> None:
+        came.wait()
+        gate.wait()
+
+    jobs = [workers.submit(work) for _ in range(WORKERS)]
+    await asyncio.to_thread(came.wait)
+    try:
+        yield gate
+    finally:
+        gate.set()
+        for job in jobs:
+            await job.result()
+
+
+def branches():
+    """Twelve products that wait for nothing, and their sum."""
+    rng = np.random.default_rng(3)
+    x = ax.placeholder(ax.float32, [17, 31])
+    ends = []
+    for _ in range(12):
+        w = ax.constant(rng.normal(size=(31, 29)).astype(np.float32))
+        ends.append(ax.reduce_sum(ax.tanh(ax.matmul(x, w)), axis=1))
+    return x, ax.add_n(ends)
+
+
+def by_numpy(array):
+    rng = np.random.default_rng(3)
+    weights = [rng.normal(size=(31, 29)).astype(np.float32) for _ in range(12)]
+    return sum(np.tanh(array.astype(float) @ w).sum(axis=1) for w in weights)
+
+
+@pytest.fixture
+def array():
+    return np.random.default_rng(4).normal(size=(17, 31)).astype(np.float32)
+
+
+async def test_a_shared_run_ends_though_no_worker_comes(array):
+    async with session_of(branches) as (session, (x, y)):
+        shared = await session.run(y, {x: array})
+        async with busy(workers_of(session)):
+            alone = await session.run(y, {x: array})
+
+    np.testing.assert_allclose(alone, by_numpy(array), rtol=1e-5)
+    assert alone.tobytes() == shared.tobytes()
+
+
+async def test_the_loop_turns_between_two_strands(array):
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with session_of(branches) as (session, (x, y)):
+        await session.run(y, {x: array})
+        (fork,) = [fork for program in programs(session) for fork in program.variant.forks]
+        async with busy(workers_of(session)):
+            other = asyncio.create_task(others())
+            await session.run(y, {x: array})
+            other.cancel()
+
+    assert len(fork.strands) >= 12
+    assert turns >= len(fork.strands) - 1
+
+
+async def test_of_two_runs_at_once_the_loop_helps_with_one(array, monkeypatch):
+    by_workers = []
+    walked_by_workers = hosting.walked_by_workers
+
+    async def counted(run, outcome, workers):
+        by_workers.append(outcome)
+        return await walked_by_workers(run, outcome, workers)
+
+    async with session_of(branches) as (session, (x, y)):
+        await session.run(y, {x: array})
+        monkeypatch.setattr(hosting, "walked_by_workers", counted)
+        results = await asyncio.gather(*(session.run(y, {x: array}) for _ in range(2)))
+
+    assert by_workers == [None], "one was begun by a worker"
+    for result in results:
+        np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)
+
+
+@pytest.mark.parametrize("reason", ["long", "wanted", "simulated"])
+async def test_the_loop_does_not_help(array, monkeypatch, reason: str):
+    """With what takes long, while a job waits for a worker, and where no order may depend on threads."""
+    async with session_of(branches) as (session, (x, y)):
+        await session.run(y, {x: array})
+
+        def helped(*arguments):
+            raise AssertionError("it does")
+
+        monkeypatch.setattr(Run, "helped", helped)
+        if reason == "long":
+            monkeypatch.setattr(hosting, "_LONGEST_NS", 0)
+        if reason == "wanted":
+            monkeypatch.setattr(Workers, "are_wanted", True)
+        if reason == "simulated":
+            monkeypatch.setattr(hosting, "computes_inline", lambda loop: True)
+        result = await session.run(y, {x: array})
+
+    np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)
+
+
+async def test_what_takes_longer_than_it_should_goes_on_in_a_worker(array, monkeypatch):
+    slices = []
+    helped = Run.helped
+
+    def counted(self, outcome, until):
+        monkeypatch.setattr(hosting, "_LONGEST_NS", -1)  # from here on it takes too long
+        slices.append(outcome)
+        return helped(self, outcome, until)
+
+    async with session_of(branches) as (session, (x, y)):
+        await session.run(y, {x: array})
+        monkeypatch.setattr(Run, "helped", counted)
+        async with busy(workers_of(session)) as gate:
+            running = asyncio.create_task(session.run(y, {x: array}))
+            while not slices:
+                await asyncio.sleep(0)
+            gate.set()
+            result = await running
+
+    assert slices == [None]
+    np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)
+
+
+# Failure and cancellation
+
+
+async def test_the_first_failing_row_is_told_whoever_does_it():
+    def build():
+        x = ax.placeholder(ax.int32, [64])
+        return x, [ax.floordiv(x, x * k, name=f"quotient{k}") for k in range(1, 9)]
+
+    async with session_of(build) as (session, (x, fetches)):
+        await session.run(fetches, {x: np.ones(64, np.int32)})
+        for _ in range(20):
+            with pytest.raises(ax.errors.InvalidArgumentError) as caught:
+                await session.run(fetches, {x: np.zeros(64, np.int32)})
+            assert caught.value.op is not None
+            assert caught.value.op.name == "quotient1"
+        after = await session.run(fetches, {x: np.ones(64, np.int32)})
+
+    np.testing.assert_array_equal(after[0], 1)
+
+
+async def test_cancelled_between_two_slices_a_step_leaves_variables_whole(monkeypatch):
+    def build():
+        x = ax.placeholder(ax.float32, [64, 64])
+        v = ax.get_variable("v", [64, 64], initializer=ax.zeros_initializer(), use_resource=True)
+        ends = [ax.matmul(ax.matmul(x, x * float(k)), x) for k in range(8)]
+        return x, v.assign_add(ax.add_n(ends)), v.read_value()
+
+    begun = asyncio.Event()
+    helped = Run.helped
+
+    def told(self, outcome, until):
+        begun.set()
+        return helped(self, outcome, until)
+
+    array = np.eye(64, dtype=np.float32)
+    async with session_of(build) as (session, (x, step, value)):
+        await session.run(step.op, {x: array})
+        monkeypatch.setattr(Run, "helped", told)
+        async with busy(workers_of(session)) as gate:
+            running = asyncio.create_task(session.run(step.op, {x: array}))
+            await begun.wait()
+            running.cancel()
+            gate.set()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        assert (await session.run(value))[0, 0] == 28, "of the cancelled step nothing is there"
+        await session.run(step.op, {x: array})
+        found = await session.run(value)
+
+    np.testing.assert_array_equal(found, np.eye(64) * 56)
+
+
+# Machine code
+
+
+@pytest.fixture
+async def run_of_branches(array):
+    async with session_of(branches) as (session, (x, y)):
+        await session.run(y, {x: array})
+        (program,) = (program for program in programs(session) if program.forks)
+        run = Run(program, [array], False)
+        assert run.start(run.walker.start_inline) == 4, "it comes to the fork"
+        yield run
+        run.finish(False)
+
+
+def test_who_is_late_does_one_strand(run_of_branches):
+    run = run_of_branches
+    fork = forks.ForkRun(run, run.program.forks[0])
+    frame, found = fork._enter(), walker()
+    assert found is not None
+    count = len(fork.link.fork.strands)
+
+    shifts = [found.lane_released(frame, fork.state, forks._HOST, 0) for _ in range(count)]
+
+    assert shifts == [doing.Shift.PAUSED] * (count - 1) + [doing.Shift.DONE]
+
+
+def test_a_loop_for_which_nothing_is_ready_comes_back(run_of_branches):
+    run = run_of_branches
+    fork = forks.ForkRun(run, run.program.forks[0])
+    frame, found = fork._enter(), walker()
+    assert found is not None
+    fork.state[doing.HEADER + doing.WAITS :: doing.STRAND_WORDS] = 1
+
+    assert found.lane_released(frame, fork.state, forks._HOST, 0) == doing.Shift.PAUSED
+    assert not fork.state[doing.ASLEEP], "nobody need call it"
