@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -51,6 +52,8 @@ from aioexec.formats.tensor_slice import (
     sizes_of,
     within,
 )
+
+Empty = Callable[[tuple[int, ...], np.dtype[Any]], Array]
 
 _MAX_RANK: Final = 64
 _MAX_ADDRESSABLE: Final = (1 << 63) - 1
@@ -123,13 +126,17 @@ class BundleReader:
 
     `_entries` are serialised, by key; `_shards` are the data files that have been opened, by number, under the lock `_opening`.
 
+    Args:
+        empty: makes the arrays to read into.
+
     Raises:
         NotFoundError, DataLossError, InvalidArgumentError: see `read_index`.
     """
 
-    def __init__(self, prefix: str, proceed: Proceed = go_on) -> None:
+    def __init__(self, prefix: str, proceed: Proceed = go_on, empty: Empty = np.empty) -> None:
         self.prefix = prefix
         self._proceed = proceed
+        self._empty = empty
         self._header, self._entries = read_index(prefix)
         self._shards: dict[int, InputFile] = {}
         self._opening = threading.Lock()
@@ -174,9 +181,19 @@ class BundleReader:
         """A tensor, or a part of it, as an array nobody else holds.
 
         Raises:
+            DataLossError: it is damaged; see `reading` for others.
+        """
+        return self.reading(name, dtype, wanted)()
+
+    def reading(self, name: str, dtype: DType, wanted: ShapeAndSlice | None = None) -> Callable[[], Array]:
+        """What reads a tensor, or a part of it, into memory that is made by now, unless it is of strings or was saved in parts.
+
+        To make memory while other threads fill theirs takes long: each page that is first written to is in its way.
+
+        Raises:
             NotFoundError: there is no such tensor.
             InvalidArgumentError: it has another dtype or shape, or was not saved in full.
-            DataLossError: it is damaged.
+            DataLossError: the index is damaged, or the data file too short.
         """
         shape = self.shape_of(name, dtype)
         entry = self._entry(name, key_of(name))
@@ -187,14 +204,12 @@ class BundleReader:
             )
         box = tuple((0, size) for size in shape) if wanted is None else wanted.box
         if entry.slices:
-            return self._joined(name, entry, shape, box, "-" if wanted is None else str(wanted.part))
+            spec = "-" if wanted is None else str(wanted.part)
+            return partial(self._joined, name, entry, shape, box, spec)
         stored = self._stored(name, entry)
         if dtype is string:
-            part: Array = self._strings(stored)[index(box)]
-            return part.copy()
-        result = _empty(name, sizes_of(box), dtype)
-        self._read_box(stored, box, result)
-        return result
+            return partial(self._strings, stored, box)
+        return partial(self._read_box, stored, box, self._made(name, sizes_of(box), dtype))
 
     # Entries
 
@@ -270,25 +285,25 @@ class BundleReader:
             raise InvalidArgumentError(
                 f"Does not have sufficient slices for partitioned tensor {name} to restore in slice_spec: {spec}"
             )
-        result = _empty(name, sizes_of(box), dtype)
+        result = self._made(name, sizes_of(box), dtype)
         for place, stored in parts.items():
             both = intersection(place, box)
             assert both is not None
             target, source = result[index(within(both, box))], within(both, place)
             if dtype is string:
-                target[...] = self._strings(stored)[index(source)]
+                target[...] = self._strings(stored, source)
             else:
                 self._read_box(stored, source, target)
         return result
 
-    def _read_box(self, stored: _Stored, box: Box, target: Array) -> None:
+    def _read_box(self, stored: _Stored, box: Box, target: Array) -> Array:
         """Read a box of numbers into an array of its shape: at once if the bytes lie as they are in the file."""
         inner_is_whole = box[1:] == stored.box[1:]
         if inner_is_whole and target.flags.c_contiguous:
             rows = target
         else:
             first = box[:1]
-            rows = _empty(stored.name, (*sizes_of(first), *stored.shape[1:]), stored.dtype)
+            rows = self._made(stored.name, (*sizes_of(first), *stored.shape[1:]), stored.dtype)
         row = math.prod(stored.shape[1:]) * stored.dtype.size
         begin = box[0][0] * row if box else 0
         self._read_bytes(stored, begin, as_bytes(rows))
@@ -298,6 +313,13 @@ class BundleReader:
             rows[...] = rows.byteswap()
         if rows is not target:
             target[...] = rows[(slice(None), *index(box[1:]))]
+        return target
+
+    def _made(self, name: str, shape: tuple[int, ...], dtype: DType) -> Array:
+        try:
+            return self._empty(shape, dtype.numpy)
+        except MemoryError as error:
+            raise ResourceExhaustedError(f"tensor {name!r} of shape {list(shape)}: out of memory") from error
 
     def _read_bytes(self, stored: _Stored, begin: int, target: Array) -> None:
         """Read bytes of a tensor from `begin` on, and check all of them."""
@@ -324,8 +346,8 @@ class BundleReader:
                 f"stored {stored.checksum} vs. calculated on the restored bytes {masked(checksum)}"
             )
 
-    def _strings(self, stored: _Stored) -> Array:
-        """All elements of a tensor of strings."""
+    def _strings(self, stored: _Stored, box: Box) -> Array:
+        """A box of a tensor of strings."""
         if self._is_swapped:
             raise UnimplementedError(f"{self.prefix}: strings of a bundle of another byte order are not read")
         data = self._shard(stored.shard).read_at(stored.offset, stored.size)
@@ -349,16 +371,10 @@ class BundleReader:
         for k, length in enumerate(lengths):
             result[k] = data[position : position + length]
             position += length
-        return result.reshape(stored.shape)
+        part: Array = result.reshape(stored.shape)[index(box)]
+        return part.copy()
 
 
 def listed(shape: tuple[int, ...]) -> str:
     """A shape as TensorFlow's runtime shows it."""
     return f"[{','.join(map(str, shape))}]"
-
-
-def _empty(name: str, shape: tuple[int, ...], dtype: DType) -> Array:
-    try:
-        return np.empty(shape, dtype.numpy)
-    except MemoryError as error:
-        raise ResourceExhaustedError(f"tensor {name!r} of shape {list(shape)}: out of memory") from error

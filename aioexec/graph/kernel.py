@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import OpError
 
 if TYPE_CHECKING:
@@ -150,6 +150,24 @@ class PromptKernel:
 
     compute: Compute
     at_once: Compute
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.compute(*arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepingKernel:
+    """A kernel that keeps an input beyond its step: a copy, unless nobody else holds that.
+
+    Attributes:
+        compute: the kernel, which copies.
+        keep: the same, where the input is its own.
+        keeps: which input.
+    """
+
+    compute: Compute
+    keep: Compute
+    keeps: int
 
     def __call__(self, *arguments: Any) -> Any:
         return self.compute(*arguments)

@@ -23,6 +23,7 @@ from aioexec.formats.tensor_slice import ShapeAndSlice, parse_shape_and_slice
 from aioexec.graph.kernel import Compute, KernelContext, Reference, StepContext
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import Array, shown
+from aioexec.resources.memory import aligned_empty
 from aioexec.shapes import Dims
 
 _BYTES_FOR_A_WORKER: Final = 16 << 20
@@ -160,21 +161,20 @@ def _saving(save: Save, places_at: int | None) -> Reference:
 class _Restoring:
     """A bundle some tensors of which are read, by one worker or, if it is large, by several at once.
 
-    `workers`: how many. `_left`: numbers of the tensors that none has begun to read, as the disk has them. `_is_over`: one
-    could not be read.
+    `workers`: how many. `_left`: the tensors that none has begun to read, as the disk has them: the number of each, and what
+    reads it. `_is_over`: one could not be read.
     """
 
     def __init__(self, proceed: Proceed, prefix: str, named: Named, types: Sequence[DType]) -> None:
         from aioexec.formats.bundle_reader import BundleReader
 
-        self._named = named
-        self._types = types
         self._values: list[Any] = [None] * len(named)
         self._is_over = False
         with contextlib.ExitStack() as opened:
-            self._reader = opened.enter_context(BundleReader(prefix, proceed))
-            places = [self._reader.place(name) for name, _ in named]
-            self._left = deque(sorted(range(len(named)), key=places.__getitem__))
+            reader = opened.enter_context(BundleReader(prefix, proceed, aligned_empty))
+            places = [reader.place(name) for name, _ in named]
+            in_order = sorted(range(len(named)), key=places.__getitem__)
+            self._left = deque((k, reader.reading(named[k][0], types[k], named[k][1])) for k in in_order)
             shares = sum(size for *_, size in places) // _BYTES_FOR_A_WORKER + 1
             self.workers = min(shares, _MOST_WORKERS, len(named))
             self._opened = opened.pop_all()
@@ -183,12 +183,11 @@ class _Restoring:
         """Read tensors until none is left, as others do."""
         while not self._is_over:
             try:
-                k = self._left.popleft()
+                k, reading = self._left.popleft()
             except IndexError:
                 return
-            name, place = self._named[k]
             try:
-                self._values[k] = self._reader.read(name, self._types[k], place)
+                self._values[k] = reading()
             except BaseException:
                 self._is_over = True
                 raise
@@ -396,7 +395,14 @@ _ROWS: tuple[tuple[str, Callable[[ShapeContext], Sequence[Dims]], Reference], ..
     ),
 )
 for _signature, _shape, _kernel in _ROWS:
-    register(_signature, shape=_shape, kernel=_kernel, gradient=undefined_gradient, asynchronous=True)
+    register(
+        _signature,
+        shape=_shape,
+        kernel=_kernel,
+        gradient=undefined_gradient,
+        asynchronous=True,
+        gives_away=True,  # what was restored, each tensor an array of its own
+    )
 
 register(
     "ShardedFilename(basename:string, shard:int32, num_shards:int32) -> (filename:string)",

@@ -39,6 +39,7 @@ from aioexec.resources.datasets import (
     SliceDataset,
     check_components,
 )
+from aioexec.resources.memory import owns_memory
 from aioexec.resources.tensor_list import boxed
 from aioexec.shapes import Dims
 
@@ -67,7 +68,7 @@ def _scalar_in(value: Array, what: str) -> Any:
 
 def _held(value: Array) -> Array:
     """An array that a dataset may hold, whatever becomes of the one it was made with."""
-    held = value if value.base is None and not value.flags.writeable else value.copy()
+    held = value if owns_memory(value) and not value.flags.writeable else value.copy()
     held.setflags(write=False)
     return held
 

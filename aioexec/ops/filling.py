@@ -54,11 +54,11 @@ def dims_operand(context: ShapeContext, position: int) -> Dims:
     """The shape an input spells out, as far as it is known.
 
     Raises:
-        GraphValueError: a negative dimension.
+        GraphValueError: it is no vector, or has a negative element.
     """
     value = context.value(position)
-    if value is not None and (value < 0).any():
-        raise GraphValueError(f"dimensions must be >= 0, got {value.tolist()}")
+    if value is not None and (value.ndim > 1 or (value < 0).any()):
+        raise GraphValueError(f"Dimensions must be a vector of values >= 0, got {value.tolist()}")
     return context.partial(position)
 
 

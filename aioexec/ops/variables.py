@@ -15,7 +15,18 @@ from aioexec import dtypes, shapes
 from aioexec.errors import InvalidArgumentError, NotFoundError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.graph import get_default_graph
-from aioexec.graph.kernel import Attrs, Compute, KernelContext, Launches, Native, Operand, Role, Spec, plain
+from aioexec.graph.kernel import (
+    Attrs,
+    Compute,
+    KeepingKernel,
+    KernelContext,
+    Launches,
+    Native,
+    Operand,
+    Role,
+    Spec,
+    plain,
+)
 from aioexec.graph.launches import c_strides, copy_launch, expression, fill_launch
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
@@ -175,7 +186,11 @@ def _assigned(context: KernelContext) -> Compute:
         variable.assign(value, validate)
         return variable
 
-    return assign
+    def keep(variable: Variable, value: Array) -> Variable:
+        variable.keep(value, validate)
+        return variable
+
+    return KeepingKernel(assign, keep, 1)
 
 
 def _bind_assign(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
@@ -212,7 +227,10 @@ def _assigned_resource(context: KernelContext) -> Compute:
     def assign(variable: Variable, value: Array) -> None:
         variable.assign(value, validate)
 
-    return assign
+    def keep(variable: Variable, value: Array) -> None:
+        variable.keep(value, validate)
+
+    return KeepingKernel(assign, keep, 1)
 
 
 def _checked_against_handle(context: ShapeContext) -> Sequence[Dims]:

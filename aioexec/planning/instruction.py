@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from aioexec.data_classes import dataclass
 from aioexec.errors import OpError, from_exception, with_context
 from aioexec.graph.kernel import Compute
 from aioexec.planning.subgraph import Node
@@ -43,6 +43,7 @@ class Instruction:
     Attributes:
         dereferences: positions of inputs that are references to variables and are wanted as values.
         is_overridden: `compute` was registered for the device's type: nothing else of the row may compute the node there.
+        keeps_input: `compute` keeps an input as it is (see `KeepingKernel`), which nobody else will look at.
         structure: of a loop or conditional, what is in it; it is run instead of `compute`.
     """
 
@@ -53,6 +54,7 @@ class Instruction:
     dereferences: tuple[int, ...]
     is_overridden: bool = False
     structure: StructurePlan | None = None
+    keeps_input: bool = False
 
     def parameters(self) -> Iterator[tuple[int, int]]:
         """Each parameter of a structure with the value it stands for."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aioexec import shapes
+from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Spec
 from aioexec.planning.buffers import Buffer, Local
 from aioexec.planning.instruction import Instruction
@@ -83,9 +84,9 @@ class Versions:
             self._uses[variable] = _Use(variable, None if spec is None else spec.shape, spec)
         return self._uses[variable]
 
-    def content(self, variable: Variable, position: int, instruction: Instruction) -> Local:
-        """Where a write row finds the content it updates; not a snapshot."""
-        local = self.read(variable, position, instruction, snapshot=False)
+    def content(self, variable: Variable, position: int, instruction: Instruction, certain: bool) -> Local:
+        """Where a row finds the content it updates or takes a part of; not a snapshot."""
+        local = self.read(variable, position, instruction, snapshot=False, certain=certain)
         assert local is not None
         return local
 

@@ -11,10 +11,10 @@ Invariant (`check_invariants`): a tuple is either incomplete or ready; nobody wa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from aioexec.resources.waiting import Attempt, Line, WaitingRoom, When
@@ -24,7 +24,7 @@ _FIRST_INDEX = -(2**63)
 _MISSING = object()
 
 
-@dataclass(slots=True, order=True)
+@dataclass(slots=True)
 class Entry:
     """A tuple: which call of `insert_many` began it, as how manieth it was completed (0 before), its key, its components."""
 
@@ -32,6 +32,9 @@ class Entry:
     place: int
     key: bytes
     values: list[Any]
+
+    def __lt__(self, other: Entry) -> bool:
+        return (self.index, self.place, self.key) < (other.index, other.place, other.key)
 
 
 class Barrier(WaitingRoom):

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from aioexec import dtypes, shapes
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
+from aioexec.resources.memory import owns_memory
 from aioexec.resources.persistent_vector import EMPTY, PersistentVector, vector_of
 from aioexec.shapes import Dims
 
@@ -412,7 +413,7 @@ def add_variants(one: Array, other: Array) -> Array:
 
 def kept(array: Array) -> Array:
     """An array that may be held: itself, or a copy if its memory is somebody else's."""
-    return array if array.base is None else array.copy()
+    return array if owns_memory(array) else array.copy()
 
 
 def zeros(dtype: DType, dims: Sequence[Any]) -> Array:

@@ -89,6 +89,15 @@ class Variable:
         Raises:
             InvalidArgumentError: shape or dtype differ from the variable's.
         """
+        self._check(value, validate_shape)
+        self._become(aligned_copy(value))
+
+    def keep(self, value: np.ndarray[Any, Any], validate_shape: bool = True) -> None:
+        """Replace the value by `value`, which nobody else holds; see `assign` for errors."""
+        self._check(value, validate_shape)
+        self._become(np.require(value, requirements=["C", "A", "W"]))
+
+    def _check(self, value: np.ndarray[Any, Any], validate_shape: bool) -> None:
         if value.dtype != self.dtype.numpy:
             raise InvalidArgumentError(
                 f"Assign to variable {self.name!r}: expected dtype {self.dtype.name}, got {value.dtype}"
@@ -98,8 +107,10 @@ class Variable:
                 f"Assign requires shapes of both tensors to match: variable {self.name!r} has shape {self.dims}, "
                 f"the value {value.shape}"
             )
-        self.swap(aligned_copy(value))
-        self.deviates = not compatible(self.dims, value.shape)  # a reader compares the shape of what it got
+
+    def _become(self, buffer: np.ndarray[Any, Any]) -> None:
+        self.swap(buffer)
+        self.deviates = not compatible(self.dims, buffer.shape)  # a reader compares the shape of what it got
 
     def update(self, compute: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> None:
         """Replace the value by what `compute` makes of the present one; `compute` returns a fresh array."""

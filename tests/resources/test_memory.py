@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from aioexec import dtypes
-from aioexec.resources.memory import LINE, aligned_copy, aligned_empty
+from aioexec.resources.memory import LINE, aligned_copy, aligned_empty, owns_memory
+from aioexec.resources.tensor_list import kept
 from aioexec.resources.variable import Variable
 
 SHAPES = [(), (0,), (3, 0, 5), (7,), (1023,), (1025,), (33, 65), (2, 3, 1001)]
@@ -61,3 +62,23 @@ def test_whatever_a_variable_is_given_lies_at_a_line():
     variable.update(lambda present: present)
     assert begins_at_a_line(variable.require())
     np.testing.assert_array_equal(variable.read(), np.full(2000, 2, np.float32))
+
+
+@pytest.mark.parametrize("count", [10, 5000])
+def test_an_array_owns_its_memory_and_a_view_of_it_does_not(count):
+    whole = aligned_copy(np.arange(float(count)))
+    views = (whole[:], whole[3:], whole[:0], whole.reshape(5, -1), whole.view(np.int64), whole[None][0])
+
+    assert owns_memory(whole)
+    assert not any(map(owns_memory, views))
+    assert not any(owns_memory(view[1:]) for view in views)
+    assert all(owns_memory(view.copy()) for view in views)
+    assert type(whole) is np.ndarray
+
+
+@pytest.mark.parametrize("count", [10, 5000])
+def test_what_is_held_is_copied_only_if_it_is_part_of_something_else(count):
+    whole = aligned_copy(np.arange(float(count)))
+
+    assert kept(whole) is whole
+    assert not np.shares_memory(kept(whole[1:]), whole)
