@@ -5,25 +5,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from aioexec.distributed.answers import Answer
 from aioexec.distributed.transport import Payload
 from aioexec.errors import CancelledError, OpError, from_exception
-from aioexec.execution.executor import Begun
 from aioexec.sessions.steps import Steps
 
 Replied = Callable[[list[Any] | OpError], Payload | OpError]
 """Makes of a step's values, or of what it has failed with, what its caller is told."""
 
 
-def answer_of(begun: Begun, steps: Steps, replied: Replied) -> Answer:
+class BegunStep(Protocol):
+    """What is needed of a step that has begun; see `execution.executor.Begun`."""
+
+    @property
+    def has_ended(self) -> bool: ...
+    def fail(self, error: BaseException) -> None: ...
+    def when_over(self, tell: Callable[[], object]) -> None: ...
+    def results_at_once(self) -> list[Any] | None: ...
+    async def finish(self) -> list[Any]: ...
+
+
+def answer_of(begun: BegunStep, steps: Steps, replied: Replied) -> Answer:
     """The reply of a step of a session that has begun; it may be there."""
     came = _came_to(begun, None)
     return _EventStep(begun, steps, replied).answer if came is None else Answer(came=replied(came))
 
 
-def _came_to(begun: Begun, told: OpError | None) -> list[Any] | OpError | None:
+def _came_to(begun: BegunStep, told: OpError | None) -> list[Any] | OpError | None:
     """What a step has come to, which may have been told to end with an error; None: it goes on, or its values are large."""
     try:
         return begun.results_at_once()
@@ -41,7 +51,7 @@ class _EventStep:
 
     __slots__ = ("_begun", "_copying", "_error", "_replied", "_steps", "answer")
 
-    def __init__(self, begun: Begun, steps: Steps, replied: Replied) -> None:
+    def __init__(self, begun: BegunStep, steps: Steps, replied: Replied) -> None:
         self.answer = Answer(self.cancel)
         self._begun = begun
         self._steps = steps

@@ -12,14 +12,8 @@ from typing import Final
 from aioexec.distributed import fast_frames as frames
 from aioexec.distributed.answers import Answer
 from aioexec.distributed.fast_connection import Connection, payload_of, payload_with, written
-from aioexec.distributed.fast_frames import (
-    Cancel,
-    Closing,
-    Event,
-    Greeting,
-    Parts,
-    Reader,
-)
+from aioexec.distributed.fast_events import Cancel, Closing, Event, Greeting, Parts
+from aioexec.distributed.fast_frames import Reader
 from aioexec.distributed.fast_tensors import takes_long_to_write, write
 from aioexec.distributed.first_step import begin
 from aioexec.distributed.methods import METHODS
@@ -76,8 +70,9 @@ class AnsweringConnection(Connection):
         super().__init__(
             peer,
             Reader(
-                lambda method: limits.graph_bytes if method in _GRAPHS else limits.message_bytes,
+                limits.message_bytes,
                 limits.tensor_bytes,
+                most_of=dict.fromkeys(_GRAPHS, limits.graph_bytes),
             ),
         )
         self.peer = peer
@@ -146,7 +141,7 @@ class AnsweringConnection(Connection):
             self._fail(parts.call, parts.refused)
         elif not self.takes_calls:
             self._fail(parts.call, UnavailableError("the server is shutting down"))
-        elif len(self._running) + self._reader.incoming + len(self._outbox) >= _MOST_CALLS:
+        elif len(self._running) + len(self._reader.incoming) + len(self._outbox) >= _MOST_CALLS:
             self._fail(parts.call, ResourceExhaustedError(f"expected at most {_MOST_CALLS} calls at a time"))
         elif handler is None:
             self._fail(parts.call, UnimplementedError(f"{parts.method} is not served here"))

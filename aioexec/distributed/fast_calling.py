@@ -11,14 +11,8 @@ from typing import Any, Protocol
 from aioexec.distributed import fast_frames as frames
 from aioexec.distributed.answers import PostedCall
 from aioexec.distributed.fast_connection import Connection, payload_of, payload_with, written
-from aioexec.distributed.fast_frames import (
-    Closing,
-    Event,
-    Failure,
-    Parts,
-    Reader,
-    Welcome,
-)
+from aioexec.distributed.fast_events import Closing, Event, Failure, Parts, Welcome
+from aioexec.distributed.fast_frames import Reader
 from aioexec.distributed.fast_tensors import takes_long_to_write, write
 from aioexec.distributed.methods import METHODS, Method
 from aioexec.distributed.settings import Limits
@@ -49,7 +43,7 @@ class CallingConnection(Connection):
 
     def __init__(self, who: str, limits: Limits) -> None:
         self._pending: dict[int, _Pending] = {}
-        super().__init__(who, Reader(lambda _: limits.message_bytes, limits.tensor_bytes, self._pending))
+        super().__init__(who, Reader(limits.message_bytes, limits.tensor_bytes, self._pending))
         self._limits = limits
         self._last_call = 0
         self._followed: dict[int, tuple[type[Any], Tell]] = {}

@@ -18,12 +18,8 @@ from typing import Any, Final, cast
 from google.protobuf.message import DecodeError
 
 from aioexec.distributed import fast_frames as frames
-from aioexec.distributed.fast_frames import (
-    Event,
-    Outbox,
-    Parts,
-    Reader,
-)
+from aioexec.distributed.fast_events import Event, Parts
+from aioexec.distributed.fast_frames import Outbox, Reader
 from aioexec.distributed.fast_tensors import Written, takes_long_to_write, write
 from aioexec.distributed.message_codec import decode
 from aioexec.distributed.settings import Limits
@@ -254,15 +250,11 @@ def payload_with(values: list[Any], parts: Parts, kind: type[Any], field: str, l
         message = kind.FromString(data)
     except DecodeError as error:
         raise InternalError(f"Unable to parse {kind.__name__}") from error
-    if field and not values and _holds(message, field):  # who sent it left the tensors in the message
-        return decode(data, kind, field, limits, True)
+    if not values and field:
+        held = getattr(message, field)
+        if message.HasField(field) if isinstance(held, TensorProto) else held:
+            return decode(data, kind, field, limits, True)  # who sent it left the tensors in the message
     return Payload(message, values)
-
-
-def _holds(message: Any, field: str) -> bool:
-    """Whether there is anything in a field for tensors."""
-    held = getattr(message, field)
-    return message.HasField(field) if isinstance(held, TensorProto) else len(held) > 0
 
 
 async def written(tensors: Sequence[Any]) -> list[Written]:

@@ -20,13 +20,16 @@ its length was checked, and filled by the socket itself.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from functools import lru_cache
+from math import inf
 from struct import Struct, error as StructError
+from types import MappingProxyType
 from typing import Any, Final
 
-from aioexec.distributed.fast_tensors import Array, Tensor, Written, memory_of, read_small
-from aioexec.errors import DataLossError, InternalError, OpError, ResourceExhaustedError
+from aioexec.distributed.fast_events import Cancel, Closing, Event, Failure, Greeting, Parts, Welcome
+from aioexec.distributed.fast_tensors import Tensor, Written, memory_of, read_small
+from aioexec.errors import DataLossError, InternalError, ResourceExhaustedError
 
 VERSION: Final = 1
 
@@ -54,84 +57,6 @@ _PARTS: Final = Struct("<QI")  # bytes of the message, number of tensors
 _FAILURE: Final = Struct("<BIB")
 _PAYLOAD: Final = Struct("<HI")
 
-
-@dataclass(slots=True)
-class Greeting:
-    """Who connects says what it wants."""
-
-    version: int
-    listener: int
-    authorization: bytes
-
-
-@dataclass(slots=True)
-class Welcome:
-    """The greeting was fine."""
-
-
-@dataclass(slots=True)
-class Closing:
-    """The connection will end."""
-
-    reason: str
-
-
-@dataclass(slots=True)
-class Failure:
-    """What a call came to, if it is no reply."""
-
-    call: int
-    code: int
-    message: str
-    payloads: Mapping[str, bytes]
-
-
-@dataclass(slots=True)
-class Cancel:
-    """Nobody waits for this call any more."""
-
-    call: int
-
-
-@dataclass(slots=True)
-class Parts:
-    """A request or reply that is complete, or was refused.
-
-    Attributes:
-        method: of a request; "" for a reply.
-        timeout: seconds left for a request, infinite for no bound.
-        refused: why it is not what was sent; message and tensors are void then.
-        is_told: whether it is something told before the reply.
-        tensors: arrays, None for what stayed in the message, and each `Tensor` that `values` has to make an array of.
-        are_read: whether there is none of the latter.
-        takes_long: whether `values` is better called off the loop.
-        missing: of those announced, what did not come yet, in order.
-    """
-
-    call: int
-    method: str = ""
-    timeout: float = float("inf")
-    message: Any = b""
-    tensors: list[Any] = field(default_factory=list)
-    is_told: bool = False
-    are_read: bool = True
-    takes_long: bool = False
-    refused: OpError | None = None
-    missing: deque[memoryview] | None = None
-
-    def values(self) -> list[Array | None]:
-        """The tensors as arrays, None for what stayed in the message.
-
-        Raises:
-            DataLossError: strings whose lengths do not fit their bytes.
-        """
-        if not self.are_read:
-            self.tensors = [each.value() if isinstance(each, Tensor) else each for each in self.tensors]
-            self.are_read = True
-        return self.tensors
-
-
-Event = Greeting | Welcome | Closing | Failure | Cancel | Parts
 
 Stream = list[Any]
 """Large parts that follow a frame: buffers of bytes."""
@@ -168,8 +93,19 @@ def request(
     call: int, timeout: float, method: str, message: bytes, tensors: Sequence[Written]
 ) -> tuple[bytes, Stream]:
     """The frame of a request, and what follows it in chunks."""
+    first = _unbounded(method) if timeout == inf else _named(method, timeout)
+    return _with_parts(REQUEST, call, first, message, tensors)
+
+
+def _named(method: str, timeout: float) -> bytes:
     name = method.encode()
-    return _with_parts(REQUEST, call, _REQUEST.pack(timeout, len(name)) + name, message, tensors)
+    return _REQUEST.pack(timeout, len(name)) + name
+
+
+@lru_cache
+def _unbounded(method: str) -> bytes:
+    """What almost all requests begin with."""
+    return _named(method, inf)
 
 
 def reply(call: int, message: bytes, tensors: Sequence[Written]) -> tuple[bytes, Stream]:
@@ -193,32 +129,40 @@ def _with_parts(
     kind: int, call: int, first: bytes, message: bytes, tensors: Sequence[Written]
 ) -> tuple[bytes, Stream]:
     length = len(message)
-    pieces = [first, _PARTS.pack(length, len(tensors))]
+    pieces = [b"", first, _PARTS.pack(length, len(tensors))]
+    size = len(first) + _PARTS.size
     large: Stream = []
     room = _MOST_INLINE
     if length <= INLINE_BYTES:  # and so below: writer and reader count alike
         pieces.append(message)
+        size += length
         room -= length
     else:
         large.append(memoryview(message))
     for header, part in tensors:
         pieces.append(header)
+        size += len(header)
         length = len(part)
         if length <= INLINE_BYTES and length <= room:
             pieces.append(part)
+            size += length
             room -= length
         else:
             large.append(memoryview(part))
-    return _frame(kind, call, *pieces), large
+    pieces[0] = _head(size, kind, call)
+    return b"".join(pieces), large
 
 
-def _frame(kind: int, call: int, *pieces: Any) -> bytes:
-    length = sum(map(len, pieces))
+def _head(length: int, kind: int, call: int) -> bytes:
     if length > MOST_FRAME:
         raise ResourceExhaustedError(
             f"a call of {length} bytes beside its tensors: expected at most {MOST_FRAME}"
         )
-    return b"".join((_HEAD.pack(length, kind, call), *pieces))
+    return _HEAD.pack(length, kind, call)
+
+
+def _frame(kind: int, call: int, *pieces: bytes) -> bytes:
+    return b"".join((_head(sum(map(len, pieces)), kind, call), *pieces))
 
 
 class Outbox:
@@ -254,21 +198,23 @@ class Reader:
     """Reads frames: whoever has bytes puts them into `buffer()`, then tells `received` how many, and gets events.
 
     Inside, either the rest of a chunk is awaited, which goes to its part (`_chunk`) or nowhere (`_skip` bytes), or frames are
-    gathered in `_scratch`, of which `_start` to `_end` is not read yet. `_incoming` are the calls of which parts are missing.
+    gathered in `_scratch`, of which `_start` to `_end` is not read yet. `incoming` are the calls of which parts are missing.
 
     Args:
-        limit_of: how many bytes the message of a method may have ("" for a reply).
-        most_tensor_bytes: how many a tensor may have.
+        most_message_bytes, most_tensor_bytes: how many a message and a tensor may have.
         expected: calls whose replies are awaited; those of others are let pass.
+        most_of: how many bytes the message of a method may have, where it is another number.
     """
 
     def __init__(
         self,
-        limit_of: Callable[[str], int],
+        most_message_bytes: int,
         most_tensor_bytes: int,
         expected: Container[int] = frozenset(),
+        most_of: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        self._limit_of = limit_of
+        self._most_message_bytes = most_message_bytes
+        self._most_of = most_of
         self._most_tensor_bytes = most_tensor_bytes
         self._expected = expected
         self.kinds: Container[int] = _BEFORE_GREETING
@@ -278,7 +224,7 @@ class Reader:
         self._chunk: memoryview | None = None
         self._chunk_of: Parts | None = None
         self._skip = 0
-        self._incoming: dict[int, Parts] = {}
+        self.incoming: dict[int, Parts] = {}
 
     def buffer(self) -> memoryview:
         """Where the next bytes go; never empty."""
@@ -288,14 +234,9 @@ class Reader:
             return self._scratch[: self._skip]
         return self._scratch[self._end :]
 
-    @property
-    def incoming(self) -> int:
-        """How many calls have begun to arrive."""
-        return len(self._incoming)
-
     def forget(self, call: int) -> None:
         """Let what else comes of a call pass."""
-        self._incoming.pop(call, None)
+        self.incoming.pop(call, None)
 
     def received(self, count: int) -> list[Event]:
         """What the bytes mean that are in `buffer()` now.
@@ -374,7 +315,8 @@ class Reader:
         return Welcome() if kind == WELCOME else Closing(str(body, "utf-8", "replace"))
 
     def _read_told(self, call: int, body: memoryview) -> Parts:
-        parts = Parts(call, is_told=True)
+        parts = Parts(call)
+        parts.is_told = True
         try:
             self._read_parts(parts, body, 0)
         except ResourceExhaustedError as error:
@@ -383,21 +325,23 @@ class Reader:
 
     def _begin(self, parts: Parts, body: memoryview, at: int) -> Parts | None:
         """Read the parts in a frame; return them if none is missing."""
-        if parts.call in self._incoming:
+        if parts.call in self.incoming:
             raise DataLossError(f"call {parts.call} has begun already")
         try:
             self._read_parts(parts, body, at)
         except ResourceExhaustedError as error:
-            return Parts(parts.call, parts.method, parts.timeout, refused=error)
+            refused = Parts(parts.call, parts.method, parts.timeout)
+            refused.refused = error
+            return refused
         if not parts.missing:
             return parts
-        self._incoming[parts.call] = parts
+        self.incoming[parts.call] = parts
         return None
 
     def _read_parts(self, parts: Parts, body: memoryview, at: int) -> None:
         length, count = _PARTS.unpack_from(body, at)
         at += _PARTS.size
-        if (most := self._limit_of(parts.method)) < length:
+        if (most := self._most_of.get(parts.method, self._most_message_bytes)) < length:
             raise ResourceExhaustedError(f"a message of {length} bytes: expected at most {most}")
         room = _MOST_INLINE
         if length <= INLINE_BYTES:
@@ -441,7 +385,7 @@ class Reader:
         end = min(begin + length, self._end)
         here, self._start = self._scratch[begin:end], end
         missing = length - len(here)
-        parts = self._incoming.get(call)
+        parts = self.incoming.get(call)
         if parts is None:
             self._skip = missing
         else:
@@ -461,8 +405,8 @@ class Reader:
     def _chunk_ended(self, events: list[Event]) -> None:
         parts, self._chunk, self._chunk_of = self._chunk_of, None, None
         assert parts is not None
-        if not parts.missing and self._incoming.get(parts.call) is parts:
-            del self._incoming[parts.call]
+        if not parts.missing and self.incoming.get(parts.call) is parts:
+            del self.incoming[parts.call]
             events.append(parts)
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import ssl
 from collections.abc import Callable
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from aioexec.distributed import fast_frames as frames
 from aioexec.distributed.answers import Answer
 from aioexec.distributed.fast_answering import AnsweringConnection
 from aioexec.distributed.fast_calling import CallingConnection
-from aioexec.distributed.fast_frames import Greeting
+from aioexec.distributed.fast_events import Greeting
+from aioexec.distributed.fast_sockets import bound_at, bound_here, connected_here
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.transport import Handlers
@@ -37,11 +37,17 @@ async def connect(
     Raises:
         UnavailableError: nobody is there, or it is another one.
     """
-    who = f"{host}:{port}"
+    who, loop = f"{host}:{port}", asyncio.get_running_loop()
+
+    def made() -> CallingConnection:
+        return CallingConnection(who, limits)
+
+    here = connected_here(listener) if context is None else None
     try:
-        _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: CallingConnection(who, limits), host, port, ssl=context
-        )
+        if here is None:
+            _, connection = await loop.create_connection(made, host, port, ssl=context)
+        else:
+            _, connection = await loop.create_unix_connection(made, sock=here)
     except OSError as error:  # ssl.SSLError is one
         raise UnavailableError(f"cannot connect to {who}: {error}") from error
     try:
@@ -53,7 +59,7 @@ async def connect(
 
 
 class FastListener:
-    """Listens for connections at a port of its own, `port`, which is known once it was started.
+    """Listens for connections at a port of its own, `port`, which is known once it was started, and on this machine.
 
     Args:
         host: the interface, an address or a name.
@@ -76,7 +82,7 @@ class FastListener:
         self._on_peer_gone = on_peer_gone
         self._host = host
         self.port = 0
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._connections: set[AnsweringConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()  # of calls, until they are over
         self._answers: set[Answer] = set()  # of those that need none
@@ -92,14 +98,19 @@ class FastListener:
         context = None
         if self._security.serves_tls:
             context = await asyncio.to_thread(self._security.listening_context)
-        bound = _bound(self._host)
+        bound = bound_at(self._host)
         self.port = bound.getsockname()[1]
+        here = bound_here(self.number) if context is None else None
+        loop = asyncio.get_running_loop()
         try:
-            self._server = await asyncio.get_running_loop().create_server(
-                self._connection, sock=bound, ssl=context
-            )
+            self._servers.append(await loop.create_server(self._connection, sock=bound, ssl=context))
+            if here is not None:
+                self._servers.append(await loop.create_unix_server(self._connection, sock=here))
         except BaseException:
-            bound.close()
+            await self.stop()
+            for each in (bound, here):
+                if each is not None:
+                    each.close()
             raise
 
     def _connection(self) -> AnsweringConnection:
@@ -128,9 +139,9 @@ class FastListener:
     async def stop(self, grace: float | None = None) -> None:
         """Take no more calls, wait for those under way, cancel what is left after `grace` seconds."""
         self._is_stopped = True
-        server, self._server = self._server, None
-        if server is not None:
-            server.close()
+        servers, self._servers = self._servers, []
+        for each in servers:
+            each.close()
         for connection in self._connections:
             connection.takes_calls = False
         try:
@@ -143,8 +154,8 @@ class FastListener:
             self._cancel()
             for connection in self._connections:
                 connection.abort()
-        if server is not None:
-            await server.wait_closed()
+        for each in servers:
+            await each.wait_closed()
 
     async def _finish(self) -> None:
         """Wait until all calls are answered."""
@@ -176,23 +187,3 @@ class FastListener:
             task.cancel()
         for answer in list(self._answers):
             answer.cancel()
-
-
-def _bound(host: str) -> socket.socket:
-    """A socket at a free port of an interface."""
-    try:
-        found: list[Any] = socket.getaddrinfo(
-            host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        family, kind, protocol, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
-        bound = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise UnavailableError(f"cannot listen at {host}: {error}") from error
-    try:
-        bound.bind(address)
-        bound.listen(128)
-        bound.setblocking(False)
-    except OSError as error:
-        bound.close()
-        raise UnavailableError(f"cannot listen at {host}: {error}") from error
-    return bound

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any, Final
 
 from aioexec.distributed.methods import METHODS, tensor_protos
@@ -26,16 +27,16 @@ class MasterClient:
     """Calls to the master behind a channel.
 
     Args:
-        bits: where random numbers come from.
+        bits: where the first random number comes from; to ask the system for each takes as long as to write a request.
     """
 
     def __init__(self, channel: Channel, bits: Callable[[int], int] = secrets.randbits) -> None:
         self.channel = channel
-        self._bits = bits
+        self._numbers = Random(bits(64))
 
     def new_request_id(self) -> int:
         """A random number of 63 bits that is not 0."""
-        return self._bits(63) or 1
+        return self._numbers.getrandbits(63) or 1
 
     async def call(
         self, name: str, message: Any, tensors: Sequence[Any] = (), deadline: float | None = None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ class MasterSession(DirectSession):
         self.extending = asyncio.Lock()
         self._worker = worker
         self._peers = peers
-        self._bits = bits
+        self._numbers = Random(bits(64))  # the system's take long, and steps need two each
         self._opened: set[str] = set()
         self._remote: dict[str, list[RemoteDevice]] = {}
         self._doubtful: dict[str, bool] = {}
@@ -222,10 +223,10 @@ class MasterSession(DirectSession):
         )
 
     def _new_request_id(self) -> int:
-        return self._bits(62) + 1
+        return self._numbers.getrandbits(62) + 1
 
     def _new_step(self, parts: Sequence[RegisteredPart]) -> DistributedStep:
-        step_id = self._bits(55) + 1
+        step_id = self._numbers.getrandbits(55) + 1
         rendezvous = self._worker.steps.rendezvous(step_id)
         self._peers.join(rendezvous, step_id)
         return DistributedStep(step_id, rendezvous, parts, self._clean_up)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+from aioexec.data_classes import dataclass
 from aioexec.distributed.first_step import begin
 from aioexec.distributed.methods import METHODS
 from aioexec.distributed.status import error_from, is_derived
@@ -122,7 +122,10 @@ class DistributedParts:
         return self._new_step(self.parts)
 
     def runs(self, step: Step) -> Sequence[Run]:
-        return [RemoteRun(part, step, self._new_request_id()) for part in self.parts]
+        runs = [RemoteRun(part, step, self._new_request_id()) for part in self.parts]
+        for run in runs:
+            run.call()
+        return runs
 
 
 class RemoteRun(Run):
@@ -134,7 +137,7 @@ class RemoteRun(Run):
 
     __slots__ = ("_ending", "_part", "_posted", "_request_id", "_shared")
 
-    receives = 0  # the call leaves before anything runs here
+    receives = 0
 
     def __init__(self, part: RegisteredPart, step: Step, request_id: int) -> None:
         super().__init__(step)
@@ -146,6 +149,10 @@ class RemoteRun(Run):
         self._ending: asyncio.Task[None] | None = None
 
     def start(self) -> None:
+        """It has begun by its call."""
+
+    def call(self) -> None:
+        """Make the call, which leaves before anything is made here for the step."""
         self._shared.running += 1
         if self.step.deadline is None:
             self._posted = self._part.channel.post(RUN_GRAPH, self._request(), self._answered)

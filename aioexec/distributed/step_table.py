@@ -143,8 +143,8 @@ class StepTable:
         self._ended[step_id] = () if step is None else tuple(step.rendezvous.told)
         if len(self._ended) > MOST_ENDED:
             self._ended.popitem(last=False)
-        if step is None:
-            return
+        if step is None or (error is None and not step.runs and step.rendezvous.is_empty):
+            return  # of it, or nobody is left who could be told
         error = error or AbortedError(f"step {step_id} has ended")
         step.rendezvous.start_abort(error)
         for stop in step.stops:

@@ -58,6 +58,12 @@ def recv_of(array):
     return recv
 
 
+def moved(listener, port):
+    """Have a listener say that it is another one, at this port of another machine."""
+    listener._fast.port = port
+    listener._fast.number ^= 1
+
+
 @contextlib.asynccontextmanager
 async def greeted(listener, authorization=None):
     """A bare socket that a listener takes for a peer."""

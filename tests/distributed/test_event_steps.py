@@ -70,7 +70,7 @@ class Told:
 
 def began(begun: Begun) -> tuple[Any, Steps, Told]:
     steps, told = Steps(), Told()
-    return answer_of(begun, steps, told), steps, told  # type: ignore[arg-type]  # as much of one as is used
+    return answer_of(begun, steps, told), steps, told
 
 
 async def test_a_step_is_over_in_the_turn_in_which_its_last_value_comes() -> None:
@@ -166,7 +166,7 @@ async def test_a_reply_may_end_what_it_is_made_of() -> None:
         answer.cancel()
         return Payload(RunStepResponse(), [])
 
-    answer = answer_of(begun, Steps(), replied)  # type: ignore[arg-type]  # as much of one as is used
+    answer = answer_of(begun, Steps(), replied)
 
     begun.comes([1])
 

@@ -20,7 +20,7 @@ from aioexec.errors import (
 )
 from aioexec.formats.protos import RecvTensorRequest, RunCallableRequest, RunCallableResponse, RunStepRequest
 from tests.distributed.certificates import make_authority
-from tests.distributed.fast_pairs import MIB, RECV, FastPairs, Peers, greeted, recv_of
+from tests.distributed.fast_pairs import MIB, RECV, FastPairs, Peers, greeted, moved, recv_of
 from tests.distributed.grpc_pairs import RUN_STEP, echo, step
 
 RUN_CALLABLE = "MasterService/RunCallable"
@@ -115,7 +115,7 @@ async def test_a_peer_that_takes_no_requests_costs_no_memory_and_calls_can_be_gi
 
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     listener, channel = await pairs.pair(echo)
-    listener._fast.port = server.sockets[0].getsockname()[1]
+    moved(listener, server.sockets[0].getsockname()[1])
     array = np.ones(30 * MIB, np.uint8)
 
     calls = [asyncio.create_task(channel.call(RUN_STEP, step(array), timeout=9)) for _ in range(5)]

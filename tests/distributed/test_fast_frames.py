@@ -11,16 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from aioexec.distributed import fast_frames as frames
-from aioexec.distributed.fast_frames import (
-    Cancel,
-    Closing,
-    Failure,
-    Greeting,
-    Outbox,
-    Parts,
-    Reader,
-    Welcome,
-)
+from aioexec.distributed.fast_events import Cancel, Closing, Failure, Greeting, Parts, Welcome
+from aioexec.distributed.fast_frames import Outbox, Reader
 from aioexec.distributed.fast_tensors import Written, write
 from aioexec.errors import DataLossError, InternalError, ResourceExhaustedError
 
@@ -30,7 +22,7 @@ DTYPES = [np.float32, np.int64, np.bool_, np.complex128, np.uint8, np.float16, m
 
 
 def reader_of(kinds=frames.BY_CLIENT, expected=frozenset(), most_message=MOST_TENSOR):
-    reader = Reader(lambda method: most_message, MOST_TENSOR, expected)
+    reader = Reader(most_message, MOST_TENSOR, expected)
     if kinds is not None:
         reader.kinds = kinds
     return reader
@@ -112,7 +104,7 @@ def test_requests_arrive_as_they_were_sent_however_the_bytes_are_cut(requests, r
     events = feed(reader, data, lambda: randomness.choice([1, 7, 100, 20_000, 1 << 20]))
 
     assert sorted(event.call for event in events) == list(range(1, len(requests) + 1))
-    assert reader.incoming == 0
+    assert not reader.incoming
     for event in events:
         message, tensors = requests[event.call - 1]
         assert (event.method, event.timeout, bytes(event.message)) == (METHOD, 1.5, message)

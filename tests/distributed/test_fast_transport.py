@@ -3,13 +3,15 @@
 import asyncio
 import contextlib
 import socket
+import sys
 import threading
 
 import numpy as np
 import pytest
 
-from aioexec.distributed import fast_calling, fast_frames as frames
+from aioexec.distributed import fast_calling, fast_sockets, fast_transport
 from aioexec.distributed.answers import Answer
+from aioexec.distributed.fast_events import Parts
 from aioexec.distributed.grpc_transport import GrpcTransport
 from aioexec.distributed.negotiated_transport import host_of
 from aioexec.distributed.security import Security
@@ -31,7 +33,7 @@ from aioexec.formats.protos import (
     RecvTensorResponse,
     RunStepResponse,
 )
-from tests.distributed.fast_pairs import MIB, RECV, FastPairs, Peers
+from tests.distributed.fast_pairs import MIB, RECV, FastPairs, Peers, moved
 from tests.distributed.grpc_pairs import RUN_STEP, Waiting, echo, step
 
 pytestmark = [pytest.mark.network, pytest.mark.both_loops]
@@ -40,9 +42,17 @@ STATUS = "WorkerService/GetStatus"
 
 
 @pytest.fixture
-async def pairs():
+async def pairs_here():
     async with FastPairs() as pairs:
         yield pairs
+
+
+@pytest.fixture(params=["here", "elsewhere"])
+async def pairs(request, monkeypatch, pairs_here):
+    """Peers on one machine, and peers that might be on two."""
+    if request.param == "elsewhere":
+        monkeypatch.setattr(fast_transport, "connected_here", lambda number: None)
+    return pairs_here
 
 
 def raising(error):
@@ -124,6 +134,26 @@ async def test_a_session_that_knows_only_grpc_is_answered(pairs):
     pairs.push_async_callback(channel.close)
 
     assert (await channel.call(RUN_STEP, step(np.array(3)))).tensors == [3]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names without files are Linux's")
+async def test_who_is_on_the_same_machine_needs_no_port(pairs_here):
+    peers = Peers()
+    listener, channel = await pairs_here.pair(peers)
+    listener._fast.port = 1  # where nobody listens
+
+    await channel.call(RUN_STEP, step(np.ones(3 * MIB, np.uint8)))
+
+    assert peers.ways == ["fast"]
+
+
+async def test_what_listened_on_this_machine_is_found_no_more_once_it_has_stopped(pairs):
+    listener, _ = await pairs.pair(echo)
+    number = listener._fast.number
+
+    await listener.stop()
+
+    assert fast_sockets.connected_here(number) is None
 
 
 async def test_where_the_fast_port_cannot_be_reached_grpc_remains(pairs):
@@ -229,7 +259,7 @@ async def test_cancelled_anywhere_a_call_leaves_nothing_behind(pairs, turns):
     (connection,) = listener._fast._connections
     assert connection._running == {}
     assert not connection._outbox
-    assert connection._reader.incoming == 0
+    assert not connection._reader.incoming
 
 
 async def test_a_listener_that_is_gone_fails_calls_at_once_and_is_found_again(pairs):
@@ -300,7 +330,7 @@ async def test_a_deadline_counts_while_the_fast_path_is_being_connected_to(pairs
     with socket.socket() as silent:  # takes connections, and says nothing
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        listener._fast.port = silent.getsockname()[1]
+        moved(listener, silent.getsockname()[1])
 
         with pytest.raises(DeadlineExceededError):
             await channel.call(RUN_STEP, step(), timeout=0.3)
@@ -442,7 +472,7 @@ async def test_a_posted_call_is_told_of_what_it_cannot_read(pairs, monkeypatch, 
 
 async def test_who_gives_up_a_posted_call_is_not_told_of_what_is_being_read(pairs, monkeypatch):
     loop, reading, may_read = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
-    read = frames.Parts.values
+    read = Parts.values
 
     def slowly(parts):
         if parts.takes_long:
@@ -450,7 +480,7 @@ async def test_who_gives_up_a_posted_call_is_not_told_of_what_is_being_read(pair
             may_read.wait()
         return read(parts)
 
-    monkeypatch.setattr(frames.Parts, "values", slowly)
+    monkeypatch.setattr(Parts, "values", slowly)
     texts = np.array([b"text" * 20] * 5000, object)
     _, channel, arrived = await answered(pairs, Answer(came=Payload(RunStepResponse(), [texts])))
     came: list[object] = []

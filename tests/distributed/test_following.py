@@ -30,7 +30,7 @@ from aioexec.errors import (
 )
 from aioexec.formats.protos import PushRequest, PushResponse
 from aioexec.testing import all_tasks_blocked
-from tests.distributed.fast_pairs import FastPairs
+from tests.distributed.fast_pairs import FastPairs, moved
 from tests.distributed.grpc_pairs import RUN_STEP, Pairs, echo, step
 
 PUSH = "Peer/Push"
@@ -386,7 +386,7 @@ async def test_nonsense_that_is_told_ends_the_connection():
     server = await asyncio.start_server(liar, "127.0.0.1", 0)
     async with FastPairs() as pairs:
         listener = await pairs.listen({PUSH: Teller()})
-        listener._fast.port = server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+        moved(listener, server.sockets[0].getsockname()[1])
         with pytest.raises(UnavailableError, match="malformed data"):
             await pairs.connect(listener.address).follow(PUSH, REQUEST, never)
     server.close()
