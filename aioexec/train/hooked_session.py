@@ -6,7 +6,7 @@ protos then, as TensorFlow's do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import is_
 from typing import Any
 
@@ -72,17 +72,18 @@ class _HookedSession(_WrappedSession):
             EndOfLoopError: a hook raised StopIteration.
             AbortedError, UnavailableError: a task of the coordinator was preempted, and the step failed.
         """
-        if self._should_stop:
-            raise TrainingStateError("Run called even after should_stop requested.")
         sess = self._sess  # which may be closed while hooks are waited for
-        if sess is None:
-            raise closed_error()
+        if self._should_stop or sess is None:
+            raise self._refusal()
         context = _StepContext(fetches, feed_dict, sess)
         everybody = [*self._hooks, *hooks] if hooks else self._hooks
         try:
-            requests: list[Any] = []
-            while (waiting := _ask(everybody, context, requests)) is not None:
-                requests.append(await settled(waiting))
+            requests = []
+            for hook in everybody:
+                request = hook.before_run(context)
+                if type(request) is not SessionRunArgs and request is not None:
+                    request = await settled(request)
+                requests.append(request)
             merged = self._merged
             if not merged.is_of(requests):
                 merged = self._merge(everybody, requests)
@@ -90,19 +91,36 @@ class _HookedSession(_WrappedSession):
                 feed_dict, options = merged.with_feeds(feed_dict), merged_options(options, merged.options)
             if options is not None and run_metadata is None:
                 run_metadata = self._new_metadata()
-            values = await sess.run([fetches, *merged.fetches], feed_dict, options, run_metadata)
-            seen = options or self._no_options, run_metadata or self._no_metadata
-            untold = zip(everybody, merged.places, strict=True)
-            while (waiting := _tell(untold, context, values, *seen)) is not None:
-                await settled(waiting)
+            is_list = type(fetches) is list  # a list in a list would take the session longer
+            wanted = [*fetches, *merged.fetches] if is_list else [fetches, *merged.fetches]
+            values = await sess.run(wanted, feed_dict, options, run_metadata)
+            seen: Any = None
+            last: int | None = 0
+            for hook, place in zip(everybody, merged.places, strict=True):
+                if place != last:  # many want the same
+                    results = None if place is None else values[place]
+                    seen, last = self._values(results, options, run_metadata), place
+                waiting = hook.after_run(context, seen)
+                if waiting is not None:
+                    await settled(waiting)
         except Exception as error:
             cause = end_of_loop(cause_of(error, self._coord))
             if cause is error:
                 raise
             raise cause from error
-        if context.stop_requested:
-            self._should_stop = True
-        return values[0]
+        self._should_stop |= context.stop_requested
+        return values[: len(wanted) - len(merged.fetches)] if is_list else values[0]
+
+    def _refusal(self) -> Exception:
+        if self._should_stop:
+            return TrainingStateError("Run called even after should_stop requested.")
+        return closed_error()
+
+    def _values(self, results: Any, options: Any, run_metadata: Any) -> SessionRunValues:
+        """What a hook sees of a step; made of a tuple, since the call of a named tuple takes several times as long."""
+        return tuple.__new__(
+            SessionRunValues, (results, options or self._no_options, run_metadata or self._no_metadata)
+        )
 
     def _merge(self, hooks: Sequence[Any], requests: Sequence[Any]) -> _Merged:
         merged = _Merged(hooks, requests)
@@ -111,40 +129,12 @@ class _HookedSession(_WrappedSession):
         return merged
 
 
-def _ask(hooks: Sequence[Any], context: SessionRunContext, requests: list[Any]) -> Any:
-    """Ask the hooks that have not been asked, up to the first that does not answer at once; what to wait for then."""
-    for hook in hooks[len(requests) :]:
-        request = hook.before_run(context)
-        if type(request) is not SessionRunArgs and request is not None:
-            return request
-        requests.append(request)
-    return None
-
-
-def _tell(
-    untold: Iterator[tuple[Any, int]],
-    context: SessionRunContext,
-    values: Sequence[Any],
-    options: Any,
-    run_metadata: Any,
-) -> Any:
-    """Give hooks what they wanted, up to the first that is not done at once; what to wait for then."""
-    last, seen = -1, None
-    for hook, place in untold:
-        if place != last:  # many want the same
-            last, seen = place, SessionRunValues(values[place] if place else None, options, run_metadata)
-        waiting = hook.after_run(context, seen)
-        if waiting is not None:
-            return waiting
-    return None
-
-
 class _Merged:
     """What hooks want of one step.
 
     Attributes:
         fetches: the structures they want.
-        places: by hook, where its structure is after the caller's; 0 if it wants none.
+        places: by hook, where its structure is among all that are run, from the end: -1 is the last; None if it wants none.
         feeds: what all of them feed.
         options: what all of them ask for, or None.
         is_plain: whether they only fetch.
@@ -155,18 +145,21 @@ class _Merged:
     def __init__(self, hooks: Sequence[Any], requests: Sequence[SessionRunArgs | None]) -> None:
         self._requests = requests
         self.fetches: list[Any] = []
-        self.places: list[int] = []
         self.feeds: dict[Any, Any] = {}
         self.options: Any = None
-        for hook, request in zip(hooks, requests, strict=True):
-            self.places.append(0 if request is None else self._add(hook, request))
+        added = [
+            None if request is None else self._add(hook, request)
+            for hook, request in zip(hooks, requests, strict=True)
+        ]
+        self.places = [None if place is None else place - len(self.fetches) for place in added]
         self.is_plain = not self.feeds and self.options is None
 
     def is_of(self, requests: Sequence[SessionRunArgs | None]) -> bool:
         """Whether these are the very same requests."""
         return len(requests) == len(self._requests) and all(map(is_, requests, self._requests))
 
-    def _add(self, hook: Any, request: SessionRunArgs) -> int:
+    def _add(self, hook: Any, request: SessionRunArgs) -> int | None:
+        """Note what one wants; its place from the front, None if it fetches nothing."""
         try:
             fetches, feed_dict, options = request.fetches, request.feed_dict, request.options
         except AttributeError as error:
@@ -179,13 +172,13 @@ class _Merged:
         if options is not None:
             self.options = merged_options(self.options, options)
         if fetches is None:
-            return 0
+            return None
         if type(fetches) is Tensor:  # many hooks want the global step
-            for place, known in enumerate(self.fetches, 1):
+            for place, known in enumerate(self.fetches):
                 if known is fetches:
                     return place
         self.fetches.append(fetches)
-        return len(self.fetches)
+        return len(self.fetches) - 1
 
     def with_feeds(self, feed_dict: Mapping[Any, Any] | None) -> Mapping[Any, Any]:
         """All feeds, the caller's and the hooks'."""
