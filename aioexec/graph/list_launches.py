@@ -1,8 +1,9 @@
 """Compiled loops of lists: elements of one shape, one behind the other.
 
 A list that grows has two words, its length and its room (both in elements). One of fixed length has a byte for each element:
-0 while it is not set, 1 then, and 2 when it was read for the last time. Statuses: 1, an index outside; 2, an element that is
-not set, was cleared, or was set before.
+0 while it is not set, 1 then, and 2 when it was read for the last time; 3 if it is not set, but of a shape that is known, so
+that it is zeros (a gradient by an element there was). Statuses: 1, an index outside; 2, an element that is not set, was
+cleared, or was set before.
 """
 
 from __future__ import annotations
@@ -26,6 +27,14 @@ def unset(flags: Any, count: int) -> int:
     """No element is set."""
     for i in range(count):
         flags[i] = 0
+    return 0
+
+
+def blank(flags: Any, others: Any, count: int) -> int:
+    """Elements that are, or were, set in another list are zeros here at least."""
+    for i in range(count):
+        if flags[i] == 0 and others[i] != 0:
+            flags[i] = 3
     return 0
 
 
@@ -89,7 +98,9 @@ def add(storage: Any, flags: Any, index: Any, element: Any, count: int, size: in
     k = int(index[0])
     if k < 0 or k >= count:
         return 1
-    if flags[k] == 0:
+    if flags[k] == 2:
+        return 2
+    if flags[k] != 1:
         for j in range(size):
             storage[k * size + j] = element[j]
     else:
@@ -125,8 +136,10 @@ def write_all(storage: Any, flags: Any, elements: Any, count: int, size: int, ag
 def add_all(storage: Any, flags: Any, elements: Any, count: int, size: int) -> int:
     """Add to all elements, in order; those that are not set are zeros."""
     for k in range(count):
+        if flags[k] == 2:
+            return 2
         for j in range(size):
-            if flags[k] == 0:
+            if flags[k] != 1:
                 storage[k * size + j] = elements[k * size + j]
             else:
                 storage[k * size + j] += elements[k * size + j]
@@ -149,6 +162,7 @@ def add_list(storage: Any, flags: Any, others: Any, other_flags: Any, count: int
 
 RESET = LoopKernel(reset, ("int64", "int64"), 0, 0)
 UNSET_ALL = LoopKernel(unset, ("uint8",), 1, 0)
+BLANKS = LoopKernel(blank, ("uint8", "uint8"), 1, 0)
 
 
 def push_kernel(dtype: str) -> LoopKernel:

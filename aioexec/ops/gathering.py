@@ -341,6 +341,8 @@ def _bind_scatter_nd(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spe
     if output.dtype.name not in NUMBERS or (output.size == 0 and indices.size):
         return None
     depth, count = indices.shape[-1], prod(indices.shape[:-1])
+    if depth > len(output.shape) or updates.shape != (*indices.shape[:-1], *output.shape[depth:]):
+        return None  # the reference kernel says what is wrong
     rows = [zeros_launch(output)]
     if updates.size:
         rows += _flattening(indices, 0, output.shape[:depth])

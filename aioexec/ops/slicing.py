@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any
 
 import numpy as np
 
 from aioexec import dtypes, shapes
+from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
@@ -21,7 +21,7 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
 from aioexec.ops.array import run_time
 from aioexec.ops.elementwise import Array, op_scope
-from aioexec.ops.filling import dims_operand
+from aioexec.ops.filling import dims_operand, shape_from
 from aioexec.ops.strided_copies import Piece, into, movable, rows_of, views
 from aioexec.shapes import Dims
 
@@ -300,10 +300,11 @@ register(
 def _strided_slice_grad(context: KernelContext) -> Compute:
     @run_time
     def compute(shape: Array, begin: Array, end: Array, strides: Array, dy: Array) -> Array:
-        found = _selection(tuple(shape.tolist()), begin, end, strides, context.attrs)
+        dims = shape_from(shape)
+        found = _selection(dims, begin, end, strides, context.attrs)
         if dy.shape != found.dims:
             raise InvalidArgumentError(f"shape of dy was {dy.shape} instead of {found.dims}")
-        dx = np.zeros(shape.tolist(), dy.dtype)
+        dx = np.zeros(dims, dy.dtype)
         dx[found.index()] = dy.reshape([cut.count or 0 for cut in found.cuts])
         return dx
 
@@ -318,9 +319,10 @@ def _bind_strided_slice_grad(
     if len(values) < 3 or not movable(output) or output.dtype.name == "float16":
         return None
     size, name = output.dtype.itemsize, output.dtype.name
-    offset, strides, shape = _selection(output.shape, values[0], values[1], values[2], attrs).strided(
-        output.shape, size
-    )
+    found = _selection(output.shape, values[0], values[1], values[2], attrs)
+    if dy.shape != found.dims:
+        return None  # the reference kernel says what is wrong
+    offset, strides, shape = found.strided(output.shape, size)
     zero = False if name == "bool" else 0
     dense = c_strides(output.shape, size)
     fill = (

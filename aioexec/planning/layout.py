@@ -268,7 +268,7 @@ class Layout:
         row = instruction.node.row
         if instruction.is_overridden:
             return "a kernel registered for its device"
-        if row.native is None:
+        if row.native is None or instruction.keeps_input:  # to keep is to hand over, no row of a program does
             return "no native kernel"
         specs = [self.spec(held) for held in inputs]
         if any(spec is None for spec in specs):
@@ -338,7 +338,8 @@ class Layout:
         scratch = [self.arena(nbytes, position) for nbytes in launches.scratch]
         if targets:
             self._let_inherit(inputs, launches, targets[0].buffer)
-        sources: dict[int, PendingOperand] = {}
+        # What the node reads has to be there, also where no row looks at it.
+        sources = {k: self.address(position, instruction, inputs[k]) for k in row.reads}
 
         def place(operand: Operand) -> PendingOperand:
             if operand.kind == "output":
@@ -379,7 +380,7 @@ class Layout:
 
     def address(self, position: int, instruction: Instruction, held: Held) -> PendingOperand:
         if isinstance(held, Variable):
-            local = self.versions.content(held, position, instruction)
+            local = self.versions.content(held, position, instruction, certain=not self.around)
             return local.buffer, local.offset
         if isinstance(held, np.ndarray):
             return self.constant(held), 0

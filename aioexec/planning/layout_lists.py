@@ -10,16 +10,17 @@ Where lists are values, a verb that changes one gives another list. It is the sa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from aioexec import shapes
+from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.kernel import Kernel, Launch, ListUse, ListVerb, Operand, Spec
 from aioexec.graph.list_launches import (
+    BLANKS,
     CLEAR,
     RESET,
     UNSET_ALL,
@@ -203,7 +204,9 @@ class _Verb:
 
     def _gradients_by(self, slab: Slab) -> Slab:
         """A list of gradients: made with the list itself, since who first asks for it may be inside a loop."""
-        made = Slab(slab.dtype, slab.count, slab.is_value, writes_once=False, zeros=True, adds=True)
+        made = Slab(
+            slab.dtype, slab.count, slab.is_value, writes_once=False, zeros=slab.zeros, adds=True, clears=True
+        )
         self.layout.slabs.append(made)
         self._place_fixed(made)
         return made
@@ -374,6 +377,10 @@ class _Verb:
         if made is None or slab.element is None:
             raise ListsRefusedError("a list of gradients by a list that is not known")
         self._agree(made, slab.element)
+        if slab.count and not made.zeros:
+            _, flags, _ = self._fixed(made)
+            _, others, _ = self._fixed(slab)
+            self._row(BLANKS, [(flags, 0), (others, 0)], (slab.count,))
         for buffer in made.buffers():
             self.layout.note_use(Local(buffer, 0, _BYTES), self.position)
         return made

@@ -202,3 +202,50 @@ async def test_errors_name_the_node(tier: Tier, graph: Graph, x: Tensor):
     async with tier.session(graph) as session:
         with pytest.raises(InvalidArgumentError, match=r"'again/again' .* has already been written to"):
             await session.run(twice.flow, {x: X})
+
+
+async def test_a_gradient_nobody_wrote_is_zeros_where_there_was_an_element_and_else_of_no_shape(
+    tier: Tier, graph: Graph, x: Tensor
+):
+    of = {"dtype": ax.float32}
+    forward = array(3, infer_shape=False, clear_after_read=True).write(0, x[0]).write(1, x[1])
+    with graph.control_dependencies([forward.read(1)]):
+        handle, flow = graph.create_op(
+            "TensorArrayGradV3", [forward.handle, forward.flow], attrs={"source": "mine"}
+        ).outputs
+    added = apply_op("TensorArrayWriteV3", handle, 0, x[2], flow)
+    twice = apply_op(
+        "TensorArrayWriteV3", handle, 1, x[2], apply_op("TensorArrayWriteV3", handle, 1, x[2], added)
+    )
+    present = [apply_op("TensorArrayReadV3", handle, k, added, **of) for k in (0, 1)]
+    sums = apply_op("TensorArrayReadV3", handle, 1, twice, **of)
+    missing = apply_op("TensorArrayReadV3", handle, 2, added, **of)
+    gathered = apply_op("TensorArrayGatherV3", handle, [0, 1, 2], added, **of)
+
+    async with tier.session(graph) as session:
+        np.testing.assert_array_equal(await session.run(present, {x: X}), [X[2], [0, 0]])
+        np.testing.assert_array_equal(await session.run(sums, {x: X}), 2 * X[2])
+        for nothing in (missing, gathered):
+            with pytest.raises(InvalidArgumentError, match="Could not read from"):
+                await session.run(nothing, {x: X})
+
+
+async def test_a_gradient_is_read_once_and_not_added_to_after_that(tier: Tier, graph: Graph, x: Tensor):
+    of = {"dtype": ax.float32}
+    forward = array(2).unstack(x[:2])
+    handle, flow = graph.create_op(
+        "TensorArrayGradV3", [forward.handle, forward.flow], attrs={"source": "mine"}
+    ).outputs
+    added = apply_op("TensorArrayScatterV3", handle, [0, 1], x[1:], flow)
+    first = apply_op("TensorArrayReadV3", handle, 0, added, **of)
+    with graph.control_dependencies([first]):
+        again = apply_op("TensorArrayReadV3", handle, 0, added, **of)
+        late = apply_op("TensorArrayWriteV3", handle, 0, x[0], added)
+        late_rows = apply_op("TensorArrayScatterV3", handle, [0, 1], x[1:], added)
+        other = apply_op("TensorArrayReadV3", handle, 1, added, **of)
+
+    async with tier.session(graph) as session:
+        np.testing.assert_array_equal(await session.run([first, other], {x: X}), X[1:])
+        for refused in (again, late, late_rows):
+            with pytest.raises(InvalidArgumentError, match="Could not"):
+                await session.run([first, refused], {x: X})

@@ -103,8 +103,8 @@ class There:
 class Here:
     """aioexec; with `jit` eager its native tier, where there are native forms."""
 
-    def __init__(self, jit: str = "off") -> None:
-        self.config = ax.ConfigProto(operation_timeout_in_ms=TIMEOUT_MS)
+    def __init__(self, jit: str = "off", timeout_ms: int = TIMEOUT_MS) -> None:
+        self.config = ax.ConfigProto(operation_timeout_in_ms=timeout_ms)
         self.config.graph_options.place_pruned_graph = True
         self.config.aioexec.jit = jit
         self.runner = asyncio.Runner()

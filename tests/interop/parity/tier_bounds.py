@@ -3,9 +3,10 @@
 Both tiers compute the same formula on the same numbers, so most ops give the same bits. What may differ:
 
     functions   ours are within 4 ulp of the exact value (`tests.devices.jit.ulp`), NumPy's and SciPy's within about 1
-    loops       (sums, and updates of rows) are compiled with leave to reassociate and to fuse a product into a sum, as suits
-                the processor; held against the largest element of the result, or against 1, which is the size
-                of the tables' operands, where that is more: a sum that cancels is no less right for its small result
+    loops       (sums, over windows too and of what overlapping windows give back, and updates of rows) are compiled with leave
+                to reassociate and to fuse a product into a sum, as suits the processor; held against the largest element
+                of the result, or against 1, which is the size of the tables' operands, where that is more: a sum that
+                cancels is no less right for its small result
     gradients   are small graphs of such ops, sums over broadcast operands among them; measured as sums are
 """
 
@@ -39,10 +40,11 @@ FUNCTIONS = frozenset({
     "Xlogy",
 })  # fmt: skip
 SUMS = frozenset({
-    "AccumulateNV2", "AddN", "AvgPool", "AvgPool3D", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3",
-    "BiasAddGrad", "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Einsum", "EuclideanNorm",
+    "AccumulateNV2", "AddN", "AvgPool", "AvgPool3D", "AvgPoolGrad", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3",
+    "BiasAddGrad", "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "DepthwiseConv2dNative",
+    "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput", "Einsum", "EuclideanNorm",
     "FusedBatchNorm", "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", "FusedBatchNormV2",
-    "FusedBatchNormV3", "L2Loss", "LogSoftmax", "MatMul", "Mean", "Prod", "Softmax",
+    "FusedBatchNormV3", "L2Loss", "LogSoftmax", "MatMul", "MaxPoolGrad", "MaxPoolGradV2", "Mean", "Prod", "Softmax",
     "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits", "Sum", "SymbolicGradient",
 })  # fmt: skip
 UPDATES = frozenset({

@@ -1,35 +1,43 @@
 """The tiers against each other: every case of the tables on the reference tier, and again with everything compiled.
 
-    python -m tests.interop.parity.tiers                       every family: some minutes
-    python -m tests.interop.parity.tiers --family math --op Tanh
+    python -m tests.interop.parity.tiers --results FILE        every op: half an hour of one processor
+    python -m tests.interop.parity.tiers --share 1/8           every eighth op
+    python -m tests.interop.parity.tiers --family elementwise --op Tanh
 
 For each op the largest difference of an element is shown in units of the last place, of values and of gradients apart, and
-beside it the bound it is held to (`tier_bounds` says what these are). TensorFlow is asked for signatures only. The exit
-status says whether every op is within its bound.
+beside it the bound it is held to (`tier_bounds` says what these are). TensorFlow is asked for signatures only. What is in
+the file of results, a line an op, is not run again: a run may be ended at any time and goes on where it was, and several may
+do a share each. Kernels are kept where `AIOEXEC_CACHE_DIR` says. The exit status says whether every op is within its bound,
+and every kernel that was wanted could be compiled: without one its op would be compared with itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import sys
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from aioexec.devices.jit.library import library
 from tests.interop.parity.engines import Here
 from tests.interop.parity.families import FAMILIES, cases_of
 from tests.interop.parity.runner import Failure, Seen, observe
 from tests.interop.parity.table import Case
 from tests.interop.parity.tier_bounds import Bound, bound_of
-from tests.interop.parity.written import Written, written
+from tests.interop.parity.written import written
 
 REAL = {"complex64": np.float32, "complex128": np.float64}
 DIGITS = {"float64": (52, -1022), "float32": (23, -126), "bfloat16": (7, -126), "float16": (10, -14)}
 """Of the fraction, and the exponent of the smallest normal number."""
+PATIENCE_MS = 600_000
+"""A step that blocks fails in the end; one that is kept from running, or waits for a compiler that is, does not."""
 
 
 @dataclass
@@ -37,6 +45,7 @@ class Distance:
     """How far the tiers are apart on an op, over the cases so far: ulps of values and of gradients, and where."""
 
     op_type: str
+    cases: int = 0
     values: float = 0.0
     gradients: float = 0.0
     worst: str = ""
@@ -46,10 +55,21 @@ class Distance:
         bound = bound_of(self.op_type)
         return self.values <= bound.values and self.gradients <= bound.gradients
 
-    def add(self, case: Case, values: float, gradients: float) -> None:
+    def add(self, case: Case, values: float, gradients: float, failed: list[Failure]) -> None:
+        self.cases += 1
         if max(values, gradients) > max(self.values, self.gradients):
-            self.worst = repr(case)[:200]
+            self.worst = ": ".join([repr(case)[:200], *map(str, failed)])
         self.values, self.gradients = max(self.values, values), max(self.gradients, gradients)
+
+
+@contextlib.contextmanager
+def tiers() -> Iterator[tuple[Here, Here]]:
+    """The reference tier, and the one with everything compiled."""
+    with (
+        contextlib.closing(Here("off", PATIENCE_MS)) as reference,
+        contextlib.closing(Here("eager", PATIENCE_MS)) as native,
+    ):
+        yield reference, native
 
 
 def distances(cases: Iterable[Case], reference: Here, native: Here) -> list[Distance]:
@@ -57,7 +77,7 @@ def distances(cases: Iterable[Case], reference: Here, native: Here) -> list[Dist
     found: dict[str, Distance] = {}
     for case in cases:
         graph = written(case)
-        expected, got = patiently(reference, case, graph), patiently(native, case, graph)
+        expected, got = (observe(engine, case, graph, None) for engine in (reference, native))
         left_out = () if case.compared is None else set(range(len(graph.outputs))) - set(case.compared)
         values = of_values(
             [*graph.steps, graph.reads],
@@ -67,17 +87,14 @@ def distances(cases: Iterable[Case], reference: Here, native: Here) -> list[Dist
             bound_of(case.op_type),
         )
         gradients = of_gradients(expected, got) if values < np.inf else 0.0
-        found.setdefault(case.op_type, Distance(case.op_type)).add(case, values, gradients)
+        failed = [
+            each
+            for seen in (expected, got)
+            for each in (seen.failure, seen.gradients)
+            if isinstance(each, Failure)
+        ]
+        found.setdefault(case.op_type, Distance(case.op_type)).add(case, values, gradients, failed)
     return list(found.values())
-
-
-def patiently(engine: Here, case: Case, graph: Written) -> Seen:
-    """Run a case; once more if a step ran out of time, which it may on a busy machine."""
-    seen = observe(engine, case, graph, None)
-    late = [each for each in (seen.failure, seen.gradients) if isinstance(each, Failure)]
-    if any(failed.kind == "DeadlineExceeded" for failed in late):
-        return observe(engine, case, graph, None)
-    return seen
 
 
 def of_values(steps: list[list[str]], left_out: set[str], expected: Seen, got: Seen, bound: Bound) -> float:
@@ -95,9 +112,11 @@ def of_values(steps: list[list[str]], left_out: set[str], expected: Seen, got: S
 
 
 def of_gradients(expected: Seen, got: Seen) -> float:
-    if isinstance(expected.gradients, Failure) or isinstance(got.gradients, Failure):
-        return 0.0 if type(expected.gradients) is type(got.gradients) else np.inf
-    pairs = zip(expected.gradients or [], got.gradients or [], strict=True)
+    ours, theirs = expected.gradients, got.gradients
+    if isinstance(ours, Failure) or isinstance(theirs, Failure):
+        failed = isinstance(ours, Failure) and isinstance(theirs, Failure) and ours.kind == theirs.kind
+        return 0.0 if failed else np.inf
+    pairs = zip(ours or [], theirs or [], strict=True)
     return max(
         (0.0 if one is other is None else apart(one[1], other[1], sums=True) for one, other in pairs),
         default=0.0,
@@ -129,7 +148,43 @@ def ulps(expected: np.ndarray, got: np.ndarray, sums: bool, digits: int, smalles
     exponent = np.maximum(np.frexp(scale)[1] - 1, smallest)
     difference = np.abs(expected[finite] - got[finite])
     difference[np.maximum(sizes, np.abs(got[finite])) < 2.0**smallest] = 0
+    difference[np.isnan(difference)] = np.inf
     return float(np.max(np.ldexp(difference, digits - exponent), initial=0.0))
+
+
+def by_op(families: Iterable[str]) -> Iterator[tuple[str, str, list[Case]]]:
+    """A family, an op of its table, and the cases of that op."""
+    for family in families:
+        found: dict[str, list[Case]] = {}
+        for case in cases_of(family):
+            found.setdefault(case.op_type, []).append(case)
+        yield from ((family, op_type, cases) for op_type, cases in found.items())
+
+
+class Results:
+    """What was found, by family and op, and kept in a file if there is one."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.found: dict[tuple[str, str], Distance] = {}
+        for line in path.read_text().splitlines() if path is not None and path.exists() else []:
+            row = json.loads(line)
+            family = row.pop("family")
+            self.found[family, row["op_type"]] = Distance(**row)
+
+    def add(self, family: str, distance: Distance) -> None:
+        self.found[family, distance.op_type] = distance
+        if self.path is not None:
+            with self.path.open("a") as file:
+                file.write(json.dumps({"family": family, **asdict(distance)}) + "\n")
+
+
+def share(text: str) -> tuple[int, int]:
+    """The first and the stride of "3/8": the third of each eight."""
+    which, of = map(int, text.split("/"))
+    if not 1 <= which <= of:
+        raise ValueError(text)
+    return which - 1, of
 
 
 def main() -> int:
@@ -138,23 +193,35 @@ def main() -> int:
         "--family", action="append", choices=FAMILIES, help="only this table (may be repeated)"
     )
     parser.add_argument("--op", action="append", help="only this op (may be repeated)")
+    parser.add_argument("--share", type=share, default=(0, 1), help="3/8: the third of each eight ops")
+    parser.add_argument("--results", type=Path, help="a file of JSON lines: what is in it is not run again")
     options = parser.parse_args()
-    started, found = time.perf_counter(), []
-    with contextlib.closing(Here("off")) as reference, contextlib.closing(Here("eager")) as native:
-        for family in options.family or FAMILIES:
-            cases = [case for case in cases_of(family) if not options.op or case.op_type in options.op]
-            for each in distances(cases, reference, native):
-                bound = bound_of(each.op_type)
-                print(
-                    f"{each.op_type:40}{each.values:12.2f} of {bound.values:6g}"
-                    f"{each.gradients:12.2f} of {bound.gradients:6g}"
-                    + ("" if each.within else f"   BEYOND: {each.worst}"),
-                    flush=True,
-                )
-                found.append(each)
-    beyond = sum(not each.within for each in found)
-    print(f"{len(found)} ops, {beyond} beyond their bound, {time.perf_counter() - started:.0f} s")
-    return int(beyond > 0)
+    started, results = time.perf_counter(), Results(options.results)
+    first, stride = options.share
+    with tiers() as (reference, native):
+        for family, op_type, cases in list(by_op(options.family or FAMILIES))[first::stride]:
+            if (options.op and op_type not in options.op) or (family, op_type) in results.found:
+                continue
+            (found,) = distances(cases, reference, native)
+            results.add(family, found)
+            print(line_of(found), flush=True)
+    beyond = [each for each in results.found.values() if not each.within]
+    failed = library().statistics().failed
+    print(*map(line_of, beyond), sep="\n")
+    print(
+        f"{len(results.found)} ops, {sum(each.cases for each in results.found.values())} cases, {len(beyond)} ops beyond "
+        f"their bound, {failed} kernels not compiled, {time.perf_counter() - started:.0f} s"
+    )
+    return int(bool(beyond or failed))
+
+
+def line_of(found: Distance) -> str:
+    bound = bound_of(found.op_type)
+    return (
+        f"{found.op_type:40}{found.cases:5}{found.values:12.2f} of {bound.values:6g}"
+        f"{found.gradients:12.2f} of {bound.gradients:6g}"
+        + ("" if found.within else f"   BEYOND: {found.worst}")
+    )
 
 
 if __name__ == "__main__":
