@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from time import monotonic, sleep
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, Self
 
 LASTING_THREADS = ("aioexec-process",)
@@ -24,7 +24,7 @@ LASTING_FILES = ("/dev/", "/proc/", "/sys/")
 """Prefixes of files that libraries open once and keep, such as /dev/urandom."""
 
 JOIN_SECONDS = 2.0
-"""How long, in real time and all together, threads that are about to end may take."""
+"""How long, in real time and all together, threads that are about to end may take, and tasks of compiled libraries."""
 
 TASK_PASSES = 16
 """Passes of the loop that a cancelled task gets to finish."""
@@ -95,6 +95,10 @@ class LeakCheck:
             if not left:
                 break
             await asyncio.sleep(0)
+        if left and not any(isinstance(task.get_coro(), CoroutineType) for task in left):
+            _, left = await asyncio.wait(
+                left, timeout=JOIN_SECONDS
+            )  # compiled ones wait for their library's threads
         return sorted(map(describe_task, left))
 
     def _left_threads(self) -> list[str]:

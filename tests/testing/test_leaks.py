@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import threading
+from collections.abc import Coroutine
 
 import pytest
 
@@ -106,6 +107,49 @@ async def test_a_cancelled_task_gets_time_to_finish():
 
 
 @pytest.mark.both_loops
+class Compiled(Coroutine):
+    """A coroutine that no Python code is behind, as those of libraries written in C or Cython."""
+
+    def __init__(self, waited):
+        self._steps = waited.__await__()
+
+    def send(self, value):
+        return self._steps.send(value)
+
+    def throw(self, *error):
+        return self._steps.throw(*error)
+
+    def close(self):
+        self._steps.close()
+
+    def __await__(self):
+        return self
+
+
+async def test_a_task_of_a_compiled_library_may_wait_for_a_thread(monkeypatch):
+    monkeypatch.setattr(leaks, "TASK_PASSES", 1)
+    loop, goes_on = asyncio.get_running_loop(), threading.Event()
+    left = loop.run_in_executor(None, goes_on.wait)
+
+    async with LeakCheck(threads=False):
+        task = asyncio.ensure_future(Compiled(left))
+        loop.call_later(0.01, goes_on.set)
+
+    assert task.done()
+
+
+async def test_a_task_of_a_compiled_library_that_does_not_end_is_reported(monkeypatch):
+    monkeypatch.setattr(leaks, "JOIN_SECONDS", 0.01)
+    never = asyncio.get_running_loop().create_future()
+
+    with pytest.raises(LeakError, match="task"):
+        async with LeakCheck(threads=False):
+            task = asyncio.ensure_future(Compiled(never))
+
+    never.cancel()
+    await asyncio.wait([task])
+
+
 async def test_the_executor_of_the_loop_is_no_leak():
     async with LeakCheck():
         assert await asyncio.to_thread(lambda: 7) == 7
