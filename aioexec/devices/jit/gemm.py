@@ -5,12 +5,12 @@ such a vector, and half of the speed. With 256-bit vectors it spends on copies w
 
 The right matrix is copied strip by strip into memory on the stack: some panels side by side, each as wide as a tile, so that
 what is read is long enough in each line for the processor to read ahead (784 x 512 in float32: 42 µs, panel by panel 160 µs).
-A transposed one is turned on the way, in registers. With 512-bit vectors only what is transposed, to be scaled, or large and
-of use for several tiles is copied. Like `loops.py`, which loads it, this file is for the compiler child and imports nothing of
-aioexec.
+A transposed one is turned on the way, in registers. What is used for few rows, or with 512-bit vectors is small enough for the
+caches as it lies, is not copied unless it is transposed or to be scaled. Like `loops.py`, which loads it, this file is for the
+compiler child and imports nothing of aioexec.
 
 Each element is the sum of its terms in their order, in parts of a length that follows from k alone: the same bits whatever
-share of the rows or columns a call is for.
+share of the rows or columns a call is for, copied or not.
 """
 
 from __future__ import annotations
@@ -26,29 +26,32 @@ from numba import types
 from numba.extending import intrinsic
 
 WORD = ir.IntType(64)
-STRIP_BYTES = 512
-"""A line of a strip."""
 PADDING = 64
 """Bytes between panels, which would lie on top of each other in the first-level cache."""
 BLOCK_ROWS = 252
 """The most rows of the left matrix that one copy of a strip is for: of more only some would stay in the second-level cache."""
 WHOLE_TILES = 42
 """Rows that are whole tiles, be they 6 or 14 high."""
-LARGE = 3 * 2**20
-"""Bytes of a right matrix from which on reading it line by line wastes more than a copy costs."""
+LARGE = 2**18
+"""Bytes of a right matrix from which on a copy pays with 512-bit vectors: less stays in the caches as it lies."""
 FEW_ROWS = 8
-"""Up to so many rows a copy never pays."""
+"""With shorter ones: up to so many rows a copy never pays."""
+
+
+def line_bytes(tiles: ModuleType) -> int:
+    """A line of a strip: the longer, the better is it read ahead; the whole strip is to stay in the second-level cache."""
+    return 2048 if tiles.registers().vector_bytes > 32 else 512
 
 
 def depth_of(tiles: ModuleType) -> int:
     """The most terms that are added up at once: of as many a panel stays in the first-level cache."""
-    return 256 if tiles.registers().vector_bytes > 32 else 400
+    return 128 if tiles.registers().vector_bytes > 32 else 400
 
 
 def strip_bytes(tiles: ModuleType) -> int:
     """Of memory for a strip."""
     tile_bytes: int = 2 * tiles.registers().vector_bytes
-    return STRIP_BYTES // tile_bytes * (depth_of(tiles) * tile_bytes + PADDING)
+    return line_bytes(tiles) // tile_bytes * (depth_of(tiles) * tile_bytes + PADDING)
 
 
 def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
@@ -57,8 +60,8 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
     prepare = make_prepare(offset, compiled)
     tiled_product, lanes_of = tiles.tiled_product, make_lanes_of(tiles)
     packed_product = make_packed_product(tiles, offset, compiled)
-    vector_bytes, tallest = tiles.registers().vector_bytes, tiles.registers().heights[0]
-    least_bytes, fewest = (LARGE, tallest) if vector_bytes > 32 else (0, FEW_ROWS)
+    vector_bytes, deepest = tiles.registers().vector_bytes, depth_of(tiles)
+    least_bytes, fewest = (LARGE, 1) if vector_bytes > 32 else (0, FEW_ROWS)
 
     @compiled  # type: ignore[untyped-decorator]
     def gemm(
@@ -75,7 +78,14 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
         if trans_b or alpha != 1 or repays:
             packed_product(m, n, k, alpha, a, a_row, a_inner, trans_b, b, ldb, adds, c, ldc)
         else:
-            tiled_product(m, n, 1, k, a, a_row, 0, a_inner, b, ldb, adds, c, ldc)
+            parts = (k + deepest - 1) // deepest
+            most = (k + parts - 1) // parts
+            for part in range(parts):
+                p = part * most
+                left, right = offset(a, p * a_inner), offset(b, p * ldb)
+                tiled_product(
+                    m, n, 1, min(k - p, most), left, a_row, 0, a_inner, right, ldb, adds or p > 0, c, ldc
+                )
 
     return gemm
 
@@ -84,7 +94,7 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
     fill_strip, strip_memory = make_fill_strip(tiles, offset, compiled), make_strip_memory(tiles)
     tiled_product, lanes_of = tiles.tiled_product, make_lanes_of(tiles)
     cut_product = make_cut_product(tiles, offset, compiled)
-    vector_bytes, deepest = tiles.registers().vector_bytes, depth_of(tiles)
+    vector_bytes, line, deepest = tiles.registers().vector_bytes, line_bytes(tiles), depth_of(tiles)
     result_at = strip_bytes(tiles)
 
     @compiled  # type: ignore[untyped-decorator]
@@ -96,7 +106,7 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
         lanes = lanes_of(c)
         wide = 2 * lanes
         whole = offset(strip, result_at * lanes // vector_bytes)
-        columns = STRIP_BYTES * lanes // vector_bytes
+        columns = line * lanes // vector_bytes
         parts = (k + deepest - 1) // deepest
         most = (k + parts - 1) // parts
         pitch = most * wide + PADDING * lanes // vector_bytes

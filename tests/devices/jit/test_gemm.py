@@ -109,7 +109,7 @@ def test_shares_of_rows_or_columns_have_the_bits_of_the_whole(flips):
         right = b[first:] if flips[1] else b[:, first:]
         run([a, right, by_columns[:, first:]], (*flips, m, count, k, *strides), 1.0, 0.0)
     by_rows = np.empty_like(c)
-    for first, count in ((0, 42), (42, 42)):
+    for first, count in ((0, 42), (42, 37), (79, 5)):  # for the last few rows nothing is copied
         left = a[:, first:] if flips[0] else a[first:]
         run([left, b, by_rows[first:]], (*flips, count, n, k, *strides), 1.0, 0.0)
 
