@@ -21,7 +21,9 @@ TICK_NS = 500_000
 SLICE_NS = 200_000
 """Kernels on the loop between two looks at the budget."""
 _LOOK_AT_CLOCK = 16  # items that only decide, between two looks
-_AT_ONCE = 8  # of those who wait, at the begin of a tick: what a task will spend shows only when it runs
+_AT_ONCE = (
+    8  # of those who wait, at the begin of a tick, at most: what a task will spend shows only when it runs
+)
 
 
 class TickBudget:
@@ -30,7 +32,8 @@ class TickBudget:
     `spent` is how long this tick has lasted, in nanoseconds, from its first inline run to the end of its last one: what lies
     between two runs holds the loop as well. `_tick` is when that first run began, None before it. `_line` are those who came
     too late, in order, and `_sent_back` those of them whose turn came in a tick that others had spent meanwhile: they come
-    before the line. While anybody waits, or something was charged, the begin of the next tick is due (`_is_due`).
+    before the line. `_charged` counts what had room in this tick: so many get their turn in the next, since to be sent back
+    costs as much as a small step. While anybody waits, or something was charged, the begin of the next tick is due (`_is_due`).
     `_decided` counts items that only decide. `helps` while the loop does a share of what workers do (see `hosting`).
 
     Who waits is not asked again in every tick: with a thousand steps waiting, nothing else would be done.
@@ -41,6 +44,7 @@ class TickBudget:
     def __init__(self) -> None:
         self.spent = 0
         self._tick: int | None = None
+        self._charged = 0
         self._is_due = False
         self._decided = 0
         self.helps = False
@@ -53,6 +57,7 @@ class TickBudget:
             self._tick = began
             self._begin_soon()
         self.spent = ended - self._tick
+        self._charged += 1
 
     def decided(self) -> None:
         """Count an item that only decides, transfers or asks: too cheap for the clock, unless there are many of them."""
@@ -69,11 +74,12 @@ class TickBudget:
 
     def _begin(self) -> None:
         """Begin a tick: with those who wait, until it is spent."""
-        self.spent = 0
+        most = max(1, min(_AT_ONCE, self._charged)) if self.spent > TICK_NS else _AT_ONCE
+        self.spent = self._charged = 0
         self._tick = None
         self._is_due = False
         try:
-            for _ in range(_AT_ONCE):
+            for _ in range(most):
                 line = self._sent_back or self._line
                 if not line or self.spent > TICK_NS:
                     break

@@ -88,6 +88,29 @@ async def test_those_who_wait_share_the_next_ticks():
     )  # two halves are the budget, the third goes beyond it
 
 
+async def test_as_many_are_woken_as_had_room_in_the_tick_before(monkeypatch):
+    budget = TickBudget()
+    clock = woken = 0
+    wake = budget_module._wake
+
+    def counted(waiter) -> None:
+        nonlocal woken
+        woken += 1
+        wake(waiter)
+
+    monkeypatch.setattr(budget_module, "_wake", counted)
+
+    async def run() -> None:
+        nonlocal clock
+        await budget.turn()
+        budget.charge(clock, clock + TICK_NS // 2)
+        clock += TICK_NS // 2
+
+    await asyncio.gather(*(run() for _ in range(60)))
+
+    assert 57 <= woken <= 65, "only some of those who were woken first came too late"
+
+
 async def test_those_who_wait_come_in_the_order_they_came():
     """Each spends a whole tick, so those behind it are sent back, and keep their order."""
     budget = TickBudget()
