@@ -3,7 +3,7 @@
 To hand a run to a worker and hear of its end takes 100 to 200 µs where processors without work fall asleep, and the loop's own
 has no work meanwhile. So a run of about a millisecond whose rows are shared begins on the loop: it calls the workers and does
 strands like them, in slices that are charged to the tick, and between two slices everything else in the loop has its turn. It
-sees the end at once.
+sees the end at once. A run that nobody shares does so too, if it is not much longer than the two hops.
 
 It helps one run at a time, and only if no job waits for a worker: where many steps are under way the loop is there for all of
 them. What takes longer than it should, was cancelled or has failed goes on in a worker, where one can wait.
@@ -16,7 +16,7 @@ import contextlib
 from functools import partial
 from time import perf_counter_ns
 
-from aioexec.devices.jit.walker import Outcome
+from aioexec.devices.jit.walker import INLINE_FUEL, Outcome
 from aioexec.devices.workers import Workers, computes_inline
 from aioexec.errors import OpError
 from aioexec.execution.budget import TickBudget
@@ -26,6 +26,8 @@ _SLICE_NS = 50_000
 """What the loop does of a run between two looks at its other callbacks; the strand that is begun by then is ended."""
 _LONGEST_NS = 2_000_000
 """What a run may take that the loop helps with: of longer ones two hops are a small part."""
+_LONGEST_ALONE_NS = 300_000
+"""The same of one that nobody shares."""
 
 
 async def walked(run: Run, workers: Workers, budget: TickBudget) -> tuple[int, int]:
@@ -33,6 +35,7 @@ async def walked(run: Run, workers: Workers, budget: TickBudget) -> tuple[int, i
     if not _may_help(run, workers, budget):
         return await walked_by_workers(run, None, workers)
     budget.helps = True
+    run.frame.words[INLINE_FUEL] = _SLICE_NS
     try:
         outcome, spent = await _helped(run, budget)
     except BaseException as error:
@@ -44,6 +47,7 @@ async def walked(run: Run, workers: Workers, budget: TickBudget) -> tuple[int, i
         raise
     finally:
         budget.helps = False
+        run.frame.words[INLINE_FUEL] = run.program.fuel
     if outcome == Outcome.PAUSED:
         outcome, more = await walked_by_workers(run, outcome, workers)
         spent += more
@@ -54,7 +58,7 @@ def _may_help(run: Run, workers: Workers, budget: TickBudget) -> bool:
     program = run.program
     return (
         program.is_for_loops
-        and program.cost <= _LONGEST_NS
+        and program.cost <= (_LONGEST_NS if program.forks else _LONGEST_ALONE_NS)
         and not budget.helps
         and not workers.are_wanted
         and run.trace is None

@@ -39,15 +39,17 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 INLINE_FUEL = 50_000
 """Estimated nanoseconds an inline walk of unknown length may take before it moves to a worker."""
-INLINE_NS = 80_000
-"""What a run may take that begins and ends inline: less than its caller pays for two hops, a sixth of what a tick may take."""
+INLINE_NS = 150_000
+"""What a run may take that begins and ends inline: less than two hops take, of which the loop itself is busy for two thirds
+where a step has emptied the caches; and less than a third of what a tick may take."""
 LONGEST_STRAND_NS = 100_000
-"""Estimated time of the longest strand a loop may do: about as long as all it does inline in a row."""
+"""Estimated time of the longest strand, or row, that a loop may do of a run that is not inline."""
 _WINDOW_NS = 2_000_000
 """Runs that count as the recent ones, by what they took together."""
 _ENDLESS = 1 << 62
 _COUNT = Spec(np.dtype(np.int64), ())
 _LEAST_ROOM = 16  # elements of a list
+_MISFIT = int(Outcome.MISFIT)  # an enum's attribute costs as much as a small kernel
 IDLE_FRAMES = 4
 """Frames a program keeps between its runs."""
 
@@ -61,9 +63,10 @@ class Program:
 
     Constant: variant, rows, blocks (the memory the walker reads), forks (rows that several workers go on from), device,
     workers; `is_for_loops`, a loop may help with it (see `hosting`); `jumps`, how long a run takes depends on data: one that
-    begins inline may have to move. In one with forks nothing is written in place. Changing: `frames`, idle ones; `rooms`, how
-    long lists became, by slot; `cost`, nanoseconds of a run: estimated, then the least of recent runs; `_least` and `_spent`,
-    of the runs since; `inline`, whether runs begin and end on the loop; `last_used`, a count that grows.
+    begins inline may have to move; `is_stateless`, it has no such jumps, no breaks and no variables. In one with forks nothing
+    is written in place. Changing: `frames`, idle ones; `rooms`, how long lists became, by slot; `cost`, nanoseconds of a run:
+    estimated, then the least of recent runs; `_least` and `_spent`, of the runs since; `inline`, whether runs begin and end on
+    the loop; `last_used`, a count that grows.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class Program:
         self.cost = variant.cost
         self.jumps = variant.jumps
         self.unbroken = not (variant.breaks or variant.objects or variant.given or variant.object_inputs)
+        self.is_stateless = self.unbroken and not self.jumps and not variant.uses
         self._is_for_workers = bool(self.forks) or any(_goes_round(row.instruction) for row in variant.breaks)
         self.is_for_loops = self.unbroken and not self.jumps and _is_in_slices(variant)
         self._bound = INLINE_FUEL if self.jumps else INLINE_NS
@@ -117,7 +121,8 @@ class Program:
 
         So one cheap run is enough to begin inline from then on; to leave, all of some must have been dear.
         """
-        self._least = min(self._least, nanoseconds)
+        if nanoseconds < self._least:
+            self._least = nanoseconds
         self._spent += nanoseconds
         if nanoseconds <= self._bound and not self._is_for_workers:
             self.inline = True
@@ -128,14 +133,14 @@ class Program:
 
 
 def _is_in_slices(variant: Variant) -> bool:
-    """Whether a program is shared, in strands that are short enough for a loop, and what is not shared is little."""
+    """Whether the strands of a program are short enough for a loop, and the rows that are in none."""
     alone = set(range(len(variant.rows)))
     dearest = 0
     for fork in variant.forks:
         for strand in fork.strands:
             alone.difference_update(range(strand.start, strand.end))
             dearest = max(dearest, _cost_of(variant, range(strand.start, strand.end)))
-    return 0 < dearest <= LONGEST_STRAND_NS and _cost_of(variant, alone) <= INLINE_NS
+    return max([dearest, *(_cost_of(variant, [row]) for row in alone)]) <= LONGEST_STRAND_NS
 
 
 def _cost_of(variant: Variant, rows: Iterable[int]) -> int:
@@ -189,7 +194,9 @@ class Run:
         frame: Frame | None = None,
     ) -> None:
         self.program = program
-        self.outputs = [np.empty(shape, dtype) for shape, dtype in program.specs]
+        self.outputs: list[Array] = []
+        for shape, dtype in program.specs:
+            self.outputs.append(np.empty(shape, dtype))  # noqa: PERF401 (a comprehension takes longer here)
         self.kept: dict[int, Array] = {}
         self.objects: dict[int, Any] = {}
         self.published: set[Variable] = set()
@@ -217,6 +224,7 @@ class Run:
 
     def _variables(self, in_place: bool) -> list[Array]:
         bound: list[Array] = []
+        news = self.news
         for use in self.program.variant.uses:
             variable = use.variable
             if use.old_slot is not None:
@@ -232,7 +240,7 @@ class Run:
             if use.new_slot is not None:
                 new = variable.next_buffer(in_place and use.in_place)
                 bound.append(new)
-            self.news.append(new)
+            news.append(new)
         return bound
 
     def _uninitialised(self, variable: Variable, reader: Instruction | None) -> OpError:
@@ -250,7 +258,7 @@ class Run:
     def start(self, entry: Entry) -> int:
         """Begin; copies an input that is not contiguous and aligned, and begins again."""
         outcome = entry(self.frame.words, *self.arrays)
-        if outcome == Outcome.MISFIT:
+        if outcome == _MISFIT:
             self.arrays = [np.require(array, requirements=["C", "A"]) for array in self.arrays]
             outcome = entry(self.frame.words, *self.arrays)
         return outcome

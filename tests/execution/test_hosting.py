@@ -11,7 +11,7 @@ import aioexec as ax
 from aioexec.devices.jit import strands as doing
 from aioexec.devices.jit.walker import walker
 from aioexec.devices.workers import Workers
-from aioexec.execution import forks, hosting
+from aioexec.execution import forks, hosting, program
 from aioexec.execution.program import Run
 from aioexec.planning import lanes
 from tests.tiers import programs
@@ -181,6 +181,83 @@ async def test_what_takes_longer_than_it_should_goes_on_in_a_worker(array, monke
     np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)
 
 
+# A run that nobody shares
+
+
+def links():
+    """A chain of products, each of which waits for the one before."""
+    x = ax.placeholder(ax.float32, [8, 8])
+    y = x
+    for _ in range(10):
+        y = ax.matmul(y, x)
+    return x, y
+
+
+@asynccontextmanager
+async def session_of_links(monkeypatch):
+    """A session whose program is neither inline nor shared, what is fed and fetched, the array and what is to come out."""
+    monkeypatch.setattr(lanes, "SHARE_NS", 1 << 62)
+    monkeypatch.setattr(program, "INLINE_NS", -1)
+    array = np.eye(8, k=1, dtype=np.float32) + np.eye(8, dtype=np.float32)
+    async with session_of(links) as (session, (x, y)):
+        await session.run(y, {x: array})
+        yield session, x, y, array, np.linalg.matrix_power(array, 11)
+
+
+async def test_a_short_run_that_nobody_shares_is_done_on_the_loop_which_turns_between_its_rows(monkeypatch):
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with session_of_links(monkeypatch) as (session, x, y, array, expected):
+        found = max(programs(session), key=lambda each: len(each.variant.rows))
+        async with busy(found.workers):
+            other = asyncio.create_task(others())
+            result = await session.run(y, {x: array})
+            other.cancel()
+
+    assert not found.inline
+    assert not found.forks
+    assert turns >= 8
+    np.testing.assert_array_equal(result, expected)
+
+
+async def test_a_longer_run_that_nobody_shares_is_for_a_worker(monkeypatch):
+    def helped(*arguments):
+        raise AssertionError("the loop does it")
+
+    async with session_of_links(monkeypatch) as (session, x, y, array, expected):
+        monkeypatch.setattr(hosting, "_LONGEST_ALONE_NS", 0)
+        monkeypatch.setattr(Run, "helped", helped)
+        result = await session.run(y, {x: array})
+
+    np.testing.assert_array_equal(result, expected)
+
+
+async def test_cancelled_between_two_rows_it_leaves_a_program_that_can_be_run_again(monkeypatch):
+    begun = asyncio.Event()
+    helped = Run.helped
+
+    def told(self, outcome, until):
+        begun.set()
+        return helped(self, outcome, until)
+
+    async with session_of_links(monkeypatch) as (session, x, y, array, expected):
+        monkeypatch.setattr(Run, "helped", told)
+        running = asyncio.create_task(session.run(y, {x: array}))
+        await begun.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        result = await session.run(y, {x: array})
+
+    np.testing.assert_array_equal(result, expected)
+
+
 # Failure and cancellation
 
 
@@ -240,8 +317,8 @@ async def test_cancelled_between_two_slices_a_step_leaves_variables_whole(monkey
 async def run_of_branches(array):
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
-        (program,) = (program for program in programs(session) if program.forks)
-        run = Run(program, [array], False)
+        (found,) = (each for each in programs(session) if each.forks)
+        run = Run(found, [array], False)
         assert run.start(run.walker.start_inline) == 4, "it comes to the fork"
         yield run
         run.finish(False)
