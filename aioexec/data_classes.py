@@ -1,15 +1,17 @@
 """Dataclasses, made in a fifth of the standard library's time: `import aioexec` makes more than a hundred.
 
 The standard decorator writes up to six methods of a class as text and compiles each: 0.7 ms a frozen class, a quarter of the
-import. Here it finds the fields and makes the slots, and nothing else; one text is compiled, that of `__init__`, and the other
-methods are functions that all classes share or that hold the names of the fields. Type checkers see the standard decorator, and
-what `dataclasses` says of its classes (`fields`, `replace`, `asdict`) holds of these. It has the options that are in use.
+import. Here it finds the fields, and nothing else; one text is compiled, that of `__init__`, and the other methods are
+functions that all classes share or that hold the names of the fields. And a class with slots has at first little else: it is
+completed when it is first used, for a program uses a third of the classes. Type checkers see the standard decorator, and what
+`dataclasses` says of its classes (`fields`, `replace`, `asdict`) holds of these. It has the options that are in use.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, FrozenInstanceError, fields
 from operator import attrgetter
 from reprlib import recursive_repr
@@ -29,25 +31,64 @@ else:
 
 
 def _made(cls: type, eq: bool, frozen: bool, slots: bool) -> type:
-    own = dict(vars(cls))
     if cls.__doc__ is None:
         cls.__doc__ = (
             cls.__name__
         )  # else the standard decorator writes a signature, as long a work as all the rest
-    made: type = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
-    methods: Methods = {"__init__": _initial(made, frozen), "__repr__": _repr}
-    if eq:
-        methods |= _comparing(made)
-    if frozen:
-        methods |= _FROZEN
-        if slots:
-            methods |= _PICKLED
-    elif eq and own.get("__hash__") is None:
+    own = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
+    made = _with_slots(cls, own) if slots else cls
+    if eq and not frozen and own.get("__hash__") is None:
         made.__hash__ = None  # type: ignore[assignment]  # what is equal today may not be tomorrow
-    for name, method in methods.items():
-        if own.get(name) is None and (frozen or name != "__hash__"):
-            setattr(made, name, method)
+    shared = {"__repr__": _repr} | (_FROZEN if frozen else {}) | (_PICKLED if frozen and slots else {})
+    written = ["__init__", *["__eq__"] * eq, *["__hash__"] * (eq and frozen)]
+
+    def complete() -> None:
+        standard = type(made)(made.__name__, made.__bases__, dict(own)) if slots else made
+        dataclasses.dataclass(init=False, repr=False, eq=False)(standard)
+        for name in _TOLD:
+            setattr(made, name, getattr(standard, name))
+        methods = {"__init__": _initial(made, frozen), **_comparing(made)}
+        _add(made, own, {name: methods[name] for name in written})
+
+    _add(made, own, shared)
+    if slots:
+        _add(made, own, {name: _Later(made, name, complete) for name in (*written, *_TOLD)})
+    else:
+        complete()
     return made
+
+
+def _with_slots(cls: type, own: dict[str, Any]) -> type:
+    """The class anew, with a slot for each of its fields; a default would be in the way of one."""
+    inherited = {name for base in cls.__mro__ for name in vars(base).get("__slots__", ())}
+    names = [name for name, kind in cls.__annotations__.items() if not _NO_FIELD.search(str(kind))]
+    slots = tuple(name for name in names if name not in inherited)
+    rest = {name: value for name, value in own.items() if name not in names}
+    rest |= {"__slots__": slots, "__qualname__": cls.__qualname__}
+    return type(cls)(cls.__name__, cls.__bases__, rest)
+
+
+def _add(cls: type, own: dict[str, Any], attributes: Mapping[str, Any]) -> None:
+    """Set what the class has not defined itself."""
+    for name, value in attributes.items():
+        if own.get(name) is None:
+            setattr(cls, name, value)
+
+
+class _Later:
+    """An attribute of a class that nobody has used yet: whoever asks for it has the class completed."""
+
+    __slots__ = ("_cls", "_complete", "_name")
+
+    def __init__(self, cls: type, name: str, complete: Callable[[], None]):
+        self._cls = cls
+        self._name = name
+        self._complete = complete
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        self._complete()  # two threads may come here at once, and do the same
+        value = vars(self._cls)[self._name]
+        return value.__get__(instance, owner) if callable(value) else value
 
 
 def _initial(cls: type, frozen: bool) -> Callable[..., None]:
@@ -115,5 +156,7 @@ def _restore(self: Any, state: list[Any]) -> None:
         object.__setattr__(self, field.name, value)
 
 
+_NO_FIELD = re.compile("ClassVar|KW_ONLY")
+_TOLD = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
 _FROZEN: Methods = {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
 _PICKLED: Methods = {"__getstate__": _state, "__setstate__": _restore}

@@ -22,11 +22,10 @@ from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from aioexec.errors import GraphTypeError, GraphValueError
 
-Array = npt.NDArray[Any]
+Array = np.ndarray[Any, np.dtype[Any]]
 
 _REF_OFFSET: Final = 100  # DataType enum: a reference type is its base plus this
 _NOT_NUMERIC: Final = -1

@@ -5,10 +5,11 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import sys
 from collections.abc import Callable
 from dataclasses import KW_ONLY, FrozenInstanceError, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -197,6 +198,56 @@ def test_a_frozen_slotted_record_is_pickled():
     assert received is not sent
     with pytest.raises(FrozenInstanceError, match="cannot assign to field 'name'"):
         received.name = "b"
+
+
+def test_what_is_no_field_has_no_slot():
+    @data_classes.dataclass(slots=True)
+    class Counted:
+        made: "ClassVar[int]" = 3
+        limit: ClassVar[int] = 4
+        first: "int"
+        _: "KW_ONLY"
+        second: int = 2
+
+    of_class: Any = Counted
+    assert of_class.__slots__ == ("first", "second")
+    assert (of_class.made, of_class.limit) == (3, 4)
+    assert repr(of_class(1)).endswith("Counted(first=1, second=2)")
+
+
+def test_the_classes_of_the_package_have_slots_for_their_fields():
+    classes = {
+        each
+        for name, module in sys.modules.copy().items()
+        if name.startswith("aioexec.")
+        for each in vars(module).values()
+        if isinstance(each, type) and "__dataclass_fields__" in vars(each) and "__slots__" in vars(each)
+    }
+
+    assert len(classes) > 100
+    for each in classes:
+        slots = [slot for base in reversed(each.__mro__) for slot in vars(base).get("__slots__", ())]
+        assert slots == [field.name for field in dataclasses.fields(each)], each
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda base, derived: derived(1, 2).second,
+        lambda base, derived: derived.__init__(object.__new__(derived), 1, 2),
+        lambda base, derived: base.__init__(made := object.__new__(derived), 1) or made.first,
+        lambda base, derived: object.__new__(derived) == 1,
+        lambda base, derived: hash(object.__new__(base)),
+        lambda base, derived: dataclasses.is_dataclass(derived),
+        lambda base, derived: derived.__match_args__,
+        lambda base, derived: (base(1), derived(1, 2)) == (base(1), derived(1, 2)),
+    ],
+)
+def test_whatever_is_used_first_completes_the_class(use):
+    ours = base_and_derived(data_classes.dataclass, True)
+    standard = base_and_derived(dataclasses.dataclass, True)
+
+    assert told(lambda: use(*ours)) == told(lambda: use(*standard))
 
 
 def test_the_package_has_one_decorator():

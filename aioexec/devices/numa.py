@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from pathlib import Path
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.workers import processors
 
-SYSTEM = Path("/sys/devices/system/node")
+SYSTEM = "/sys/devices/system/node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +30,21 @@ def numa_nodes() -> tuple[NumaNode, ...]:
     return read_nodes(SYSTEM) or (NumaNode(0, frozenset(range(processors()))),)
 
 
-def read_nodes(folder: Path) -> tuple[NumaNode, ...]:
+def read_nodes(folder: str) -> tuple[NumaNode, ...]:
     """The nodes that a folder like /sys/devices/system/node describes; none where it does not."""
     try:
-        online = _numbers((folder / "online").read_text())
+        online = _numbers(f"{folder}/online")
         return tuple(
-            NumaNode(number, frozenset(_numbers((folder / f"node{number}" / "cpulist").read_text())))
-            for number in online
+            NumaNode(number, frozenset(_numbers(f"{folder}/node{number}/cpulist"))) for number in online
         )
     except (OSError, ValueError):
         return ()
 
 
-def _numbers(text: str) -> list[int]:
-    """The numbers of a list such as "0-3,8"."""
+def _numbers(path: str) -> list[int]:
+    """The numbers of a file that holds a list such as "0-3,8"."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
     numbers: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")

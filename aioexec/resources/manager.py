@@ -16,7 +16,7 @@ from aioexec.errors import AlreadyExistsError, InvalidArgumentError, NotFoundErr
 
 Resource = TypeVar("Resource")
 
-_CONTAINER = re.compile(r"[A-Za-z0-9.][A-Za-z0-9./-]*")
+_CONTAINER = r"[A-Za-z0-9.][A-Za-z0-9./-]*"
 _private_names = itertools.count()
 
 
@@ -37,7 +37,7 @@ def place_of(attrs: Mapping[str, Any], node_name: str, shared_by_node_name: bool
         InvalidArgumentError: a bad container or shared name.
     """
     container, shared_name = attrs["container"], attrs["shared_name"]
-    if container and not _CONTAINER.fullmatch(container):
+    if container and not re.fullmatch(_CONTAINER, container):
         raise InvalidArgumentError(f"container contains invalid characters: {container!r} (of {node_name!r})")
     if shared_name.startswith("_"):
         raise InvalidArgumentError(f"shared_name cannot start with '_': {shared_name!r} (of {node_name!r})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class DirectSessionFactory(SessionFactory):
             self._check_metadata(options.session_metadata)
             devices = DeviceFactory.add_devices(options, LOCALHOST)
             session = DirectSession(
-                options, DeviceMgr(devices), self.deregister, f"direct{secrets.randbits(64):016x}"
+                options, DeviceMgr(devices), self.deregister, f"direct{os.urandom(8).hex()}"
             )
             self._sessions.add(session)
         return session

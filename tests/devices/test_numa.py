@@ -10,12 +10,12 @@ import pytest
 from aioexec.devices.numa import NumaNode, numa_nodes, read_nodes
 
 
-def described(folder: Path, online: str, lists: dict[int, str]) -> Path:
+def described(folder: Path, online: str, lists: dict[int, str]) -> str:
     (folder / "online").write_text(online)
     for number, text in lists.items():
         (folder / f"node{number}").mkdir()
         (folder / f"node{number}" / "cpulist").write_text(text)
-    return folder
+    return str(folder)
 
 
 def test_nodes_and_their_processors_are_read_from_lists_of_ranges(tmp_path: Path):
@@ -31,7 +31,7 @@ def test_nodes_and_their_processors_are_read_from_lists_of_ranges(tmp_path: Path
 @pytest.mark.parametrize("online", ["0-x\n", "0,7\n"])
 def test_a_system_that_does_not_tell_has_no_nodes(tmp_path: Path, online: str):
     assert read_nodes(described(tmp_path, online, {0: "0"})) == ()
-    assert read_nodes(tmp_path / "absent") == ()
+    assert read_nodes(str(tmp_path / "absent")) == ()
 
 
 def test_this_machine_has_a_node():

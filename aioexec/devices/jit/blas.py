@@ -7,10 +7,11 @@ where it is not found, `available()` is False, kernels that need it cannot be li
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,17 +38,18 @@ class Blas:
     set_threads_count: Any
 
 
-def candidates() -> Iterator[Path]:
+def candidates() -> Iterator[str]:
     """Files that may be the OpenBLAS NumPy itself uses."""
-    package = Path(np.__file__).parent
-    for folder in (package.parent / "numpy.libs", package / ".libs", package / ".dylibs"):
-        yield from sorted(folder.glob("libscipy_openblas64_*"))
+    package = os.path.dirname(np.__file__)
+    for folder in (f"{package}.libs", f"{package}/.libs", f"{package}/.dylibs"):
+        with contextlib.suppress(OSError), os.scandir(folder) as files:
+            yield from sorted(file.path for file in files if file.name.startswith("libscipy_openblas64_"))
 
 
-def load(path: Path) -> Blas | None:
+def load(path: str) -> Blas | None:
     """Open one library; None if it is not what we look for."""
     try:
-        library = ctypes.CDLL(str(path))
+        library = ctypes.CDLL(path)
         addresses = {
             ours: ctypes.cast(getattr(library, theirs), ctypes.c_void_p).value or 0
             for ours, theirs in FUNCTIONS.items()
@@ -58,7 +60,7 @@ def load(path: Path) -> Blas | None:
         return None
     get_threads.argtypes, get_threads.restype = [], ctypes.c_int
     set_threads_count.argtypes, set_threads_count.restype = [ctypes.c_int], None
-    return Blas(str(path), addresses, get_threads, set_threads_count)
+    return Blas(path, addresses, get_threads, set_threads_count)
 
 
 @functools.cache

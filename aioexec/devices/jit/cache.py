@@ -9,15 +9,12 @@ same thing. Whatever goes wrong with the disk (no home, read-only, full, gone), 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import os
 import re
-import secrets
 import stat
 import struct
 from collections.abc import Mapping
-from pathlib import Path
 
 from aioexec.devices.jit.objects import ObjectCode
 
@@ -30,22 +27,29 @@ MAGIC = b"aioexec\x00"
 HEADER = struct.Struct("<8sIH32s")  # magic, ABI version, length of the symbol, digest of key + symbol + image
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOREIGN_WRITE = stat.S_IWGRP | stat.S_IWOTH
-ENTRY_NAME = re.compile(r"[0-9a-f]{64}|\.[0-9a-f]{64}\.[0-9a-f]{8}")
+ENTRY_NAME = r"[0-9a-f]{64}|\.[0-9a-f]{64}\.[0-9a-f]{8}"
 """Entries, and what killed writers left: the only names we ever remove."""
 CAPACITY = 512 * 2**20
 """Bytes the folder may hold; beyond it the entries written longest ago go."""
 
 
-def default_directory(environ: Mapping[str, str] = os.environ) -> Path | None:
+def default_directory(environ: Mapping[str, str] = os.environ) -> str | None:
     """Where entries live by default: None if the environment names no usable place."""
     chosen = environ.get("AIOEXEC_CACHE_DIR")
     if chosen:
-        return Path(chosen).absolute()
-    base = Path(environ.get("XDG_CACHE_HOME", ""))
-    if base.is_absolute():
-        return base / "aioexec"
-    home = Path(os.path.expanduser("~"))
-    return home / ".cache" / "aioexec" if home.is_absolute() else None
+        return os.path.abspath(chosen)
+    base = environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(base):
+        return os.path.join(base, "aioexec")
+    home = os.path.expanduser("~")
+    return os.path.join(home, ".cache", "aioexec") if os.path.isabs(home) else None
+
+
+def sha256(content: bytes) -> bytes:
+    """A digest. Compiling threads take them, and only they load the library that does it."""
+    import hashlib
+
+    return hashlib.sha256(content).digest()
 
 
 class DamagedEntryError(Exception):
@@ -55,7 +59,7 @@ class DamagedEntryError(Exception):
 def encode(key: str, code: ObjectCode) -> bytes:
     """The content of an entry."""
     payload = code.symbol.encode("ascii") + code.image
-    digest = hashlib.sha256(key.encode("ascii") + payload).digest()
+    digest = sha256(key.encode("ascii") + payload)
     return HEADER.pack(MAGIC, ABI_VERSION, len(code.symbol), digest) + payload
 
 
@@ -67,7 +71,7 @@ def decode(key: str, content: bytes) -> ObjectCode:
     if magic != MAGIC or version != ABI_VERSION:
         raise DamagedEntryError(f"expected ABI version {ABI_VERSION}, got {magic!r} {version}")
     payload = content[HEADER.size :]
-    if hashlib.sha256(key.encode("ascii") + payload).digest() != digest:
+    if sha256(key.encode("ascii") + payload) != digest:
         raise DamagedEntryError("digest differs")
     return ObjectCode(payload[:symbol_length].decode("ascii"), payload[symbol_length:])
 
@@ -79,7 +83,7 @@ class ObjectCache:
         directory: the folder, made on first use; None: no cache.
     """
 
-    def __init__(self, directory: Path | None) -> None:
+    def __init__(self, directory: str | os.PathLike[str] | None) -> None:
         self.directory = directory
         self._said: set[str] = set()  # complaints made already, so that each is made once
         self._pruned = False  # whether this process has looked at the size of the folder
@@ -107,7 +111,7 @@ class ObjectCache:
             folder = self._open(stack, create=True)
             if folder is None:
                 return False
-            aside = f".{key}.{secrets.token_hex(4)}"
+            aside = f".{key}.{os.urandom(4).hex()}"
             try:
                 write_new(folder, aside, encode(key, code))
                 os.rename(aside, key, src_dir_fd=folder, dst_dir_fd=folder)
@@ -127,7 +131,7 @@ class ObjectCache:
             return None
         try:
             if create:
-                self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                os.makedirs(self.directory, mode=0o700, exist_ok=True)
             folder = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
@@ -185,7 +189,7 @@ def prune(folder: int, capacity: int) -> None:
         entries = []
         with os.scandir(folder) as names:
             for entry in names:
-                if ENTRY_NAME.fullmatch(entry.name) is None:
+                if re.fullmatch(ENTRY_NAME, entry.name) is None:
                     continue
                 with contextlib.suppress(OSError):
                     status = entry.stat(follow_symlinks=False)

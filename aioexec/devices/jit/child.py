@@ -18,7 +18,6 @@ import signal
 import socket
 import struct
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -66,7 +65,9 @@ def receive_exactly(connection: socket.socket, count: int) -> bytes:
 def load_compiler() -> ModuleType:
     """Import `loops.py` from beside this file, outside its package."""
     sys.modules["scipy"] = None  # type: ignore[assignment]  # numba would take 0.3 s to load what no kernel may call
-    spec = importlib.util.spec_from_file_location("aioexec_loops", Path(__file__).with_name("loops.py"))
+    spec = importlib.util.spec_from_file_location(
+        "aioexec_loops", os.path.join(os.path.dirname(__file__), "loops.py")
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import hashlib
 import json
 import logging
 import os
@@ -19,11 +18,9 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
-from pathlib import Path
 
 from aioexec.data_classes import dataclass
-from aioexec.devices.jit import templates
-from aioexec.devices.jit.cache import ABI_VERSION, ObjectCache, default_directory
+from aioexec.devices.jit.cache import ABI_VERSION, ObjectCache, default_directory, sha256
 from aioexec.devices.jit.lane import Lane
 from aioexec.devices.jit.linker import Linker
 from aioexec.devices.jit.objects import ObjectCode, ObjectRefusedError
@@ -32,8 +29,9 @@ from aioexec.devices.jit.process import (
     CompilerClosedError,
     CompilerProcess,
     CompilerUnavailableError,
+    SourceError,
 )
-from aioexec.devices.jit.source import SourceError, request_for
+from aioexec.devices.jit.routines import EXTERNAL_SYMBOLS
 from aioexec.devices.jit.target import OPTIMISATION, IrCompiler, IrError, host
 from aioexec.graph.kernel import ElementwiseKernel, Kernel, LoopKernel
 
@@ -76,6 +74,20 @@ class LoopJob:
     request: str
 
 
+def emit(kernel: ElementwiseKernel, symbol: str) -> str:
+    """The IR of an elementwise kernel. What writes it is imported by the lane: it takes the time of a dozen modules."""
+    from aioexec.devices.jit import templates
+
+    return templates.emit(kernel, symbol)
+
+
+def request_for(kernel: LoopKernel) -> str:
+    """What the child is asked for a loop. As above, the lane imports what reads the loop's source."""
+    from aioexec.devices.jit import source
+
+    return source.request_for(kernel)
+
+
 def title(kernel: Kernel) -> str:
     """A kernel in a log line."""
     if isinstance(kernel, LoopKernel):
@@ -86,17 +98,18 @@ def title(kernel: Kernel) -> str:
 @functools.cache
 def compiler_text() -> str:
     """What stands for the loop compiler itself in cache keys."""
-    return "".join(
-        Path(__file__).with_name(name).read_text(encoding="utf-8")
-        for name in ("loops.py", "fragments.py", "tiles.py", "gemm.py")
-    )
+    texts = []
+    for name in ("loops.py", "fragments.py", "tiles.py", "gemm.py"):
+        with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
+            texts.append(file.read())
+    return "".join(texts)
 
 
 def key_of(kind: str, text: str, how: str) -> str:
     """The name of an object: a digest of everything that decides its bytes."""
     target = host()
     parts = (ABI_VERSION, kind, text, how, target.cpu, target.features, target.versions)
-    return hashlib.sha256(json.dumps(parts).encode("utf-8")).hexdigest()
+    return sha256(json.dumps(parts).encode("utf-8")).hex()
 
 
 class KernelLibrary:
@@ -110,13 +123,13 @@ class KernelLibrary:
     def __init__(
         self,
         cache: ObjectCache,
-        emit: Emit = templates.emit,
+        emit: Emit = emit,
         process: CompilerProcess | None = None,
     ) -> None:
         self.cache = cache
         self.process = process if process is not None else CompilerProcess()
         self._emit = emit
-        self._linker = Linker(templates.EXTERNAL_SYMBOLS)
+        self._linker = Linker(EXTERNAL_SYMBOLS)
         self._ir_compiler: IrCompiler | None = None  # made by the first lane
         self._addresses: dict[Kernel, int] = {}  # available; only grows
         self._failures: dict[Kernel, str] = {}  # failed, and why; only grows

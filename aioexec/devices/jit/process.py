@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.jit.child import receive, send
@@ -18,6 +17,10 @@ from aioexec.devices.jit.objects import ObjectCode
 
 START_SECONDS = COMPILE_SECONDS = 600.0
 """A child that answers later than this hangs; where others keep all processors busy, a second's work of it takes a minute."""
+
+
+class SourceError(Exception):
+    """A body cannot be shipped: no source, a closure, or a global that is neither function nor constant."""
 
 
 class CompileError(Exception):
@@ -42,7 +45,7 @@ class Child:
 
 def child_command() -> list[str]:
     """How to start the child: by path and isolated, whatever started us (a script, stdin, a program)."""
-    return [sys.executable, "-I", str(Path(__file__).with_name("child.py"))]
+    return [sys.executable, "-I", os.path.join(os.path.dirname(__file__), "child.py")]
 
 
 def child_environment(features: str) -> dict[str, str]:

@@ -21,6 +21,7 @@ import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.jit import scalars
+from aioexec.devices.jit.process import SourceError
 from aioexec.graph.kernel import LoopKernel
 from aioexec.graph.loop_language import LANGUAGE
 
@@ -28,10 +29,6 @@ SUPPLIED = frozenset({"math", "np", "numpy", *LANGUAGE})
 """Names the compiler gives to every body, whatever they mean in the module the body stands in."""
 
 Constant = bool | int | float | str | None | list[Any] | Mapping[str, Any]
-
-
-class SourceError(Exception):
-    """A body cannot be shipped: no source, a closure, or a global that is neither function nor constant."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ def cache(tmp_path: Path) -> ObjectCache:
 
 def entry(cache: ObjectCache, key: str = KEY) -> Path:
     assert cache.directory is not None
-    return cache.directory / key
+    return Path(cache.directory) / key
 
 
 def test_an_entry_comes_back_as_it_was_stored(cache):
@@ -211,7 +211,7 @@ def test_the_environment_says_where_entries_live(environ, expected, monkeypatch)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
 
-    assert default_directory() == expected
+    assert default_directory() == str(expected)
 
 
 def test_without_a_home_there_is_no_default_folder(monkeypatch):

@@ -371,7 +371,7 @@ def test_the_number_of_blas_threads_is_set_and_given_back():
 
 
 def test_without_the_bundled_library_there_is_no_gemm(monkeypatch):
-    monkeypatch.setattr(blas, "candidates", lambda: iter([Path("/nonexistent.so")]))
+    monkeypatch.setattr(blas, "candidates", lambda: iter(["/nonexistent.so"]))
     blas.find.cache_clear()
     try:
         assert not blas.available()
