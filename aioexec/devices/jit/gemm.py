@@ -6,8 +6,9 @@ such a vector, and half of the speed. With 256-bit vectors it spends on copies w
 The right matrix is copied strip by strip into memory on the stack: some panels side by side, each as wide as a tile, so that
 what is read is long enough in each line for the processor to read ahead (784 x 512 in float32: 42 µs, panel by panel 160 µs).
 A transposed one is turned on the way, in registers. What is used for few rows, or with 512-bit vectors is small enough for the
-caches as it lies, is not copied unless it is transposed or to be scaled. Like `loops.py`, which loads it, this file is for the
-compiler child and imports nothing of aioexec.
+caches as it lies, is not copied unless it is transposed or to be scaled. Of the left matrix a block is copied where its rows
+would push each other out of the first-level cache. Like `loops.py`, which loads it, this file is for the compiler child and
+imports nothing of aioexec.
 
 Each element is the sum of its terms in their order, in parts of a length that follows from k alone: the same bits whatever
 share of the rows or columns a call is for, copied or not.
@@ -34,8 +35,13 @@ WHOLE_TILES = 42
 """Rows that are whole tiles, be they 6 or 14 high."""
 LARGE = 2**18
 """Bytes of a right matrix from which on a copy pays with 512-bit vectors: less stays in the caches as it lies."""
-FEW_ROWS = 8
-"""With shorter ones: up to so many rows a copy never pays."""
+SAME_SETS = 1024
+"""Rows so many bytes apart, or a multiple, share a few places of the first-level cache: more than six at once are too many."""
+
+
+def few_rows(tiles: ModuleType) -> int:
+    """Up to so many rows a copy never pays. Tiles of 512-bit vectors are high, and what they read next is asked for early."""
+    return 42 if tiles.registers().vector_bytes > 32 else 8
 
 
 def line_bytes(tiles: ModuleType) -> int:
@@ -61,7 +67,7 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
     tiled_product, lanes_of = tiles.tiled_product, make_lanes_of(tiles)
     packed_product = make_packed_product(tiles, offset, compiled)
     vector_bytes, deepest = tiles.registers().vector_bytes, depth_of(tiles)
-    least_bytes, fewest = (LARGE, 1) if vector_bytes > 32 else (0, FEW_ROWS)
+    least_bytes, fewest = LARGE if vector_bytes > 32 else 0, few_rows(tiles)
 
     @compiled  # type: ignore[untyped-decorator]
     def gemm(
@@ -95,7 +101,15 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
     tiled_product, lanes_of = tiles.tiled_product, make_lanes_of(tiles)
     cut_product = make_cut_product(tiles, offset, compiled)
     vector_bytes, line, deepest = tiles.registers().vector_bytes, line_bytes(tiles), depth_of(tiles)
-    result_at = strip_bytes(tiles)
+    result_at, block_at = strip_bytes(tiles), strip_bytes(tiles) + BLOCK_ROWS * 2 * vector_bytes
+    is_high = tiles.registers().heights[0] > 6
+
+    @compiled  # type: ignore[untyped-decorator]
+    def copy_rows(source: Any, stride: Any, target: Any, pitch: Any, rows: Any, count: Any) -> None:
+        for i in range(rows):
+            line, copied = offset(source, i * stride), offset(target, i * pitch)
+            for j in range(count):
+                copied[j] = line[j]
 
     @compiled  # type: ignore[untyped-decorator]
     def packed_product(
@@ -106,6 +120,8 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
         lanes = lanes_of(c)
         wide = 2 * lanes
         whole = offset(strip, result_at * lanes // vector_bytes)
+        block_rows, block_pitch = offset(strip, block_at * lanes // vector_bytes), deepest + lanes
+        is_copied = is_high and a_inner == 1 and a_row % (SAME_SETS * lanes // vector_bytes) == 0
         columns = line * lanes // vector_bytes
         parts = (k + deepest - 1) // deepest
         most = (k + parts - 1) // parts
@@ -118,7 +134,10 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
             for part in range(parts):  # a range with a step would raise an error for a step of 0
                 p = part * most
                 depth = min(k - p, most)
-                left = offset(a, row * a_row + p * a_inner)
+                left, left_row = offset(a, row * a_row + p * a_inner), a_row
+                if is_copied:
+                    copy_rows(left, a_row, block_rows, block_pitch, height, depth)
+                    left, left_row = block_rows, block_pitch
                 for stripe in range((n + columns - 1) // columns):
                     j = stripe * columns
                     count = min(columns, n - j)
@@ -130,11 +149,13 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
                         width = min(wide, count - begin)
                         if lanes < width < wide:
                             cut_product(
-                                height, width, depth, left, a_row, a_inner, panel, wide, adds or p > 0, result, ldc, whole
+                                height, width, depth, left, left_row, a_inner, panel, wide, adds or p > 0, result, ldc,
+                                whole,
                             )  # fmt: skip
                         else:
                             tiled_product(
-                                height, width, 1, depth, left, a_row, 0, a_inner, panel, wide, adds or p > 0, result, ldc
+                                height, width, 1, depth, left, left_row, 0, a_inner, panel, wide, adds or p > 0, result,
+                                ldc,
                             )  # fmt: skip
 
     return packed_product
@@ -242,11 +263,12 @@ def make_lanes_of(tiles: ModuleType) -> Any:
 def make_strip_memory(tiles: ModuleType) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
     def strip_memory(typing_context: Any, like: Any) -> Any:
-        """Memory on the stack for a strip, then for the rows of a tile's width: a pointer like the one given."""
+        """Memory on the stack for a strip, the rows of a tile's width and a block of rows: a pointer like the one given."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vector_bytes = tiles.registers().vector_bytes
-            size = strip_bytes(tiles) + BLOCK_ROWS * 2 * vector_bytes
+            pitch = depth_of(tiles) * signature.args[0].dtype.bitwidth // 8 + vector_bytes
+            size = strip_bytes(tiles) + BLOCK_ROWS * (2 * vector_bytes + pitch)
             with builder.goto_entry_block():  # not numba's own alloca, which would clear it
                 memory = builder.alloca(ir.ArrayType(ir.IntType(8), size))
             memory.align = vector_bytes

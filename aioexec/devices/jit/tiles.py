@@ -29,6 +29,9 @@ STRIDED_GROUP = 3
 """Rows whose addresses are made from one register: at 0, 1 and 2 strides from it, which is what an address can express."""
 BUSY_ROWS = 4
 """Rows of two vectors with which the processor need not wait for one product before it can add the next."""
+AHEAD_FROM = 64
+"""Bytes of a vector with which rows of the right matrix are asked for so many terms before they are needed."""
+TERMS_AHEAD = 24
 FEW_PRODUCTS = 12
 UNROLLED_TERMS = 4
 
@@ -125,6 +128,7 @@ class Tile:
         def one_term(state: list[Any]) -> list[Any]:
             left, b, *rest = state
             groups, totals = rest[: -len(sums)], rest[-len(sums) :]
+            self._ask_for(b, ldb)
             added = self._one_term(b, groups, multiples[:size], totals)
             moved = [self.step(each, a_inner) for each in groups]
             return [self.builder.sub(left, WORD(1)), self.step(b, ldb), *moved, *added]
@@ -171,6 +175,18 @@ class Tile:
                 phi.add_incoming(one, before)
                 phi.add_incoming(other, end)
         return result
+
+    def _ask_for(self, b: Any, ldb: Any) -> None:
+        """Have a row of b that will be needed soon brought to the first-level cache: lines far apart are not read ahead."""
+        if registers().vector_bytes < AHEAD_FROM or self.mask is not None:
+            return
+        byte = ir.IntType(8).as_pointer()
+        row = self.step(b, self.builder.mul(ldb, WORD(TERMS_AHEAD)))
+        for number in range(self.shape.vectors):
+            place = self.builder.bitcast(self.step(row, WORD(number * self.lanes)), byte)
+            self._call(
+                "llvm.prefetch.p0", ir.VoidType(), place, INDEX(0), INDEX(3), INDEX(1)
+            )  # to be read; keep; data
 
     def _one_term(self, b: Any, groups: list[Any], multiples: list[Any], totals: list[Any]) -> list[Any]:
         """Multiply a row of b by a column of a."""
