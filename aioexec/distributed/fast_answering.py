@@ -218,7 +218,11 @@ class AnsweringConnection(Connection):
     def _tell(self, call: int, payload: Payload) -> None:
         if call in self._running and self.is_open:
             tensors = [*map(write, payload.tensors)]
-            self._write(frames.told(call, payload.message.SerializeToString(), tensors))
+            frame = frames.told(call, payload.message.SerializeToString(), tensors)
+            if self._is_paused or self._holding is not None:
+                self._write(frame)
+            else:  # even before what has come was all read: who is told goes on meanwhile
+                self._send_now(frame)
 
     def _expire(self, parts: Parts) -> None:
         task = self._running.pop(parts.call, None)

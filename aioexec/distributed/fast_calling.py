@@ -14,7 +14,7 @@ from aioexec.distributed.fast_connection import Connection, payload_of, payload_
 from aioexec.distributed.fast_events import Closing, Event, Failure, Parts, Welcome
 from aioexec.distributed.fast_frames import Reader
 from aioexec.distributed.fast_tensors import takes_long_to_write, write
-from aioexec.distributed.methods import METHODS, Method
+from aioexec.distributed.methods import METHODS, TOLD, Method
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.status import error_from
 from aioexec.distributed.transport import Answered, Payload, Posted, Tell
@@ -46,7 +46,7 @@ class CallingConnection(Connection):
         super().__init__(who, Reader(limits.message_bytes, limits.tensor_bytes, self._pending))
         self._limits = limits
         self._last_call = 0
-        self._followed: dict[int, tuple[type[Any], Tell]] = {}
+        self._followed: dict[int, tuple[Callable[[bytes], Any], Tell]] = {}
         self._welcome: Future[None] = self._loop.create_future()
 
     async def greet(self, listener: int, authorization: str | None) -> None:
@@ -77,7 +77,7 @@ class CallingConnection(Connection):
         answer: Future[Parts] = self._loop.create_future()
         self._pending[call] = answer
         if told is not None:
-            self._followed[call] = described.response, told
+            self._followed[call] = TOLD.get(method, described.response).FromString, told
         timer = None if deadline is None else self._loop.call_at(deadline, self._expire, call)
         try:
             self._send(call, frame, stream)
@@ -139,9 +139,9 @@ class CallingConnection(Connection):
         followed = self._followed.get(parts.call)
         if followed is None:
             return
-        kind, told = followed
+        read, told = followed
         try:
-            told(Payload(kind.FromString(parts.message), parts.values()))
+            told(Payload(read(parts.message), parts.tensors if parts.are_read else parts.values()))
         except Exception as error:
             del self._followed[parts.call]
             self._answer(parts.call, None, from_exception(error))

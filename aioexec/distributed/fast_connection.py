@@ -19,7 +19,8 @@ from google.protobuf.message import DecodeError
 
 from aioexec.distributed import fast_frames as frames
 from aioexec.distributed.fast_events import Event, Parts
-from aioexec.distributed.fast_frames import Outbox, Reader
+from aioexec.distributed.fast_frames import Reader
+from aioexec.distributed.fast_outbox import Outbox
 from aioexec.distributed.fast_tensors import Written, takes_long_to_write, write
 from aioexec.distributed.message_codec import decode
 from aioexec.distributed.settings import Limits
@@ -163,20 +164,24 @@ class Connection(asyncio.BufferedProtocol):
     def _send(self, call: int, frame: bytes, stream: frames.Stream) -> None:
         """Write a frame, and have what belongs to it follow.
 
-        What the other side has sent is answered by one write: a value and the reply that follows it leave together. Else the
-        first frame of a turn of the loop leaves at once, the others together when the turn ends: to write costs more than to
-        make a frame, on both sides.
+        What the other side has sent is answered by one write. Else the first frame of a turn of the loop leaves at once, the
+        others together when the turn ends: to write costs more than to make a frame, on both sides.
         """
-        assert self._transport is not None
         if self._is_reading or self._holding is not None:
             self._held.append(frame)
         else:
-            self._transport.write(frame)
-            self._holding = self._loop.call_soon(self._send_held)
+            self._send_now(frame)
         if stream:
             self._outbox.add(call, stream)
             if self._pumping is None and not self._is_paused:
                 self._pump()
+
+    def _send_now(self, frame: bytes) -> None:
+        """Write the first frame of a turn, after those that are held."""
+        assert self._transport is not None
+        self._write_held()
+        self._transport.write(frame)
+        self._holding = self._loop.call_soon(self._send_held)
 
     def _send_held(self) -> None:
         self._holding = None
@@ -186,8 +191,8 @@ class Connection(asyncio.BufferedProtocol):
     def _write_held(self) -> None:
         """Frames leave before what is written next."""
         if self._held and self._transport is not None:
-            self._transport.write(b"".join(self._held))
-            self._held.clear()
+            held, self._held = self._held, []
+            self._transport.write(held[0] if len(held) == 1 else b"".join(held))
 
     def _pump(self) -> None:
         """Write chunks, as many as one turn of the loop bears."""

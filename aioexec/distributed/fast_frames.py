@@ -25,7 +25,9 @@ from functools import lru_cache
 from math import inf
 from struct import Struct, error as StructError
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from aioexec.distributed.fast_events import Cancel, Closing, Event, Failure, Greeting, Parts, Welcome
 from aioexec.distributed.fast_tensors import Tensor, Written, memory_of, read_small
@@ -45,21 +47,28 @@ MOST_CHUNK: Final = 1 << 20
 
 BY_SERVER: Final = frozenset({REPLY, FAILURE, CHUNK, CLOSING, TOLD})
 BY_CLIENT: Final = frozenset({REQUEST, CANCEL, CHUNK, CLOSING})
+_WITH_PARTS: Final = frozenset({REQUEST, REPLY, TOLD})
 _BEFORE_GREETING: Final = frozenset({GREETING, WELCOME, CLOSING})
 
 _MOST_INLINE: Final = 1 << 18
 _MOST_TEXT: Final = 1 << 15
 _SCRATCH: Final = 1 << 16
+_SHORT: Final = 1 << 10
+_MOST_LAYOUTS: Final = 256
 _HEAD: Final = Struct("<IBQ")
+_HEAD_BYTES: Final = _HEAD.size
 _GREETING: Final = Struct("<HQH")
 _REQUEST: Final = Struct("<dB")
 _PARTS: Final = Struct("<QI")  # bytes of the message, number of tensors
+_PARTS_BYTES: Final = _PARTS.size
 _FAILURE: Final = Struct("<BIB")
 _PAYLOAD: Final = Struct("<HI")
 
 
 Stream = list[Any]
 """Large parts that follow a frame: buffers of bytes."""
+
+Bytes = bytes | memoryview
 
 
 def greeting(version: int, listener: int, authorization: str | None) -> bytes:
@@ -77,6 +86,11 @@ def cancel(call: int) -> bytes:
 
 def closing(reason: str) -> bytes:
     return _frame(CLOSING, 0, reason.encode()[:_MOST_TEXT])
+
+
+def chunk(call: int, length: int) -> bytes:
+    """The head of a chunk."""
+    return _head(length, CHUNK, call)
 
 
 def failure(call: int, code: int, message: str, payloads: Mapping[str, bytes]) -> bytes:
@@ -128,29 +142,31 @@ def told(call: int, message: bytes, tensors: Sequence[Written]) -> bytes:
 def _with_parts(
     kind: int, call: int, first: bytes, message: bytes, tensors: Sequence[Written]
 ) -> tuple[bytes, Stream]:
-    length = len(message)
-    pieces = [b"", first, _PARTS.pack(length, len(tensors))]
-    size = len(first) + _PARTS.size
+    pieces: list[Any] = [b"", first, _PARTS.pack(len(message), len(tensors)), message]
+    for each in tensors:
+        pieces += each
+    size = sum(map(len, pieces))
     large: Stream = []
-    room = _MOST_INLINE
-    if length <= INLINE_BYTES:  # and so below: writer and reader count alike
-        pieces.append(message)
-        size += length
-        room -= length
-    else:
-        large.append(memoryview(message))
-    for header, part in tensors:
-        pieces.append(header)
-        size += len(header)
-        length = len(part)
-        if length <= INLINE_BYTES and length <= room:
-            pieces.append(part)
-            size += length
-            room -= length
-        else:
-            large.append(memoryview(part))
+    if size > INLINE_BYTES:
+        pieces, large = _parted(pieces)
+        size = sum(map(len, pieces))
     pieces[0] = _head(size, kind, call)
     return b"".join(pieces), large
+
+
+def _parted(pieces: list[Any]) -> tuple[list[Any], Stream]:
+    """What stands in a frame, and what follows it."""
+    inline, large = pieces[:3], []
+    room = _MOST_INLINE
+    for place, piece in enumerate(pieces[3:]):
+        if place % 2:  # a header
+            inline.append(piece)
+        elif len(piece) <= INLINE_BYTES and len(piece) <= room:  # writer and reader count alike
+            inline.append(piece)
+            room -= len(piece)
+        else:
+            large.append(memoryview(piece))
+    return inline, large
 
 
 def _head(length: int, kind: int, call: int) -> bytes:
@@ -165,33 +181,19 @@ def _frame(kind: int, call: int, *pieces: bytes) -> bytes:
     return b"".join((_head(sum(map(len, pieces)), kind, call), *pieces))
 
 
-class Outbox:
-    """Large parts on their way out: each call's in order, the calls in turn, so that none waits for another's end."""
+class _Layout(NamedTuple):
+    """How a short frame is divided whose parts have all been read: a message, and one tensor at most.
 
-    def __init__(self) -> None:
-        self._turns: deque[tuple[int, deque[memoryview]]] = deque()
+    Attributes:
+        lengths: what stands before the message.
+        end: where the message ends.
+        header: of the tensor, which follows, and what that says, if there is one.
+    """
 
-    def __len__(self) -> int:
-        return len(self._turns)
-
-    def add(self, call: int, stream: Stream) -> None:
-        """The parts that follow a call's frame."""
-        self._turns.append((call, deque(stream)))
-
-    def drop(self, call: int) -> None:
-        """Send no more of a call, if there is any."""
-        self._turns = deque(each for each in self._turns if each[0] != call)
-
-    def next(self) -> tuple[bytes, memoryview]:
-        """The head of the next chunk, and its bytes."""
-        call, parts = self._turns.popleft()
-        part = parts.popleft()
-        chunk = part[:CHUNK_BYTES]
-        if len(chunk) < len(part):
-            parts.appendleft(part[CHUNK_BYTES:])
-        if parts:
-            self._turns.append((call, parts))
-        return _HEAD.pack(len(chunk), CHUNK, call), chunk
+    lengths: bytes
+    end: int
+    header: bytes
+    tensor: tuple[tuple[int, ...], np.dtype[Any]] | None
 
 
 class Reader:
@@ -199,6 +201,8 @@ class Reader:
 
     Inside, either the rest of a chunk is awaited, which goes to its part (`_chunk`) or nowhere (`_skip` bytes), or frames are
     gathered in `_scratch`, of which `_start` to `_end` is not read yet. `incoming` are the calls of which parts are missing.
+    `_layouts` are those of short frames that came, by where their parts begin and by length: steps repeat them. There are none
+    where so little may be too much (`_is_narrow`).
 
     Args:
         most_message_bytes, most_tensor_bytes: how many a message and a tensor may have.
@@ -225,6 +229,8 @@ class Reader:
         self._chunk_of: Parts | None = None
         self._skip = 0
         self.incoming: dict[int, Parts] = {}
+        self._layouts: dict[tuple[int, int], _Layout] = {}
+        self._is_narrow = min(most_message_bytes, most_tensor_bytes, *most_of.values()) < _SHORT
 
     def buffer(self) -> memoryview:
         """Where the next bytes go; never empty."""
@@ -232,7 +238,7 @@ class Reader:
             return self._chunk
         if self._skip:
             return self._scratch[: self._skip]
-        return self._scratch[self._end :]
+        return self._scratch[self._end :] if self._end else self._scratch
 
     def forget(self, call: int) -> None:
         """Let what else comes of a call pass."""
@@ -245,47 +251,55 @@ class Reader:
             DataLossError: nothing that this language knows.
         """
         events: list[Event] = []
-        if self._chunk is not None:
-            if count < len(self._chunk):
-                self._chunk = self._chunk[count:]
-            else:
-                self._chunk_ended(events)
-        elif self._skip:
-            self._skip -= count
-        else:
+        if self._chunk is None and not self._skip:
             self._end += count
             try:
                 self._read_frames(events)
             except (StructError, UnicodeDecodeError) as error:
                 raise DataLossError(f"a frame that makes no sense: {error}") from None
+        elif self._chunk is None:
+            self._skip -= count
+        elif count < len(self._chunk):
+            self._chunk = self._chunk[count:]
+        else:
+            self._chunk_ended(events)
         return events
 
     def _read_frames(self, events: list[Event]) -> None:
-        while self._end - self._start >= _HEAD.size:
-            length, kind, call = _HEAD.unpack_from(self._scratch, self._start)
+        scratch, start = self._scratch, self._start
+        while self._end - start >= _HEAD_BYTES:
+            length, kind, call = _HEAD.unpack_from(scratch, start)
             if kind not in self.kinds:
                 raise DataLossError(f"a frame of kind {kind}, which nobody may send now")
             if kind == CHUNK:
+                self._start = start
                 self._read_chunk(call, length, events)
+                start = self._start
                 continue
-            begin = self._start + _HEAD.size
-            if begin + length > self._end:
-                self._make_room(_HEAD.size + length)
+            begin = start + _HEAD_BYTES
+            end = begin + length
+            if end > self._end:
+                self._start = start
+                self._make_room(_HEAD_BYTES + length)
                 return
-            event = self._read_frame(kind, call, self._scratch[begin : begin + length])
-            self._start = begin + length
+            body: Bytes = scratch[begin:end]
+            if length <= _SHORT:
+                body = bytes(body)  # of which pieces cost less
+            event = (self._read_parts_of if kind in _WITH_PARTS else _read_frame)(kind, call, body)
             if event is not None:
                 events.append(event)
-        if self._start == self._end and len(self._scratch) == _SCRATCH:
+            start = end
+        self._start = start
+        if start == self._end and len(scratch) == _SCRATCH:
             self._start = self._end = 0
         else:
-            self._make_room(_HEAD.size)
+            self._make_room(_HEAD_BYTES)
 
     def _make_room(self, needed: int) -> None:
         """Have what is not read yet at the front of a scratch that holds what is needed."""
-        most = MOST_FRAME if self.kinds is not _BEFORE_GREETING else _SCRATCH - _HEAD.size
-        if needed - _HEAD.size > most:
-            raise DataLossError(f"a frame of {needed - _HEAD.size} bytes: expected at most {most}")
+        most = MOST_FRAME if self.kinds is not _BEFORE_GREETING else _SCRATCH - _HEAD_BYTES
+        if needed - _HEAD_BYTES > most:
+            raise DataLossError(f"a frame of {needed - _HEAD_BYTES} bytes: expected at most {most}")
         left = self._scratch[self._start : self._end]
         self._start, self._end = 0, len(left)
         size = max(needed, _SCRATCH)
@@ -293,65 +307,65 @@ class Reader:
             self._scratch = memoryview(bytearray(size))
         self._scratch[: len(left)] = left
 
-    def _read_frame(self, kind: int, call: int, body: memoryview) -> Event | None:
+    def _read_parts_of(self, kind: int, call: int, body: Bytes) -> Parts | None:
+        """Read the frame of a message; return it if nothing of it is missing."""
         if kind == REQUEST:
-            timeout, length = _REQUEST.unpack_from(body)
-            at = _REQUEST.size + length
+            timeout, at = _REQUEST.unpack_from(body)
+            at += _REQUEST.size
             if not timeout >= 0:
                 raise DataLossError(f"call {call}: expected seconds that are left, got {timeout}")
-            method = str(body[_REQUEST.size : at], "ascii")
-            return self._begin(Parts(call, method, timeout), body, at)
-        if kind == REPLY:
-            return self._begin(Parts(call), body, 0) if call in self._expected else None
-        if kind == TOLD:
-            return self._read_told(call, body) if call in self._expected else None
-        if kind == FAILURE:
-            return _read_failure(call, body)
-        if kind == CANCEL:
-            return Cancel(call)
-        if kind == GREETING:
-            version, listener, length = _GREETING.unpack_from(body)
-            return Greeting(version, listener, bytes(body[_GREETING.size : _GREETING.size + length]))
-        return Welcome() if kind == WELCOME else Closing(str(body, "utf-8", "replace"))
-
-    def _read_told(self, call: int, body: memoryview) -> Parts:
-        parts = Parts(call)
-        parts.is_told = True
-        try:
-            self._read_parts(parts, body, 0)
-        except ResourceExhaustedError as error:
-            raise DataLossError(f"call {call}: {error.message}") from None
-        return parts
-
-    def _begin(self, parts: Parts, body: memoryview, at: int) -> Parts | None:
-        """Read the parts in a frame; return them if none is missing."""
-        if parts.call in self.incoming:
-            raise DataLossError(f"call {parts.call} has begun already")
+            parts = Parts(call, str(body[_REQUEST.size : at], "ascii"), timeout)
+        elif call in self._expected:
+            at = 0
+            parts = Parts(call)
+            parts.is_told = kind == TOLD
+        else:
+            return None
+        if call in self.incoming and kind != TOLD:
+            raise DataLossError(f"call {call} has begun already")
         try:
             self._read_parts(parts, body, at)
         except ResourceExhaustedError as error:
-            refused = Parts(parts.call, parts.method, parts.timeout)
-            refused.refused = error
-            return refused
-        if not parts.missing:
-            return parts
-        self.incoming[parts.call] = parts
-        return None
+            return _refused(parts, error)
+        if parts.missing:
+            self.incoming[call] = parts
+            return None
+        return parts
 
-    def _read_parts(self, parts: Parts, body: memoryview, at: int) -> None:
+    def _read_parts(self, parts: Parts, body: Bytes, at: int) -> None:
+        layout = self._layouts.get((at, len(body)))
+        if (
+            layout is not None
+            and isinstance(body, bytes)
+            and body.startswith(layout.lengths, at)
+            and body.startswith(layout.header, layout.end)
+        ):
+            parts.message = body[at + _PARTS_BYTES : layout.end]
+            if layout.tensor is not None:
+                parts.tensors.append(np.ndarray(*layout.tensor, body, layout.end + len(layout.header)).copy())
+            return
         length, count = _PARTS.unpack_from(body, at)
-        at += _PARTS.size
+        begin = at + _PARTS_BYTES
         if (most := self._most_of.get(parts.method, self._most_message_bytes)) < length:
             raise ResourceExhaustedError(f"a message of {length} bytes: expected at most {most}")
         room = _MOST_INLINE
         if length <= INLINE_BYTES:
-            parts.message = bytes(body[at : at + length])  # what is missing is noticed below
-            at += length
+            end = begin + length
+            parts.message = bytes(body[begin:end])  # what is missing is noticed below
             room -= length
         else:
+            end = begin
             _check_may_follow(parts)
             parts.message = memory_of(length)
             parts.missing = deque((parts.message,))
+        ended = self._read_tensors(parts, count, body, end, room)
+        if ended != len(body):
+            raise DataLossError(f"call {parts.call}: expected {ended} bytes, got a frame of {len(body)}")
+        if isinstance(body, bytes) and count <= 1 and parts.are_read:
+            self._remember(parts, body, at, end)
+
+    def _read_tensors(self, parts: Parts, count: int, body: Bytes, at: int, room: int) -> int:
+        """Read the tensors of a frame in which so many bytes may stand; return where they end."""
         for _ in range(count):
             small = read_small(body, at, min(room, self._most_tensor_bytes))
             if small is not None:
@@ -375,13 +389,25 @@ class Reader:
                 if parts.missing is None:
                     parts.missing = deque()
                 parts.missing.append(tensor.memory)
-        if at != len(body):
-            raise DataLossError(f"call {parts.call}: expected {at} bytes, got a frame of {len(body)}")
+        return at
+
+    def _remember(self, parts: Parts, body: bytes, at: int, end: int) -> None:
+        """Frames of this length are likely to be of this layout."""
+        if self._is_narrow:
+            return
+        tensor = parts.tensors[0] if parts.tensors else None
+        if parts.tensors and tensor is None:
+            return
+        known = None if tensor is None else (tensor.shape, tensor.dtype)
+        elements = len(body) - (0 if tensor is None else tensor.nbytes)
+        if len(self._layouts) >= _MOST_LAYOUTS:
+            self._layouts.clear()
+        self._layouts[at, len(body)] = _Layout(body[at : at + _PARTS_BYTES], end, body[end:elements], known)
 
     def _read_chunk(self, call: int, length: int, events: list[Event]) -> None:
         if not 1 <= length <= MOST_CHUNK:
             raise DataLossError(f"a chunk of {length} bytes: expected 1 to {MOST_CHUNK}")
-        begin = self._start + _HEAD.size
+        begin = self._start + _HEAD_BYTES
         end = min(begin + length, self._end)
         here, self._start = self._scratch[begin:end], end
         missing = length - len(here)
@@ -410,12 +436,31 @@ class Reader:
             events.append(parts)
 
 
+def _read_frame(kind: int, call: int, body: Bytes) -> Event:
+    if kind == FAILURE:
+        return _read_failure(call, body)
+    if kind == CANCEL:
+        return Cancel(call)
+    if kind == GREETING:
+        version, listener, length = _GREETING.unpack_from(body)
+        return Greeting(version, listener, bytes(body[_GREETING.size : _GREETING.size + length]))
+    return Welcome() if kind == WELCOME else Closing(str(body, "utf-8", "replace"))
+
+
+def _refused(parts: Parts, error: ResourceExhaustedError) -> Parts:
+    if parts.is_told:
+        raise DataLossError(f"call {parts.call}: {error.message}") from None
+    refused = Parts(parts.call, parts.method, parts.timeout)
+    refused.refused = error
+    return refused
+
+
 def _check_may_follow(parts: Parts) -> None:
     if parts.is_told:
         raise DataLossError(f"call {parts.call}: what is told stands in one frame")
 
 
-def _read_failure(call: int, body: memoryview) -> Failure:
+def _read_failure(call: int, body: Bytes) -> Failure:
     code, length, count = _FAILURE.unpack_from(body)
     at = _FAILURE.size
     message = str(_cut(body, at, length), "utf-8", "replace")
@@ -429,7 +474,7 @@ def _read_failure(call: int, body: memoryview) -> Failure:
     return Failure(call, code, message, payloads)
 
 
-def _cut(body: memoryview, at: int, length: int) -> memoryview:
+def _cut(body: Bytes, at: int, length: int) -> Bytes:
     if at + length > len(body):
         raise DataLossError(f"a frame of {len(body)} bytes: expected {at + length} at least")
     return body[at : at + length]

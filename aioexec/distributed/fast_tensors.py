@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -76,14 +76,10 @@ def _number_of(dtype: np.dtype[Any]) -> int:
     return found
 
 
-class Written(NamedTuple):
-    """A tensor as it travels: its header, and its elements as bytes, which share its memory where that is possible."""
+Written = tuple[bytes, Any]
+"""A tensor as it travels: its header, and its elements as bytes, which share its memory where that is possible."""
 
-    header: bytes
-    elements: Any
-
-
-_ABSENT_TENSOR: Final = Written(_HEADER.pack(_ABSENT, 0, 0), b"")
+_ABSENT_TENSOR: Final = _HEADER.pack(_ABSENT, 0, 0), b""
 
 
 def takes_long_to_write(tensor: Any) -> bool:
@@ -103,7 +99,7 @@ def write(tensor: Any) -> Written:
     dtype = array.dtype
     header = _headers.get((dtype, array.shape))
     if header is not None and array.nbytes <= SMALL:
-        return Written(header, array.tobytes())
+        return header, array.tobytes()
     elements: Any
     if dtype.kind in "OSU":
         elements = _written_strings(array)
@@ -118,7 +114,7 @@ def write(tensor: Any) -> Written:
     header = _HEADER.pack(number, len(shape), length) + _DIMS[len(shape)].pack(*shape)
     if dtype.isnative and dtype.kind not in "OSU":
         _remember(_headers, (dtype, shape), header)
-    return Written(header, elements)
+    return header, elements
 
 
 @dataclass(slots=True)
@@ -136,7 +132,7 @@ class Tensor:
     array: Array | None = None  # the memory of numbers, as what it will be
 
     @staticmethod
-    def read(frame: memoryview, at: int, most_bytes: int) -> tuple[Tensor | None, int]:
+    def read(frame: bytes | memoryview, at: int, most_bytes: int) -> tuple[Tensor | None, int]:
         """Read a header from a frame; return it and where it ends, None for what stays in the message.
 
         Raises:
@@ -190,7 +186,7 @@ class Tensor:
             raise ResourceExhaustedError(f"a tensor of {self.length} bytes: out of memory") from error
         self.memory = self.array.reshape(-1).view(np.uint8).data
 
-    def fill(self, frame: memoryview, at: int) -> None:
+    def fill(self, frame: bytes | memoryview, at: int) -> None:
         """Take the elements that stand in a frame, all of them.
 
         Raises:
@@ -222,7 +218,7 @@ class Tensor:
         return self.array
 
 
-def read_small(frame: memoryview, at: int, most_bytes: int) -> tuple[Array, int] | None:
+def read_small(frame: bytes | memoryview, at: int, most_bytes: int) -> tuple[Array, int] | None:
     """Read a tensor whose header is known and whose elements stand behind it; return it and where it ends."""
     _, rank, length = _HEADER.unpack_from(frame, at)
     begin = at + _HEADER.size + 8 * rank

@@ -226,8 +226,7 @@ def _told(fate: Fate) -> str:
 def copied(payload: Payload, method: str, *, is_reply: bool) -> Payload:
     """What the other side gets: nothing of it is shared. Tensors left inside the message are taken out, as a wire does."""
     described = METHODS[method]
-    message = type(payload.message)()
-    message.CopyFrom(payload.message)
+    message = type(payload.message).FromString(payload.message.SerializeToString())
     if payload.tensors:
         return Payload(message, [None if each is None else np.array(each) for each in payload.tensors])
     place = described.received if is_reply else described.sent

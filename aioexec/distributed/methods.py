@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aioexec.data_classes import dataclass
+from aioexec.distributed.push_messages import Pushed
 from aioexec.dtypes import resource, variant
 from aioexec.formats import protos
 from aioexec.formats.protos import TensorProto
@@ -77,6 +78,9 @@ METHODS: dict[str, Method] = {
     for service, methods in _FIELDS.items()
     for name, fields in methods.items()
 }
+
+TOLD: dict[str, type[Any]] = {f"{PEER}/Push": Pushed}
+"""What is told before the reply, by the methods that do so; protobuf's bytes, which its `response` reads too."""
 
 
 def path_of(method: str) -> str:

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import perf_counter_ns
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from aioexec.distributed.methods import METHODS
+from aioexec.distributed.push_messages import Pushed
 from aioexec.distributed.step_table import StepTable
 from aioexec.distributed.transfer_log import TransferLog
 from aioexec.distributed.transport import MOST_TOLD, Call, Channel, Payload, Tell
@@ -61,7 +62,18 @@ class StepExchange:
         self.told: set[str] = set()
 
     def push(self, key: str, value: Any, is_dead: bool) -> bool:
-        return self._pushes.push(self, key, value, is_dead)
+        pushes = self._pushes
+        if not pushes.followers:
+            return False
+        follower, is_ours = pushes.route(key)
+        told = pushes.followers.get(follower)
+        if told is None:
+            return False
+        self.told.add(follower)
+        travels = is_ours and (is_dead or _is_small(value))
+        message = Pushed(self.step_id, key, is_dead, not travels)
+        told.tell(Payload(message, [value] if travels and not is_dead else ()))
+        return travels
 
     def comes(self, key: str) -> bool:
         return self._pushes.comes(key)
@@ -74,7 +86,7 @@ class Pushes:
         task: its name.
         source_of: takes a key apart; raises OpErrors where it is not of a device here.
 
-    `_followers` are tasks that follow this one; `_following` are the calls by which this one follows others, `_sources` those
+    `followers` are tasks that follow this one; `_following` are the calls by which this one follows others, `_sources` those
     of them that have begun; `_refused` are devices, with their incarnations, of tasks that cannot be followed. `_timer` is set
     while somebody may wait for a source, `_waited` are the steps and keys of which that was so at the last look.
     """
@@ -86,8 +98,8 @@ class Pushes:
         self._steps = steps
         self._log = log
         self._source_of = source_of
-        self._route = lru_cache(1 << 14)(self._found_route)
-        self._followers: dict[str, _Follower] = {}
+        self.route = lru_cache(1 << 14)(self._found_route)
+        self.followers: dict[str, _Follower] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
         self._sources: set[str] = set()
         self._refused: set[str] = set()
@@ -100,7 +112,7 @@ class Pushes:
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
-        for follower in self._followers.values():
+        for follower in self.followers.values():
             follower.ended.cancel()
         following = [*self._following.values()]
         for each in following:
@@ -124,20 +136,20 @@ class Pushes:
             raise InvalidArgumentError(f"{PUSH}: expected the name of another task, got {follower!r}")
         self._end(follower)
         ended = asyncio.get_running_loop().create_future()
-        mine = self._followers[follower] = _Follower(call.tell, call.peer, ended)
+        mine = self.followers[follower] = _Follower(call.tell, call.peer, ended)
         try:
-            call.tell(Payload(_Response()))
+            call.tell(Payload(Pushed()))
             for step in self._steps.all():
                 step.rendezvous.push_kept()
             await ended
         finally:
-            if self._followers.get(follower) is mine:
+            if self.followers.get(follower) is mine:
                 self._end(follower)
         return Payload(_Response())
 
     def _end(self, follower: str) -> None:
         """Tell a task nothing any more: steps of which it was told something cannot go on."""
-        former = self._followers.pop(follower, None)
+        former = self.followers.pop(follower, None)
         if former is None:
             return
         if not former.ended.done():
@@ -146,29 +158,9 @@ class Pushes:
         for step in self._steps.all():
             step.rendezvous.cut_off(follower, error)
 
-    def push(self, exchange: StepExchange, key: str, value: Any, is_dead: bool) -> bool:
-        """Send a value to who will receive it, if that is a follower; see `remote_rendezvous.Exchange`."""
-        if not self._followers:
-            return False
-        follower, is_ours = self._route(key)
-        told = self._followers.get(follower)
-        if told is None:
-            return False
-        response = _Response(step_id=exchange.step_id, rendezvous_key=key, is_dead=is_dead)
-        exchange.told.add(follower)
-        if is_dead and is_ours:
-            told.tell(Payload(response))
-            return True
-        if is_ours and isinstance(value, _ARRAYS) and value.nbytes <= MOST_TOLD and value.dtype != object:
-            told.tell(Payload(response, [value]))
-            return True
-        response.is_kept = True
-        told.tell(Payload(response))
-        return False
-
     def asked(self, step_id: int, follower: str, peer: str) -> None:
         """A task asks over a connection for a value that is made for it: what it was told over another one is lost."""
-        told = self._followers.get(follower)
+        told = self.followers.get(follower)
         if told is not None and told.peer != peer and self._steps.has_told(step_id, follower):
             self._end(follower)
 
@@ -210,7 +202,7 @@ class Pushes:
         why = "the call has ended"
         try:
             request = Payload(_Request(task=self._task))
-            await channel.follow(PUSH, request, lambda payload: self._told(source, payload))
+            await channel.follow(PUSH, request, partial(self._told, source))
         except UnimplementedError:
             self._refused.add(device)
         except OpError as error:
@@ -228,15 +220,15 @@ class Pushes:
         value = payload.tensors[0] if payload.tensors else None
         if value is None and not (message.is_dead or message.is_kept):
             raise InternalError(f"{PUSH} of {key}: there is no tensor")
-        if self._steps.has_ended(step_id):
+        step = self._steps.early(step_id)
+        if step is None:
             return
-        rendezvous = self._steps.early(step_id).rendezvous
         if message.is_kept:
-            rendezvous.announced(key)
+            step.rendezvous.announced(key)
             return
         if self._log.is_on:
             self._log.note(step_id, key, perf_counter_ns(), value)
-        rendezvous.pushed(key, value, message.is_dead)
+        step.rendezvous.pushed(key, value, message.is_dead)
 
     def _lost(self, source: str, why: str) -> None:
         """Fail who waits for values of a task, and drop steps of which nothing but its values is known."""
@@ -265,3 +257,8 @@ class Pushes:
                     self._waited.add((step.step_id, key))
         if self._waited:
             self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+
+
+def _is_small(value: Any) -> bool:
+    """Whether a value is sent unasked."""
+    return isinstance(value, _ARRAYS) and value.nbytes <= MOST_TOLD and not value.dtype.hasobject

@@ -104,13 +104,16 @@ class StepTable:
         step.used_before = self._look
         return step
 
-    def early(self, step_id: int) -> StepEntry:
-        """A step of which something has come unasked, found or made; nobody uses it for that.
+    def early(self, step_id: int) -> StepEntry | None:
+        """A step of which something has come unasked, found or made; nobody uses it for that. None: it has ended.
 
         Raises:
             ResourceExhaustedError: there are too many steps.
         """
-        return self._steps.get(step_id) or self._new_step(step_id)
+        step = self._steps.get(step_id)
+        if step is None and step_id not in self._ended:
+            step = self._new_step(step_id)
+        return step
 
     def all(self) -> list[StepEntry]:
         """The steps there are."""

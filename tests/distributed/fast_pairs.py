@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import struct
 
 from aioexec.distributed import fast_frames as frames
 from aioexec.distributed.negotiated_transport import NegotiatedTransport
@@ -77,3 +78,23 @@ async def greeted(listener, authorization=None):
         writer.transport.abort()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
+
+
+class Noting:
+    """A transport that notes the kinds of the frames that leave together."""
+
+    def __init__(self, transport):
+        self.kinds = []
+        self._transport = transport
+
+    def write(self, data):
+        self.kinds.append([])
+        at = 0
+        while at < len(data):
+            length, kind = struct.unpack_from("<IB", data, at)
+            self.kinds[-1].append(kind)
+            at += 13 + length
+        self._transport.write(data)
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)

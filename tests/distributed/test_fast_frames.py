@@ -12,8 +12,9 @@ from hypothesis import given, strategies as st
 
 from aioexec.distributed import fast_frames as frames
 from aioexec.distributed.fast_events import Cancel, Closing, Failure, Greeting, Parts, Welcome
-from aioexec.distributed.fast_frames import Outbox, Reader
-from aioexec.distributed.fast_tensors import Written, write
+from aioexec.distributed.fast_frames import Reader
+from aioexec.distributed.fast_outbox import Outbox
+from aioexec.distributed.fast_tensors import write
 from aioexec.errors import DataLossError, InternalError, ResourceExhaustedError
 
 MOST_TENSOR = 1 << 20
@@ -89,6 +90,14 @@ def arrays(draw):
     return array[::-1] if array.ndim and draw(st.booleans()) else array
 
 
+@st.composite
+def alike(draw):
+    """One of few arrays, several of which have the same number of bytes."""
+    array = np.arange(draw(st.sampled_from([0, 4, 8])), dtype=np.uint8) % 2
+    dtype = draw(st.sampled_from([np.uint8, np.int8, np.bool_, np.float16, np.float32, ml_dtypes.bfloat16]))
+    return array.view(dtype) if draw(st.booleans()) else array.view(dtype).reshape(-1, 1)
+
+
 @given(
     st.lists(st.tuples(st.binary(max_size=200), st.lists(arrays(), max_size=3)), min_size=1, max_size=3),
     st.builds(random.Random, st.integers(0, 1 << 32)),
@@ -110,6 +119,46 @@ def test_requests_arrive_as_they_were_sent_however_the_bytes_are_cut(requests, r
         assert (event.method, event.timeout, bytes(event.message)) == (METHOD, 1.5, message)
         for received, tensor in zip(event.values(), tensors, strict=True):
             same(received, tensor)
+
+
+@given(st.lists(st.tuples(st.binary(max_size=3), st.lists(alike(), max_size=2)), max_size=20))
+def test_frames_that_are_almost_alike_are_not_taken_for_each_other(sent):
+    reader = reader_of(frames.BY_SERVER, {1})
+
+    for message, tensors in sent:
+        (event,) = feed(reader, frames.told(1, message, [*map(write, tensors)]))
+        assert bytes(event.message) == message
+        for received, tensor in zip(event.values(), tensors, strict=True):
+            same(received, tensor)
+
+
+def test_lies_in_a_frame_like_those_before_end_it():
+    told = frames.told(1, b"text", [write(np.zeros(3, np.int32))])
+    header = told.index(struct.pack("<q", 3))
+    lies = (
+        told[: header - 10] + b"\x63" + told[header - 9 :],
+        told.replace(struct.pack("<QI", 4, 1), struct.pack("<QI", 9, 1)),
+    )
+
+    for lie in lies:
+        reader = reader_of(frames.BY_SERVER, {1})
+        for _ in range(3):
+            (event,) = feed(reader, told)
+            same(event.values()[0], np.zeros(3, np.int32))
+        with pytest.raises(DataLossError):
+            feed(reader, lie)
+
+
+def test_what_may_not_be_long_is_refused_however_often_it_fitted():
+    reader = Reader(100, 100, most_of={METHOD: 3})
+    reader.kinds = frames.BY_CLIENT
+    other = METHOD[::-1]
+
+    for call in range(1, 4):
+        assert feed(reader, frames.request(call, 1.0, other, b"text", [])[0])[0].refused is None
+
+    (event,) = feed(reader, frames.request(4, 1.0, METHOD, b"text", [])[0])
+    assert isinstance(event.refused, ResourceExhaustedError)
 
 
 def test_a_byte_at_a_time():
@@ -242,13 +291,13 @@ def header(number, dims, length, rank=None):
 
 
 def request_with(tensor_header, elements=b""):
-    return frames.request(1, 1.0, METHOD, b"", [Written(tensor_header, elements)])[0]
+    return frames.request(1, 1.0, METHOD, b"", [(tensor_header, elements)])[0]
 
 
 HEAD = struct.Struct("<IBQ")
-BEGIN = frames.request(
-    1, 1.0, METHOD, b"", [Written(header(4, (1 << 19,), 1 << 19), np.zeros(1 << 19, np.uint8))]
-)[0]
+BEGIN = frames.request(1, 1.0, METHOD, b"", [(header(4, (1 << 19,), 1 << 19), np.zeros(1 << 19, np.uint8))])[
+    0
+]
 LIES = {
     "unknown kind": HEAD.pack(0, 99, 1),
     "kind zero": bytes(13),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from aioexec.distributed import fast_frames as frames
+from aioexec.distributed.answers import Answer
 from aioexec.distributed.fast_tensors import Written, write
 from aioexec.distributed.liveness import watched
 from aioexec.distributed.local import local_channel, serve_locally
@@ -28,9 +29,9 @@ from aioexec.errors import (
     UnimplementedError,
     UnknownError,
 )
-from aioexec.formats.protos import PushRequest, PushResponse
+from aioexec.formats.protos import PushRequest, PushResponse, RunStepResponse
 from aioexec.testing import all_tasks_blocked
-from tests.distributed.fast_pairs import FastPairs, moved
+from tests.distributed.fast_pairs import FastPairs, Noting, moved
 from tests.distributed.grpc_pairs import RUN_STEP, Pairs, echo, step
 
 PUSH = "Peer/Push"
@@ -179,6 +180,30 @@ async def test_what_is_told_arrives_once_and_in_order_while_other_calls_go_on(wa
     assert follower.numbers == list(range(300))
     for number, each in enumerate(follower.told):
         np.testing.assert_array_equal(each.tensors[0], np.full(number, number, np.int16), strict=True)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_the_first_thing_that_a_request_has_told_waits_for_nothing(count: int):
+    """Neither for the others, nor for the reply: who is told goes on meanwhile. Those leave together."""
+    async with FastWay() as way:
+        teller, follower = await followed(way)
+        (connection,) = way.listener._fast._connections  # type: ignore[attr-defined]
+
+        def tells(request: Payload, call: Call) -> Answer:
+            for number in range(count):
+                teller.tell(told(number))
+            return Answer(came=Payload(RunStepResponse()))
+
+        connection._handlers = {RUN_STEP: tells}
+        written = connection._transport = Noting(connection._transport)
+
+        await way.channel.call(RUN_STEP, step())
+        await follower.reached(count)
+
+        assert written.kinds == [[frames.TOLD], [frames.TOLD] * (count - 1) + [frames.REPLY]]
+        assert follower.numbers == list(range(count))
+        teller.end.set_result(told(0))
+        await follower.following
 
 
 async def test_several_may_be_followed_at_once_and_hear_their_own(way: Way):
@@ -398,7 +423,7 @@ STRINGS = write(np.array([b"abc"], np.object_))
 
 @pytest.mark.parametrize(
     ("message", "tensors"),
-    [(b"\xff\xff", []), (b"", [Written(STRINGS.header, b"\x09abc")])],
+    [(b"\xff\xff", []), (b"", [(STRINGS[0], b"\x09abc")])],
     ids=["message", "strings"],
 )
 async def test_what_cannot_be_read_is_an_error_of_its_call_alone(message: bytes, tensors: list[Written]):

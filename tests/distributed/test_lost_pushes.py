@@ -176,7 +176,7 @@ async def test_a_value_without_a_tensor_ends_the_following_which_begins_again(
     waiting = entered(cluster, 2, 77).recv(key(cluster, 1, 2))
     response = PushResponse(step_id=77, rendezvous_key=key(cluster, 1, 2))
 
-    worker(cluster, 1)._pushes._followers[name(2)].tell(Payload(response))
+    worker(cluster, 1)._pushes.followers[name(2)].tell(Payload(response))
 
     with pytest.raises(UnavailableError, match="there is no tensor"):
         await waiting

@@ -290,7 +290,7 @@ async def test_nobody_waits_for_followers_when_a_server_stops(
 
     assert deterministic_clock.time() - began < 1.0
     pushes = worker(cluster, 1)._pushes
-    assert (pushes._following, pushes._followers) == ({}, {})
+    assert (pushes._following, pushes.followers) == ({}, {})
     await asyncio.sleep(1.0)
     assert name(1) not in worker(cluster, 2)._pushes._sources
 
@@ -307,5 +307,5 @@ async def test_a_thousand_steps_leave_nothing(cluster: InMemoryCluster):
             pushes = server.worker._pushes
             assert len(server.worker.steps) == 0
             assert (pushes._timer, pushes._waited) == (None, set())
-            assert len(pushes._followers) <= 2
-            assert pushes._route.cache_info().currsize <= 4
+            assert len(pushes.followers) <= 2
+            assert pushes.route.cache_info().currsize <= 4

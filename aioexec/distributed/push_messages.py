@@ -1,0 +1,68 @@
+"""What is told of a value: a PushResponse, read and written without protobuf, for each edge between tasks takes one a step.
+
+Its bytes are protobuf's. All of them but the step are those of the step before, outside of loops, and are remembered.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from struct import Struct
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from aioexec.formats.protos import PushResponse
+
+_STEP: Final = Struct("<BQ")  # the key of a fixed64, and the number
+_STEP_KEY: Final = PushResponse.STEP_ID_FIELD_NUMBER << 3 | 1
+_MOST_REMEMBERED: Final = 1 << 12
+_LONG: Final = 1 << 10
+"""Bytes of what is not remembered, whoever sends such."""
+
+
+class Pushed:
+    """A value that was made, or, without a key, the promise that those to come are sent unasked; see PushResponse."""
+
+    __slots__ = ("is_dead", "is_kept", "rendezvous_key", "step_id")
+
+    def __init__(
+        self, step_id: int = 0, rendezvous_key: str = "", is_dead: bool = False, is_kept: bool = False
+    ) -> None:
+        self.step_id = step_id
+        self.rendezvous_key = rendezvous_key
+        self.is_dead = is_dead
+        self.is_kept = is_kept
+
+    def SerializeToString(self) -> bytes:
+        return _STEP.pack(_STEP_KEY, self.step_id) + _written(self.rendezvous_key, self.is_dead, self.is_kept)
+
+    @staticmethod
+    def FromString(data: bytes) -> Pushed:
+        """What the bytes say.
+
+        Raises:
+            DecodeError: nothing.
+        """
+        if _STEP.size <= len(data) <= _LONG:
+            key, step_id = _STEP.unpack_from(data)
+            known = _read(data[_STEP.size :])
+            if key == _STEP_KEY and known is not None:
+                return Pushed(step_id, *known)
+        message = PushResponse.FromString(data)
+        return Pushed(message.step_id, message.rendezvous_key, message.is_dead, message.is_kept)
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _written(key: str, is_dead: bool, is_kept: bool) -> bytes:
+    return PushResponse(rendezvous_key=key, is_dead=is_dead, is_kept=is_kept).SerializeToString()
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _read(rest: bytes) -> tuple[str, bool, bool] | None:
+    """What stands behind the step; None if that is not as we write it."""
+    try:
+        message = PushResponse.FromString(rest)
+    except DecodeError:
+        return None
+    said = message.rendezvous_key, message.is_dead, message.is_kept
+    return said if _written(*said) == rest else None
