@@ -35,13 +35,18 @@ WHOLE_TILES = 42
 """Rows that are whole tiles, be they 6 or 14 high."""
 LARGE = 2**18
 """Bytes of a right matrix from which on a copy pays with 512-bit vectors: less stays in the caches as it lies."""
+PAGE = 4096
+"""Rows so many bytes apart, or a multiple, push each other out of the first-level cache before a second tile reads them."""
 SAME_SETS = 1024
 """Rows so many bytes apart, or a multiple, share a few places of the first-level cache: more than six at once are too many."""
 
 
-def few_rows(tiles: ModuleType) -> int:
-    """Up to so many rows a copy never pays. Tiles of 512-bit vectors are high, and what they read next is asked for early."""
-    return 42 if tiles.registers().vector_bytes > 32 else 8
+def few_rows(tiles: ModuleType) -> tuple[int, int]:
+    """Up to so many rows a copy never pays; the same where rows of the right matrix are pages apart.
+
+    Tiles of 512-bit vectors are high, and what they read next is asked for early.
+    """
+    return (42, 14) if tiles.registers().vector_bytes > 32 else (8, 8)
 
 
 def line_bytes(tiles: ModuleType) -> int:
@@ -67,7 +72,8 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
     tiled_product, lanes_of = tiles.tiled_product, make_lanes_of(tiles)
     packed_product = make_packed_product(tiles, offset, compiled)
     vector_bytes, deepest = tiles.registers().vector_bytes, depth_of(tiles)
-    least_bytes, fewest = LARGE if vector_bytes > 32 else 0, few_rows(tiles)
+    least_bytes = LARGE if vector_bytes > 32 else 0
+    fewest, fewest_apart = few_rows(tiles)
 
     @compiled  # type: ignore[untyped-decorator]
     def gemm(
@@ -80,7 +86,9 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
             return
         adds = beta != 0
         a_row, a_inner = (1, lda) if trans_a else (lda, 1)
-        repays = n * k * vector_bytes // lanes_of(c) >= least_bytes and m > fewest
+        size = vector_bytes // lanes_of(c)
+        fewest_here = fewest_apart if ldb * size % PAGE == 0 else fewest
+        repays = n * k * size >= least_bytes and m > fewest_here
         if trans_b or alpha != 1 or repays:
             packed_product(m, n, k, alpha, a, a_row, a_inner, trans_b, b, ldb, adds, c, ldc)
         else:

@@ -34,6 +34,8 @@ AHEAD_FROM = 64
 TERMS_AHEAD = 24
 FEW_PRODUCTS = 12
 UNROLLED_TERMS = 4
+TALL = 6
+"""With more rows the compiler, which sees how far their addresses are apart, would add up each one from the one before."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,11 @@ class Tile:
         kind = ir.FunctionType(result, [each.type for each in arguments])
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), arguments)
 
+    def _unrelated(self, pointer: Any) -> Any:
+        """The same pointer, of which the compiler knows nothing."""
+        kind = ir.FunctionType(pointer.type, [pointer.type])
+        return self.builder.asm(kind, "", "=r,0", [pointer], False)
+
     def step(self, pointer: Any, count: Any) -> Any:
         return self.builder.gep(pointer, [count])
 
@@ -133,10 +140,14 @@ class Tile:
             moved = [self.step(each, a_inner) for each in groups]
             return [self.builder.sub(left, WORD(1)), self.step(b, ldb), *moved, *added]
 
-        def several_terms(state: list[Any]) -> list[Any]:
-            for _ in range(self.terms):
+        def some_terms(count: int, state: list[Any]) -> list[Any]:
+            for _ in range(count):
                 state = one_term(state)
-            return state
+            left, b, *rest = state
+            groups, totals = rest[: -len(sums)], rest[-len(sums) :]
+            if not apart and self.shape.rows > TALL:
+                groups = [self._unrelated(each) for each in groups]
+            return [left, b, *groups, *totals]
 
         def line(state: list[Any]) -> list[Any]:
             left, b, a, *totals = state
@@ -144,9 +155,8 @@ class Tile:
             while len(groups) * size < self.shape.rows:
                 groups.append(self.step(groups[-1], far))
             inside = [inner, b, *groups, *totals]
-            if self.terms > 1:
-                inside = self._while(self.terms, inside, several_terms)
-            inside = self._while(1, inside, one_term)
+            inside = self._while(self.terms, inside, functools.partial(some_terms, self.terms))
+            inside = self._while(1, inside, functools.partial(some_terms, 1))
             rest = inside[-len(sums) :]
             return [self.builder.sub(left, WORD(1)), inside[1], self.step(a, a_outer), *rest]
 
@@ -156,7 +166,7 @@ class Tile:
     @property
     def terms(self) -> int:
         """How many terms are written out one after the other: with few products each, a loop costs as much as they do."""
-        return UNROLLED_TERMS if self.shape.rows * self.shape.vectors <= FEW_PRODUCTS else 1
+        return UNROLLED_TERMS if self.shape.rows * self.shape.vectors <= FEW_PRODUCTS else 2
 
     def _while(self, least: int, state: list[Any], body: Callable[[list[Any]], list[Any]]) -> list[Any]:
         """Repeat the body, which changes the state, while the first value of that is not less than `least`."""
@@ -177,7 +187,7 @@ class Tile:
         return result
 
     def _ask_for(self, b: Any, ldb: Any) -> None:
-        """Have a row of b that will be needed soon brought to the first-level cache: lines far apart are not read ahead."""
+        """Have a row of b that will be needed soon brought to the second-level cache: lines far apart are not read ahead."""
         if registers().vector_bytes < AHEAD_FROM or self.mask is not None:
             return
         byte = ir.IntType(8).as_pointer()
@@ -186,7 +196,7 @@ class Tile:
             place = self.builder.bitcast(self.step(row, WORD(number * self.lanes)), byte)
             self._call(
                 "llvm.prefetch.p0", ir.VoidType(), place, INDEX(0), INDEX(3), INDEX(1)
-            )  # to be read; keep; data
+            )  # for reading, level, data
 
     def _one_term(self, b: Any, groups: list[Any], multiples: list[Any], totals: list[Any]) -> list[Any]:
         """Multiply a row of b by a column of a."""
