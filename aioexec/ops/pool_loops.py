@@ -46,6 +46,8 @@ def max_pool_2x2(
     x: Pointer, y: Pointer, images: int, h: int, w: int, c: int, oh: int, ow: int, low: float
 ) -> int:
     """Windows of two by two that tile the image."""
+    y[0] = low
+    lowest = y[0]  # of the images' own dtype: a float64 would make all that it is compared with float64 too
     for line in range(images * oh):
         image = line // oh
         top = (line - image * oh) * 2
@@ -54,7 +56,7 @@ def max_pool_2x2(
             lower = offset(upper, w * c)
             result = offset(y, (line * ow + column) * c)
             for channel in range(c):
-                best = larger(low, upper[channel])
+                best = larger(lowest, upper[channel])
                 best = larger(best, upper[c + channel])
                 best = larger(best, lower[channel])
                 result[channel] = larger(best, lower[c + channel])

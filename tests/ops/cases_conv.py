@@ -294,6 +294,8 @@ WHOLE_MAXIMUM = np.array([-3, -1, 5, 7]).reshape(1, 2, 2, 1)
 WHOLE_DY = np.array([1, 2, 3, 4]).reshape(1, 2, 2, 1)
 WHOLE_DX = np.array([[0, 0, 0, 0], [0, 1, 0, 2], [0, 0, 0, 0], [0, 3, 0, 4]]).reshape(1, 4, 4, 1)
 WHOLE_TYPES = ("int64", "int32", "int16", "int8")
+FAR = 2**53
+"""From here on float64 has no odd numbers."""
 
 TIES = np.array([[1.0, 1, 2, 0], [1, 1, 2, 2], [NAN, 3, 3, NAN], [3, NAN, NAN, NAN]]).reshape(1, 4, 4, 1)
 """TensorFlow: the first of equals wins; NaN loses, unless the gradient meets it first."""
@@ -410,6 +412,7 @@ CASES = [
     *pools((2, 13, 11, 20), (3, 3), "SAME", (2, 2)),
     case("MaxPool", WHOLE, attrs=POOL, expected=WHOLE_MAXIMUM, dtypes=WHOLE_TYPES),
     case("MaxPool", WHOLE + 8, attrs=POOL, expected=WHOLE_MAXIMUM + 8, dtypes=("uint8", "uint16")),
+    case("MaxPool", WHOLE + FAR, attrs=POOL, expected=WHOLE_MAXIMUM + FAR, dtypes=("int64",)),
     case("MaxPool", WHOLE, attrs={**POOL, "padding": "SAME"}, expected=WHOLE_MAXIMUM, dtypes=WHOLE_TYPES),
     case("MaxPoolGrad", WHOLE, WHOLE_MAXIMUM, WHOLE_DY, attrs=POOL, expected=WHOLE_DX, dtypes=WHOLE_TYPES),
     case(
