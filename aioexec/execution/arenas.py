@@ -135,6 +135,7 @@ class BoundedProgram(TrimmedProgram):
         super().__init__(variant, walker, address, device, workers, trimmer)
         self.arena_bytes = variant.arena_bytes
         self.arenas = arenas
+        self.at_hand = ()  # the arenas know which of them was used last
 
     def lease(self) -> Frame:
         """A frame for one run, which must be released.

@@ -91,9 +91,9 @@ class Executor:
 
     def _fits(self, inputs: Sequence[Any]) -> bool:
         """Whether feeds have the shapes their tensors can have; those of a lone program are part of its key."""
-        for value, tensor in zip(inputs, self.plan.signature.feeds, strict=True):
-            dims = tensor.dims
-            if dims is not None and value.shape != dims and not shapes.compatible(dims, value.shape):
+        for place, tensor in enumerate(self.plan.signature.feeds):
+            dims, shape = tensor.dims, inputs[place].shape
+            if dims is not None and shape != dims and not shapes.compatible(dims, shape):
                 return False
         return True
 
@@ -129,8 +129,8 @@ class Executor:
         """The values of the client's partition when a step begins."""
         partition = self.plan.client
         values = list(partition.values)
-        for value, fed in zip(partition.feeds, feeds, strict=True):
-            values[value] = fed
+        for place, value in enumerate(partition.feeds):
+            values[value] = feeds[place]
         return values
 
     @property

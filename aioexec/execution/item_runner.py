@@ -74,9 +74,11 @@ class ItemRunner:
 
     def key_of(self, inputs: Sequence[Array]) -> Key | None:
         """What a program is laid out for; None if an input's content matters and is too large to be part of it."""
-        shapes = tuple([value.shape for value in inputs])
+        shapes: list[Hashable] = []
+        for value in inputs:
+            shapes.append(value.shape)  # noqa: PERF401 (what every step does is in loops: they take half as long)
         if not self._content:
-            return shapes
+            return tuple(shapes)
         content = []
         for k in self._content:
             if inputs[k].dtype.kind not in "iub":
@@ -162,23 +164,33 @@ class ItemRunner:
         """Run the item if that can be done at once; else what is left is to be awaited."""
         if not self._is_native:
             return self._reference.begin(values, step)
-        inputs = [values[value] for value in self.item.inputs]
-        for value in inputs:
+        inputs: list[Array] = []
+        for place in self.item.inputs:
+            value = values[place]
             if not isinstance(value, np.ndarray):
                 return self._reference.begin(values, step)
+            inputs.append(value)
         key = self.key_of(inputs)
-        if key is None or key in self.unfit:
-            return self._reference.begin(values, step)
-        program = self.programs.get(key)
-        if program is None and self.engine.jit == "background":
-            self._sight(key, inputs)
-            return self._reference.begin(values, step)
-        if program is None or not program.inline or (self.item.writes and self._must_wait()):
+        program = self.programs.get(key) if key is not None else None
+        if key is None or program is None:
+            return self._begin_without(key, inputs, values, fresh, step)
+        if not program.inline or (self.item.writes and self._must_wait()):
             return self._run(key, inputs, values, fresh, step)
         try:
             return self._begin_inline(program, inputs, values, fresh, step)
         except NoRoomError:
             return self._run(key, inputs, values, fresh, step)
+
+    def _begin_without(
+        self, key: Key | None, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
+    ) -> Awaitable[None] | None:
+        """Run the item where there is no program for these inputs."""
+        if key is None or key in self.unfit:
+            return self._reference.begin(values, step)
+        if self.engine.jit == "background":
+            self._sight(key, inputs)
+            return self._reference.begin(values, step)
+        return self._run(key, inputs, values, fresh, step)
 
     def _begin_inline(
         self, program: Program, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
@@ -192,11 +204,11 @@ class ItemRunner:
         try:
             if program.jumps:
                 return self._walk_or_move(self._start(program, values, False, step), values, fresh, step)
-            if program.unbroken and not program.variant.uses and step.collector is None:
+            if program.is_stateless and step.collector is None:
                 outputs = self._walk_stateless(program, inputs)
                 if outputs is not None:
-                    for value, output in zip(self.item.outputs, outputs, strict=True):
-                        values[value] = output
+                    for place, value in enumerate(self.item.outputs):
+                        values[value] = outputs[place]
                     fresh.update(self.item.outputs)
                     return None
             run = self._walk_inline(self._start(program, values, True, step), step.collector)
@@ -208,7 +220,10 @@ class ItemRunner:
         return None
 
     def _must_wait(self) -> bool:
-        return any(variable.leased for variable in self.item.writes)
+        for variable in self.item.writes:  # noqa: SIM110 (a generator takes longer than most items)
+            if variable.leased:
+                return True
+        return False
 
     async def _run(
         self, key: Key, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
@@ -245,7 +260,7 @@ class ItemRunner:
         """
         writes = self.item.writes
         try:
-            if program.inline and not program.jumps and not any(variable.leased for variable in writes):
+            if program.inline and not program.jumps and not self._must_wait():
                 with contextlib.suppress(NoRoomError):
                     return self._walk_inline(self._start(program, values, True, step), step.collector)
             await lease(writes)
@@ -269,28 +284,31 @@ class ItemRunner:
         """The outputs, by a program that exists, runs inline and has no breaks; None: there is none, nothing was run."""
         key = self.key_of(inputs)
         program = self.programs.get(key) if key is not None else None
-        if program is None or not program.inline or not program.unbroken or program.jumps:
+        if program is None or not program.inline:
             return None
-        for variable in self.item.writes:
-            if variable.leased:
-                return None
         program.last_used = next(_uses)
         try:
-            if not program.variant.uses:
+            if program.is_stateless:
                 outputs = self._walk_stateless(program, inputs)
                 if outputs is not None:
                     return outputs
-            return self._walk_inline(Run(program, inputs, in_place=True), None).outputs
+            elif not program.unbroken or program.jumps or self._must_wait():
+                return None
+            return self._walk_inline(Run(program, inputs, True), None).outputs
         except (MisfitError, NoRoomError, MemoryError):
             return None
 
     def _walk_stateless(self, program: Program, inputs: Sequence[Array]) -> list[Array] | None:
         """The usual case of `_walk_inline` in the fewest steps; None: it did not end well, and may be begun again."""
         began = perf_counter_ns()
-        outputs = [np.empty(shape, dtype) for shape, dtype in program.specs]
-        frame = program.lease()
+        outputs = []
+        for shape, dtype in program.specs:
+            outputs.append(np.empty(shape, dtype))
+        at_hand = program.at_hand
+        frame = at_hand[-1] if at_hand else program.lease()
         outcome = program.walker.start_inline(frame.words, *inputs, *outputs)
-        program.release(frame)
+        if not at_hand:
+            program.release(frame)
         ended = perf_counter_ns()
         self.engine.budget.charge(began, ended)
         if outcome != _DONE:
@@ -306,8 +324,8 @@ class ItemRunner:
             outcome = run.start(walker.start_inline)
             if outcome != _DONE:
                 outcome = run.walk(outcome, walker.resume_inline)
-            while outcome == Outcome.PAUSED:
-                outcome = run.walk(walker.resume_inline(run.frame.words), walker.resume_inline)
+                while outcome == Outcome.PAUSED:
+                    outcome = run.walk(walker.resume_inline(run.frame.words), walker.resume_inline)
             done = True
         finally:
             run.finish(done, collector)

@@ -13,6 +13,7 @@ from aioexec.execution.fetched import copied, is_handle, no_value
 from aioexec.execution.partition_run import PartitionExecutor, PartitionRun
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.step import Step
+from aioexec.execution.straight_run import StraightRun
 from aioexec.execution.together import Run, all_ended, fail_at, start
 from aioexec.graph.node import Operation
 from aioexec.planning.plan import Plan
@@ -31,14 +32,18 @@ class PartialStep:
         self._step = step
         self._partitions = partitions
         feeds = len(plan.signature.feeds)
-        self._runs = [
-            PartitionRun(partition, step, missing_feeds=0 if k else feeds)
-            for k, partition in enumerate(partitions)
-        ]
+        self._runs: Sequence[PartitionRun | StraightRun]
+        if len(partitions) == 1 and not remote and step.collector is None and partitions[0].is_straight:
+            self._runs = (StraightRun(partitions[0], step, feeds),)
+        else:
+            self._runs = [
+                PartitionRun(partition, step, missing_feeds=0 if k else feeds)
+                for k, partition in enumerate(partitions)
+            ]
         self._client = self._runs[0]
         self._all_runs: Sequence[Run] = (*self._runs, *remote)
         self._feeds: dict[int, Any] = {}
-        self._finished: set[tuple[PartitionRun, int]] = set()
+        self._finished: set[tuple[Run, int]] = set()
         self._arrivals: list[asyncio.Future[None]] = []
         if plan.signature.targets:
             self._listen()
@@ -49,7 +54,10 @@ class PartialStep:
     @property
     def is_over(self) -> bool:
         """Everything has run, or an error ended it."""
-        return all(run.has_ended for run in self._all_runs)
+        for run in self._all_runs:  # noqa: SIM110 (a generator takes longer than all of it)
+            if not run.has_ended:
+                return False
+        return True
 
     @property
     def error(self) -> BaseException | None:
@@ -61,7 +69,7 @@ class PartialStep:
         for run in self._runs:
             run.on_finished = self._note
 
-    def _note(self, run: PartitionRun, item: int) -> None:
+    def _note(self, run: Run, item: int) -> None:
         self._finished.add((run, item))
         if self._arrivals:
             self._tell()
@@ -87,7 +95,13 @@ class PartialStep:
             raise self._step.error
         if targets and not self._items_of(targets) <= self._finished:
             return None
-        return self._taken(positions) if all(map(self._has, positions)) else None
+        partition, values, results = self._client.partition, self._client.values, []
+        for position in positions:
+            held = values[partition.fetches[position]]
+            if type(held) is not np.ndarray or position in partition.fed_fetches:
+                return self._taken(positions) if all(map(self._has, positions)) else None
+            results.append(held.copy())
+        return results
 
     async def fetch(self, positions: Sequence[int]) -> list[Any]:
         """Wait for the fetches at these positions; values as `Executor.step` gives them.
@@ -135,7 +149,7 @@ class PartialStep:
         while not items <= self._finished:
             await self._wait()
 
-    def _items_of(self, targets: Sequence[Operation]) -> set[tuple[PartitionRun, int]]:
+    def _items_of(self, targets: Sequence[Operation]) -> set[tuple[Run, int]]:
         return {
             (run, partition.targets[op])
             for run, partition in zip(self._runs, self._partitions, strict=True)

@@ -41,14 +41,16 @@ SWITCH, MERGE = Kind.SWITCH, Kind.MERGE  # an enum's attribute costs as much as 
 
 
 class PartitionExecutor:
-    """What outlives the steps of one partition: the items it begins with, the runners of its programs and the keys of its
-    transfers, by item; `received` are the dtypes of what comes for its Recvs,
-    `targets` the items of the operations that are asked for.
+    """What outlives the steps of one partition: the items it begins with, for how much each item waits, the runners of its
+    programs and the keys of its transfers, by item; `received` are the dtypes of what comes for its Recvs,
+    `targets` the items of the operations that are asked for; `is_straight`, there is nothing but programs and feeds.
     """
 
     def __init__(self, partition: Partition, engine: Engine) -> None:
         self.partition = partition
         self.initial = initial_items(partition.items)
+        self.waits = [item.waits for item in partition.items]
+        self.is_straight = all(item.kind is PROGRAM or item.kind is Kind.FEED for item in partition.items)
         self.runners = [
             ItemRunner(item, partition, engine) if item.kind is PROGRAM else None for item in partition.items
         ]

@@ -63,10 +63,10 @@ class Program:
 
     Constant: variant, rows, blocks (the memory the walker reads), forks (rows that several workers go on from), device,
     workers; `is_for_loops`, a loop may help with it (see `hosting`); `jumps`, how long a run takes depends on data: one that
-    begins inline may have to move; `is_stateless`, it has no such jumps, no breaks and no variables. In one with forks nothing
-    is written in place. Changing: `frames`, idle ones; `rooms`, how long lists became, by slot; `cost`, nanoseconds of a run:
-    estimated, then the least of recent runs; `_least` and `_spent`, of the runs since; `inline`, whether runs begin and end on
-    the loop; `last_used`, a count that grows.
+    begins inline may have to move; `is_stateless`, it has neither jumps nor breaks nor variables. In one with forks nothing is
+    written in place. Changing: `frames`, idle ones; `at_hand`, those that a walk on the loop may use without a lease: nobody
+    comes before its end; `rooms`, how long lists became, by slot; `cost`, nanoseconds of a run: estimated, then the least of
+    recent runs; `_least`, `_spent`, of the runs since; `inline`, they begin and end on the loop; `last_used`, a count.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class Program:
         self.workers = workers
         self.rows, self.blocks, self.forks = link(variant, walker, address)
         self.frames: list[Frame] = []
+        self.at_hand: Sequence[Frame] = self.frames
         self.cost = variant.cost
         self.jumps = variant.jumps
         self.unbroken = not (variant.breaks or variant.objects or variant.given or variant.object_inputs)
@@ -121,8 +122,7 @@ class Program:
 
         So one cheap run is enough to begin inline from then on; to leave, all of some must have been dear.
         """
-        if nanoseconds < self._least:
-            self._least = nanoseconds
+        self._least = nanoseconds if nanoseconds < self._least else self._least
         self._spent += nanoseconds
         if nanoseconds <= self._bound and not self._is_for_workers:
             self.inline = True
@@ -196,7 +196,7 @@ class Run:
         self.program = program
         self.outputs: list[Array] = []
         for shape, dtype in program.specs:
-            self.outputs.append(np.empty(shape, dtype))  # noqa: PERF401 (a comprehension takes longer here)
+            self.outputs.append(np.empty(shape, dtype))
         self.kept: dict[int, Array] = {}
         self.objects: dict[int, Any] = {}
         self.published: set[Variable] = set()
@@ -224,7 +224,6 @@ class Run:
 
     def _variables(self, in_place: bool) -> list[Array]:
         bound: list[Array] = []
-        news = self.news
         for use in self.program.variant.uses:
             variable = use.variable
             if use.old_slot is not None:
@@ -240,7 +239,7 @@ class Run:
             if use.new_slot is not None:
                 new = variable.next_buffer(in_place and use.in_place)
                 bound.append(new)
-            news.append(new)
+            self.news.append(new)
         return bound
 
     def _uninitialised(self, variable: Variable, reader: Instruction | None) -> OpError:
@@ -354,8 +353,8 @@ class Run:
         Args:
             collector: who is told of the nodes that ran.
         """
-        for use, new in zip(self.program.variant.uses, self.news, strict=True):
-            variable = use.variable
+        for place, use in enumerate(self.program.variant.uses):  # a strict `zip` takes longer than all passes
+            new, variable = self.news[place], use.variable
             if new is None or new is variable.buffer or variable in self.published:
                 continue
             if done or use.is_whole(self._has_run):

@@ -32,8 +32,8 @@ def is_prompt(plan: Plan) -> bool:
 class PromptRunner:
     """Runs the only item of such a plan.
 
-    Constant: `_feeds`, where in the signature each fed input is, or None and the value known beforehand; `_dims`, the static
-    shapes of the feeds.
+    Constant: `_inputs`, where in the signature each fed input is, or None and the value known beforehand; `_shaped`, the feeds
+    with a static shape, and that.
     """
 
     def __init__(self, partition: Partition, engine: Engine) -> None:
@@ -44,7 +44,8 @@ class PromptRunner:
         self._at_once = instruction.compute.at_once
         place = {value: k for k, value in enumerate(partition.feeds)}
         self._inputs = [(place.get(value), partition.values[value]) for value in instruction.inputs]
-        self._dims = [node.feed.dims for node in partition.subgraph.feeds if node.feed is not None]
+        feeds = [node.feed for node in partition.subgraph.feeds if node.feed is not None]
+        self._shaped = [(k, feed.dims) for k, feed in enumerate(feeds) if feed.dims is not None]
         self._is_fetched = partition.fetches != ()
 
     def run_at_once(self, feeds: Sequence[Any]) -> list[Any] | None:
@@ -53,10 +54,12 @@ class PromptRunner:
         Raises:
             OpError: of the node.
         """
-        for value, dims in zip(feeds, self._dims, strict=True):
-            if dims is not None and value.shape != dims and not shapes.compatible(dims, value.shape):
+        for place, dims in self._shaped:
+            if feeds[place].shape != dims and not shapes.compatible(dims, feeds[place].shape):
                 return None
-        inputs = [known if place is None else feeds[place] for place, known in self._inputs]
+        inputs = []
+        for fed, known in self._inputs:
+            inputs.append(known if fed is None else feeds[fed])
         began = perf_counter_ns()
         try:
             result = self._at_once(*inputs)

@@ -72,21 +72,21 @@ DEFAULT = StepSettings()
 class Step:
     """One execution of a plan; what a kernel may know of it is in `StepContext`.
 
-    Constant: step_id (no other step of the process has it), deadline, workers, collector, rendezvous, shared. Changing:
-    `error`, what ended it; `stops`, how to stop the partitions; `woken`, while they begin: those for whom a value has come
-    meanwhile; `is_working`, while one of them does what it can; `_has_container` and `_is_watched`, whether a kernel has asked
-    for the container or the cancellation manager.
+    Constant: step_id (no other step of the process has it), deadline, workers, collector, shared. Changing: `error`, what
+    ended it; `stops`, how to stop the partitions; `woken`, while they begin: those for whom a value has come meanwhile;
+    `is_working`, while one of them does what it can; `_rendezvous`, None until something is sent or received; `_has_container`
+    and `_is_watched`, whether a kernel has asked for the container or the cancellation manager.
     """
 
     __slots__ = (
         "_has_container",
         "_is_watched",
+        "_rendezvous",
         "collector",
         "deadline",
         "engine",
         "error",
         "is_working",
-        "rendezvous",
         "shared",
         "step_id",
         "stops",
@@ -98,7 +98,7 @@ class Step:
         self.engine = engine
         shared = self.shared = settings.shared
         self.step_id = next(_step_ids) if shared is None else shared.step_id
-        self.rendezvous = IntraProcessRendezvous() if shared is None else shared.rendezvous
+        self._rendezvous = None if shared is None else shared.rendezvous
         self.deadline = settings.deadline
         self.workers = settings.workers or engine.workers
         self.collector = settings.collector
@@ -108,6 +108,16 @@ class Step:
         self.is_working = False
         self._has_container = False
         self._is_watched = False
+
+    @property
+    def rendezvous(self) -> IntraProcessRendezvous:
+        """Where its partitions hand values over."""
+        rendezvous = self._rendezvous
+        if rendezvous is None:
+            rendezvous = self._rendezvous = IntraProcessRendezvous()
+            if self.error is not None:
+                rendezvous.start_abort(_told_to_receivers(self.error))
+        return rendezvous
 
     @property
     def container(self) -> str:
@@ -137,7 +147,8 @@ class Step:
         if self.error is not None or (self.shared is not None and self.shared.holds_back(self, error)):
             return
         self.error = error
-        self.rendezvous.start_abort(_told_to_receivers(error))
+        if self._rendezvous is not None:
+            self._rendezvous.start_abort(_told_to_receivers(error))
         for stop in self.stops:
             stop()
         if self._is_watched:
@@ -146,10 +157,10 @@ class Step:
     def close(self) -> None:
         """Forget what the step left behind."""
         self.stops.clear()  # they lead back here: it would be for the garbage collector to find out that the step is over
-        if self.shared is None:
-            self.rendezvous.close()
-        else:
+        if self.shared is not None:
             self.shared.close()
+        elif self._rendezvous is not None:
+            self._rendezvous.close()
         if self._is_watched:
             self.engine.cancellation.forget(self.step_id)
         if self._has_container:

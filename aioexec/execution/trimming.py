@@ -78,9 +78,8 @@ class TrimmedProgram(Program):
         if not self.is_watched:
             self.trimmer.watch(self)
 
-    def keep(self, frame: Frame) -> None:
-        """A run is over: its frame is for the next."""
-        super().release(frame)
+    keep = Program.release
+    """A run is over: its frame is for the next."""
 
     def trim(self) -> None:
         """Give the arenas back that no run has."""

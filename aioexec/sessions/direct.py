@@ -7,7 +7,7 @@ thread. Everything a session takes hold of, pools, devices, kernels, it gives ba
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter_ns
 from typing import Any, TypeVar
@@ -278,16 +278,27 @@ class DirectSession(Host, SessionRuntime):
         self, feed_names: Sequence[str], output_names: Sequence[str], target_names: Sequence[str]
     ) -> str:
         graph = self._checked_graph("PRunSetup()")
-        return await self._partial_runs.setup(
-            graph, (tuple(feed_names), tuple(output_names), tuple(target_names))
-        )
+        names = (tuple(feed_names), tuple(output_names), tuple(target_names))
+        return self._partial_runs.open(names) or await self._partial_runs.setup(graph, names)
+
+    def open_partial_run(
+        self, feed_names: tuple[str, ...], output_names: tuple[str, ...], target_names: tuple[str, ...]
+    ) -> str | None:
+        return self._partial_runs.open((feed_names, output_names, target_names))
 
     async def partial_run(
         self, handle: str, feeds: Sequence[tuple[str, Any]], output_names: Sequence[str]
     ) -> list[Any]:
         if not self._partial_runs.is_open(handle):
             self._check_usable()
-        return await self._partial_runs.run(handle, feeds, output_names)
+        names, values = tuple([name for name, _ in feeds]), [value for _, value in feeds]
+        return await self._partial_runs.run(handle, names, values, tuple(output_names))
+
+    def begin_partial_run(
+        self, handle: str, feed_names: tuple[str, ...], values: Sequence[Any], output_names: tuple[str, ...]
+    ) -> list[Any] | Awaitable[list[Any]]:
+        begun = self._partial_runs.begin(handle, feed_names, values, output_names)
+        return super().begin_partial_run(handle, feed_names, values, output_names) if begun is None else begun
 
     async def make_callable(self, options: Any) -> int:
         graph = self._checked_graph("MakeCallable()")

@@ -64,15 +64,18 @@ class FeedConverter:
         numpy: the dtype its kernels want.
         dims: its static shape; None when it says nothing.
         is_resource: what is fed is a resource itself, as fetching its handle gives it.
+
+    `_plain` is the dtype of values that need not be looked at, None if all have to be.
     """
 
-    __slots__ = ("dims", "is_resource", "numpy", "tensor")
+    __slots__ = ("_plain", "dims", "is_resource", "numpy", "tensor")
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
         self.numpy = tensor.dtype.numpy
         self.dims = tensor.dims
         self.is_resource = tensor.dtype.base_dtype is dtypes.resource
+        self._plain = None if self.is_resource or self.numpy.hasobject else self.numpy
 
     def convert(self, value: Any) -> Any:
         """The value as an array; the caller's own one if it fits as it is.
@@ -82,6 +85,8 @@ class FeedConverter:
             InvalidArgumentError: the handle of a tensor that was deleted.
             GraphValueError: a shape the tensor cannot have.
         """
+        if type(value) is np.ndarray and value.dtype is self._plain and value.shape == self.dims:
+            return value
         if self.is_resource:
             return self._resource(value)
         if isinstance(value, TensorHandle):

@@ -104,7 +104,7 @@ class FetchMapper:
             return lambda values: wrap(values[place], dtype)
         if element.dims or element.dtype.base_dtype is resource or element in self._fed:
             return itemgetter(place)  # what was fed comes back as the array it was
-        return lambda values: _as_scalar(values[place])
+        return _scalar_at(place)
 
     def _mapping(self, fetch: Mapping[Any, Any]) -> Build:
         kind: Any = type(fetch)
@@ -144,9 +144,14 @@ def _filled(form: Any, values: Mapping[str, Any]) -> Any:
     return filled
 
 
-def _as_scalar(value: Any) -> Any:
+def _scalar_at(place: int) -> Build:
     """A value without dimensions as what it is, a number or bytes, which NumPy calls a scalar; any other as it is."""
-    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+    def build(values: Sequence[Any]) -> Any:
+        value = values[place]
+        return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+    return build
 
 
 def _nothing(values: Sequence[Any]) -> None:

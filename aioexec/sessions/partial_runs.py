@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ class _Call:
     Attributes:
         is_announced: everything was announced, and is given once; then `needs` are the feeds that the outputs depend on.
         results: for each output its place among `fetches`, None for an operation.
+        are_in_order: the outputs are the fetches.
     """
 
     fed: tuple[str, ...]
@@ -53,6 +54,11 @@ class _Call:
     fetches: tuple[int, ...]
     operations: tuple[Operation, ...]
     results: tuple[int | None, ...]
+    are_in_order: bool
+
+    def picked(self, fetched: list[Any]) -> list[Any]:
+        """The outputs, of what was fetched."""
+        return [None if place is None else fetched[place] for place in self.results]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,7 @@ class _Form:
         tensors = [name for name in asked if name in self.fetches]
         fed_set, asked_set = frozenset(fed), frozenset(asked)
         is_announced = self.feeds.keys() >= fed_set and self.announced >= asked_set
+        results = tuple(tensors.index(name) if name in self.fetches else None for name in asked)
         made = _Call(
             fed,
             asked,
@@ -95,7 +102,8 @@ class _Form:
             tuple(self.feeds[name] for name in fed if name in self.feeds),
             tuple(self.fetches[name] for name in tensors),
             tuple(self.targets[name] for name in asked if name in self.targets),
-            tuple(tensors.index(name) if name in self.fetches else None for name in asked),
+            results,
+            results == tuple(range(len(tensors))),
         )
         if is_announced:
             self.calls[feed_names, output_names] = made
@@ -123,19 +131,25 @@ class PartialRuns:
         self._forms: dict[Names, _Form] = {}
         self._handles = itertools.count()
 
+    def open(self, names: Names) -> str | None:
+        """Open a step for these feeds, outputs and targets: its handle; None: such a step was not set up before."""
+        form = self._forms.get(names)
+        return None if form is None else self._opened(form)
+
     async def setup(self, graph: Graph, names: Names) -> str:
-        """Open a step for these feeds, outputs and targets.
+        """Open a step of a kind that is new.
 
         Raises:
             OpError: there is no such signature.
         """
         session = self._session
-        form = self._forms.get(names)
-        if form is None:
-            with session.scope_of(DEFAULT):
-                found = await session.executor(signature_of(graph, *names, is_partial=True))
-                planned = found.executor if isinstance(found, Reordered) else found
-                form = self._forms[names] = _form_of(planned, names, session)
+        with session.scope_of(DEFAULT):
+            found = await session.executor(signature_of(graph, *names, is_partial=True))
+            planned = found.executor if isinstance(found, Reordered) else found
+            form = self._forms[names] = _form_of(planned, names, session)
+        return self._opened(form)
+
+    def _opened(self, form: _Form) -> str:
         handle = f"{form.prefix}{next(self._handles)}"
         self._open[handle] = _Open(form)
         return handle
@@ -148,8 +162,32 @@ class PartialRuns:
         """Whether a run goes on under this handle: there are none once the session is closed."""
         return handle in self._open
 
+    def begin(
+        self, handle: str, feed_names: tuple[str, ...], given: Sequence[Any], output_names: tuple[str, ...]
+    ) -> list[Any] | Awaitable[list[Any]] | None:
+        """What `run` does, as far as that needs no waiting: the outputs, or what is to be awaited for them.
+
+        None: this run is not open, may not go on so, or is fed with more than small arrays; nothing was done.
+
+        Raises:
+            OpError: a feed does not fit; nothing was done.
+        """
+        found = self._open.get(handle)
+        if found is None:
+            return None
+        call = found.form.call(feed_names, output_names)
+        if not (call.is_announced and found.run.allows(call.fed_set, call.asked_set, call.needs)):
+            return None
+        values: list[Any] = []
+        for place, converter in enumerate(call.converters):  # a strict `zip` takes longer than all passes
+            value = given[place]
+            if value.__class__ is not np.ndarray or value.nbytes > HEAVY_BYTES:
+                return None
+            values.append(converter.convert(value).copy())  # the caller gets control back before it is used
+        return self._go_on(handle, found, call, values)
+
     async def run(
-        self, handle: str, feeds: Sequence[tuple[str, Any]], output_names: Sequence[str]
+        self, handle: str, feed_names: tuple[str, ...], given: Sequence[Any], output_names: tuple[str, ...]
     ) -> list[Any]:
         """Feed a run and wait for some of its outputs; a name that was set up as a target waits for the operation.
 
@@ -157,40 +195,57 @@ class PartialRuns:
             InvalidArgumentError: see `PartialRun.check`; no run has this handle.
             OpError: the step failed, with this call or before.
         """
+        begun = self.begin(handle, feed_names, given, output_names)
+        if begun is not None:
+            return begun if isinstance(begun, list) else await begun
         found = self._open.get(handle)
         if found is None:
             raise InvalidArgumentError("Must run 'setup' before performing partial runs!")
-        call = found.form.call(tuple([name for name, _ in feeds]), tuple(output_names))
-        if not (call.is_announced and found.run.allows(call.fed_set, call.asked_set, call.needs)):
-            found.run.check(call.fed, call.asked)
-        given = [value for _, value in feeds]
-        for value in given:
-            if value.__class__ is not np.ndarray or value.nbytes > HEAVY_BYTES:
-                with self._session.scope_of(DEFAULT):
-                    values = await self._values(call, given)
-                    found.run.check(call.fed, call.asked)  # others may have fed while these were converted
-                    return await self._go_on(handle, found, call, values)
-        return await self._go_on(handle, found, call, self._small_values(call, given))
+        call = found.form.call(feed_names, output_names)
+        found.run.check(call.fed, call.asked)
+        with self._session.scope_of(DEFAULT):
+            values = await self._values(call, given)
+            found.run.check(call.fed, call.asked)  # others may have fed while these were converted
+            outputs = self._go_on(handle, found, call, values)
+            return outputs if isinstance(outputs, list) else await outputs
 
-    async def _go_on(self, handle: str, found: _Open, call: _Call, values: Sequence[Any]) -> list[Any]:
+    def _go_on(
+        self, handle: str, found: _Open, call: _Call, values: Sequence[Any]
+    ) -> list[Any] | Awaitable[list[Any]]:
+        """Feed a run: its outputs, or what is to be awaited for them."""
         run, step = found.run, found.step
         try:
             run.begin(call.fed, call.asked)
-            for place, value in zip(call.feeds, values, strict=True):
-                step.feed(place, value)
+            for place, feed in enumerate(call.feeds):
+                step.feed(feed, values[place])
             outputs = step.fetch_at_once(call.fetches, call.operations)
-            if outputs is None or (run.is_done and not step.is_over):
-                with self._session.scope_of(DEFAULT):
-                    outputs = await step.fetch(call.fetches)
-                    if call.operations:
-                        await step.ran(call.operations)
-                    await self._finish(handle, found)
-            elif run.is_done:
+            if outputs is not None and run.is_done:
+                if step.close_if_over():
+                    self._open.pop(handle, None)
+                else:
+                    outputs = None
+        except BaseException as error:
+            return self._failed(handle, found, error)
+        if outputs is None:
+            return self._rest(handle, found, call)
+        return outputs if call.are_in_order else call.picked(outputs)
+
+    async def _rest(self, handle: str, found: _Open, call: _Call) -> list[Any]:
+        """Wait for what a call asks for, and for the end of the step, if all that was announced has come and gone."""
+        try:
+            with self._session.scope_of(DEFAULT):
+                outputs = await found.step.fetch(call.fetches)
+                if call.operations:
+                    await found.step.ran(call.operations)
                 await self._finish(handle, found)
         except BaseException as error:
             await self._end(handle, found, error)
             raise
-        return [None if place is None else outputs[place] for place in call.results]
+        return call.picked(outputs)
+
+    async def _failed(self, handle: str, found: _Open, error: BaseException) -> list[Any]:
+        await self._end(handle, found, error)
+        raise error
 
     async def _finish(self, handle: str, found: _Open) -> None:
         """Close the run if everything announced has come and gone."""
@@ -207,13 +262,6 @@ class PartialRuns:
         return [
             np.array(value, copy=True) if value is one else value
             for value, one in zip(values, given, strict=True)
-        ]
-
-    @staticmethod
-    def _small_values(call: _Call, given: Sequence[Any]) -> list[Any]:
-        """The same of small arrays."""
-        return [
-            converter.convert(value).copy() for converter, value in zip(call.converters, given, strict=True)
         ]
 
     async def _end(self, handle: str, found: _Open, error: BaseException) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aioexec.errors import UnimplementedError
@@ -91,11 +91,23 @@ class SessionRuntime:
         """Start a step that is fed and fetched in parts; its handle."""
         raise UnimplementedError(f"{type(self).__name__} does not implement partial_run_setup")
 
+    def open_partial_run(
+        self, feed_names: tuple[str, ...], output_names: tuple[str, ...], target_names: tuple[str, ...]
+    ) -> str | None:
+        """The same, without suspending, if that was set up before and is possible so; else None."""
+        return None
+
     async def partial_run(
         self, handle: str, feeds: Sequence[tuple[str, Any]], output_names: Sequence[str]
     ) -> list[Any]:
         """Feed more of a partial run, and wait for some of its outputs."""
         raise UnimplementedError(f"{type(self).__name__} does not implement partial_run")
+
+    def begin_partial_run(
+        self, handle: str, feed_names: tuple[str, ...], values: Sequence[Any], output_names: tuple[str, ...]
+    ) -> list[Any] | Awaitable[list[Any]]:
+        """The same, begun without suspending: the outputs, or what is to be awaited for them at once."""
+        return self.partial_run(handle, list(zip(feed_names, values, strict=True)), output_names)
 
     async def make_callable(self, options: Any) -> int:
         """Prepare a step described by CallableOptions; its handle."""

@@ -37,7 +37,6 @@ from aioexec.sessions.fetches import (
     Build,
     FetchMapper,
     WrapHandle,
-    flat_key,
     remembered_by,
     structure_key,
 )
@@ -270,7 +269,7 @@ class Session:
         prepared = None
         if type(fetches) is list:
             try:
-                prepared = self.prepared.get(flat_key(fetches, feeds))
+                prepared = self.prepared.get((len(fetches), *fetches, *feeds))  # the `flat_key`
             except TypeError:
                 prepared = None  # a nested list, or a key that does not hash
         if prepared is None:
@@ -351,14 +350,15 @@ class Session:
         Raises:
             OpError: fetches or feeds do not fit the graph, or cannot be planned.
         """
-        runtime = self._open()
+        runtime = (self._runtime if asyncio.get_running_loop() is self._loop else None) or self._open()
         keys = () if feeds is None else feeds if isinstance(feeds, list | tuple) else (feeds,)
         parts = self._remembered("setup", fetches, keys)
         if parts is None:
             mapper = FetchMapper(self.graph, fetches, self._wrap_handle)
             parts = Parts(mapper, feed_tensors(self.graph, expand_keys(keys)))
             self._remember("setup", fetches, keys, parts)
-        return await runtime.partial_run_setup(parts.feeds, parts.fetches, parts.targets)
+        names = parts.feeds, parts.fetches, parts.targets
+        return runtime.open_partial_run(*names) or await runtime.partial_run_setup(*names)
 
     async def partial_run(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """Feed more of a partial run, and wait for some of its fetches; an operation among them has run then.
@@ -366,9 +366,7 @@ class Session:
         Raises:
             InvalidArgumentError: something was not announced, comes twice, or cannot be computed from what was fed.
         """
-        runtime = self._runtime
-        if runtime is None or asyncio.get_running_loop() is not self._loop:
-            runtime = self._open()
+        runtime = (self._runtime if asyncio.get_running_loop() is self._loop else None) or self._open()
         feeds: Any = feed_dict or {}
         parts = self._remembered("run", fetches, feeds)
         if parts is None:
@@ -377,8 +375,8 @@ class Session:
             parts = Parts(mapper, feed_tensors(self.graph, list(feeds)))
             if given is feeds:  # else what is fed is put together anew each time
                 self._remember("run", fetches, feeds, parts)
-        given = list(zip(parts.feeds, feeds.values(), strict=True))
-        return parts.build(await runtime.partial_run(handle, given, parts.outputs))
+        outputs = runtime.begin_partial_run(handle, parts.feeds, list(feeds.values()), parts.outputs)
+        return parts.build(outputs if isinstance(outputs, list) else await outputs)
 
     def _remembered(self, verb: str, fetches: Any, feeds: Iterable[Any]) -> Parts | None:
         try:

@@ -101,6 +101,27 @@ async def test_a_runtime_is_told_of_each_node_once(echo: EchoSessionFactory):
     assert echo.made[0].nodes == [["a", "b", "c"], ["d"]]
 
 
+async def test_partial_runs_of_any_runtime_are_fed_by_name(echo: EchoSessionFactory, monkeypatch: Any):
+    g, a, b = small()
+    calls: list[Any] = []
+
+    async def partial_run_setup(self: Any, *names: Any) -> str:
+        calls.append(names)
+        return "handle"
+
+    async def partial_run(self: Any, handle: str, feeds: Any, output_names: Any) -> list[Any]:
+        calls.append((handle, feeds, output_names))
+        return [7]
+
+    monkeypatch.setattr(EchoSession, "partial_run_setup", partial_run_setup)
+    monkeypatch.setattr(EchoSession, "partial_run", partial_run)
+    async with Session("echo://here", graph=g) as session:
+        handle = await session.partial_run_setup("c:0", [a, b])
+        assert await session.partial_run(handle, "c:0", {b: 1, a: 2}) == 7
+
+    assert calls == [(("a:0", "b:0"), ("c:0",), ()), ("handle", [("b:0", 1), ("a:0", 2)], ("c:0",))]
+
+
 async def test_what_a_runtime_does_not_do_is_unimplemented(echo: EchoSessionFactory):
     g, a, _ = small()
 
