@@ -24,7 +24,8 @@ def fields(message: object) -> tuple[object, ...]:
 
 @given(said)
 def test_protobuf_and_this_read_what_the_other_has_written(values: tuple[int, str, bool, bool]):
-    theirs = PushResponse(**dict(zip(FIELDS, values, strict=True)))
+    step_id, key, is_dead, is_kept = values
+    theirs = PushResponse(step_id=step_id, rendezvous_key=key, is_dead=is_dead, is_kept=is_kept)
 
     assert fields(PushResponse.FromString(Pushed(*values).SerializeToString())) == values
     assert fields(Pushed.FromString(theirs.SerializeToString())) == values

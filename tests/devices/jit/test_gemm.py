@@ -74,9 +74,7 @@ def test_all_sizes_around_those_of_tiles_and_strips(dtype, flips):
             check(dtype, flips, (m, n, 9))
     check(dtype, flips, (260, 40, 70))  # rows of more than one block
     check(dtype, flips, (40, 40, 1003), spare=3)  # terms of more than one part
-    check(
-        dtype, flips, (70, 300, 500), spare=12
-    )  # rows half a page apart, or a whole one: a block of them is copied
+    check(dtype, flips, (70, 300, 500), spare=12)  # rows half a page apart, or a page: a block is copied
 
 
 @pytest.mark.parametrize("flips", [(0, 0), (0, 1), (1, 0), (1, 1)])

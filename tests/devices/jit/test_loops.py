@@ -12,7 +12,8 @@ import pytest
 from aioexec.devices.jit import blas
 from aioexec.devices.jit.cache import ObjectCache
 from aioexec.devices.jit.library import KernelLibrary
-from aioexec.devices.jit.source import SourceError, closure, request_for
+from aioexec.devices.jit.process import SourceError
+from aioexec.devices.jit.source import closure, request_for
 from aioexec.graph.kernel import LoopKernel
 from aioexec.graph.loop_language import LANGUAGE, exp, expm1, fabs, fma, gemm, inf, log, log1p, offset, tanh
 
