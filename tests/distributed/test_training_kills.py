@@ -61,9 +61,10 @@ async def accuracy_of(directory: Path, steps: int, tasks: list[Task], *, sync: b
 
 
 async def test_training_survives_the_kill_of_its_parameter_server(tmp_path: Path):
+    """It ends no worse. Better it may be: so early accuracy still rises, and by how much depends on how the workers overlap."""
     found = await accuracy_of(tmp_path / "killed", 600, [("ps", 0)])
 
-    assert found == pytest.approx(await accuracy_of(tmp_path / "undisturbed", 600, []), abs=CLOSE)
+    assert found >= await accuracy_of(tmp_path / "undisturbed", 600, []) - CLOSE
 
 
 @pytest.mark.sweep
