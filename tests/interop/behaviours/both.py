@@ -93,8 +93,9 @@ class There:
     @contextlib.asynccontextmanager
     async def session(self, target: str = "", text: str = "", **options: Any) -> AsyncIterator[Any]:
         config = self.proto("ConfigProto", text, **options)
-        if not (config.inter_op_parallelism_threads or config.session_inter_op_thread_pool):
-            # A staging area that waits keeps a thread; of those for all sessions there are as many as processors.
+        if not (target or config.inter_op_parallelism_threads or config.session_inter_op_thread_pool):
+            # A staging area that waits keeps a thread; of those for all sessions there are as many as processors. Servers have
+            # their own, and refuse this.
             config.use_per_session_threads, config.inter_op_parallelism_threads = True, 8
         graph = self.tf.get_default_graph()
         session = AwaitedSession(await asyncio.to_thread(self.tf.Session, target, graph, config))
