@@ -66,6 +66,23 @@ async def busy(workers):
             await job.result()
 
 
+@asynccontextmanager
+async def counted_turns():
+    """A list that grows by one in each turn of the loop."""
+    turns: list[None] = []
+
+    async def others() -> None:
+        while True:
+            await asyncio.sleep(0)
+            turns.append(None)
+
+    other = asyncio.create_task(others())
+    try:
+        yield turns
+    finally:
+        other.cancel()
+
+
 def branches():
     """Twelve products that wait for nothing, and their sum."""
     rng = np.random.default_rng(3)
@@ -99,24 +116,14 @@ async def test_a_shared_run_ends_though_no_worker_comes(array):
 
 
 async def test_the_loop_turns_between_two_strands(array):
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
         (fork,) = [fork for program in programs(session) for fork in program.variant.forks]
-        async with busy(workers_of(session)):
-            other = asyncio.create_task(others())
+        async with busy(workers_of(session)), counted_turns() as turns:
             await session.run(y, {x: array})
-            other.cancel()
 
     assert len(fork.strands) >= 12
-    assert turns >= len(fork.strands) - 1
+    assert len(turns) >= len(fork.strands) - 1
 
 
 async def test_of_two_runs_at_once_the_loop_helps_with_one(array, monkeypatch):
@@ -205,24 +212,14 @@ async def session_of_links(monkeypatch):
 
 
 async def test_a_short_run_that_nobody_shares_is_done_on_the_loop_which_turns_between_its_rows(monkeypatch):
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
     async with session_of_links(monkeypatch) as (session, x, y, array, expected):
         found = max(programs(session), key=lambda each: len(each.variant.rows))
-        async with busy(found.workers):
-            other = asyncio.create_task(others())
+        async with busy(found.workers), counted_turns() as turns:
             result = await session.run(y, {x: array})
-            other.cancel()
 
     assert not found.inline
     assert not found.forks
-    assert turns >= 8
+    assert len(turns) >= 8
     np.testing.assert_array_equal(result, expected)
 
 
