@@ -17,6 +17,13 @@ pytestmark = [pytest.mark.network, pytest.mark.slow]
 CLOSE = 0.01
 """How far from the accuracy of an undisturbed run."""
 
+EARLY = 0.02
+"""How far below an undisturbed run training may end after 600 steps.
+
+Accuracy still rises there, and by how much depends on how the workers overlap: undisturbed runs end
+at 0.944-0.955. One that lost all at the kill would end where 300 steps do, at 0.893-0.898.
+"""
+
 OVER = 30.0
 """Seconds for the last kill to be over once the training is."""
 
@@ -61,10 +68,10 @@ async def accuracy_of(directory: Path, steps: int, tasks: list[Task], *, sync: b
 
 
 async def test_training_survives_the_kill_of_its_parameter_server(tmp_path: Path):
-    """It ends no worse. Better it may be: so early accuracy still rises, and by how much depends on how the workers overlap."""
+    """It keeps what it had learned before."""
     found = await accuracy_of(tmp_path / "killed", 600, [("ps", 0)])
 
-    assert found >= await accuracy_of(tmp_path / "undisturbed", 600, []) - CLOSE
+    assert found >= await accuracy_of(tmp_path / "undisturbed", 600, []) - EARLY
 
 
 @pytest.mark.sweep
