@@ -106,18 +106,27 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
 
 def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
     fill_strip, strip_memory = make_fill_strip(tiles, offset, compiled), make_strip_memory(tiles)
-    tiled_product, lanes_of = tiles.tiled_product, make_lanes_of(tiles)
-    cut_product = make_cut_product(tiles, offset, compiled)
+    lanes_of, turn = make_lanes_of(tiles), make_turn(tiles, offset, compiled)
+    product = make_panel_product(tiles, compiled)
+    cut_product = make_cut_product(product, offset, compiled)
     vector_bytes, line, deepest = tiles.registers().vector_bytes, line_bytes(tiles), depth_of(tiles)
     result_at, block_at = strip_bytes(tiles), strip_bytes(tiles) + BLOCK_ROWS * 2 * vector_bytes
     is_high = tiles.registers().heights[0] > 6
 
     @compiled  # type: ignore[untyped-decorator]
-    def copy_rows(source: Any, stride: Any, target: Any, pitch: Any, rows: Any, count: Any) -> None:
-        for i in range(rows):
-            line, copied = offset(source, i * stride), offset(target, i * pitch)
-            for j in range(count):
-                copied[j] = line[j]
+    def copy_rows(
+        source: Any, row: Any, inner: Any, target: Any, pitch: Any, rows: Any, count: Any
+    ) -> None:
+        if inner == 1:
+            for i in range(rows):
+                line, copied = offset(source, i * row), offset(target, i * pitch)
+                for j in range(count):
+                    copied[j] = line[j]
+        else:
+            lanes = lanes_of(source)
+            for group in range((count + lanes - 1) // lanes):
+                j = group * lanes
+                turn(offset(source, j * inner), inner, offset(target, j), pitch, rows, count - j)
 
     @compiled  # type: ignore[untyped-decorator]
     def packed_product(
@@ -129,7 +138,7 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
         wide = 2 * lanes
         whole = offset(strip, result_at * lanes // vector_bytes)
         block_rows, block_pitch = offset(strip, block_at * lanes // vector_bytes), deepest + lanes
-        is_copied = is_high and a_inner == 1 and a_row % (SAME_SETS * lanes // vector_bytes) == 0
+        is_copied = is_high and (a_inner != 1 or a_row % (SAME_SETS * lanes // vector_bytes) == 0)
         columns = line * lanes // vector_bytes
         parts = (k + deepest - 1) // deepest
         most = (k + parts - 1) // parts
@@ -142,10 +151,10 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
             for part in range(parts):  # a range with a step would raise an error for a step of 0
                 p = part * most
                 depth = min(k - p, most)
-                left, left_row = offset(a, row * a_row + p * a_inner), a_row
+                left, left_row, left_inner = offset(a, row * a_row + p * a_inner), a_row, a_inner
                 if is_copied:
-                    copy_rows(left, a_row, block_rows, block_pitch, height, depth)
-                    left, left_row = block_rows, block_pitch
+                    copy_rows(left, a_row, a_inner, block_rows, block_pitch, height, depth)
+                    left, left_row, left_inner = block_rows, block_pitch, 1
                 for stripe in range((n + columns - 1) // columns):
                     j = stripe * columns
                     count = min(columns, n - j)
@@ -157,21 +166,33 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
                         width = min(wide, count - begin)
                         if lanes < width < wide:
                             cut_product(
-                                height, width, depth, left, left_row, a_inner, panel, wide, adds or p > 0, result, ldc,
+                                height, width, depth, left, left_row, left_inner, panel, wide, adds or p > 0, result, ldc,
                                 whole,
                             )  # fmt: skip
                         else:
-                            tiled_product(
-                                height, width, 1, depth, left, left_row, 0, a_inner, panel, wide, adds or p > 0, result,
-                                ldc,
-                            )  # fmt: skip
+                            product(
+                                height, width, depth, left, left_row, left_inner, panel, wide, adds or p > 0, result, ldc
+                            )
 
     return packed_product
 
 
-def make_cut_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
+def make_panel_product(tiles: ModuleType, compiled: Any) -> Any:
     tiled_product = tiles.tiled_product
 
+    @compiled  # type: ignore[untyped-decorator]
+    def panel_product(
+        m: Any, width: Any, k: Any, a: Any, a_row: Any, a_inner: Any, panel: Any, wide: Any, adds: Any, c: Any, ldc: Any
+    ) -> None:
+        if a_inner == 1:
+            tiled_product(m, width, 1, k, a, a_row, 0, 1, panel, wide, adds, c, ldc)
+        else:
+            tiled_product(m, width, 1, k, a, a_row, 0, a_inner, panel, wide, adds, c, ldc)
+
+    return panel_product
+
+
+def make_cut_product(product: Any, offset: Any, compiled: Any) -> Any:
     @compiled  # type: ignore[untyped-decorator]
     def cut_product(
         m: Any, width: Any, k: Any, a: Any, a_row: Any, a_inner: Any, panel: Any, wide: Any, adds: Any, c: Any, ldc: Any,
@@ -181,7 +202,7 @@ def make_cut_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
         for i in range(m if adds else 0):
             for j in range(width):
                 whole[i * wide + j] = c[i * ldc + j]
-        tiled_product(m, wide, 1, k, a, a_row, 0, a_inner, panel, wide, adds, whole, wide)
+        product(m, wide, k, a, a_row, a_inner, panel, wide, adds, whole, wide)
         for i in range(m):
             for j in range(width):
                 c[i * ldc + j] = whole[i * wide + j]
@@ -201,26 +222,26 @@ def make_prepare(offset: Any, compiled: Any) -> Any:
     return prepare
 
 
-def make_turn_half(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
-    turn_block = make_turn_block(tiles)
+def make_turn(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
+    turn_block, lanes_of = make_turn_block(tiles), make_lanes_of(tiles)
 
     @compiled  # type: ignore[untyped-decorator]
-    def turn_half(b: Any, ldb: Any, panel: Any, wide: Any, depth: Any, width: Any) -> None:
-        """Transpose into the columns of one vector, or the first `width` of them."""
-        lanes = wide // 2
+    def turn(b: Any, ldb: Any, target: Any, pitch: Any, depth: Any, width: Any) -> None:
+        """Transpose `depth` columns into as many lines, of one vector each or its first `width` elements."""
+        lanes = lanes_of(b)
         whole = depth // lanes if width >= lanes else 0
         for block in range(whole):
             p = block * lanes
-            turn_block(offset(b, p), ldb, offset(panel, p * wide), wide)
+            turn_block(offset(b, p), ldb, offset(target, p * pitch), pitch)
         for j in range(min(width, lanes)):
             for p in range(whole * lanes, depth):
-                panel[p * wide + j] = b[j * ldb + p]
+                target[p * pitch + j] = b[j * ldb + p]
 
-    return turn_half
+    return turn
 
 
 def make_fill_strip(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
-    turn_half = make_turn_half(tiles, offset, compiled)
+    turn = make_turn(tiles, offset, compiled)
     copy_panels, lanes_of = make_copy_panels(tiles), make_lanes_of(tiles)
 
     @compiled  # type: ignore[untyped-decorator]
@@ -241,7 +262,7 @@ def make_fill_strip(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
             for half in range((count + lanes_of(strip) - 1) // lanes_of(strip)):
                 j = half * lanes_of(strip)
                 target = offset(strip, half // 2 * pitch + half % 2 * lanes_of(strip))
-                turn_half(offset(b, j * ldb), ldb, target, wide, depth, count - j)
+                turn(offset(b, j * ldb), ldb, target, wide, depth, count - j)
         else:
             copy_panels(b, ldb, strip, pitch, depth, whole)
             last = offset(strip, whole * pitch)
