@@ -279,6 +279,19 @@ class Epilogue:
 
 
 @dataclass(frozen=True, slots=True)
+class Descent:
+    """What would take a rate times what a launch writes from something as large, instead of writing it.
+
+    Its operands are the factors, the first two of the launch; then the rate, what is taken from, and what is written: the last
+    two may be the same memory.
+    """
+
+    kernel: LoopKernel
+    words: tuple[int, ...]
+    units: Units
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One row of a native program: a kernel, where its operands are, and the rest of its block."""
 
@@ -289,6 +302,7 @@ class Launch:
     cost: int = 10  # estimated nanoseconds
     units: Units | None = None
     epilogue: Epilogue | None = None
+    descent: Descent | None = None
 
 
 @dataclass(frozen=True, slots=True)

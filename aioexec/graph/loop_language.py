@@ -68,6 +68,7 @@ __all__ = [
     "copysign",
     "cos",
     "cosh",
+    "descend",
     "erf",
     "erfc",
     "exp",
@@ -153,6 +154,27 @@ def gemm(
 
 large_gemm = gemm
 """The same for products so large that copying both matrices pays: BLAS, where it has kernels for the processor."""
+
+
+def descend(
+    trans_a: bool,
+    trans_b: bool,
+    m: int,
+    n: int,
+    k: int,
+    rate: Real,
+    a: Pointer,
+    lda: int,
+    b: Pointer,
+    ldb: int,
+    old: Pointer,
+    c: Pointer,
+    ldc: int,
+) -> None:
+    """Set c[m, n] to old - rate * (op(a)[m, k] @ op(b)[k, n]); 1 <= k <= 128. c may be old, whose rows are ldc apart too."""
+    left = matrix(a, (k, m), lda).T if trans_a else matrix(a, (m, k), lda)
+    right = matrix(b, (n, k), ldb).T if trans_b else matrix(b, (k, n), ldb)
+    matrix(c, (m, n), ldc)[...] = matrix(old, (m, n), ldc) - rate * (left @ right)
 
 
 def tiled_product(

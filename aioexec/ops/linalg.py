@@ -16,6 +16,7 @@ from aioexec.graph.convert import convert_to_tensor, stands_for_tensor, symbolic
 from aioexec.graph.kernel import (
     Attrs,
     Compute,
+    Descent,
     Epilogue,
     KernelContext,
     Launch,
@@ -145,6 +146,8 @@ FEW_ROWS = 3
 LARGE = 2**28
 """Terms from which on BLAS, if it has kernels for the processor, is the faster for copying the left matrix too."""
 LEAST_COLUMNS = 128
+LARGE_GRADIENT = 2**18
+"""Bytes of a gradient from which on it is worth a kernel of its own that nobody need write it."""
 
 
 def bind_product(
@@ -190,13 +193,26 @@ def bind_product(
     words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda, ldb, n, 0)
     units = units_of(flip_x, flip_y, words, x.dtype.itemsize) if outer[-2] * outer[-1] == 1 else None
     epilogue = Epilogue(15, 2, 3, n) if how in (loops.IN_TILES, loops.LARGE) else None
+    descent = descent_of(words, x.dtype) if units is not None and how == loops.IN_TILES else None
     rows = [
-        Launch(kernel, (*places, _NO_BIAS), words, cost=cost, units=units, epilogue=epilogue)
+        Launch(kernel, (*places, _NO_BIAS), words, (), cost, units, epilogue, descent)
         for places in places_of(
             operands, outer[:-2], step_x, step_y, m * n * outer[-1] * outer[-2], x.dtype.itemsize
         )
     ]
     return Launches(tuple(rows))
+
+
+def descent_of(words: tuple[int, ...], dtype: np.dtype[Any]) -> Descent | None:
+    """How a product is taken from a variable as it is made, if that pays: shared by rows, whose elements lie side by side."""
+    _, flip_x, _, m, n, k = words[:6]
+    lda, ldb, ldc = words[12:15]
+    if dtype.kind != "f" or k > loops.MOST_TERMS or m * n * dtype.itemsize < LARGE_GRADIENT:
+        return None
+    kernel = LoopKernel(loops.product_descent, (dtype.name,) * 5, 8, 0)
+    row = ldc * dtype.itemsize
+    units = Units(2, ((1 if flip_x else lda) * dtype.itemsize, 0, 0, row, row), 42)
+    return Descent(kernel, (*words[1:6], lda, ldb, ldc), units)
 
 
 def way_of(flip_x: bool, m: int, n: int, k: int) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from aioexec.graph.loop_language import Pointer, gemm, large_gemm, offset
+from aioexec.graph.loop_language import Pointer, descend, gemm, large_gemm, offset
 from aioexec.ops.epilogue_loops import finish
 
 STRIP = 512
 """Columns of a row-vector product that are accumulated together, so that they stay in the first-level cache."""
+
+MOST_TERMS = 128
+"""Terms of a product that is taken from a variable as it is made."""
 
 IN_TILES, LARGE, ROWS, COLUMN = range(4)
 """How a product is made: in tiles; as `large_gemm` does; row by row; its one column at once. Shares of a product are made as
@@ -61,6 +64,26 @@ def matmul_real(
                     transpose_a != 0, transpose_b != 0, m, n, k, 1.0, left, lda, right, ldb, 0.0, result, ldc
                 )
             finish(result, bias, m, n, ldc, ends)
+    return 0
+
+
+def product_descent(
+    a: Pointer,
+    b: Pointer,
+    rate: Pointer,
+    old: Pointer,
+    c: Pointer,
+    transpose_a: int,
+    transpose_b: int,
+    m: int,
+    n: int,
+    k: int,
+    lda: int,
+    ldb: int,
+    ldc: int,
+) -> int:
+    """c = old - rate[0] * (op(a) @ op(b)); c may be old. k <= MOST_TERMS."""
+    descend(transpose_a != 0, transpose_b != 0, m, n, k, rate[0], a, lda, b, ldb, old, c, ldc)
     return 0
 
 

@@ -4,6 +4,10 @@ Launches that can do so say it (`Launch.epilogue`). An elementwise row that adds
 rectifies it, is taken in, if nobody else wants what was written before: they write what it would have written.
 
 It runs where they do then, earlier than it did. So nobody in between may write the vector, nor touch what it writes.
+
+A step of gradient descent takes in the product that is its gradient (`Launch.descent`), if nobody else wants that: it need not
+be written at all. The product runs where the step does then, later than it did. So nobody in between may write its factors, nor
+may the step itself.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from aioexec.data_classes import dataclass
-from aioexec.graph.kernel import ADDS_BIAS, RECTIFIES, ElementwiseKernel, LoopKernel
+from aioexec.graph.kernel import ADDS_BIAS, RECTIFIES, ElementwiseKernel, Launch, LoopKernel
 from aioexec.graph.launches import ITEMSIZE, c_strides
 from aioexec.planning.buffers import Buffer
 from aioexec.planning.fuse_bodies import statements_of
@@ -38,6 +42,22 @@ class _End:
     target: PendingOperand
     dtype: str
     width: int
+    nbytes: int
+
+
+FACTORS = 2
+"""The operands of a product that its `Descent` has as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What an elementwise row does, if that is a step of gradient descent: target = old - rate * gradient, all of each."""
+
+    old: PendingOperand
+    rate: PendingOperand
+    gradient: PendingOperand
+    target: PendingOperand
+    dtype: str
     nbytes: int
 
 
@@ -84,16 +104,17 @@ class _Epilogues:
             elif row.launch.epilogue is not None:
                 buffer, _ = row.operands[row.launch.epilogue.output]
                 self.makers.setdefault(id(buffer), []).append(number)
-            else:
-                self._take_in(number, row)
+            elif not self._take_in(number, row):
+                self._descend(number, row)
         if self.into:
             self._finish()
 
-    def _take_in(self, number: int, row: PendingRow) -> None:
+    def _take_in(self, number: int, row: PendingRow) -> bool:
+        """Let the rows that made what a row works on do what it does, if they can."""
         end = _end_of(row)
         makers = [] if end is None else self.makers.get(id(end.value[0]), [])
         if end is None or not makers or not self._fits(number, end, makers):
-            return
+            return False
         taken = [self._row(maker) for maker in makers]
         total = sum(maker.launch.cost for maker in taken)
         (old, _), (new, _) = end.value, end.target
@@ -106,6 +127,41 @@ class _Epilogues:
         new.born = min(new.born, *(maker.position for maker in taken))
         for buffer in self.layout.buffers:
             buffer.heirs = [heir for heir in buffer.heirs if heir is not new]
+        return True
+
+    def _descend(self, number: int, row: PendingRow) -> None:
+        """Let a step of gradient descent make its gradient, if that is a product it can make."""
+        step = _step_of(row)
+        makers = [] if step is None else self.makers.get(id(step.gradient[0]), [])
+        if step is None or len(makers) != 1:
+            return
+        (maker,) = makers
+        made = self._row(maker)
+        if not self._can_descend(number, step, maker):
+            return
+        self.rows[number] = _with_gradient(row, step, made)
+        self.rows[maker] = None
+        self.into[maker] = number
+        for buffer, _ in made.operands[:FACTORS]:
+            buffer.dies = max(buffer.dies, row.position)
+            self.touching[id(buffer)] = sorted({*self.touching[id(buffer)], number} - {maker})
+
+    def _can_descend(self, number: int, step: _Step, maker: int) -> bool:
+        """Whether the step in row `number` may make what row `maker` makes now."""
+        made, (gradient, begin), (target, _) = self._row(maker), step.gradient, step.target
+        launch = made.launch
+        if launch.descent is None or launch.epilogue is None or launch.words[launch.epilogue.word]:
+            return False
+        if gradient.slot is not None or gradient.carried or id(gradient) in self.kept or begin:
+            return False
+        if gradient.nbytes != step.nbytes or self.touching[id(gradient)] != [maker, number]:
+            return False
+        if launch.descent.kernel.pointers[0] != step.dtype or target.slot is None:
+            return False
+        factors = [buffer for buffer, _ in made.operands[:FACTORS]]
+        if self._memory(target) in {self._memory(each) for each in (*factors, step.rate[0])}:
+            return False
+        return not any(self._is_written(each, maker, number) for each in factors)
 
     def _row(self, number: int) -> PendingRow:
         row = self.rows[number]
@@ -194,6 +250,40 @@ def _end_of(row: PendingRow) -> _End | None:
         if kinds == [along, whole]:
             return end(ADDS_BIAS, sources[1], sources[0])
     return None
+
+
+def _step_of(row: PendingRow) -> _Step | None:
+    kernel, words = row.launch.kernel, row.launch.words
+    if not isinstance(kernel, ElementwiseKernel) or len(kernel.inputs) != 3 or len(kernel.outputs) != 1:
+        return None
+    dtypes = {dtype for _, dtype in (*kernel.inputs, *kernel.outputs)}
+    statements = statements_of(kernel.body)
+    old, rate, gradient = (f"{{{name}}}" for name, _ in kernel.inputs)
+    if len(dtypes) != 1 or len(statements) != 1 or statements[0].value != f"{old} - {rate} * {gradient}":
+        return None
+    (dtype,) = dtypes
+    size = ITEMSIZE[dtype]
+    if words[0] != 1 or words[2:] != (size, 0, size, size):
+        return None
+    before, factor, slope, after = row.operands
+    return _Step(before, factor, slope, after, dtype, words[1] * size)
+
+
+def _with_gradient(row: PendingRow, step: _Step, made: PendingRow) -> PendingRow:
+    """A step of gradient descent that makes its gradient itself."""
+    descent = made.launch.descent
+    assert descent is not None
+    old, rate, _, target = row.launch.operands
+    launch = Launch(
+        descent.kernel,
+        (*made.launch.operands[:FACTORS], rate, old, target),
+        descent.words,
+        cost=made.launch.cost + row.launch.cost // REST,
+        units=descent.units,
+    )
+    operands = (*made.operands[:FACTORS], step.rate, step.old, step.target)
+    parts = ((made.position, made.launch.cost), (row.position, row.launch.cost // REST))
+    return PendingRow(launch, operands, row.position, None, parts)
 
 
 def _with_end(maker: PendingRow, end: _End, row: PendingRow, total: int) -> PendingRow:

@@ -16,7 +16,7 @@ share of the rows or columns a call is for, copied or not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -105,35 +105,23 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
 
 
 def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
-    fill_strip, strip_memory = make_fill_strip(tiles, offset, compiled), make_strip_memory(tiles)
-    lanes_of, turn = make_lanes_of(tiles), make_turn(tiles, offset, compiled)
+    fill_strip = make_fill_strip(tiles, offset, compiled)
+    lanes_of, copy_rows = make_lanes_of(tiles), make_copy_rows(tiles, offset, compiled)
     product = make_panel_product(tiles, compiled)
     cut_product = make_cut_product(product, offset, compiled)
     vector_bytes, line, deepest = tiles.registers().vector_bytes, line_bytes(tiles), depth_of(tiles)
     result_at, block_at = strip_bytes(tiles), strip_bytes(tiles) + BLOCK_ROWS * 2 * vector_bytes
+    memory_of = make_memory(
+        lambda size: block_at + BLOCK_ROWS * (deepest * size + vector_bytes), vector_bytes
+    )
     is_high = tiles.registers().heights[0] > 6
-
-    @compiled  # type: ignore[untyped-decorator]
-    def copy_rows(
-        source: Any, row: Any, inner: Any, target: Any, pitch: Any, rows: Any, count: Any
-    ) -> None:
-        if inner == 1:
-            for i in range(rows):
-                line, copied = offset(source, i * row), offset(target, i * pitch)
-                for j in range(count):
-                    copied[j] = line[j]
-        else:
-            lanes = lanes_of(source)
-            for group in range((count + lanes - 1) // lanes):
-                j = group * lanes
-                turn(offset(source, j * inner), inner, offset(target, j), pitch, rows, count - j)
 
     @compiled  # type: ignore[untyped-decorator]
     def packed_product(
         m: Any, n: Any, k: Any, alpha: Any, a: Any, a_row: Any, a_inner: Any, trans_b: Any, b: Any, ldb: Any, adds: Any,
         c: Any, ldc: Any,
     ) -> None:  # fmt: skip
-        strip = strip_memory(c)
+        strip = memory_of(c)
         lanes = lanes_of(c)
         wide = 2 * lanes
         whole = offset(strip, result_at * lanes // vector_bytes)
@@ -171,10 +159,39 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
                             )  # fmt: skip
                         else:
                             product(
-                                height, width, depth, left, left_row, left_inner, panel, wide, adds or p > 0, result, ldc
+                                height,
+                                width,
+                                depth,
+                                left,
+                                left_row,
+                                left_inner,
+                                panel,
+                                wide,
+                                adds or p > 0,
+                                result,
+                                ldc,
                             )
 
     return packed_product
+
+
+def make_copy_rows(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
+    lanes_of, turn = make_lanes_of(tiles), make_turn(tiles, offset, compiled)
+
+    @compiled  # type: ignore[untyped-decorator]
+    def copy_rows(source: Any, row: Any, inner: Any, target: Any, pitch: Any, rows: Any, count: Any) -> None:
+        if inner == 1:
+            for i in range(rows):
+                line, copied = offset(source, i * row), offset(target, i * pitch)
+                for j in range(count):
+                    copied[j] = line[j]
+        else:
+            lanes = lanes_of(source)
+            for group in range((count + lanes - 1) // lanes):
+                j = group * lanes
+                turn(offset(source, j * inner), inner, offset(target, j), pitch, rows, count - j)
+
+    return copy_rows
 
 
 def make_panel_product(tiles: ModuleType, compiled: Any) -> Any:
@@ -182,7 +199,17 @@ def make_panel_product(tiles: ModuleType, compiled: Any) -> Any:
 
     @compiled  # type: ignore[untyped-decorator]
     def panel_product(
-        m: Any, width: Any, k: Any, a: Any, a_row: Any, a_inner: Any, panel: Any, wide: Any, adds: Any, c: Any, ldc: Any
+        m: Any,
+        width: Any,
+        k: Any,
+        a: Any,
+        a_row: Any,
+        a_inner: Any,
+        panel: Any,
+        wide: Any,
+        adds: Any,
+        c: Any,
+        ldc: Any,
     ) -> None:
         if a_inner == 1:
             tiled_product(m, width, 1, k, a, a_row, 0, 1, panel, wide, adds, c, ldc)
@@ -289,23 +316,21 @@ def make_lanes_of(tiles: ModuleType) -> Any:
     return lanes_of
 
 
-def make_strip_memory(tiles: ModuleType) -> Any:
+def make_memory(size_for: Callable[[int], int], alignment: int) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
-    def strip_memory(typing_context: Any, like: Any) -> Any:
-        """Memory on the stack for a strip, the rows of a tile's width and a block of rows: a pointer like the one given."""
+    def memory(typing_context: Any, like: Any) -> Any:
+        """Memory on the stack, of a size that follows from that of an element: a pointer like the one given."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            vector_bytes = tiles.registers().vector_bytes
-            pitch = depth_of(tiles) * signature.args[0].dtype.bitwidth // 8 + vector_bytes
-            size = strip_bytes(tiles) + BLOCK_ROWS * (2 * vector_bytes + pitch)
+            size = size_for(signature.args[0].dtype.bitwidth // 8)
             with builder.goto_entry_block():  # not numba's own alloca, which would clear it
                 memory = builder.alloca(ir.ArrayType(ir.IntType(8), size))
-            memory.align = vector_bytes
+            memory.align = alignment
             return builder.bitcast(memory, context.get_value_type(signature.args[0]))
 
         return like(like), generate
 
-    return strip_memory
+    return memory
 
 
 def make_copy_panels(tiles: ModuleType) -> Any:

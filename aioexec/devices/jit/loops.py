@@ -171,9 +171,11 @@ def products() -> dict[str, Any]:
     """Matrix products: our own, and `gemm` and `large_gemm` made of it where that beats BLAS."""
     tiles = load_beside("tiles")
     vector_bytes = tiles.registers().vector_bytes
-    own = load_beside("gemm").make_gemm(tiles, offset, OPTIONS) if vector_bytes >= WIDE_VECTOR else gemm
+    in_tiles = load_beside("gemm")
+    own = in_tiles.make_gemm(tiles, offset, OPTIONS) if vector_bytes >= WIDE_VECTOR else gemm
     large = own if vector_bytes >= WIDEST_VECTOR else gemm
-    return {"tiled_product": tiles.tiled_product, "gemm": own, "large_gemm": large}
+    descend = load_beside("descent").make_descend(tiles, in_tiles, offset, OPTIONS)
+    return {"tiled_product": tiles.tiled_product, "gemm": own, "large_gemm": large, "descend": descend}
 
 
 @functools.cache

@@ -1,0 +1,78 @@
+"""Steps of gradient descent that make their gradient have the bits of a product and a step, whoever shares the work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aioexec as ax
+from aioexec.planning import lanes, variants
+from tests.tiers import graph, op_of_each_row, programs
+
+Array = np.ndarray[Any, Any]
+
+RATE = 0.25
+STEPS = 3
+CASES = {
+    "rows": ((64, 300), 256, False, "float32"),
+    "transposed": ((64, 300), 256, True, "float32"),
+    "few terms": ((3, 270), 301, False, "float32"),
+    "doubles": ((40, 190), 201, False, "float64"),
+}
+
+
+def values(case: str) -> tuple[Array, Array, Array]:
+    """Inputs, labels and weights; NaN in a row of the gradient."""
+    (batch, inputs), outputs, _, dtype = CASES[case]
+    random = np.random.default_rng(3)
+    x, y, w = (
+        random.standard_normal(shape).astype(dtype)
+        for shape in ((batch, inputs), (batch, outputs), (inputs, outputs))
+    )
+    x[1, 7] = np.nan
+    return x, y, w
+
+
+async def result(case: str, workers: int) -> tuple[Array, list[str]]:
+    """The weights after some steps, and the kinds of the nodes that rows of the step do."""
+    x, y, w = values(case)
+    config = ax.ConfigProto(intra_op_parallelism_threads=workers, use_per_session_threads=True)
+    config.aioexec.jit = "eager"
+    with graph() as made:
+        inputs, slope = ax.placeholder(x.dtype, x.shape), ax.placeholder(y.dtype, y.shape)
+        flips = CASES[case][2]
+        weights = ax.Variable(w.T if flips else w)
+        product = ax.matmul(inputs, weights, transpose_b=flips)
+        train = ax.train.GradientDescentOptimizer(RATE).minimize(ax.reduce_sum(product * slope))
+        initializer = ax.global_variables_initializer()
+    async with ax.Session(graph=made, config=config) as session:
+        await session.run(initializer)
+        before = set(programs(session))
+        for _ in range(STEPS):
+            await session.run(train, {inputs: x, slope: y})
+        (program,) = set(programs(session)) - before
+        found = await session.run(weights)
+    return (found.T if flips else found), op_of_each_row(program)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("case", CASES)
+async def test_a_step_makes_its_gradient(monkeypatch, case, workers):
+    monkeypatch.setattr(lanes, "SHARE_NS", 1)
+    monkeypatch.setattr(lanes, "_LEAST_GRAIN_NS", 1)
+    monkeypatch.setattr(lanes, "_STRAND_NS", 0)
+
+    found, kinds = await result(case, workers)
+    monkeypatch.setattr(variants, "fuse_epilogues", lambda layout: None)
+    apart, others = await result(case, 1)
+
+    assert "ApplyGradientDescent" not in kinds  # a row that does several nodes is told by the first
+    assert "ApplyGradientDescent" in others
+    assert found.tobytes() == apart.tobytes()
+    x, y, w = values(case)
+    assert np.isnan(found[7]).all()
+    rest = np.arange(len(w)) != 7
+    expected = w.astype(np.float64) - STEPS * RATE * (x.astype(np.float64).T @ y)
+    np.testing.assert_allclose(found[rest], expected[rest], rtol=1e-5, atol=1e-4)
