@@ -15,8 +15,9 @@ from aioexec.execution.engine import Engine
 from aioexec.execution.fed import having_own_indices, index_feeds, with_own_indices
 from aioexec.execution.fetched import Fetched
 from aioexec.execution.item_runner import ItemRunner
+from aioexec.execution.items_run import PartitionExecutor
 from aioexec.execution.partial_step import PartialStep
-from aioexec.execution.partition_run import PartitionExecutor, PartitionRun
+from aioexec.execution.partition_run import PartitionRun
 from aioexec.execution.prompt import PromptRunner, is_prompt
 from aioexec.execution.step import DEFAULT, Step, StepSettings
 from aioexec.execution.together import RemoteParts, Run, fail_at, finished, start

@@ -10,7 +10,8 @@ import numpy as np
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.execution.fetched import copied, is_handle, no_value
-from aioexec.execution.partition_run import PartitionExecutor, PartitionRun
+from aioexec.execution.items_run import PartitionExecutor
+from aioexec.execution.partition_run import PartitionRun
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.step import Step
 from aioexec.execution.straight_run import StraightRun

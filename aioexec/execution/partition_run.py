@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from time import perf_counter_ns
 from typing import Any
 
@@ -17,63 +17,23 @@ import numpy as np
 
 from aioexec.errors import CancelledError, InvalidArgumentError, OpError
 from aioexec.execution.budget import TICK_NS
-from aioexec.execution.engine import Engine
-from aioexec.execution.item_runner import ItemRunner
+from aioexec.execution.items_run import ItemsRun, PartitionExecutor
 from aioexec.execution.propagator import (
     DEAD,
     Activation,
     Propagator,
     dead_outputs,
-    initial_items,
     input_value,
 )
 from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
 from aioexec.execution.structures import inputs_of, store
-from aioexec.execution.together import Run
 from aioexec.execution.trace import note_known, note_node
 from aioexec.planning.instruction import locate
 from aioexec.planning.items import Kind
-from aioexec.planning.plan import Partition
 
 PROGRAM, ASYNCHRONOUS, SEND, RECV = Kind.PROGRAM, Kind.ASYNCHRONOUS, Kind.SEND, Kind.RECV
 SWITCH, MERGE = Kind.SWITCH, Kind.MERGE  # an enum's attribute costs as much as a dictionary
-
-
-class PartitionExecutor:
-    """What outlives the steps of one partition: the items it begins with, for how much each item waits, the runners of its
-    programs and the keys of its transfers, by item; `received` are the dtypes of what comes for its Recvs,
-    `targets` the items of the operations that are asked for; `is_straight`, there is nothing but programs and feeds.
-    """
-
-    def __init__(self, partition: Partition, engine: Engine) -> None:
-        self.partition = partition
-        self.initial = initial_items(partition.items)
-        self.waits = [item.waits for item in partition.items]
-        self.is_straight = all(item.kind is PROGRAM or item.kind is Kind.FEED for item in partition.items)
-        self.runners = [
-            ItemRunner(item, partition, engine) if item.kind is PROGRAM else None for item in partition.items
-        ]
-        self.keys = {
-            item.index: transfer_key(item.node.op.attrs)
-            for item in partition.items
-            if item.kind is SEND or item.kind is RECV
-        }
-        self.received = {
-            item.index: None
-            if dtype.is_ref
-            else dtype.numpy  # references do not travel: such a Recv is refused
-            for item in partition.items
-            if item.kind is RECV
-            for dtype in item.node.output_dtypes()
-        }
-        wanted = {id(node) for node in partition.subgraph.targets}
-        self.targets = {
-            instruction.node.op: item.index
-            for item in partition.items
-            for instruction in item.instructions
-            if id(instruction.node) in wanted
-        }
 
 
 class _Arrival:
@@ -96,30 +56,13 @@ class _Arrival:
         self._run.step.fail(error)
 
 
-class PartitionRun(Run):
+class PartitionRun(ItemsRun):
     """Runs one partition in one step.
 
-    Constant: partition. Changing: `values`, of the outermost frame; `fresh`, those nobody else holds; `_running`, what is
-    awaited, with its activation; `_expected`, how many Recvs wait, and `_arrived`, what has come for them; `_missing_feeds`, of
-    a partial run, how many are still to come; `_is_due`, an `_advance` is on its way.
+    Changing: `_expected`, how many Recvs wait, and `_arrived`, what has come for them.
     """
 
-    __slots__ = (
-        "_arrived",
-        "_expected",
-        "_initial",
-        "_is_due",
-        "_keys",
-        "_missing_feeds",
-        "_propagator",
-        "_received",
-        "_runners",
-        "_running",
-        "fresh",
-        "on_finished",
-        "partition",
-        "values",
-    )
+    __slots__ = ("_arrived", "_expected", "_keys", "_propagator", "_received")
 
     def __init__(
         self,
@@ -129,21 +72,12 @@ class PartitionRun(Run):
         fresh: set[int] | None = None,
         missing_feeds: int = 0,
     ) -> None:
-        super().__init__(step)
-        self.partition = executor.partition
-        self.values = list(self.partition.values) if values is None else values
-        self.fresh = set() if fresh is None else fresh
-        self.on_finished: Callable[[PartitionRun, int], None] | None = None
-        self._initial = executor.initial
-        self._runners = executor.runners
+        super().__init__(executor, step, values, fresh, missing_feeds)
         self._keys = executor.keys
         self._received = executor.received
         self._propagator = Propagator(self.partition, self.values)
-        self._running: dict[asyncio.Future[Any], Activation] = {}
         self._expected = 0
         self._arrived: deque[tuple[Activation, Received]] = deque()
-        self._missing_feeds = missing_feeds
-        self._is_due = False
 
     @property
     def receives(self) -> int:
@@ -161,29 +95,12 @@ class PartitionRun(Run):
         self._propagator.start(self._initial)
         self._advance()
 
-    def stop(self) -> None:
-        """The step has failed: cancel what is awaited."""
-        for future in self._running:
-            future.cancel()
-        self._check_end()
-
-    def _check_end(self) -> None:
-        """End, once nothing runs and nothing more can come."""
-        if self._running or self.has_ended:
-            return
-        if self.step.error is None and (
-            self._propagator.ready or self._expected or self._missing_feeds or self._is_due
-        ):
-            return
-        self._mark_ended()
+    def _is_waiting(self) -> bool:
+        return bool(self._propagator.ready or self._expected)
 
     # Events
 
     def _advance(self) -> None:
-        """Do all that can be done now; what is too much for this tick of the loop is done in the next one.
-
-        Whatever is raised ends the step, and goes to who awaits it: in a callback of the loop it would be lost, and he wait on.
-        """
         step = self.step
         step.is_working = True
         try:
@@ -200,28 +117,19 @@ class PartitionRun(Run):
         budget = self.step.engine.budget
         while ready and self.step.error is None:
             if budget.spent > TICK_NS:
-                if not self._is_due:
-                    self._is_due = True
-                    budget.call_in_turn(self._advance_now)
+                self._put_off()
                 return
             activation = ready.popleft()
             rest = self._begin(activation)
             if rest is not None:
-                future = asyncio.ensure_future(rest)
-                self._running[future] = activation
-                future.add_done_callback(self._done)
+                self._wait_for(rest, activation)
 
     def _advance_soon(self) -> None:
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._advance_now)
 
-    def _advance_now(self) -> None:
-        self._is_due = False
-        self._advance()
-
     def _done(self, future: asyncio.Future[Any]) -> None:
-        """What was awaited is over."""
         activation = self._running.pop(future)
         try:
             result = future.result()

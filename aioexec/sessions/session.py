@@ -145,6 +145,8 @@ class Session:
             FailedPreconditionError: another loop or process than the one it was opened in.
             OpError: the session cannot be made.
         """
+        if self._runtime is not None and asyncio.get_running_loop() is self._loop:
+            return self._runtime
         if self._closed:
             raise closed_error()
         if self._runtime is None:
@@ -350,7 +352,7 @@ class Session:
         Raises:
             OpError: fetches or feeds do not fit the graph, or cannot be planned.
         """
-        runtime = (self._runtime if asyncio.get_running_loop() is self._loop else None) or self._open()
+        runtime = self._open()
         keys = () if feeds is None else feeds if isinstance(feeds, list | tuple) else (feeds,)
         parts = self._remembered("setup", fetches, keys)
         if parts is None:
@@ -366,7 +368,7 @@ class Session:
         Raises:
             InvalidArgumentError: something was not announced, comes twice, or cannot be computed from what was fed.
         """
-        runtime = (self._runtime if asyncio.get_running_loop() is self._loop else None) or self._open()
+        runtime = self._open()
         feeds: Any = feed_dict or {}
         parts = self._remembered("run", fetches, feeds)
         if parts is None:
