@@ -232,7 +232,8 @@ def element_cost(dtype: np.dtype[Any], how: int) -> float:
 
 
 def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) -> Units | None:
-    """How workers share a product: by columns, where each then copies its own; by rows if those are few.
+    """How workers share a product: by columns, where each then copies its own; by rows if those are few, or if the left matrix
+    is transposed and no smaller, which then is copied.
 
     A sum is never divided, so the bits of what is made in tiles do not depend on how many workers there are; those of what BLAS
     makes may, since it treats the last columns of a share in another way. Whole tiles of any processor, and more rows than our
@@ -240,7 +241,7 @@ def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) 
     """
     m, n = words[3:5]
     lda, ldb, ldc = words[12:15]
-    if n >= LEAST_COLUMNS or m == 1:
+    if m == 1 or n >= LEAST_COLUMNS and not (flip_x and m >= n):
         return Units(4, (0, (ldb if flip_y else 1) * itemsize, itemsize, itemsize), 32)
     return Units(3, ((1 if flip_x else lda) * itemsize, 0, ldc * itemsize, 0), 42)
 

@@ -35,6 +35,8 @@ WHOLE_TILES = 42
 """Rows that are whole tiles, be they 6 or 14 high."""
 LARGE = 2**18
 """Bytes of a right matrix from which on a copy pays with 512-bit vectors: less stays in the caches as it lies."""
+WIDE_ROWS = 1024
+"""Bytes of a row of the right matrix from which on it pays to turn the left one, where tiles are high."""
 PAGE = 4096
 """Rows so many bytes apart, or a multiple, push each other out of the first-level cache before a second tile reads them."""
 SAME_SETS = 1024
@@ -74,6 +76,7 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
     vector_bytes, deepest = tiles.registers().vector_bytes, depth_of(tiles)
     least_bytes = LARGE if vector_bytes > 32 else 0
     fewest, fewest_apart = few_rows(tiles)
+    is_high = tiles.registers().heights[0] > 6
 
     @compiled  # type: ignore[untyped-decorator]
     def gemm(
@@ -88,7 +91,8 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
         a_row, a_inner = (1, lda) if trans_a else (lda, 1)
         size = vector_bytes // lanes_of(c)
         fewest_here = fewest_apart if ldb * size % PAGE == 0 else fewest
-        repays = n * k * size >= least_bytes and m > fewest_here
+        is_turned = is_high and trans_a and n * size >= WIDE_ROWS
+        repays = m > fewest_here and (n * k * size >= least_bytes or is_turned)
         if trans_b or alpha != 1 or repays:
             packed_product(m, n, k, alpha, a, a_row, a_inner, trans_b, b, ldb, adds, c, ldc)
         else:
