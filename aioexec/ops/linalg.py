@@ -241,7 +241,7 @@ def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) 
     """
     m, n = words[3:5]
     lda, ldb, ldc = words[12:15]
-    if m == 1 or n >= LEAST_COLUMNS and not (flip_x and m >= n):
+    if m == 1 or (n >= LEAST_COLUMNS and not (flip_x and m >= n)):
         return Units(4, (0, (ldb if flip_y else 1) * itemsize, itemsize, itemsize), 32)
     return Units(3, ((1 if flip_x else lda) * itemsize, 0, ldc * itemsize, 0), 42)
 
