@@ -22,8 +22,11 @@ from aioexec.errors import OpError
 from aioexec.execution.budget import TickBudget
 from aioexec.execution.program import Run
 
-_SLICE_NS = 50_000
-"""What the loop does of a run between two looks at its other callbacks; the strand that is begun by then is ended."""
+_SLICE_NS = 250_000
+"""What the loop does of a run between two looks at its other callbacks: half of what a tick may hold.
+
+The strand that is begun by then is ended.
+"""
 _LONGEST_NS = 2_000_000
 """What a run may take that the loop helps with: of longer ones two hops are a small part."""
 _LONGEST_ALONE_NS = 300_000
