@@ -26,11 +26,8 @@ def make_descend(tiles: ModuleType, products: ModuleType, offset: Any, options: 
     copy_rows = products.make_copy_rows(tiles, offset, compiled)
     product = products.make_panel_product(tiles, compiled)
     subtract_vectors = make_subtract_vectors(tiles, products)
-    vector_bytes, line, deepest = (
-        tiles.registers().vector_bytes,
-        products.line_bytes(tiles),
-        products.depth_of(tiles),
-    )
+    vector_bytes = tiles.registers().vector_bytes
+    line, deepest = products.line_bytes(tiles), products.depth_of(tiles)
     sums_at = products.strip_bytes(tiles)
     block_at = sums_at + ROWS * line
     memory_of = products.make_memory(
@@ -58,10 +55,8 @@ def make_descend(tiles: ModuleType, products: ModuleType, offset: Any, options: 
         strip = memory_of(c)
         lanes = lanes_of(c)
         wide, columns = 2 * lanes, line * lanes // vector_bytes
-        sums, block = (
-            offset(strip, sums_at * lanes // vector_bytes),
-            offset(strip, block_at * lanes // vector_bytes),
-        )
+        sums = offset(strip, sums_at * lanes // vector_bytes)
+        block = offset(strip, block_at * lanes // vector_bytes)
         pitch, block_pitch = k * wide + products.PADDING * lanes // vector_bytes, deepest + lanes
         a_row, a_inner = (1, lda) if trans_a else (lda, 1)
         for stripe in range((n + columns - 1) // columns):

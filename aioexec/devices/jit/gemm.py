@@ -6,9 +6,10 @@ such a vector, and half of the speed. With 256-bit vectors it spends on copies w
 The right matrix is copied strip by strip into memory on the stack: some panels side by side, each as wide as a tile, so that
 what is read is long enough in each line for the processor to read ahead (784 x 512 in float32: 42 µs, panel by panel 160 µs).
 A transposed one is turned on the way, in registers. What is used for few rows, or with 512-bit vectors is small enough for the
-caches as it lies, is not copied unless it is transposed or to be scaled. Of the left matrix a block is copied where its rows
-would push each other out of the first-level cache. Like `loops.py`, which loads it, this file is for the compiler child and
-imports nothing of aioexec.
+caches as it lies, is not copied unless it is transposed or to be scaled. Of the left matrix a block is copied where tiles are
+high, if its rows would push each other out of the first-level cache, or if it is transposed: then it is turned.
+
+Like `loops.py`, which loads it, this file is for the compiler child and imports nothing of aioexec.
 
 Each element is the sum of its terms in their order, in parts of a length that follows from k alone: the same bits whatever
 share of the rows or columns a call is for, copied or not.
@@ -163,18 +164,8 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
                             )  # fmt: skip
                         else:
                             product(
-                                height,
-                                width,
-                                depth,
-                                left,
-                                left_row,
-                                left_inner,
-                                panel,
-                                wide,
-                                adds or p > 0,
-                                result,
-                                ldc,
-                            )
+                                height, width, depth, left, left_row, left_inner, panel, wide, adds or p > 0, result, ldc
+                            )  # fmt: skip
 
     return packed_product
 
@@ -203,18 +194,9 @@ def make_panel_product(tiles: ModuleType, compiled: Any) -> Any:
 
     @compiled  # type: ignore[untyped-decorator]
     def panel_product(
-        m: Any,
-        width: Any,
-        k: Any,
-        a: Any,
-        a_row: Any,
-        a_inner: Any,
-        panel: Any,
-        wide: Any,
-        adds: Any,
-        c: Any,
-        ldc: Any,
-    ) -> None:
+        m: Any, width: Any, k: Any, a: Any, a_row: Any, a_inner: Any, panel: Any, wide: Any, adds: Any, c: Any, ldc: Any
+    ) -> None:  # fmt: skip
+        """One panel; a left matrix whose elements are side by side has code of its own."""
         if a_inner == 1:
             tiled_product(m, width, 1, k, a, a_row, 0, 1, panel, wide, adds, c, ldc)
         else:
