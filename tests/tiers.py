@@ -21,6 +21,7 @@ from aioexec.graph.kernel import plain
 from aioexec.graph.launches import expression
 from aioexec.graph.registry import NOT_DIFFERENTIABLE
 from aioexec.ops.identity import placeholder
+from aioexec.planning import lanes
 from aioexec.planning.variant import ProgramRow
 from aioexec.sessions.direct import DirectSession
 from aioexec.sessions.session import Session
@@ -93,6 +94,13 @@ def op_of_each_row(program: program_module.Program) -> list[str]:
     rows = [row for row in program.variant.rows if isinstance(row, ProgramRow)]
     places = [row.parts[0][0] if row.parts else row.position for row in rows]
     return [program.variant.instructions[place].node.row.name for place in places]
+
+
+def share_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have everything that can be shared by workers cut into the smallest shares."""
+    monkeypatch.setattr(lanes, "SHARE_NS", 1)
+    monkeypatch.setattr(lanes, "_LEAST_GRAIN_NS", 1)
+    monkeypatch.setattr(lanes, "_STRAND_NS", 0)
 
 
 @contextlib.contextmanager

@@ -20,12 +20,7 @@ from aioexec.execution.together import Run
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition
 
-PROGRAM, FEED, SEND, RECV = (
-    Kind.PROGRAM,
-    Kind.FEED,
-    Kind.SEND,
-    Kind.RECV,
-)  # an enum's attribute costs as much as a dictionary
+PROGRAM, FEED, SEND, RECV = Kind.PROGRAM, Kind.FEED, Kind.SEND, Kind.RECV
 
 
 class PartitionExecutor:

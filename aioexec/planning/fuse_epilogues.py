@@ -148,13 +148,11 @@ class _Epilogues:
 
     def _can_descend(self, number: int, step: _Step, maker: int) -> bool:
         """Whether the step in row `number` may make what row `maker` makes now."""
-        made, (gradient, begin), (target, _) = self._row(maker), step.gradient, step.target
+        made, (target, _) = self._row(maker), step.target
         launch = made.launch
         if launch.descent is None or launch.epilogue is None or launch.words[launch.epilogue.word]:
             return False
-        if gradient.slot is not None or gradient.carried or id(gradient) in self.kept or begin:
-            return False
-        if gradient.nbytes != step.nbytes or self.touching[id(gradient)] != [maker, number]:
+        if not self._is_between(step.gradient, step.nbytes, [maker, number]):
             return False
         if launch.descent.kernel.pointers[0] != step.dtype or target.slot is None:
             return False
@@ -170,12 +168,10 @@ class _Epilogues:
 
     def _fits(self, number: int, end: _End, makers: list[int]) -> bool:
         """Whether the rows that made it may do what row `number` does instead."""
-        (value, begin), (target, start) = end.value, end.target
-        if value.slot is not None or value.carried or id(value) in self.kept or begin:
+        target, start = end.target
+        if not self._is_between(end.value, end.nbytes, [*makers, number]):
             return False
-        if target.slot is not None or target.carried or start or target.nbytes != value.nbytes:
-            return False
-        if value.nbytes != end.nbytes or self.touching[id(value)] != [*makers, number]:
+        if target.slot is not None or target.carried or start or target.nbytes != end.nbytes:
             return False
         if min(self.touching[id(target)]) != number:
             return False
@@ -189,6 +185,13 @@ class _Epilogues:
             if end.bias is not None and told.width != end.width:
                 return False
         return end.bias is None or not self._is_written(end.bias[0], makers[0], number)
+
+    def _is_between(self, value: PendingOperand, nbytes: int, rows: list[int]) -> bool:
+        """Whether a value is all of a buffer, of so many bytes, that lives inside the program and for these rows alone."""
+        buffer, begin = value
+        if buffer.slot is not None or buffer.carried or id(buffer) in self.kept or begin:
+            return False
+        return buffer.nbytes == nbytes and self.touching[id(buffer)] == rows
 
     def _is_written(self, buffer: Buffer, first: int, last: int) -> bool:
         """Whether one of the rows from `first` to before `last` may write a buffer."""

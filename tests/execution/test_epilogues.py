@@ -9,8 +9,8 @@ import pytest
 
 import aioexec as ax
 from aioexec.ops import shares
-from aioexec.planning import lanes, variants
-from tests.tiers import graph, op, op_of_each_row, programs
+from aioexec.planning import variants
+from tests.tiers import graph, op, op_of_each_row, programs, share_all
 
 Array = np.ndarray[Any, Any]
 
@@ -62,9 +62,7 @@ async def result(case: str, workers: int) -> tuple[Array, list[str]]:
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("case", CASES)
 async def test_a_bias_and_a_rectifier_have_the_bits_of_rows_of_their_own(monkeypatch, case, workers):
-    monkeypatch.setattr(lanes, "SHARE_NS", 1)
-    monkeypatch.setattr(lanes, "_LEAST_GRAIN_NS", 1)
-    monkeypatch.setattr(lanes, "_STRAND_NS", 0)
+    share_all(monkeypatch)
     monkeypatch.setattr(shares, "LAUNCH_NS", 20_000)
 
     found, kinds = await result(case, workers)

@@ -17,16 +17,14 @@ from aioexec.execution.trace import traced
 from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.planning import lanes
 from aioexec.planning.variant import Fork, ProgramRow
-from tests.tiers import programs
+from tests.tiers import programs, share_all
 
 
 @pytest.fixture
 def forked(monkeypatch):
     """Whatever may be done at once is, however cheap, and by workers alone (of loops that help: test_hosting)."""
     monkeypatch.setattr(hosting, "_LONGEST_NS", -1)
-    monkeypatch.setattr(lanes, "SHARE_NS", 1)
-    monkeypatch.setattr(lanes, "_LEAST_GRAIN_NS", 1)
-    monkeypatch.setattr(lanes, "_STRAND_NS", 0)
+    share_all(monkeypatch)
 
 
 def session_with(graph: ax.Graph, workers: int) -> ax.Session:

@@ -14,15 +14,13 @@ from aioexec.devices.workers import Workers
 from aioexec.execution import forks, hosting, program
 from aioexec.execution.program import Run
 from aioexec.planning import lanes
-from tests.tiers import programs
+from tests.tiers import programs, share_all
 
 
 @pytest.fixture(autouse=True)
 def forked(monkeypatch):
     """Whatever may be done at once is, however cheap; and a slice of the loop is one strand."""
-    monkeypatch.setattr(lanes, "SHARE_NS", 1)
-    monkeypatch.setattr(lanes, "_LEAST_GRAIN_NS", 1)
-    monkeypatch.setattr(lanes, "_STRAND_NS", 0)
+    share_all(monkeypatch)
     monkeypatch.setattr(hosting, "_SLICE_NS", 0)
     monkeypatch.setattr(hosting, "_LONGEST_NS", 1 << 62)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.planning import lanes, variants
-from tests.tiers import graph, op, op_of_each_row, programs
+from aioexec.planning import variants
+from tests.tiers import graph, op, op_of_each_row, programs, share_all
 
 Array = np.ndarray[Any, Any]
 
@@ -56,9 +56,7 @@ async def result(case: str, workers: int, rectifies: bool) -> tuple[Array, list[
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("case", CASES)
 async def test_a_product_ends_with_a_bias_and_a_rectifier(monkeypatch, case, workers, rectifies):
-    monkeypatch.setattr(lanes, "SHARE_NS", 1)
-    monkeypatch.setattr(lanes, "_LEAST_GRAIN_NS", 1)
-    monkeypatch.setattr(lanes, "_STRAND_NS", 0)
+    share_all(monkeypatch)
 
     found, kinds = await result(case, workers, rectifies)
     monkeypatch.setattr(variants, "fuse_epilogues", lambda layout: None)

@@ -13,6 +13,7 @@ from aioexec.planning.buffers import Buffer
 from aioexec.planning.lane_buffers import lay_out_lanes
 from aioexec.planning.lanes import Cut, PendingFork, Strand, cut
 from aioexec.planning.pending import Label, Pending, PendingJump, PendingRow
+from tests.tiers import share_all
 
 KERNEL = ElementwiseKernel("y = x", (("x", "float32"),), (("y", "float32"),), "vv")
 LANE_SLOT = 7
@@ -21,9 +22,7 @@ LANE_SLOT = 7
 @pytest.fixture
 def fine(monkeypatch):
     """The cheapest stretch is worth a fork."""
-    monkeypatch.setattr(lanes, "SHARE_NS", 1)
-    monkeypatch.setattr(lanes, "_LEAST_GRAIN_NS", 1)
-    monkeypatch.setattr(lanes, "_STRAND_NS", 0)
+    share_all(monkeypatch)
 
 
 def row(reads: Sequence[Buffer], writes: Sequence[Buffer], position: int, cost: int = 1000) -> PendingRow:

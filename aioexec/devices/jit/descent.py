@@ -33,7 +33,7 @@ def make_descend(tiles: ModuleType, products: ModuleType, offset: Any, options: 
     memory_of = products.make_memory(
         lambda size: block_at + ROWS * (deepest * size + vector_bytes), vector_bytes
     )
-    is_high = tiles.registers().heights[0] > 6
+    is_copied = products.is_high(tiles)
 
     @compiled  # type: ignore[untyped-decorator]
     def subtract(
@@ -67,7 +67,7 @@ def make_descend(tiles: ModuleType, products: ModuleType, offset: Any, options: 
                 row = number * ROWS
                 rows = min(ROWS, m - row)
                 left, left_row, left_inner = offset(a, row * a_row), a_row, a_inner
-                if is_high:
+                if is_copied:
                     copy_rows(left, a_row, a_inner, block, block_pitch, rows, k)
                     left, left_row, left_inner = block, block_pitch, 1
                 for panel in range((count + wide - 1) // wide):

@@ -52,6 +52,12 @@ def few_rows(tiles: ModuleType) -> tuple[int, int]:
     return (42, 14) if tiles.registers().vector_bytes > 32 else (8, 8)
 
 
+def is_high(tiles: ModuleType) -> bool:
+    """Whether tiles have so many rows that copying those of the left matrix may pay."""
+    found: bool = tiles.registers().heights[0] > tiles.TALL
+    return found
+
+
 def line_bytes(tiles: ModuleType) -> int:
     """A line of a strip: the longer, the better is it read ahead; the whole strip is to stay in the second-level cache."""
     return 2048 if tiles.registers().vector_bytes > 32 else 512
@@ -77,7 +83,7 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
     vector_bytes, deepest = tiles.registers().vector_bytes, depth_of(tiles)
     least_bytes = LARGE if vector_bytes > 32 else 0
     fewest, fewest_apart = few_rows(tiles)
-    is_high = tiles.registers().heights[0] > 6
+    can_turn = is_high(tiles)
 
     @compiled  # type: ignore[untyped-decorator]
     def gemm(
@@ -92,7 +98,7 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
         a_row, a_inner = (1, lda) if trans_a else (lda, 1)
         size = vector_bytes // lanes_of(c)
         fewest_here = fewest_apart if ldb * size % PAGE == 0 else fewest
-        is_turned = is_high and trans_a and n * size >= WIDE_ROWS
+        is_turned = can_turn and trans_a and n * size >= WIDE_ROWS
         repays = m > fewest_here and (n * k * size >= least_bytes or is_turned)
         if trans_b or alpha != 1 or repays:
             packed_product(m, n, k, alpha, a, a_row, a_inner, trans_b, b, ldb, adds, c, ldc)
@@ -119,7 +125,7 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
     memory_of = make_memory(
         lambda size: block_at + BLOCK_ROWS * (deepest * size + vector_bytes), vector_bytes
     )
-    is_high = tiles.registers().heights[0] > 6
+    can_copy = is_high(tiles)
 
     @compiled  # type: ignore[untyped-decorator]
     def packed_product(
@@ -131,7 +137,7 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
         wide = 2 * lanes
         whole = offset(strip, result_at * lanes // vector_bytes)
         block_rows, block_pitch = offset(strip, block_at * lanes // vector_bytes), deepest + lanes
-        is_copied = is_high and (a_inner != 1 or a_row % (SAME_SETS * lanes // vector_bytes) == 0)
+        is_copied = can_copy and (a_inner != 1 or a_row % (SAME_SETS * lanes // vector_bytes) == 0)
         columns = line * lanes // vector_bytes
         parts = (k + deepest - 1) // deepest
         most = (k + parts - 1) // parts
