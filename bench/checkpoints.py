@@ -65,8 +65,9 @@ async def workload(case: Case, lib: Any, session: Any, built: Graphed, folder: s
             lib.train.remove_checkpoint(path)
         return Sample(samples)
 
+    if case.variant == "save first":
+        return Workload(partial(call, step), lambda: session.run([*built.outputs]), first_saves)
     measure = partial(measure_lag, step) if case.variant.endswith("lag") else None
-    measure = first_saves if case.variant == "save first" else measure
     return Workload(partial(call, step), lambda: session.run([*built.outputs]), measure)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from aioexec.distributed.answers import Answer
 from aioexec.distributed.transport import Payload
 from aioexec.errors import CancelledError, OpError, from_exception
+from aioexec.execution.item_runner import RestOfRun
 from aioexec.sessions.steps import Steps
 
 Replied = Callable[[list[Any] | OpError], Payload | OpError]
@@ -27,8 +28,10 @@ class BegunStep(Protocol):
     async def finish(self) -> list[Any]: ...
 
 
-def answer_of(begun: BegunStep, steps: Steps, replied: Replied) -> Answer:
+def answer_of(begun: BegunStep | RestOfRun, steps: Steps, replied: Replied) -> Answer:
     """The reply of a step of a session that has begun; it may be there."""
+    if isinstance(begun, RestOfRun):
+        return _TaskStep(begun, steps, replied).answer
     came = _came_to(begun, None)
     return _EventStep(begun, steps, replied).answer if came is None else Answer(came=replied(came))
 
@@ -43,45 +46,34 @@ def _came_to(begun: BegunStep, told: OpError | None) -> list[Any] | OpError | No
         return from_exception(error)
 
 
-class _EventStep:
+class _StepUnderWay:
     """One such step, which is under way in its session.
 
-    `_error` is why it was told to end; `_copying` the task that copies large values, in the end.
+    `_error` is why it was told to end; `_finishing` the task that does what takes a while.
     """
 
-    __slots__ = ("_begun", "_copying", "_error", "_replied", "_steps", "answer")
+    __slots__ = ("_error", "_finishing", "_replied", "_steps", "answer")
 
-    def __init__(self, begun: BegunStep, steps: Steps, replied: Replied) -> None:
+    def __init__(self, steps: Steps, replied: Replied) -> None:
         self.answer = Answer(self.cancel)
-        self._begun = begun
         self._steps = steps
         self._replied = replied
         self._error: OpError | None = None
-        self._copying: asyncio.Task[None] | None = None
+        self._finishing: asyncio.Task[None] | None = None
         steps.life.begin(self)
-        if begun.has_ended:  # but its values are large
-            self._over()
-        else:
-            begun.when_over(self._over)
 
     def cancel(self, error: OpError) -> None:
         """Tell the step to end with this error, if it has not; only the first one counts."""
-        if self._error is None and not self._begun.has_ended:
-            self._error = error
-            self._begun.fail(asyncio.CancelledError())
+        raise NotImplementedError
 
-    def _over(self) -> None:
-        came = _came_to(self._begun, self._error)
-        if came is None:
-            self._copying = asyncio.get_running_loop().create_task(self._copy())
-        else:
-            self._give(came)
+    def _finish_in_task(self, begun: BegunStep | RestOfRun) -> None:
+        self._finishing = asyncio.get_running_loop().create_task(self._finish(begun))
 
-    async def _copy(self) -> None:
+    async def _finish(self, begun: BegunStep | RestOfRun) -> None:
         try:
-            came: list[Any] | OpError = await self._begun.finish()
+            came: list[Any] | OpError = await begun.finish()
         except asyncio.CancelledError:
-            self._give(CancelledError("the step was cancelled"))
+            self._give(self._error or CancelledError("the step was cancelled"))
             raise
         except BaseException as error:
             came = from_exception(error)
@@ -94,3 +86,46 @@ class _EventStep:
         except Exception as error:
             told = from_exception(error)
         self.answer.give(told)
+
+
+class _EventStep(_StepUnderWay):
+    """One that is over when the last value comes; large values are copied by a task."""
+
+    __slots__ = ("_begun",)
+
+    def __init__(self, begun: BegunStep, steps: Steps, replied: Replied) -> None:
+        super().__init__(steps, replied)
+        self._begun = begun
+        if begun.has_ended:  # but its values are large
+            self._over()
+        else:
+            begun.when_over(self._over)
+
+    def cancel(self, error: OpError) -> None:
+        if self._error is None and not self._begun.has_ended:
+            self._error = error
+            self._begun.fail(asyncio.CancelledError())
+
+    def _over(self) -> None:
+        came = _came_to(self._begun, self._error)
+        if came is None:
+            self._finish_in_task(self._begun)
+        else:
+            self._give(came)
+
+
+class _TaskStep(_StepUnderWay):
+    """One that is a run of which a task does the rest."""
+
+    __slots__ = ()
+
+    def __init__(self, rest: RestOfRun, steps: Steps, replied: Replied) -> None:
+        super().__init__(steps, replied)
+        self._finish_in_task(rest)
+
+    def cancel(self, error: OpError) -> None:
+        assert self._finishing is not None
+        if self._error is None:
+            self._error = error
+            # not before it has begun: what the run holds would not be given back
+            asyncio.get_running_loop().call_soon(self._finishing.cancel)

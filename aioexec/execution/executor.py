@@ -14,7 +14,7 @@ from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.fed import having_own_indices, index_feeds, with_own_indices
 from aioexec.execution.fetched import Fetched
-from aioexec.execution.item_runner import ItemRunner
+from aioexec.execution.item_runner import ItemRunner, RestOfRun
 from aioexec.execution.items_run import PartitionExecutor
 from aioexec.execution.partial_step import PartialStep
 from aioexec.execution.partition_run import PartitionRun
@@ -57,7 +57,7 @@ class Executor:
         """Those of all programs."""
         return [runner for each in self.partitions for runner in each.runners if runner is not None]
 
-    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | Begun | None:
+    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | RestOfRun | Begun | None:
         """Begin a step without suspending, with feeds that fit as they are: its outputs, if that was all there is to do.
 
         None: this is not the moment, or the first program is not there yet; nothing was run.

@@ -20,7 +20,7 @@ from aioexec.devices.jit.walker import INLINE_FUEL, Outcome
 from aioexec.devices.workers import Workers, computes_inline
 from aioexec.errors import OpError
 from aioexec.execution.budget import TickBudget
-from aioexec.execution.program import Run
+from aioexec.execution.program import Program, Run
 
 _SLICE_NS = 250_000
 """What the loop does of a run between two looks at its other callbacks: half of what a tick may hold.
@@ -33,57 +33,84 @@ _LONGEST_ALONE_NS = 300_000
 """The same of one that nobody shares."""
 
 
+def may_help(program: Program, workers: Workers, budget: TickBudget) -> bool:
+    """Whether the loop may help with a run that begins now."""
+    return (
+        program.is_for_loops
+        and program.cost <= (_LONGEST_NS if program.forks else _LONGEST_ALONE_NS)
+        and not budget.helps
+        and not workers.are_wanted
+        and not computes_inline(asyncio.get_running_loop())
+    )
+
+
 async def walked(run: Run, workers: Workers, budget: TickBudget) -> tuple[int, int]:
     """Walk to the end: how it ended, and how long it took."""
-    if not _may_help(run, workers, budget):
+    if run.trace is not None or not may_help(run.program, workers, budget):
         return await walked_by_workers(run, None, workers)
+    outcome, spent = begun(run, budget)
+    if outcome == Outcome.PAUSED:
+        return await ended(run, spent, workers, budget)
+    return outcome, spent
+
+
+def begun(run: Run, budget: TickBudget) -> tuple[int, int]:
+    """Begin a run the loop may help with: how the first slice ended, and how long it took; PAUSED: `ended` must follow."""
     budget.helps = True
     run.frame.words[INLINE_FUEL] = _SLICE_NS
+    outcome = None
     try:
-        outcome, spent = await _helped(run, budget)
-    except BaseException as error:
+        outcome, spent = _slice(run, None, budget)
+    finally:
+        if outcome != Outcome.PAUSED:
+            _leave(run, budget)
+    return outcome, spent
+
+
+async def ended(run: Run, spent: int, workers: Workers, budget: TickBudget) -> tuple[int, int]:
+    """Go on with a run that has begun, in slices; what takes too long, or is to be waited for, ends in a worker."""
+    outcome = int(Outcome.PAUSED)
+    try:
+        while (
+            outcome == Outcome.PAUSED
+            and spent <= _LONGEST_NS
+            and not (run.fork is not None and run.fork.is_stopped)
+        ):
+            await asyncio.sleep(0)
+            outcome, more = _slice(run, outcome, budget)
+            spent += more
+    except asyncio.CancelledError:
         if run.fork is not None:  # others may be in it
             run.cancel()
-            if isinstance(error, asyncio.CancelledError):
-                with contextlib.suppress(OpError):
-                    await walked_by_workers(run, Outcome.PAUSED, workers)
+            with contextlib.suppress(OpError):
+                await walked_by_workers(run, Outcome.PAUSED, workers)
         raise
     finally:
-        budget.helps = False
-        run.frame.words[INLINE_FUEL] = run.program.fuel
+        _leave(run, budget)
     if outcome == Outcome.PAUSED:
         outcome, more = await walked_by_workers(run, outcome, workers)
         spent += more
     return outcome, spent
 
 
-def _may_help(run: Run, workers: Workers, budget: TickBudget) -> bool:
-    program = run.program
-    return (
-        program.is_for_loops
-        and program.cost <= (_LONGEST_NS if program.forks else _LONGEST_ALONE_NS)
-        and not budget.helps
-        and not workers.are_wanted
-        and run.trace is None
-        and not computes_inline(asyncio.get_running_loop())
-    )
+def _slice(run: Run, outcome: int | None, budget: TickBudget) -> tuple[int, int]:
+    """Start (None) or go on for a slice: how that ended, and how long it took."""
+    began = perf_counter_ns()
+    try:
+        outcome = run.helped(outcome, began + _SLICE_NS)
+    except BaseException:
+        if run.fork is not None:  # others may be in it
+            run.cancel()
+        raise
+    finally:
+        ended = perf_counter_ns()
+        budget.charge(began, ended)
+    return outcome, ended - began
 
 
-async def _helped(run: Run, budget: TickBudget) -> tuple[int, int]:
-    """Walk on the loop, in slices; PAUSED: a worker must go on."""
-    outcome: int | None = None
-    spent = 0
-    while True:
-        began = perf_counter_ns()
-        try:
-            outcome = run.helped(outcome, began + _SLICE_NS)
-        finally:
-            ended = perf_counter_ns()
-            budget.charge(began, ended)
-            spent += ended - began
-        if outcome != Outcome.PAUSED or spent > _LONGEST_NS or (run.fork is not None and run.fork.is_stopped):
-            return outcome, spent
-        await asyncio.sleep(0)
+def _leave(run: Run, budget: TickBudget) -> None:
+    budget.helps = False
+    run.frame.words[INLINE_FUEL] = run.program.fuel
 
 
 async def walked_by_workers(run: Run, outcome: int | None, workers: Workers) -> tuple[int, int]:

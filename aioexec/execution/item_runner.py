@@ -25,7 +25,7 @@ from aioexec.execution.arenas import NoRoomError, out_of_memory
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine, spec_of
 from aioexec.execution.frame import Frame
-from aioexec.execution.hosting import walked, walked_by_workers
+from aioexec.execution.hosting import begun, ended, may_help, walked, walked_by_workers
 from aioexec.execution.leases import lease, release, take
 from aioexec.execution.program import INLINE_FUEL, Array, MisfitError, Program, Run
 from aioexec.execution.propagator import Values
@@ -280,14 +280,19 @@ class ItemRunner:
             run.objects[value] = values[value]
         return run
 
-    def run_at_once(self, inputs: Sequence[Array]) -> list[Array] | None:
-        """The outputs, by a program that exists, runs inline and has no breaks; None: there is none, nothing was run."""
+    def run_at_once(self, inputs: Sequence[Array]) -> list[Array] | RestOfRun | None:
+        """The outputs, by a program that exists, has no breaks, and runs on the loop, or with its help.
+
+        What is left of a run that the loop helps with must be awaited. None: there is no such program, nothing was run.
+        """
         key = self.key_of(inputs)
         program = self.programs.get(key) if key is not None else None
-        if program is None or not program.inline:
+        if program is None:
             return None
-        program.last_used = next(_uses)
         try:
+            if not program.inline:
+                return self._begin_helped(program, inputs)
+            program.last_used = next(_uses)
             if program.is_stateless:
                 outputs = self._walk_stateless(program, inputs)
                 if outputs is not None:
@@ -297,6 +302,25 @@ class ItemRunner:
             return self._walk_inline(Run(program, inputs, True), None).outputs
         except (MisfitError, NoRoomError, MemoryError):
             return None
+
+    def _begin_helped(self, program: Program, inputs: Sequence[Array]) -> list[Array] | RestOfRun | None:
+        """Begin a run the loop helps with."""
+        engine = self.engine
+        if not may_help(program, engine.workers, engine.budget) or self._must_wait():
+            return None
+        program.last_used = next(_uses)
+        run = Run(program, inputs, False)
+        run.frame.words[PC] = 0  # of its last run
+        outcome = None
+        try:
+            outcome, spent = begun(run, engine.budget)
+        finally:
+            if outcome != Outcome.PAUSED:
+                run.finish(outcome == Outcome.DONE)
+        if outcome == Outcome.PAUSED:
+            return RestOfRun(run, spent, self)
+        program.measured(spent)
+        return run.outputs
 
     def _walk_stateless(self, program: Program, inputs: Sequence[Array]) -> list[Array] | None:
         """The usual case of `_walk_inline` in the fewest steps; None: it did not end well, and may be begun again."""
@@ -398,6 +422,35 @@ class ItemRunner:
             run.pin(-1)
             run.finish(done, step.collector)
         return run
+
+
+class RestOfRun:
+    """What is left of a run that the loop helps with; it must be awaited."""
+
+    __slots__ = ("_run", "_runner", "_spent")
+
+    def __init__(self, run: Run, spent: int, runner: ItemRunner) -> None:
+        self._run = run
+        self._spent = spent
+        self._runner = runner
+        take(runner.item.writes)
+        run.pin(1)
+
+    async def finish(self) -> list[Array]:
+        """The outputs.
+
+        Raises:
+            OpError: a node failed.
+        """
+        run, engine, outcome = self._run, self._runner.engine, None
+        try:
+            outcome, spent = await ended(run, self._spent, engine.workers, engine.budget)
+            run.program.measured(spent)
+        finally:
+            run.pin(-1)
+            run.finish(outcome == Outcome.DONE)
+            release(self._runner.item.writes)
+        return run.outputs
 
 
 def _no_memory(program: Program) -> OpError:

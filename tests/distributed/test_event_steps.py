@@ -18,6 +18,7 @@ from aioexec.errors import (
     ResourceExhaustedError,
     UnknownError,
 )
+from aioexec.execution.item_runner import RestOfRun
 from aioexec.formats.protos import RunStepResponse
 from aioexec.sessions.steps import Steps
 from aioexec.testing import all_tasks_blocked
@@ -57,6 +58,18 @@ class Begun:
         self.failures.append(error)
 
 
+class Rest(RestOfRun):
+    """The rest of a run, which comes to what a test says."""
+
+    def __init__(self) -> None:
+        self.has_begun = False
+        self.finishing: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+
+    async def finish(self) -> list[Any]:
+        self.has_begun = True
+        return await self.finishing
+
+
 class Told:
     """Makes the reply of a step; `came` is what it was told."""
 
@@ -68,7 +81,7 @@ class Told:
         return came if isinstance(came, OpError) else Payload(RunStepResponse(), came)
 
 
-def began(begun: Begun) -> tuple[Any, Steps, Told]:
+def began(begun: Begun | Rest) -> tuple[Any, Steps, Told]:
     steps, told = Steps(), Told()
     return answer_of(begun, steps, told), steps, told
 
@@ -172,3 +185,46 @@ async def test_a_reply_may_end_what_it_is_made_of() -> None:
 
     assert not begun.failures
     assert isinstance(answer.came, Payload)
+
+
+# A run of which a task does the rest
+
+
+async def test_the_rest_of_a_run_is_done_in_a_task() -> None:
+    rest = Rest()
+    answer, steps, told = began(rest)
+    await all_tasks_blocked()
+    assert answer.came is None
+    assert steps.life.under_way
+
+    rest.finishing.set_result([3])
+
+    assert (await answer).tensors == [3]
+    assert told.came == [[3]]
+    assert not steps.life.under_way
+
+
+async def test_a_run_that_fails_is_told_as_an_error() -> None:
+    rest = Rest()
+    answer, steps, _ = began(rest)
+
+    rest.finishing.set_exception(InternalError("no"))
+    await all_tasks_blocked()
+
+    assert isinstance(answer.came, InternalError)
+    assert not steps.life.under_way
+
+
+async def test_a_run_that_is_to_end_before_its_task_has_begun_ends_in_it_for_the_first_reason() -> None:
+    rest = Rest()
+    answer, steps, told = began(rest)
+    reason = AbortedError("the session ends")
+
+    steps.cancel(reason)
+    answer.cancel()
+    await all_tasks_blocked()
+
+    assert rest.has_begun
+    assert rest.finishing.cancelled()
+    assert told.came == [reason]
+    assert not steps.life.under_way

@@ -12,9 +12,10 @@ from aioexec.devices.jit import strands as doing
 from aioexec.devices.jit.walker import walker
 from aioexec.devices.workers import Workers
 from aioexec.execution import forks, hosting, program
+from aioexec.execution.item_runner import RestOfRun
 from aioexec.execution.program import Run
 from aioexec.planning import lanes
-from tests.tiers import programs, share_all
+from tests.tiers import executors, programs, ran_at_once, share_all
 
 
 @pytest.fixture(autouse=True)
@@ -184,6 +185,70 @@ async def test_what_takes_longer_than_it_should_goes_on_in_a_worker(array, monke
 
     assert slices == [None]
     np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)
+
+
+# Begun without a step
+
+
+def only_executor(session: ax.Session):
+    return executors(session)[-1]
+
+
+async def test_what_ends_in_its_first_slice_never_suspends(array, monkeypatch):
+    monkeypatch.setattr(hosting, "_SLICE_NS", 1 << 62)
+    async with session_of(branches) as (session, (x, y)):
+        await session.run(y, {x: array})
+        async with busy(workers_of(session)):
+            outputs = ran_at_once(only_executor(session), [array])
+
+    np.testing.assert_allclose(outputs[0], by_numpy(array), rtol=1e-5)
+
+
+async def test_what_does_not_end_in_its_first_slice_is_to_be_awaited(array):
+    async with session_of(branches) as (session, (x, y)):
+        await session.run(y, {x: array})
+        async with busy(workers_of(session)):
+            rest = ran_at_once(only_executor(session), [array])
+            assert isinstance(rest, RestOfRun)
+            outputs = await rest.finish()
+
+    np.testing.assert_allclose(outputs[0], by_numpy(array), rtol=1e-5)
+
+
+async def test_a_step_under_way_holds_what_it_writes_until_it_is_over():
+    def build():
+        x = ax.placeholder(ax.float32, [64, 64])
+        v = ax.get_variable("v", [64, 64], initializer=ax.zeros_initializer(), use_resource=True)
+        ends = [ax.matmul(ax.matmul(x, x * float(k)), x) for k in range(8)]
+        return x, v.assign_add(ax.add_n(ends)), v.read_value()
+
+    array = np.eye(64, dtype=np.float32)
+    async with session_of(build) as (session, (x, step, value)):
+        await session.run(step.op, {x: array})
+        executor = only_executor(session)
+        async with busy(workers_of(session)):
+            first = ran_at_once(executor, [array])
+            assert isinstance(first, RestOfRun)
+            assert ran_at_once(executor, [array]) is None, "another one would write what this one writes"
+            await first.finish()
+        await session.run(step.op, {x: array})
+        found = await session.run(value)
+
+    np.testing.assert_array_equal(found, np.eye(64) * 28 * 3)
+
+
+async def test_closing_waits_for_a_step_that_was_begun_so(array):
+    async with session_of(branches) as (session, (x, y)):
+        await session.run(y, {x: array})
+        async with busy(workers_of(session)) as gate:
+            running = asyncio.create_task(session.run(y, {x: array}))
+            await asyncio.sleep(0)
+            assert not running.done()
+            gate.set()
+            await session.close()
+            assert running.done()
+
+    np.testing.assert_allclose(running.result(), by_numpy(array), rtol=1e-5)
 
 
 # A run that nobody shares
