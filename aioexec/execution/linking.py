@@ -36,7 +36,7 @@ def link(
 ) -> tuple[Array, Array, dict[int, LinkedFork]]:
     """Rows and blocks as the walker reads them, and the rows that are forks: the walker stops at those."""
     rows = np.zeros((max(len(variant.rows), 1), walking.ROW_WORDS), np.int64)
-    found = [_block(row) for row in variant.rows]
+    found = [_block(row, address) for row in variant.rows]
     starts = np.cumsum([0, *(len(block) for block in found)])
     memory = np.concatenate([*found, np.zeros(1, np.int64)])
     base = address_of(memory)
@@ -53,7 +53,7 @@ def link(
     return rows, memory, forks
 
 
-def _block(row: Row) -> Array:
+def _block(row: Row, address: Callable[[Kernel], int]) -> Array:
     """The block of a row; none if Python does it."""
     if isinstance(row, Jump):
         slot, offset = row.predicate or (0, 0)
@@ -61,8 +61,9 @@ def _block(row: Row) -> Array:
     if not isinstance(row, ProgramRow):
         return np.zeros(0, np.int64)
     head = [word for slot, offset in row.operands for word in (HEADER + slot, offset)]
+    called = () if row.calls is None else (address(row.calls),)
     reals = np.array(row.reals, np.float64).view(np.int64)
-    return np.concatenate([np.array([*head, *row.words], np.int64), reals])
+    return np.concatenate([np.array([*head, *row.words, *called], np.int64), reals])
 
 
 def _linked(fork: Fork) -> LinkedFork:

@@ -279,21 +279,30 @@ class Epilogue:
 
 
 @dataclass(frozen=True, slots=True)
-class Descent:
-    """What would take a rate times what a launch writes from something as large, instead of writing it.
+class Handover:
+    """How what a launch writes could be handed over, part by part, to an elementwise kernel that works on it.
 
-    Its operands are the factors, the first two of the launch; then the rate, what is taken from, and what is written: the last
-    two may be the same memory.
+    Attributes:
+        kernel: does what both do. Its operands are the factors, the first two of the launch; then all those of the elementwise
+            kernel, of which it does not look at the one that is handed over. It calls that kernel (`Launch.calls`).
+        words: its first arguments; behind them come how many operands the elementwise kernel has, the place of the one that is
+            handed over, and for each operand a bit: it is as large as that, or a scalar.
+        units: with strides for the factors, and for what is handed over.
+        most: operands the elementwise kernel may have; there are always so many.
     """
 
     kernel: LoopKernel
     words: tuple[int, ...]
     units: Units
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One row of a native program: a kernel, where its operands are, and the rest of its block."""
+    """One row of a native program: a kernel, where its operands are, and the rest of its block.
+
+    `calls` is a kernel that this one calls: its address is the last of the integer arguments.
+    """
 
     kernel: Kernel
     operands: tuple[Operand, ...]
@@ -302,7 +311,8 @@ class Launch:
     cost: int = 10  # estimated nanoseconds
     units: Units | None = None
     epilogue: Epilogue | None = None
-    descent: Descent | None = None
+    handover: Handover | None = None
+    calls: ElementwiseKernel | None = None
 
 
 @dataclass(frozen=True, slots=True)

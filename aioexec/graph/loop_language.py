@@ -68,7 +68,6 @@ __all__ = [
     "copysign",
     "cos",
     "cosh",
-    "descend",
     "erf",
     "erfc",
     "exp",
@@ -80,6 +79,7 @@ __all__ = [
     "fma",
     "fmod",
     "gemm",
+    "hand_over",
     "hypot",
     "inf",
     "int8",
@@ -156,25 +156,30 @@ large_gemm = gemm
 """The same for products so large that copying both matrices pays: BLAS, where it has kernels for the processor."""
 
 
-def descend(
+def hand_over(
     trans_a: bool,
     trans_b: bool,
     m: int,
     n: int,
     k: int,
-    rate: Real,
     a: Pointer,
     lda: int,
     b: Pointer,
     ldb: int,
-    old: Pointer,
-    c: Pointer,
-    ldc: int,
+    kernel: int,
+    operands: tuple[Pointer, ...],
+    used: int,
+    place: int,
+    moving: int,
 ) -> None:
-    """Set c[m, n] to old - rate * (op(a)[m, k] @ op(b)[k, n]); 1 <= k <= 128. c may be old, whose rows are ldc apart too."""
-    left = matrix(a, (k, m), lda).T if trans_a else matrix(a, (m, k), lda)
-    right = matrix(b, (n, k), ldb).T if trans_b else matrix(b, (k, n), ldb)
-    matrix(c, (m, n), ldc)[...] = matrix(old, (m, n), ldc) - rate * (left @ right)
+    """Call an elementwise kernel of floats with op(a)[m, k] @ op(b)[k, n] as one of its operands; 1 <= k <= 128.
+
+    Args:
+        kernel: its address.
+        operands: all of its operands, of which it has `used`; the one at `place` is not looked at.
+        moving: for each operand a bit: 1, it is as large as the product, and contiguous; 0, it is a scalar.
+    """
+    raise NotImplementedError("addresses are for machine code")
 
 
 def tiled_product(

@@ -16,8 +16,8 @@ from aioexec.graph.convert import convert_to_tensor, stands_for_tensor, symbolic
 from aioexec.graph.kernel import (
     Attrs,
     Compute,
-    Descent,
     Epilogue,
+    Handover,
     KernelContext,
     Launch,
     Launches,
@@ -146,8 +146,10 @@ FEW_ROWS = 3
 LARGE = 2**28
 """Terms from which on BLAS, if it has kernels for the processor, is the faster for copying the left matrix too."""
 LEAST_COLUMNS = 128
-LARGE_GRADIENT = 2**18
-"""Bytes of a gradient from which on it is worth a kernel of its own that nobody need write it."""
+LARGE_PRODUCT = 2**18
+"""Bytes of a product from which on it is worth a kernel of its own that it need not be written."""
+MOST_OPERANDS = 15
+"""Of an elementwise kernel that a product is handed over to: no optimizer has more."""
 
 
 def bind_product(
@@ -193,9 +195,9 @@ def bind_product(
     words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda, ldb, n, 0)
     units = units_of(flip_x, flip_y, words, x.dtype.itemsize) if outer[-2] * outer[-1] == 1 else None
     epilogue = Epilogue(15, 2, 3, n) if how in (loops.IN_TILES, loops.LARGE) else None
-    descent = descent_of(words, x.dtype) if units is not None and how == loops.IN_TILES else None
+    handover = handover_of(words, x.dtype) if units is not None and how == loops.IN_TILES else None
     rows = [
-        Launch(kernel, (*places, _NO_BIAS), words, (), cost, units, epilogue, descent)
+        Launch(kernel, (*places, _NO_BIAS), words, (), cost, units, epilogue, handover)
         for places in places_of(
             operands, outer[:-2], step_x, step_y, m * n * outer[-1] * outer[-2], x.dtype.itemsize
         )
@@ -203,16 +205,15 @@ def bind_product(
     return Launches(tuple(rows))
 
 
-def descent_of(words: tuple[int, ...], dtype: np.dtype[Any]) -> Descent | None:
-    """How a product is taken from a variable as it is made, if that pays: shared by rows, whose elements lie side by side."""
+def handover_of(words: tuple[int, ...], dtype: np.dtype[Any]) -> Handover | None:
+    """How a product may be handed over as it is made, if that pays; it is shared by rows, whose elements lie side by side."""
     _, flip_x, _, m, n, k = words[:6]
-    lda, ldb, ldc = words[12:15]
-    if dtype.kind != "f" or k > loops.MOST_TERMS or m * n * dtype.itemsize < LARGE_GRADIENT:
+    lda, ldb, _ = words[12:15]
+    if dtype.kind != "f" or k > loops.MOST_TERMS or m * n * dtype.itemsize < LARGE_PRODUCT:
         return None
-    kernel = LoopKernel(loops.product_descent, (dtype.name,) * 5, 8, 0)
-    row = ldc * dtype.itemsize
-    units = Units(2, ((1 if flip_x else lda) * dtype.itemsize, 0, 0, row, row), 42)
-    return Descent(kernel, (*words[1:6], lda, ldb, ldc), units)
+    kernel = LoopKernel(loops.product_handed_over, (dtype.name,) * (2 + MOST_OPERANDS), 11, 0)
+    units = Units(2, ((1 if flip_x else lda) * dtype.itemsize, 0, n * dtype.itemsize), 42)
+    return Handover(kernel, (*words[1:6], lda, ldb), units, MOST_OPERANDS)
 
 
 def way_of(flip_x: bool, m: int, n: int, k: int) -> int:

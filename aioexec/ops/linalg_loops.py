@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from aioexec.graph.loop_language import Pointer, descend, gemm, large_gemm, offset
+from aioexec.graph.loop_language import Pointer, gemm, hand_over, large_gemm, offset
 from aioexec.ops.epilogue_loops import finish
 
 STRIP = 512
 """Columns of a row-vector product that are accumulated together, so that they stay in the first-level cache."""
 
 MOST_TERMS = 128
-"""Terms of a product that is taken from a variable as it is made."""
+"""Terms of a product that is handed over."""
 
 IN_TILES, LARGE, ROWS, COLUMN = range(4)
 """How a product is made: in tiles; as `large_gemm` does; row by row; its one column at once. Shares of a product are made as
@@ -67,12 +67,24 @@ def matmul_real(
     return 0
 
 
-def product_descent(
+def product_handed_over(
     a: Pointer,
     b: Pointer,
-    rate: Pointer,
-    old: Pointer,
-    c: Pointer,
+    x0: Pointer,
+    x1: Pointer,
+    x2: Pointer,
+    x3: Pointer,
+    x4: Pointer,
+    x5: Pointer,
+    x6: Pointer,
+    x7: Pointer,
+    x8: Pointer,
+    x9: Pointer,
+    x10: Pointer,
+    x11: Pointer,
+    x12: Pointer,
+    x13: Pointer,
+    x14: Pointer,
     transpose_a: int,
     transpose_b: int,
     m: int,
@@ -80,10 +92,16 @@ def product_descent(
     k: int,
     lda: int,
     ldb: int,
-    ldc: int,
+    used: int,
+    place: int,
+    moving: int,
+    kernel: int,
 ) -> int:
-    """c = old - rate[0] * (op(a) @ op(b)); c may be old. k <= MOST_TERMS."""
-    descend(transpose_a != 0, transpose_b != 0, m, n, k, rate[0], a, lda, b, ldb, old, c, ldc)
+    """What an elementwise kernel does, with op(a) @ op(b) as one of its operands; see `hand_over`. k <= MOST_TERMS."""
+    operands = (x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14)
+    hand_over(
+        transpose_a != 0, transpose_b != 0, m, n, k, a, lda, b, ldb, kernel, operands, used, place, moving
+    )
     return 0
 
 

@@ -5,16 +5,16 @@ rectifies it, is taken in, if nobody else wants what was written before: they wr
 
 It runs where they do then, earlier than it did. So nobody in between may write the vector, nor touch what it writes.
 
-A step of gradient descent takes in the product that is its gradient (`Launch.descent`), if nobody else wants that: it need not
-be written at all. The product runs where the step does then, later than it did. So nobody in between may write its factors, nor
-may the step itself.
+What an optimizer does with a gradient takes in the product that is the gradient (`Launch.handover`), if nobody else wants that:
+it need not be written at all. The product runs where its user does then, later than it did. So nobody in between may write its
+factors, nor may the user itself.
 """
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import ADDS_BIAS, RECTIFIES, ElementwiseKernel, Launch, LoopKernel
@@ -26,6 +26,8 @@ from aioexec.planning.pending import Pending, PendingOperand, PendingRow, labels
 
 if TYPE_CHECKING:
     from aioexec.planning.layout import Layout
+
+_Each = TypeVar("_Each")
 
 REST = 4
 """Of the time of a row what is left of it in an epilogue: its operand comes from the nearest cache."""
@@ -46,18 +48,20 @@ class _End:
 
 
 FACTORS = 2
-"""The operands of a product that its `Descent` has as well."""
+"""The operands of a product that the kernel of its `Handover` has as well."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """What an elementwise row does, if that is a step of gradient descent: target = old - rate * gradient, all of each."""
+class _User:
+    """An elementwise row that a product may be handed over to: all its operands are scalars, or contiguous and as large.
 
-    old: PendingOperand
-    rate: PendingOperand
-    gradient: PendingOperand
-    target: PendingOperand
+    Attributes:
+        moving: a bit for each operand: it is no scalar.
+        nbytes: of each of those.
+    """
+
     dtype: str
+    moving: int
     nbytes: int
 
 
@@ -105,7 +109,7 @@ class _Epilogues:
                 buffer, _ = row.operands[row.launch.epilogue.output]
                 self.makers.setdefault(id(buffer), []).append(number)
             elif not self._take_in(number, row):
-                self._descend(number, row)
+                self._hand_over(number, row)
         if self.into:
             self._finish()
 
@@ -129,37 +133,42 @@ class _Epilogues:
             buffer.heirs = [heir for heir in buffer.heirs if heir is not new]
         return True
 
-    def _descend(self, number: int, row: PendingRow) -> None:
-        """Let a step of gradient descent make its gradient, if that is a product it can make."""
-        step = _step_of(row)
-        makers = [] if step is None else self.makers.get(id(step.gradient[0]), [])
-        if step is None or len(makers) != 1:
+    def _hand_over(self, number: int, row: PendingRow) -> None:
+        """Let an elementwise row make a product it works on itself, if it can."""
+        user = _user_of(row)
+        for place, (product, _) in enumerate(row.reads if user is not None else ()):
+            makers = self.makers.get(id(product), [])
+            if user is None or len(makers) != 1 or not self._can_hand_over(number, user, place, makers[0]):
+                continue
+            (maker,) = makers
+            made = self._row(maker)
+            self.rows[number] = _handed_over(row, user, place, made)
+            self.rows[maker] = None
+            self.into[maker] = number
+            for buffer, _ in made.operands[:FACTORS]:
+                buffer.dies = max(buffer.dies, row.position)
+                self.touching[id(buffer)] = sorted({*self.touching[id(buffer)], number} - {maker})
             return
-        (maker,) = makers
-        made = self._row(maker)
-        if not self._can_descend(number, step, maker):
-            return
-        self.rows[number] = _with_gradient(row, step, made)
-        self.rows[maker] = None
-        self.into[maker] = number
-        for buffer, _ in made.operands[:FACTORS]:
-            buffer.dies = max(buffer.dies, row.position)
-            self.touching[id(buffer)] = sorted({*self.touching[id(buffer)], number} - {maker})
 
-    def _can_descend(self, number: int, step: _Step, maker: int) -> bool:
-        """Whether the step in row `number` may make what row `maker` makes now."""
-        made, (target, _) = self._row(maker), step.target
-        launch = made.launch
-        if launch.descent is None or launch.epilogue is None or launch.words[launch.epilogue.word]:
+    def _can_hand_over(self, number: int, user: _User, place: int, maker: int) -> bool:
+        """Whether row `number` may make what row `maker` makes now, which is its operand at `place`."""
+        row, made = self._row(number), self._row(maker)
+        product, launch = row.operands[place], made.launch
+        handover = launch.handover
+        if handover is None or (launch.epilogue is not None and launch.words[launch.epilogue.word]):
             return False
-        if not self._is_between(step.gradient, step.nbytes, [maker, number]):
+        if handover.kernel in self.layout.refused or handover.kernel.pointers[0] != user.dtype:
             return False
-        if launch.descent.kernel.pointers[0] != step.dtype or target.slot is None:
+        if len(row.operands) > handover.most or row.operands.count(product) != 1:
+            return False
+        if not user.moving >> place & 1 or not self._is_between(product, user.nbytes, [maker, number]):
             return False
         factors = [buffer for buffer, _ in made.operands[:FACTORS]]
-        if self._memory(target) in {self._memory(each) for each in (*factors, step.rate[0])}:
+        scalars = [buffer for k, (buffer, _) in enumerate(row.operands) if not user.moving >> k & 1]
+        taken = {self._memory(buffer) for buffer in (*factors, *scalars)}
+        if any(target.slot is None or self._memory(target) in taken for target, _ in row.writes):
             return False
-        return not any(self._is_written(each, maker, number) for each in factors)
+        return not any(self._is_written(factor, maker, number) for factor in factors)
 
     def _row(self, number: int) -> PendingRow:
         row = self.rows[number]
@@ -255,38 +264,51 @@ def _end_of(row: PendingRow) -> _End | None:
     return None
 
 
-def _step_of(row: PendingRow) -> _Step | None:
-    kernel, words = row.launch.kernel, row.launch.words
-    if not isinstance(kernel, ElementwiseKernel) or len(kernel.inputs) != 3 or len(kernel.outputs) != 1:
+def _user_of(row: PendingRow) -> _User | None:
+    kernel = row.launch.kernel
+    if not isinstance(kernel, ElementwiseKernel):
         return None
     dtypes = {dtype for _, dtype in (*kernel.inputs, *kernel.outputs)}
-    statements = statements_of(kernel.body)
-    old, rate, gradient = (f"{{{name}}}" for name, _ in kernel.inputs)
-    if len(dtypes) != 1 or len(statements) != 1 or statements[0].value != f"{old} - {rate} * {gradient}":
+    rank, count, *strides = row.launch.words
+    if rank != 1 or len(dtypes) != 1:
         return None
     (dtype,) = dtypes
     size = ITEMSIZE[dtype]
-    if words[0] != 1 or words[2:] != (size, 0, size, size):
+    if set(strides) - {0, size}:
         return None
-    before, factor, slope, after = row.operands
-    return _Step(before, factor, slope, after, dtype, words[1] * size)
+    moving = sum(1 << k for k, stride in enumerate(strides) if stride)
+    return _User(dtype, moving, count * size)
 
 
-def _with_gradient(row: PendingRow, step: _Step, made: PendingRow) -> PendingRow:
-    """A step of gradient descent that makes its gradient itself."""
-    descent = made.launch.descent
-    assert descent is not None
-    old, rate, _, target = row.launch.operands
+def _handed_over(row: PendingRow, user: _User, place: int, made: PendingRow) -> PendingRow:
+    """An elementwise row that makes its operand at `place` itself."""
+    handover = made.launch.handover
+    assert handover is not None
+    assert isinstance(row.launch.kernel, ElementwiseKernel)
+    moving = user.moving & ~(1 << place)
+    *strides, line = handover.units.strides
+    strides += [line * (moving >> k & 1) for k in range(handover.most)]
+    count = len(row.operands)
     launch = Launch(
-        descent.kernel,
-        (*made.launch.operands[:FACTORS], rate, old, target),
-        descent.words,
+        handover.kernel,
+        _with_factors(row.launch.operands, made.launch.operands, place, handover.most),
+        (*handover.words, count, place, moving),
         cost=made.launch.cost + row.launch.cost // REST,
-        units=descent.units,
+        units=replace(handover.units, strides=tuple(strides)),
+        calls=row.launch.kernel,
     )
-    operands = (*made.operands[:FACTORS], step.rate, step.old, step.target)
+    operands = _with_factors(row.operands, made.operands, place, handover.most)
     parts = ((made.position, made.launch.cost), (row.position, row.launch.cost // REST))
     return PendingRow(launch, operands, row.position, None, parts)
+
+
+def _with_factors(
+    operands: tuple[_Each, ...], of_product: tuple[_Each, ...], place: int, most: int
+) -> tuple[_Each, ...]:
+    """The operands of a product and its user; where none is looked at, a factor stands."""
+    factor = of_product[0]
+    fill = [factor] * (most - len(operands))
+    return (*of_product[:FACTORS], *operands[:place], factor, *operands[place + 1 :], *fill)
 
 
 def _with_end(maker: PendingRow, end: _End, row: PendingRow, total: int) -> PendingRow:

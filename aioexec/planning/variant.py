@@ -40,6 +40,7 @@ class ProgramRow:
     Attributes:
         position: its instruction in the item; of a fused row, where it runs.
         parts: the positions of all instructions a fused row stands for, each with its static cost.
+        calls: see `Launch.calls`.
     """
 
     kernel: Kernel
@@ -50,6 +51,7 @@ class ProgramRow:
     units: Units | None
     position: int
     parts: tuple[tuple[int, int], ...] = ()
+    calls: Kernel | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -236,4 +238,5 @@ class Variant:
 
     @property
     def kernels(self) -> set[Kernel]:
-        return {row.kernel for row in self.rows if isinstance(row, ProgramRow)}
+        rows = [row for row in self.rows if isinstance(row, ProgramRow)]
+        return {row.kernel for row in rows} | {row.calls for row in rows if row.calls is not None}

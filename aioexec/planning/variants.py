@@ -222,6 +222,7 @@ class _Freezer:
                 launch.units,
                 row.position,
                 row.parts,
+                launch.calls,
             )
         if isinstance(row, PendingJump):
             predicate = None if row.predicate is None else self._address(*row.predicate)

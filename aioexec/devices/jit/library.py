@@ -99,7 +99,7 @@ def title(kernel: Kernel) -> str:
 def compiler_text() -> str:
     """What stands for the loop compiler itself in cache keys."""
     texts = []
-    for name in ("loops.py", "fragments.py", "tiles.py", "gemm.py", "descent.py"):
+    for name in ("loops.py", "fragments.py", "tiles.py", "gemm.py", "handover.py"):
         with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
             texts.append(file.read())
     return "".join(texts)

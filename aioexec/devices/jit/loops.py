@@ -174,8 +174,8 @@ def products() -> dict[str, Any]:
     in_tiles = load_beside("gemm")
     own = in_tiles.make_gemm(tiles, offset, OPTIONS) if vector_bytes >= WIDE_VECTOR else gemm
     large = own if vector_bytes >= WIDEST_VECTOR else gemm
-    descend = load_beside("descent").make_descend(tiles, in_tiles, offset, OPTIONS)
-    return {"tiled_product": tiles.tiled_product, "gemm": own, "large_gemm": large, "descend": descend}
+    hand_over = load_beside("handover").make_hand_over(tiles, in_tiles, offset, OPTIONS)
+    return {"tiled_product": tiles.tiled_product, "gemm": own, "large_gemm": large, "hand_over": hand_over}
 
 
 @functools.cache

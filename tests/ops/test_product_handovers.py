@@ -1,13 +1,16 @@
-"""Steps of gradient descent that make their gradient have the bits of a product and a step, whoever shares the work."""
+"""Steps of optimizers that make their gradient have the bits of a product and a step, whoever shares the work."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import aioexec as ax
+from aioexec.graph.registry import registered
+from aioexec.ops.linalg import MOST_OPERANDS
 from aioexec.planning import variants
 from tests.tiers import graph, op_of_each_row, programs, share_all
 
@@ -35,7 +38,17 @@ def values(case: str) -> tuple[Array, Array, Array]:
     return x, y, w
 
 
-async def result(case: str, workers: int) -> tuple[Array, list[str]]:
+OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    "GradientDescent": lambda: ax.train.GradientDescentOptimizer(RATE),
+    "Momentum": lambda: ax.train.MomentumOptimizer(RATE, 0.9, use_nesterov=True),
+    "Adam": lambda: ax.train.AdamOptimizer(RATE),
+    "Adagrad": lambda: ax.train.AdagradOptimizer(RATE),
+    "Ftrl": lambda: ax.train.FtrlOptimizer(RATE, l1_regularization_strength=0.01),
+    "CenteredRMSProp": lambda: ax.train.RMSPropOptimizer(RATE, centered=True, momentum=0.5),
+}
+
+
+async def result(case: str, workers: int, optimizer: str = "GradientDescent") -> tuple[Array, list[str]]:
     """The weights after some steps, and the kinds of the nodes that rows of the step do."""
     x, y, w = values(case)
     config = ax.ConfigProto(intra_op_parallelism_threads=workers, use_per_session_threads=True)
@@ -45,7 +58,7 @@ async def result(case: str, workers: int) -> tuple[Array, list[str]]:
         flips = CASES[case][2]
         weights = ax.Variable(w.T if flips else w)
         product = ax.matmul(inputs, weights, transpose_b=flips)
-        train = ax.train.GradientDescentOptimizer(RATE).minimize(ax.reduce_sum(product * slope))
+        train = OPTIMIZERS[optimizer]().minimize(ax.reduce_sum(product * slope))
         initializer = ax.global_variables_initializer()
     async with ax.Session(graph=made, config=config) as session:
         await session.run(initializer)
@@ -74,3 +87,27 @@ async def test_a_step_makes_its_gradient(monkeypatch, case, workers):
     rest = np.arange(len(w)) != 7
     expected = w.astype(np.float64) - STEPS * RATE * (x.astype(np.float64).T @ y)
     np.testing.assert_allclose(found[rest], expected[rest], rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+async def test_whatever_an_optimizer_does_with_it(monkeypatch, optimizer):
+    share_all(monkeypatch)
+
+    found, kinds = await result("rows", 3, optimizer)
+    monkeypatch.setattr(variants, "fuse_epilogues", lambda layout: None)
+    apart, others = await result("rows", 1, optimizer)
+
+    assert f"Apply{optimizer}" not in kinds
+    assert f"Apply{optimizer}" in others
+    assert not np.array_equal(found[0], values("rows")[2][0])
+    assert found.tobytes() == apart.tobytes()
+
+
+def test_no_optimizer_has_more_operands_than_are_handed_over():
+    counts = {
+        row.name: len(row.definition.inputs) + len(row.writes)
+        for row in registered()
+        if row.name.startswith("ResourceApply") and row.writes
+    }
+
+    assert max(counts.values()) == counts["ResourceApplyAdamWithAmsgrad"] == MOST_OPERANDS

@@ -1,4 +1,4 @@
-"""Steps of gradient descent that make their gradient themselves, and what keeps a product a row of its own."""
+"""Steps of optimizers that make their gradient themselves, and what keeps a product a row of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aioexec import dtypes
-from aioexec.graph.kernel import LoopKernel
+from aioexec.graph.kernel import ElementwiseKernel, LoopKernel
 from aioexec.planning.variant import ProgramRow, Variant
 from tests.planning.test_layout import laid_out
 from tests.tiers import constant, feed, graph, op, read, reference, resource
@@ -33,8 +33,8 @@ def rows(variant: Variant) -> list[list[str]]:
         assert isinstance(row, ProgramRow)
         parts = row.parts or ((row.position, 0),)
         names = [variant.instructions[position].node.name for position, _ in parts]
-        descends = isinstance(row.kernel, LoopKernel) and row.kernel.body.__name__ == "product_descent"
-        assert descends == (names[-1].startswith("step") and len(names) == 2)
+        takes = isinstance(row.kernel, LoopKernel) and row.kernel.body.__name__ == "product_handed_over"
+        assert takes == (names[-1].startswith("step") and len(names) == 2)
         found.append(names)
     return found
 
@@ -60,6 +60,49 @@ def test_a_variable_by_reference_is_one_like_any_other():
         step = op("ApplyGradientDescent", variable, constant(0.5), product(x, dy), name="step")
 
     assert rows(laid_out([], {x: X, dy: DY}, [step.op])) == [["gradient", "step"]]
+
+
+def test_a_step_with_many_operands_makes_its_gradient():
+    with graph():
+        x, dy = feed(X.shape), feed(DY.shape)
+        states = [resource([INPUTS, OUTPUTS]) for _ in range(4)]
+        scalars = [constant(0.5) for _ in range(6)]
+        step = op("ResourceApplyAdamWithAmsgrad", *states, *scalars, product(x, dy), name="step")
+
+    assert rows(laid_out([], {x: X, dy: DY}, [step])) == [["gradient", "step"]]
+
+
+def test_a_kernel_that_cannot_be_compiled_is_not_used():
+    with graph():
+        x, dy, variable = feed(X.shape), feed(DY.shape), resource([INPUTS, OUTPUTS])
+        step = descent(variable, product(x, dy))
+    (refused,) = (
+        row.kernel for row in laid_out([], {x: X, dy: DY}, [step]).rows if isinstance(row, ProgramRow)
+    )
+
+    variant = laid_out([], {x: X, dy: DY}, [step], refused={refused})
+
+    assert rows(variant) == [["gradient"], ["step"]]
+
+
+def test_the_kernel_that_is_called_is_compiled_too():
+    with graph():
+        x, dy, variable = feed(X.shape), feed(DY.shape), resource([INPUTS, OUTPUTS])
+        step = descent(variable, product(x, dy))
+
+    kernels = laid_out([], {x: X, dy: DY}, [step]).kernels
+
+    assert {type(kernel) for kernel in kernels} == {LoopKernel, ElementwiseKernel}
+
+
+def test_what_stays_in_the_program_is_not_made_of_a_product_that_is_handed_over():
+    with graph():
+        x, dy, variable = feed(X.shape), feed(DY.shape), resource([INPUTS, OUTPUTS])
+        scaled = op("Mul", product(x, dy), constant(0.5), name="scaled")
+        norm = op("Sum", op("Square", scaled, name="square"), constant([0, 1], "int32"), name="norm")
+        step = descent(variable, scaled)
+
+    assert rows(laid_out([norm], {x: X, dy: DY}, [step]))[0] == ["gradient"]
 
 
 def test_what_is_read_before_the_step_is_read_before_it():
