@@ -99,6 +99,7 @@ def op_of_each_row(program: program_module.Program) -> list[str]:
 def share_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have everything that can be shared by workers cut into the smallest shares."""
     monkeypatch.setattr(lanes, "SHARE_NS", 1)
+    monkeypatch.setattr(lanes, "_PART_NS", 1)
     monkeypatch.setattr(lanes, "_LEAST_GRAIN_NS", 1)
     monkeypatch.setattr(lanes, "_STRAND_NS", 0)
 

@@ -12,55 +12,57 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from aioexec.devices.jit.patience import PATIENCE_NS
+from aioexec.devices.jit.patience import ENTRIES, HEADER, LOOKERS, PATIENCE_NS, PLACE_WORDS, PLACES, URGENT
 
 Entry = TypeVar("Entry")
-
-DUE, URGENT = range(2)
-"""Words of `waiting`."""
 
 
 class PatientQueue(Generic[Entry]):
     """First come, first served.
 
     `_lock` is held by who changes anything but `look`. `_entries` wait to be taken, each with whether it is urgent; `waiting`
-    is how many there are, and how many urgent ones, for machine code to see; `_sleepers` are the locks of those who sleep,
-    `_looking` the number of those who look. `look(waiting, nanoseconds)` waits for an entry without the interpreter; None:
-    nobody looks.
+    is for machine code to see (see `jit.patience`); `_sleepers` are the locks of those who sleep. `look(waiting, nanoseconds)`
+    waits for an entry, and does other things meanwhile, without the interpreter; None: nobody looks.
+
+    Args:
+        places: for invitations to forks.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, places: int = 0) -> None:
         self.look: Callable[..., int] | None = None
         self._lock = threading.Lock()
         self._entries: deque[tuple[Entry, bool]] = deque()
-        self.waiting = np.zeros(2, np.int64)
+        self.waiting = np.zeros(HEADER + PLACE_WORDS * places, np.int64)
+        self.waiting[PLACES] = places
         self._sleepers: list[threading.Lock] = []
-        self._looking = 0
 
     def put(self, entry: Entry, urgent: bool = True) -> None:
         """Add an entry, and wake somebody unless enough are looking; what is not urgent gives way to what is."""
-        sleeper = None
         with self._lock:
             self._entries.append((entry, urgent))
-            self.waiting[DUE] += 1
+            self.waiting[ENTRIES] += 1
             self.waiting[URGENT] += urgent
-            if self._sleepers and len(self._entries) > self._looking:
-                sleeper = self._sleepers.pop()
-        if sleeper is not None:
-            sleeper.release()
+            if len(self._entries) > self.waiting[LOOKERS]:
+                self._wake()
+
+    def wake_up(self, count: int) -> None:
+        """Have so many look, if there are sleepers."""
+        with self._lock:
+            for _ in range(count - int(self.waiting[LOOKERS])):
+                self._wake()
+
+    def _wake(self) -> None:
+        if self._sleepers:
+            self._sleepers.pop().release()
 
     def get(self) -> Entry:
         """Take the first entry; waits for one."""
-        look = self.look
         with self._lock:
             if self._entries:
                 return self._take()
-            self._looking += look is not None
-        if look is not None:
-            look(self.waiting, PATIENCE_NS)
-            with self._lock:
-                self._looking -= 1
         while True:
+            if self.look is not None:
+                self.look(self.waiting, PATIENCE_NS)
             with self._lock:
                 if self._entries:
                     return self._take()
@@ -68,9 +70,12 @@ class PatientQueue(Generic[Entry]):
                 sleeper.acquire()
                 self._sleepers.append(sleeper)
             sleeper.acquire()
+            with self._lock:
+                if self._entries:
+                    return self._take()
 
     def _take(self) -> Entry:
         entry, urgent = self._entries.popleft()
-        self.waiting[DUE] -= 1
+        self.waiting[ENTRIES] -= 1
         self.waiting[URGENT] -= urgent
         return entry

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from aioexec.devices.patient_queue import URGENT, PatientQueue
+from aioexec.devices.jit.patience import URGENT
+from aioexec.devices.patient_queue import PatientQueue
 from aioexec.devices.scheduling import give_way
 
 Result = TypeVar("Result")
@@ -106,15 +107,16 @@ class Guest(Protocol):
 class Workers:
     """A pool of up to `count` threads, for the event loops of any threads.
 
-    Constant: `count`, `name`, `_prepare` (the first call of each thread); `waiting`, how many jobs and guests wait, and
-    how many jobs, for machine code to see. `_lock` is held by who changes `_threads` or `_closed`, which becomes True once.
+    Constant: `count`, `name`, `_prepare` (the first call of each thread); `waiting`, how many jobs and guests wait, how many
+    jobs, and the places for invitations, for machine code to see. `_lock` is held by who changes `_threads` or `_closed`, which
+    becomes True once.
     """
 
     def __init__(self, count: int, name: str, prepare: Callable[[], None] | None = None) -> None:
         self.count = count
         self.name = name
         self._prepare = prepare
-        self._queue: PatientQueue[Job[Any] | Guest | None] = PatientQueue()
+        self._queue: PatientQueue[Job[Any] | Guest | None] = PatientQueue(count)
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._closed = False
@@ -152,6 +154,10 @@ class Workers:
         """Let idle threads, up to so many, help; one that comes late finds nothing to do. `guest` leaves where jobs wait."""
         for _ in range(count):
             self._queue.put(guest, urgent=False)
+
+    def wake_up(self, count: int) -> None:
+        """Have so many threads look for invitations to forks, if they sleep and do not look already."""
+        self._queue.wake_up(count)
 
     def start_all(self) -> None:
         """Start every thread now, for programs that share rows among them."""

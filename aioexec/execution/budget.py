@@ -34,7 +34,7 @@ class TickBudget:
     too late, in order, and `_sent_back` those of them whose turn came in a tick that others had spent meanwhile: they come
     before the line. `_charged` counts what had room in this tick: so many get their turn in the next, since to be sent back
     costs as much as a small step. While anybody waits, or something was charged, the begin of the next tick is due (`_is_due`).
-    `_decided` counts items that only decide. `helps` while the loop does a share of what workers do (see `hosting`).
+    `_decided` counts items that only decide. `helps` counts runs of which the loop does a share (see `hosting`).
 
     Who waits is not asked again in every tick: with a thousand steps waiting, nothing else would be done.
     """
@@ -47,7 +47,7 @@ class TickBudget:
         self._charged = 0
         self._is_due = False
         self._decided = 0
-        self.helps = False
+        self.helps = 0
         self._line: deque[Callable[[], object]] = deque()
         self._sent_back: deque[Callable[[], object]] = deque()
 

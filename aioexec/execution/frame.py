@@ -14,17 +14,22 @@ from aioexec.observability.allocator_stats import allocator_stats
 from aioexec.planning.buffers import ALIGNMENT
 
 if TYPE_CHECKING:
+    from aioexec.execution.forks import SharedFork
     from aioexec.execution.program import Program
 
 
 class Frame:
-    """Words of a walk, and the arena its slots point into. A `spoilt` one has been cancelled and serves no other run."""
+    """Words of a walk, and the arena its slots point into. A `spoilt` one has been cancelled and serves no other run.
 
-    __slots__ = ("__weakref__", "arena", "spoilt", "words")
+    `shared` are the forks that event loops have done in it, by their rows.
+    """
+
+    __slots__ = ("__weakref__", "arena", "shared", "spoilt", "words")
 
     def __init__(self, program: Program) -> None:
         variant = program.variant
         self.spoilt = False
+        self.shared: dict[int, SharedFork] = {}
         self.words = np.zeros(HEADER + variant.slots, np.int64)
         memory = np.empty(variant.arena_bytes + ALIGNMENT, np.uint8)
         start = -address_of(memory) % ALIGNMENT

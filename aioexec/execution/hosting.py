@@ -6,7 +6,8 @@ strands like them, in slices that are charged to the tick, and between two slice
 sees the end at once. A run that nobody shares does so too, if it is not much longer than the two hops.
 
 It helps one run at a time, and only if no job waits for a worker: where many steps are under way the loop is there for all of
-them. What takes longer than it should, was cancelled or has failed goes on in a worker, where one can wait.
+them. A short run is an exception: many of those are done sooner by the loop, each with the workers' help. What takes longer
+than it should, was cancelled or has failed goes on in a worker, where one can wait.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ The strand that is begun by then is ended.
 """
 _LONGEST_NS = 2_000_000
 """What a run may take that the loop helps with: of longer ones two hops are a small part."""
+_SHORT_NS = 200_000
+"""What the loop does in any case: to hand it over takes as long, and holds the loop for most of that."""
 _LONGEST_ALONE_NS = 300_000
 """The same of one that nobody shares."""
 
@@ -38,8 +41,7 @@ def may_help(program: Program, workers: Workers, budget: TickBudget) -> bool:
     return (
         program.is_for_loops
         and program.cost <= (_LONGEST_NS if program.forks else _LONGEST_ALONE_NS)
-        and not budget.helps
-        and not workers.are_wanted
+        and (program.cost <= _SHORT_NS or not (budget.helps or workers.are_wanted))
         and not computes_inline(asyncio.get_running_loop())
     )
 
@@ -56,7 +58,7 @@ async def walked(run: Run, workers: Workers, budget: TickBudget) -> tuple[int, i
 
 def begun(run: Run, budget: TickBudget) -> tuple[int, int]:
     """Begin a run the loop may help with: how the first slice ended, and how long it took; PAUSED: `ended` must follow."""
-    budget.helps = True
+    budget.helps += 1
     run.frame.words[INLINE_FUEL] = _SLICE_NS
     outcome = None
     try:
@@ -85,6 +87,9 @@ async def ended(run: Run, spent: int, workers: Workers, budget: TickBudget) -> t
             with contextlib.suppress(OpError):
                 await walked_by_workers(run, Outcome.PAUSED, workers)
         raise
+    except GeneratorExit:  # the loop is no more
+        run.abandon()
+        raise
     finally:
         _leave(run, budget)
     if outcome == Outcome.PAUSED:
@@ -98,9 +103,8 @@ def _slice(run: Run, outcome: int | None, budget: TickBudget) -> tuple[int, int]
     began = perf_counter_ns()
     try:
         outcome = run.helped(outcome, began + _SLICE_NS)
-    except BaseException:
-        if run.fork is not None:  # others may be in it
-            run.cancel()
+    except BaseException:  # others may be in it
+        run.abandon()
         raise
     finally:
         ended = perf_counter_ns()
@@ -109,7 +113,7 @@ def _slice(run: Run, outcome: int | None, budget: TickBudget) -> tuple[int, int]
 
 
 def _leave(run: Run, budget: TickBudget) -> None:
-    budget.helps = False
+    budget.helps -= 1
     run.frame.words[INLINE_FUEL] = run.program.fuel
 
 

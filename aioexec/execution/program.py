@@ -22,9 +22,9 @@ from aioexec.errors import (
     InvalidArgumentError,
     OpError,
 )
-from aioexec.execution.forks import ForkRun
+from aioexec.execution.forks import ForkRun, SharedFork, shared_fork
 from aioexec.execution.frame import Frame
-from aioexec.execution.linking import LinkedFork, address_of, link
+from aioexec.execution.linking import address_of, link
 from aioexec.execution.structures import StructureRun, dereferenced
 from aioexec.execution.trace import Trace, note_program
 from aioexec.graph.kernel import Kernel, Spec
@@ -201,7 +201,7 @@ class Run:
         self.objects: dict[int, Any] = {}
         self.published: set[Variable] = set()
         self.inner: StructureRun | None = None
-        self.fork: ForkRun | None = None
+        self.fork: ForkRun | SharedFork | None = None
         self.news: list[Array | None] = []
         if program.variant.uses:
             self.arrays = [*inputs, *self._variables(in_place), *self.outputs]
@@ -298,14 +298,17 @@ class Run:
         if isinstance(row, Grow):
             self._grow(row)
             return Outcome.DONE
-        return self._fork(self.program.forks[position], until)
+        return self._fork(position, until)
 
-    def _fork(self, link: LinkedFork, until: int | None) -> int:
+    def _fork(self, position: int, until: int | None) -> int:
         """Do the rows of a fork with whoever comes: DONE, PAUSED, CANCELLED, or FAILED, as a walk leaves it."""
-        fork = self.fork
-        if fork is None:
-            fork = self.fork = ForkRun(self, link)
-        outcome = fork.host() if until is None else fork.help(until)
+        link = self.program.forks[position]
+        if until is None:
+            fork = self.fork = self.fork or ForkRun(self, link)
+            outcome = fork.host()
+        else:
+            shared = self.fork = shared_fork(self, position)
+            outcome = shared.help(until)
         if outcome == Outcome.DONE:
             self.frame.words[walking.PC] = link.fork.end - 1  # the row this was for the walker
             self.fork = None
@@ -346,6 +349,12 @@ class Run:
             self.inner.cancel()
         if (fork := self.fork) is not None:
             fork.cancel()
+
+    def abandon(self) -> None:
+        """Cancel a fork that is being done, and wait in this very thread until nobody is in it."""
+        if self.fork is not None:
+            self.cancel()
+            self.fork.host()
 
     def finish(self, done: bool, collector: StepStatsCollector | None = None) -> None:
         """Publish what was written, also by a run that failed or was cancelled on its way, and give the frame back.

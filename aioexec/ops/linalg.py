@@ -146,6 +146,8 @@ FEW_ROWS = 3
 LARGE = 2**28
 """Terms from which on BLAS, if it has kernels for the processor, is the faster for copying the left matrix too."""
 LEAST_COLUMNS = 128
+FAR, FAR_COST = 2**19, 0.045
+"""Bytes of a matrix from which on a step finds it in a far cache only, and nanoseconds a byte takes from there."""
 LARGE_PRODUCT = 2**18
 """Bytes of a product from which on it is worth a kernel of its own that it need not be written."""
 MOST_OPERANDS = 15
@@ -190,6 +192,8 @@ def bind_product(
     kernel = LoopKernel(BODIES[x.dtype.name], (x.dtype.name,) * 4, 16, 0)
     how = way_of(flip_x, m, n, k)
     cost = 40 + int(m * n * k * outer[-1] * outer[-2] * element_cost(x.dtype, how))
+    if how in (loops.ROWS, loops.COLUMN) and n * k * x.dtype.itemsize >= FAR:
+        cost += int(n * k * x.dtype.itemsize * FAR_COST)
     lda, ldb = (m if flip_x else k), (k if flip_y else n)
     sizes = (how, int(flip_x), int(flip_y), m, n, k)
     words = (*sizes, outer[-2], step_x[-2], step_y[-2], outer[-1], step_x[-1], step_y[-1], lda, ldb, n, 0)

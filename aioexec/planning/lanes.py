@@ -22,6 +22,8 @@ from aioexec.planning.pending import Pending, PendingOperand, PendingRow, labels
 
 SHARE_NS = 50_000
 """Estimated work below which waking another worker does not pay."""
+_PART_NS = 25_000
+"""Estimated work of a part of a row: one who looks for work has begun it in a few microseconds."""
 _LEAST_GRAIN_NS = 20_000
 """Estimated work of a strand: what the workers wait for each other in the end is less than that."""
 PARTS_PER_LANE = 2
@@ -187,10 +189,10 @@ def parts(row: PendingRow, lanes: int) -> list[PendingRow]:
     """A dear row in parts for several workers, any other as it is. Follows from shapes and static costs alone."""
     launch = row.launch
     units = launch.units
-    if units is None or launch.cost < 2 * SHARE_NS:
+    if units is None or launch.cost < 2 * _PART_NS:
         return [row]
     total = launch.words[units.word]
-    wanted = min(PARTS_PER_LANE * lanes, launch.cost // SHARE_NS)
+    wanted = min(PARTS_PER_LANE * lanes, launch.cost // _PART_NS)
     wanted -= wanted % lanes if wanted > lanes else 0  # as many for each, else one of them ends later
     step = -(-total // (wanted * units.grain)) * units.grain
     found = []

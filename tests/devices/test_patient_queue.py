@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aioexec.devices.jit import patience
 from aioexec.devices.jit.walker import walker
 from aioexec.devices.patient_queue import PatientQueue
 
@@ -47,12 +48,54 @@ def test_an_entry_that_comes_when_the_time_is_just_over_is_not_missed():
     assert queue.get() == "late"
 
 
+def test_who_is_woken_looks_again_before_it_sleeps():
+    queue: PatientQueue[str] = PatientQueue()
+    looks: list[int] = []
+    looked, sleeps = threading.Event(), threading.Event()
+
+    class Sleepers(list[Any]):
+        def append(self, lock: Any) -> None:
+            super().append(lock)
+            sleeps.set()
+
+    def look(due: Any, nanoseconds: int) -> int:
+        looks.append(nanoseconds)
+        if len(looks) == 2:
+            looked.set()
+        return 0
+
+    queue.look = look
+    queue._sleepers = Sleepers()
+    thread = threading.Thread(target=queue.get)
+    thread.start()
+    sleeps.wait()
+    queue.wake_up(1)
+    looked.wait()
+    queue.put("entry")
+    thread.join()
+
+    assert len(looks) >= 2
+
+
+def test_as_many_as_look_already_need_not_be_woken():
+    queue: PatientQueue[str] = PatientQueue()
+    locks = [threading.Lock() for _ in range(3)]
+    for lock in locks:
+        lock.acquire()
+    queue._sleepers = list(locks)
+    queue.waiting[patience.LOOKERS] = 1
+
+    queue.wake_up(2)
+
+    assert [lock.locked() for lock in locks] == [True, True, False]
+
+
 @pytest.mark.parametrize("patient", [True, False])
 def test_every_entry_is_taken_once_however_many_sleep(patient: bool):
     queue: PatientQueue[int | None] = PatientQueue()
     machine = walker()
     if patient and machine is not None:
-        queue.look = machine.look_released
+        queue.look = machine.serve_released
     taken: list[int] = []
 
     def take() -> None:
@@ -76,13 +119,13 @@ def test_machine_code_sees_what_another_thread_writes_and_when_the_time_is_over(
     machine = walker()
     if machine is None:
         pytest.skip("no walker here")
-    word = np.zeros(1, np.int64)
-    assert machine.look_released(word, 1000) == 0
+    words = np.zeros(patience.HEADER, np.int64)
+    assert machine.serve_released(words, 1000) == 0
 
     def write() -> None:
-        word[0] = 3
+        words[patience.ENTRIES] = 3
 
     writer = threading.Thread(target=write)
     writer.start()
-    assert machine.look_released(word, 10**11) == 1
+    assert machine.serve_released(words, 10**11) == 1
     writer.join()

@@ -2,14 +2,14 @@
 
 import asyncio
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.devices.jit import strands as doing, walker as walking
+from aioexec.devices.jit import patience, strands as doing, walker as walking
 from aioexec.devices.jit.walker import Outcome, walker
-from aioexec.devices.patient_queue import URGENT
 from aioexec.devices.workers import Workers
 from aioexec.execution import forks, hosting
 from aioexec.execution.program import Run
@@ -74,11 +74,11 @@ async def test_machine_code_sees_how_many_jobs_wait():
     def work() -> int:
         began.set()
         go_on.wait()
-        return int(workers.waiting[URGENT])
+        return int(workers.waiting[patience.URGENT])
 
     jobs = [workers.submit(work) for _ in range(3)]
     await asyncio.to_thread(began.wait)
-    assert workers.waiting.tolist() == [2, 2]
+    assert workers.waiting[[patience.ENTRIES, patience.URGENT]].tolist() == [2, 2]
     go_on.set()
 
     assert [await job.result() for job in jobs] == [2, 1, 0]
@@ -303,6 +303,13 @@ async def test_a_cancelled_step_leaves_variables_whole_and_the_session_usable(fo
     np.testing.assert_array_equal(found, np.eye(64) * found[0, 0])
 
 
+def waiting_for(entries: int = 0, urgent: int = 0) -> Any:
+    """What a pool without places for invitations lets machine code see."""
+    words = np.zeros(patience.HEADER, np.int64)
+    words[patience.ENTRIES], words[patience.URGENT] = entries, urgent
+    return words
+
+
 async def test_a_guest_leaves_when_a_job_waits_for_its_thread(run_of_branches):
     """The machine code looks at the count of jobs before it takes a strand."""
     run, _ = run_of_branches
@@ -310,7 +317,7 @@ async def test_a_guest_leaves_when_a_job_waits_for_its_thread(run_of_branches):
     state = link.state.copy()
     found = walker()
     assert found is not None
-    waiting = np.array([1, 1], np.int64)
+    waiting = waiting_for(entries=1, urgent=1)
 
     shift = found.lane_released(run.frame.words.copy(), state, waiting, doing.ENDLESS)
 
@@ -330,7 +337,7 @@ async def test_a_guest_for_whom_nothing_is_left_comes_back_whether_or_not_there_
     done[doing.HEADER + doing.WAITS :: doing.STRAND_WORDS] = -1
     done[doing.ASLEEP] = stopped[doing.ASLEEP] = asleep
 
-    for waiting in (np.array([0, 0], np.int64), np.array([1, 0], np.int64)):
+    for waiting in (waiting_for(), waiting_for(entries=1)):
         assert found.lane_released(run.frame.words.copy(), done, waiting, doing.ENDLESS) == doing.Shift.DONE
         assert (
             found.lane_released(run.frame.words.copy(), stopped, waiting, doing.ENDLESS) == doing.Shift.IDLE

@@ -3,13 +3,14 @@
 import asyncio
 import threading
 from contextlib import asynccontextmanager
+from typing import cast
 
 import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.devices.jit import strands as doing
-from aioexec.devices.jit.walker import walker
+from aioexec.devices.jit import patience, strands as doing
+from aioexec.devices.jit.walker import Outcome, walker
 from aioexec.devices.workers import Workers
 from aioexec.execution import forks, hosting, program
 from aioexec.execution.item_runner import RestOfRun
@@ -24,6 +25,7 @@ def forked(monkeypatch):
     share_all(monkeypatch)
     monkeypatch.setattr(hosting, "_SLICE_NS", 0)
     monkeypatch.setattr(hosting, "_LONGEST_NS", 1 << 62)
+    monkeypatch.setattr(hosting, "_SHORT_NS", -1)
 
 
 WORKERS = 3
@@ -162,6 +164,23 @@ async def test_the_loop_does_not_help(array, monkeypatch, reason: str):
         result = await session.run(y, {x: array})
 
     np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)
+
+
+async def test_short_runs_are_done_on_the_loop_however_many_there_are(array, monkeypatch):
+    async def walked_by_workers(*arguments):
+        raise AssertionError("a worker does it")
+
+    async with session_of(branches) as (session, (x, y)):
+        await session.run(y, {x: array})
+        monkeypatch.setattr(hosting, "_SHORT_NS", 1 << 62)
+        monkeypatch.setattr(hosting, "walked_by_workers", walked_by_workers)
+        async with busy(workers_of(session)):
+            workers_of(session).submit(lambda: None)
+            assert workers_of(session).are_wanted
+            results = await asyncio.gather(*(session.run(y, {x: array}) for _ in range(3)))
+
+    for result in results:
+        np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)
 
 
 async def test_what_takes_longer_than_it_should_goes_on_in_a_worker(array, monkeypatch):
@@ -405,3 +424,126 @@ def test_a_loop_for_which_nothing_is_ready_comes_back(run_of_branches):
 
     assert found.lane_released(frame, fork.state, forks._HOST, 0) == doing.Shift.PAUSED
     assert not fork.state[doing.ASLEEP], "nobody need call it"
+
+
+# Guests by machine code
+
+
+class Lookers:
+    """A pool whose threads are the test itself, when it looks."""
+
+    def __init__(self, count: int = 1) -> None:
+        self.count = count
+        self.waiting = np.zeros(patience.HEADER + patience.PLACE_WORDS * count, np.int64)
+        self.waiting[patience.PLACES] = count
+        self.woken: list[int] = []
+
+    def wake_up(self, count: int) -> None:
+        self.woken.append(count)
+
+    @property
+    def places(self) -> list[int]:
+        return self.waiting[patience.HEADER :][: self.count].tolist()
+
+    def look(self) -> int:
+        found = walker()
+        assert found is not None
+        return found.serve_released(self.waiting, 1000)
+
+
+def fork_of(run: Run, lookers: Lookers) -> forks.SharedFork:
+    fork = forks.SharedFork(run, run.program.forks[0])
+    fork._workers = cast(Workers, lookers)
+    return fork
+
+
+def test_one_who_looks_does_what_the_host_has_left(run_of_branches):
+    lookers = Lookers(2)
+    fork = fork_of(run_of_branches, lookers)
+    strands = len(fork.link.fork.strands)
+
+    assert fork.help(0) == Outcome.PAUSED
+    assert lookers.woken == [2]
+    assert lookers.places == [patience.INVITED, patience.INVITED]
+    assert fork.state[doing.LEFT] == strands - 1
+    assert lookers.look() == 0
+    assert fork.state[doing.LEFT] == 0
+    assert lookers.places == [patience.FREE, patience.FREE]
+    assert lookers.waiting[patience.LOOKERS] == 0
+    assert fork.help(0) == Outcome.DONE
+
+
+def test_an_invitation_nobody_has_followed_is_taken_back(run_of_branches):
+    lookers = Lookers(2)
+    fork = fork_of(run_of_branches, lookers)
+
+    assert fork.help(doing.ENDLESS) == Outcome.DONE
+
+    assert lookers.places == [patience.FREE, patience.FREE]
+    assert not fork.is_stopped
+
+
+def test_two_forks_invite_to_places_of_their_own(run_of_branches):
+    run, lookers = run_of_branches, Lookers(3)
+    one, other = fork_of(run, lookers), fork_of(run, lookers)
+
+    assert [one.help(0), other.help(0)] == [Outcome.PAUSED] * 2
+    assert (
+        lookers.places == [patience.INVITED] * 3
+    )  # two of the first, and as many of the second as there was room for
+    assert other.help(doing.ENDLESS) == Outcome.DONE
+    assert lookers.places == [patience.INVITED, patience.INVITED, patience.FREE]
+    assert one.help(doing.ENDLESS) == Outcome.DONE
+    assert lookers.places == [patience.FREE] * 3
+
+
+def test_a_guest_leaves_a_fork_for_what_is_urgent(run_of_branches):
+    lookers = Lookers()
+    lookers.waiting[patience.URGENT] = 1
+    fork = fork_of(run_of_branches, lookers)
+    fork.help(0)
+
+    lookers.look()
+
+    assert fork.state[doing.LEFT] == len(fork.link.fork.strands) - 1, "it has begun nothing"
+    assert fork.help(doing.ENDLESS) == Outcome.DONE
+
+
+def test_entries_come_before_invitations(run_of_branches):
+    lookers = Lookers()
+    fork = fork_of(run_of_branches, lookers)
+    fork.help(0)
+    lookers.waiting[patience.ENTRIES] = 1
+
+    assert lookers.look() == 1
+
+    assert fork.state[doing.LEFT] == len(fork.link.fork.strands) - 1
+    assert fork.help(doing.ENDLESS) == Outcome.DONE
+
+
+def test_a_fork_that_is_cancelled_invites_nobody_any_more_and_can_be_done_again(run_of_branches):
+    lookers = Lookers()
+    fork = fork_of(run_of_branches, lookers)
+    fork.help(0)
+
+    fork.cancel()
+    assert fork.host() == Outcome.CANCELLED
+    assert lookers.places == [patience.FREE]
+    assert fork.is_stopped
+
+    assert fork.help(doing.ENDLESS) == Outcome.DONE
+    assert not fork.is_stopped
+
+
+async def test_a_run_whose_loop_is_no_more_leaves_nobody_in_it(array):
+    async with session_of(branches) as (session, (x, y)):
+        await session.run(y, {x: array})
+        async with busy(workers_of(session)):
+            rest = ran_at_once(only_executor(session), [array])
+            assert isinstance(rest, RestOfRun)
+            finishing = rest.finish()
+            finishing.send(None)
+            finishing.close()
+        result = await session.run(y, {x: array})
+
+    np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)

@@ -3,6 +3,16 @@
 To wake a thread takes 50 to 100 µs where processors without work fall asleep, and a step of a few hundred µs would pay that at
 each of its hops. One who looks holds no interpreter lock, and lets go of the processor again and again: whoever has something
 to do goes first.
+
+What it looks at is an array of words: whether a queue has entries, which it leaves to whoever has the interpreter; and places
+for invitations to forks (see `sharing`), which it follows by itself: the interpreter never hears of it.
+
+    word 0  entries that wait
+    word 1  entries that are urgent: who is in a fork leaves it for them
+    word 2  how many look, and are in no fork
+    word 3  number of places; then, for each of them
+            a word that is 0: free; 1: somebody is invited; 2: somebody has come, and not left; 3: somebody writes it
+    then, for each place, the address of a frame; then, for each, that of the state of a fork
 """
 
 from __future__ import annotations
@@ -14,19 +24,57 @@ PAUSES = 32
 """Pauses of the processor between two looks at the clock: about 1 µs."""
 COURTESY_NS = 5_000
 """What one who has seen work leaves to whoever gave it to let go of the interpreter: who asks for it at once falls asleep."""
+HEADER = 4
+ENTRIES, URGENT, LOOKERS, PLACES = range(HEADER)
+PLACE_WORDS = 3
+FREE, INVITED, TAKEN, WRITTEN = range(4)
 
-# look_released(words, nanoseconds): whether words[0] is not 0, at the latest when the time is over.
-LOOK = f"""
-define internal i64 @look(ptr %word, i64 %nanoseconds) {{
+# serve(words, nanoseconds): follow invitations, and look for so long after the last; 1: there are entries, 0: the time is over.
+SERVE = f"""
+define internal i64 @serve(ptr %words, i64 %nanoseconds) {{
 entry:
+  %lookers.at = getelementptr i64, ptr %words, i64 {LOOKERS}
+  %places.at = getelementptr i64, ptr %words, i64 {PLACES}
+  %places = load i64, ptr %places.at
+  %first.at = getelementptr i64, ptr %words, i64 {HEADER}
+  %frames.at = getelementptr i64, ptr %first.at, i64 %places
+  %states.at = getelementptr i64, ptr %frames.at, i64 %places
+  br label %begin
+begin:
+  %looks = atomicrmw add ptr %lookers.at, i64 1 seq_cst
   %began = call i64 @clock()
   %until = add i64 %began, %nanoseconds
   br label %look
 look:
-  %n = phi i64 [ 0, %entry ], [ %n.1, %wait ], [ 0, %yield ]
-  %seen = load atomic i64, ptr %word seq_cst, align 8
+  %n = phi i64 [ 0, %begin ], [ %n.1, %wait ], [ 0, %yield ]
+  %seen = load atomic i64, ptr %words seq_cst, align 8
   %is.due = icmp ne i64 %seen, 0
-  br i1 %is.due, label %seen.first, label %wait
+  br i1 %is.due, label %seen.first, label %scan
+scan:
+  %k = phi i64 [ 0, %look ], [ %k.1, %skip ]
+  %more = icmp ult i64 %k, %places
+  br i1 %more, label %asked, label %wait
+asked:
+  %place = getelementptr i64, ptr %first.at, i64 %k
+  %word = load atomic i64, ptr %place seq_cst, align 8
+  %is.invited = icmp eq i64 %word, {INVITED}
+  br i1 %is.invited, label %come, label %skip
+come:
+  %pair = cmpxchg ptr %place, i64 {INVITED}, i64 {TAKEN} seq_cst seq_cst
+  %mine = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %mine, label %be.guest, label %skip
+skip:
+  %k.1 = add i64 %k, 1
+  br label %scan
+be.guest:
+  %looks.no.more = atomicrmw sub ptr %lookers.at, i64 1 seq_cst
+  %frame.at = getelementptr ptr, ptr %frames.at, i64 %k
+  %frame = load ptr, ptr %frame.at
+  %state.at = getelementptr ptr, ptr %states.at, i64 %k
+  %state = load ptr, ptr %state.at
+  call void @be_guest(ptr %frame, ptr %state, ptr %words)
+  store atomic i64 {FREE}, ptr %place seq_cst, align 8
+  br label %begin
 wait:
   call void @llvm.x86.sse2.pause()
   %n.1 = add i64 %n, 1
@@ -47,19 +95,21 @@ courtesy:
   %is.later = icmp sgt i64 %then, %later
   br i1 %is.later, label %found, label %courtesy
 found:
+  %found.looks = atomicrmw sub ptr %lookers.at, i64 1 seq_cst
   ret i64 1
 over:
+  %over.looks = atomicrmw sub ptr %lookers.at, i64 1 seq_cst
   ret i64 0
 }}
 
-define ptr @look_released(ptr %self, ptr %args, i64 %nargs) {{
+define ptr @serve_released(ptr %self, ptr %args, i64 %nargs) {{
   %first = load ptr, ptr %args
-  %word = call ptr @data_of(ptr %first)
+  %words = call ptr @data_of(ptr %first)
   %second.at = getelementptr ptr, ptr %args, i64 1
   %second = load ptr, ptr %second.at
   %nanoseconds = call i64 @PyLong_AsLong(ptr %second)
   %thread = call ptr @PyEval_SaveThread()
-  %outcome = call i64 @look(ptr %word, i64 %nanoseconds)
+  %outcome = call i64 @serve(ptr %words, i64 %nanoseconds)
   call void @PyEval_RestoreThread(ptr %thread)
   %result = call ptr @PyLong_FromLong(i64 %outcome)
   ret ptr %result

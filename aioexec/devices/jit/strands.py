@@ -225,7 +225,7 @@ entry:
   %leaves = or i1 %cannot, %is.awaited
   br i1 %leaves, label %leave, label %stay
 stay:
-  %ignored = call i64 @look(ptr %waiting.at, i64 {linger})
+  %ignored = call i64 @serve(ptr %waiting.at, i64 {linger})
   ret void
 leave:
   ret void

@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.devices.jit import patience, strands
+from aioexec.devices.jit import patience, sharing, strands
 
 HEADER = 8
 ROW_WORDS = 4
@@ -62,9 +62,10 @@ Entry = Callable[..., int]
 @dataclass(frozen=True, slots=True)
 class Walker:
     """The entries. Each takes the frame (an int64 array); `start_*` also the arrays whose addresses go to slots 0, 1, …;
-    `lane_released(frame, state, waiting, until)` does strands of a fork (see `strands`), `look_released(words, nanoseconds)`
-    waits for word 0 (see `patience`). `jump` and `jump_unless` are addresses of kernels. `traced` is the walker that stamps
-    the clock.
+    `lane_released(frame, state, waiting, until)` does strands of a fork (see `strands`), `share_released(frame, pad, waiting,
+    until)` all of one, with guests (see `sharing`); `serve_released(waiting, nanoseconds)` waits for entries, as such a
+    guest meanwhile (see `patience`). `jump` and `jump_unless` are addresses of kernels. `traced` is the walker that stamps the
+    clock.
 
     The caller keeps frame, rows, blocks and arrays alive until the call returns.
     """
@@ -74,7 +75,8 @@ class Walker:
     start_released: Entry
     resume_released: Entry
     lane_released: Entry
-    look_released: Entry
+    share_released: Entry
+    serve_released: Entry
     jump: int
     jump_unless: int
     traced: Walker | None  # none in that one itself
@@ -307,7 +309,8 @@ def emit() -> str:
         _DECLARATIONS
         + _CLOCK
         + _STAMP
-        + patience.LOOK
+        + patience.SERVE
+        + sharing.SHARE
         + _JUMPS
         + _entries("", "", "")
         + _entries(_TRACED, _STAMP_BEFORE, _STAMP_AFTER)
@@ -372,7 +375,8 @@ def _compile() -> Walker | None:
             entry(f"start_released{suffix}"),
             entry(f"resume_released{suffix}"),
             entry(f"lane_released{suffix}"),
-            entry("look_released"),
+            entry("share_released"),
+            entry("serve_released"),
             engine.get_function_address("jump"),
             engine.get_function_address("jump_unless"),
             traced,
