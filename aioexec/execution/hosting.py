@@ -88,7 +88,7 @@ async def ended(run: Run, spent: int, workers: Workers, budget: TickBudget) -> t
                 await walked_by_workers(run, Outcome.PAUSED, workers)
         raise
     except GeneratorExit:  # the loop is no more
-        run.abandon()
+        _abandon(run)
         raise
     finally:
         _leave(run, budget)
@@ -104,12 +104,19 @@ def _slice(run: Run, outcome: int | None, budget: TickBudget) -> tuple[int, int]
     try:
         outcome = run.helped(outcome, began + _SLICE_NS)
     except BaseException:  # others may be in it
-        run.abandon()
+        _abandon(run)
         raise
     finally:
         ended = perf_counter_ns()
         budget.charge(began, ended)
     return outcome, ended - began
+
+
+def _abandon(run: Run) -> None:
+    """Cancel a fork that is being done, and wait in this very thread until nobody is in it."""
+    if run.fork is not None:
+        run.cancel()
+        run.fork.host()
 
 
 def _leave(run: Run, budget: TickBudget) -> None:

@@ -16,12 +16,7 @@ import numpy as np
 from aioexec.devices.jit import walker as walking
 from aioexec.devices.jit.walker import HEADER, Entry, Outcome, Walker
 from aioexec.devices.workers import Workers
-from aioexec.errors import (
-    FailedPreconditionError,
-    InternalError,
-    InvalidArgumentError,
-    OpError,
-)
+from aioexec.errors import FailedPreconditionError, InternalError, InvalidArgumentError, OpError
 from aioexec.execution.forks import ForkRun, SharedFork, shared_fork
 from aioexec.execution.frame import Frame
 from aioexec.execution.linking import address_of, link
@@ -304,10 +299,10 @@ class Run:
         """Do the rows of a fork with whoever comes: DONE, PAUSED, CANCELLED, or FAILED, as a walk leaves it."""
         link = self.program.forks[position]
         if until is None:
-            fork = self.fork = self.fork or ForkRun(self, link)
-            outcome = fork.host()
+            self.fork = self.fork or ForkRun(self, link)
+            outcome = self.fork.host()
         else:
-            shared = self.fork = shared_fork(self, position)
+            self.fork = shared = shared_fork(self, position)
             outcome = shared.help(until)
         if outcome == Outcome.DONE:
             self.frame.words[walking.PC] = link.fork.end - 1  # the row this was for the walker
@@ -349,12 +344,6 @@ class Run:
             self.inner.cancel()
         if (fork := self.fork) is not None:
             fork.cancel()
-
-    def abandon(self) -> None:
-        """Cancel a fork that is being done, and wait in this very thread until nobody is in it."""
-        if self.fork is not None:
-            self.cancel()
-            self.fork.host()
 
     def finish(self, done: bool, collector: StepStatsCollector | None = None) -> None:
         """Publish what was written, also by a run that failed or was cancelled on its way, and give the frame back.
