@@ -1,22 +1,27 @@
 """Runs that a loop helps with: all of a step, whoever comes, one strand a slice, and everything else in between."""
 
 import asyncio
-import threading
 from contextlib import asynccontextmanager
-from typing import cast
 
 import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.devices.jit import patience, strands as doing
-from aioexec.devices.jit.walker import Outcome, walker
 from aioexec.devices.workers import Workers
-from aioexec.execution import forks, hosting, program
+from aioexec.execution import hosting, program
 from aioexec.execution.item_runner import RestOfRun
 from aioexec.execution.program import Run
 from aioexec.planning import lanes
-from tests.tiers import executors, programs, ran_at_once, share_all
+from tests.execution.shared_runs import (
+    branches,
+    busy,
+    by_numpy,
+    counted_turns,
+    only_executor,
+    session_of,
+    workers_of,
+)
+from tests.tiers import programs, ran_at_once, share_all
 
 
 @pytest.fixture(autouse=True)
@@ -26,79 +31,6 @@ def forked(monkeypatch):
     monkeypatch.setattr(hosting, "_SLICE_NS", 0)
     monkeypatch.setattr(hosting, "_LONGEST_NS", 1 << 62)
     monkeypatch.setattr(hosting, "_SHORT_NS", -1)
-
-
-WORKERS = 3
-
-
-@asynccontextmanager
-async def session_of(build):
-    """A session whose programs are there, what `build` gave, and its workers."""
-    config = ax.ConfigProto(intra_op_parallelism_threads=WORKERS, use_per_session_threads=True)
-    config.aioexec.jit = "eager"
-    with ax.Graph().as_default() as graph:
-        built = build()
-        start = ax.global_variables_initializer()
-    async with ax.Session(graph=graph, config=config) as session:
-        await session.run(start)
-        yield session, built
-
-
-def workers_of(session: ax.Session):
-    return next(program.workers for program in programs(session) if program.forks)
-
-
-@asynccontextmanager
-async def busy(workers):
-    """All workers have something else to do until the event is set."""
-    gate, came = threading.Event(), threading.Barrier(WORKERS + 1)
-
-    def work() -> None:
-        came.wait()
-        gate.wait()
-
-    jobs = [workers.submit(work) for _ in range(WORKERS)]
-    await asyncio.to_thread(came.wait)
-    try:
-        yield gate
-    finally:
-        gate.set()
-        for job in jobs:
-            await job.result()
-
-
-@asynccontextmanager
-async def counted_turns():
-    """A list that grows by one in each turn of the loop."""
-    turns: list[None] = []
-
-    async def others() -> None:
-        while True:
-            await asyncio.sleep(0)
-            turns.append(None)
-
-    other = asyncio.create_task(others())
-    try:
-        yield turns
-    finally:
-        other.cancel()
-
-
-def branches():
-    """Twelve products that wait for nothing, and their sum."""
-    rng = np.random.default_rng(3)
-    x = ax.placeholder(ax.float32, [17, 31])
-    ends = []
-    for _ in range(12):
-        w = ax.constant(rng.normal(size=(31, 29)).astype(np.float32))
-        ends.append(ax.reduce_sum(ax.tanh(ax.matmul(x, w)), axis=1))
-    return x, ax.add_n(ends)
-
-
-def by_numpy(array):
-    rng = np.random.default_rng(3)
-    weights = [rng.normal(size=(31, 29)).astype(np.float32) for _ in range(12)]
-    return sum(np.tanh(array.astype(float) @ w).sum(axis=1) for w in weights)
 
 
 @pytest.fixture
@@ -207,10 +139,6 @@ async def test_what_takes_longer_than_it_should_goes_on_in_a_worker(array, monke
 
 
 # Begun without a step
-
-
-def only_executor(session: ax.Session):
-    return executors(session)[-1]
 
 
 async def test_what_ends_in_its_first_slice_never_suspends(array, monkeypatch):
@@ -387,152 +315,6 @@ async def test_cancelled_between_two_slices_a_step_leaves_variables_whole(monkey
         found = await session.run(value)
 
     np.testing.assert_array_equal(found, np.eye(64) * 56)
-
-
-# Machine code
-
-
-@pytest.fixture
-async def run_of_branches(array):
-    async with session_of(branches) as (session, (x, y)):
-        await session.run(y, {x: array})
-        (found,) = (each for each in programs(session) if each.forks)
-        run = Run(found, [array], False)
-        assert run.start(run.walker.start_inline) == 4, "it comes to the fork"
-        yield run
-        run.finish(False)
-
-
-def test_who_is_late_does_one_strand(run_of_branches):
-    run = run_of_branches
-    fork = forks.ForkRun(run, run.program.forks[0])
-    frame, found = fork._enter(), walker()
-    assert found is not None
-    count = len(fork.link.fork.strands)
-
-    shifts = [found.lane_released(frame, fork.state, forks._HOST, 0) for _ in range(count)]
-
-    assert shifts == [doing.Shift.PAUSED] * (count - 1) + [doing.Shift.DONE]
-
-
-def test_a_loop_for_which_nothing_is_ready_comes_back(run_of_branches):
-    run = run_of_branches
-    fork = forks.ForkRun(run, run.program.forks[0])
-    frame, found = fork._enter(), walker()
-    assert found is not None
-    fork.state[doing.HEADER + doing.WAITS :: doing.STRAND_WORDS] = 1
-
-    assert found.lane_released(frame, fork.state, forks._HOST, 0) == doing.Shift.PAUSED
-    assert not fork.state[doing.ASLEEP], "nobody need call it"
-
-
-# Guests by machine code
-
-
-class Lookers:
-    """A pool whose threads are the test itself, when it looks."""
-
-    def __init__(self, count: int = 1) -> None:
-        self.count = count
-        self.waiting = np.zeros(patience.HEADER + patience.PLACE_WORDS * count, np.int64)
-        self.waiting[patience.PLACES] = count
-        self.woken: list[int] = []
-
-    def wake_up(self, count: int) -> None:
-        self.woken.append(count)
-
-    @property
-    def places(self) -> list[int]:
-        return self.waiting[patience.HEADER :][: self.count].tolist()
-
-    def look(self) -> int:
-        found = walker()
-        assert found is not None
-        return found.serve_released(self.waiting, 1000)
-
-
-def fork_of(run: Run, lookers: Lookers) -> forks.SharedFork:
-    fork = forks.SharedFork(run, run.program.forks[0])
-    fork._workers = cast(Workers, lookers)
-    return fork
-
-
-def test_one_who_looks_does_what_the_host_has_left(run_of_branches):
-    lookers = Lookers(2)
-    fork = fork_of(run_of_branches, lookers)
-    strands = len(fork.link.fork.strands)
-
-    assert fork.help(0) == Outcome.PAUSED
-    assert lookers.woken == [2]
-    assert lookers.places == [patience.INVITED, patience.INVITED]
-    assert fork.state[doing.LEFT] == strands - 1
-    assert lookers.look() == 0
-    assert fork.state[doing.LEFT] == 0
-    assert lookers.places == [patience.FREE, patience.FREE]
-    assert lookers.waiting[patience.LOOKERS] == 0
-    assert fork.help(0) == Outcome.DONE
-
-
-def test_an_invitation_nobody_has_followed_is_taken_back(run_of_branches):
-    lookers = Lookers(2)
-    fork = fork_of(run_of_branches, lookers)
-
-    assert fork.help(doing.ENDLESS) == Outcome.DONE
-
-    assert lookers.places == [patience.FREE, patience.FREE]
-    assert not fork.is_stopped
-
-
-def test_two_forks_invite_to_places_of_their_own(run_of_branches):
-    run, lookers = run_of_branches, Lookers(3)
-    one, other = fork_of(run, lookers), fork_of(run, lookers)
-
-    assert [one.help(0), other.help(0)] == [Outcome.PAUSED] * 2
-    assert (
-        lookers.places == [patience.INVITED] * 3
-    )  # two of the first, and as many of the second as there was room for
-    assert other.help(doing.ENDLESS) == Outcome.DONE
-    assert lookers.places == [patience.INVITED, patience.INVITED, patience.FREE]
-    assert one.help(doing.ENDLESS) == Outcome.DONE
-    assert lookers.places == [patience.FREE] * 3
-
-
-def test_a_guest_leaves_a_fork_for_what_is_urgent(run_of_branches):
-    lookers = Lookers()
-    lookers.waiting[patience.URGENT] = 1
-    fork = fork_of(run_of_branches, lookers)
-    fork.help(0)
-
-    lookers.look()
-
-    assert fork.state[doing.LEFT] == len(fork.link.fork.strands) - 1, "it has begun nothing"
-    assert fork.help(doing.ENDLESS) == Outcome.DONE
-
-
-def test_entries_come_before_invitations(run_of_branches):
-    lookers = Lookers()
-    fork = fork_of(run_of_branches, lookers)
-    fork.help(0)
-    lookers.waiting[patience.ENTRIES] = 1
-
-    assert lookers.look() == 1
-
-    assert fork.state[doing.LEFT] == len(fork.link.fork.strands) - 1
-    assert fork.help(doing.ENDLESS) == Outcome.DONE
-
-
-def test_a_fork_that_is_cancelled_invites_nobody_any_more_and_can_be_done_again(run_of_branches):
-    lookers = Lookers()
-    fork = fork_of(run_of_branches, lookers)
-    fork.help(0)
-
-    fork.cancel()
-    assert fork.host() == Outcome.CANCELLED
-    assert lookers.places == [patience.FREE]
-    assert fork.is_stopped
-
-    assert fork.help(doing.ENDLESS) == Outcome.DONE
-    assert not fork.is_stopped
 
 
 async def test_a_run_whose_loop_is_no_more_leaves_nobody_in_it(array):
