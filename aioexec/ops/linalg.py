@@ -141,8 +141,6 @@ _OPERANDS = (Operand("input", 0), Operand("input", 1), Operand("output", 0))
 _NO_BIAS = Operand("input", 1)
 """In the place of a bias, unread."""
 MOST_LAUNCHES = 64
-FEW_ROWS = 3
-"""Up to so many rows our loop for vectors beats a product in tiles."""
 LARGE = 2**28
 """Terms from which on BLAS, if it has kernels for the processor, is the faster for copying the left matrix too."""
 LEAST_COLUMNS = 128
@@ -224,7 +222,7 @@ def way_of(flip_x: bool, m: int, n: int, k: int) -> int:
     """How the loop makes a product of floats."""
     if n == 1:
         return loops.COLUMN
-    if m == 1 or (m <= FEW_ROWS and not flip_x):
+    if m == 1:
         return loops.ROWS
     return loops.LARGE if m * n * k >= LARGE else loops.IN_TILES
 

@@ -34,6 +34,8 @@ BLOCK_ROWS = 252
 """The most rows of the left matrix that one copy of a strip is for: of more only some would stay in the second-level cache."""
 WHOLE_TILES = 42
 """Rows that are whole tiles, be they 6 or 14 high."""
+LINE = 64
+"""Bytes of a vector, and of a line of the caches: tiles of shorter ones ask for rows of a far right matrix only."""
 LARGE = 2**18
 """Bytes of a right matrix from which on a copy pays with 512-bit vectors: less stays in the caches as it lies."""
 WIDE_ROWS = 1024
@@ -45,11 +47,11 @@ SAME_SETS = 1024
 
 
 def few_rows(tiles: ModuleType) -> tuple[int, int]:
-    """Up to so many rows a copy never pays; the same where rows of the right matrix are pages apart.
+    """Up to so many rows a copy never pays; the same where rows of the right matrix are pages apart, or a tile is cut short.
 
     Tiles of 512-bit vectors are high, and what they read next is asked for early.
     """
-    return (42, 14) if tiles.registers().vector_bytes > 32 else (8, 8)
+    return (126, 42) if tiles.registers().vector_bytes > 32 else (8, 8)
 
 
 def is_high(tiles: ModuleType) -> bool:
@@ -78,11 +80,11 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
     """The function `gemm` of the loop language."""
     compiled = numba.njit(**options)
     prepare = make_prepare(offset, compiled)
-    tiled_product, lanes_of = tiles.tiled_product, make_lanes_of(tiles)
+    tiled_product, far_product, lanes_of = tiles.tiled_product, tiles.far_product, make_lanes_of(tiles)
     packed_product = make_packed_product(tiles, offset, compiled)
     vector_bytes, deepest = tiles.registers().vector_bytes, depth_of(tiles)
     least_bytes = LARGE if vector_bytes > 32 else 0
-    fewest, fewest_apart = few_rows(tiles)
+    fewest, fewest_cut = few_rows(tiles)
     can_turn = is_high(tiles)
 
     @compiled  # type: ignore[untyped-decorator]
@@ -97,7 +99,9 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
         adds = beta != 0
         a_row, a_inner = (1, lda) if trans_a else (lda, 1)
         size = vector_bytes // lanes_of(c)
-        fewest_here = fewest_apart if ldb * size % PAGE == 0 else fewest
+        is_far = vector_bytes < LINE or ldb * size >= PAGE
+        is_whole = ldb * size % PAGE != 0 and n * size % vector_bytes == 0
+        fewest_here = fewest if is_whole else fewest_cut
         is_turned = can_turn and trans_a and n * size >= WIDE_ROWS
         repays = m > fewest_here and (n * k * size >= least_bytes or is_turned)
         if trans_b or alpha != 1 or repays:
@@ -107,10 +111,11 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
             most = (k + parts - 1) // parts
             for part in range(parts):
                 p = part * most
-                left, right = offset(a, p * a_inner), offset(b, p * ldb)
-                tiled_product(
-                    m, n, 1, min(k - p, most), left, a_row, 0, a_inner, right, ldb, adds or p > 0, c, ldc
-                )
+                depth, left, right = min(k - p, most), offset(a, p * a_inner), offset(b, p * ldb)
+                if is_far and a_inner == 1:
+                    far_product(m, n, 1, depth, left, a_row, 0, 1, right, ldb, adds or p > 0, c, ldc)
+                else:
+                    tiled_product(m, n, 1, depth, left, a_row, 0, a_inner, right, ldb, adds or p > 0, c, ldc)
 
     return gemm
 

@@ -29,9 +29,11 @@ STRIDED_GROUP = 3
 """Rows whose addresses are made from one register: at 0, 1 and 2 strides from it, which is what an address can express."""
 BUSY_ROWS = 4
 """Rows of two vectors with which the processor need not wait for one product before it can add the next."""
-AHEAD_FROM = 64
-"""Bytes of a vector with which rows of the right matrix are asked for so many terms before they are needed."""
-TERMS_AHEAD = 24
+LINE = 64
+"""Bytes of a line of the caches, and of a vector with which tiles ask for rows of any right matrix."""
+TERMS_AHEAD = 5
+"""Terms before a row of the right matrix is needed. Of rows a half or a whole page apart, as is usual, the first-level cache
+holds 8 or 16: what is asked for earlier is gone when it is needed, and each tile waits for the second level again."""
 FEW_PRODUCTS = 12
 UNROLLED_TERMS = 4
 TALL = 6
@@ -121,9 +123,19 @@ class Tile:
         return self._call(f"llvm.fmuladd.{self.suffix}", self.vector, x, y, z)
 
     def add_up(
-        self, outer: Any, inner: Any, a: Any, strides: tuple[Any, Any, Any], b: Any, ldb: Any
+        self,
+        outer: Any,
+        inner: Any,
+        a: Any,
+        strides: tuple[Any, Any, Any],
+        b: Any,
+        ldb: Any,
+        ahead: Any | None,
     ) -> list[Any]:
-        """The sums of the tile, row by row: two nested loops over the terms, the inner one some terms at a time."""
+        """The sums of the tile, row by row: two nested loops over the terms, the inner one some terms at a time.
+
+        With each row of b a line is asked for that lies so many elements `ahead` of it, if that is given.
+        """
         a_row, a_outer, a_inner = strides
         apart = isinstance(a_row, ir.Constant) or self.shape.rows <= STRIDED_GROUP
         size = self.shape.rows if apart else STRIDED_GROUP  # rows whose addresses are made from one register
@@ -135,7 +147,7 @@ class Tile:
         def one_term(state: list[Any]) -> list[Any]:
             left, b, *rest = state
             groups, totals = rest[: -len(sums)], rest[-len(sums) :]
-            self._ask_for(b, ldb)
+            self._ask_for(b, ldb, ahead)
             added = self._one_term(b, groups, multiples[:size], totals)
             moved = [self.step(each, a_inner) for each in groups]
             return [self.builder.sub(left, WORD(1)), self.step(b, ldb), *moved, *added]
@@ -186,17 +198,21 @@ class Tile:
                 phi.add_incoming(other, end)
         return result
 
-    def _ask_for(self, b: Any, ldb: Any) -> None:
-        """Have a row of b that will be needed soon brought to the second-level cache: lines far apart are not read ahead."""
-        if registers().vector_bytes < AHEAD_FROM or self.mask is not None:
+    def _ask_for(self, b: Any, ldb: Any, ahead: Any | None) -> None:
+        """Have a row of b brought to the first-level cache, since rows far apart are not read ahead, and a line `ahead`."""
+        if self.mask is not None or (ahead is None and registers().vector_bytes < LINE):
             return
-        byte = ir.IntType(8).as_pointer()
         row = self.step(b, self.builder.mul(ldb, WORD(TERMS_AHEAD)))
-        for number in range(self.shape.vectors):
-            place = self.builder.bitcast(self.step(row, WORD(number * self.lanes)), byte)
-            self._call(
-                "llvm.prefetch.p0", ir.VoidType(), place, INDEX(0), INDEX(3), INDEX(1)
-            )  # for reading, level, data
+        for number in range(0, self.shape.vectors, LINE // registers().vector_bytes):
+            self._prefetch(self.step(row, WORD(number * self.lanes)), 1)
+        if ahead is not None:
+            self._prefetch(self.step(b, ahead), 2)
+
+    def _prefetch(self, place: Any, level: int) -> None:
+        """Have the line at a place brought to the cache of this level, to be read."""
+        place = self.builder.bitcast(place, ir.IntType(8).as_pointer())
+        reading, locality, data = INDEX(0), INDEX(4 - level), INDEX(1)
+        self._call("llvm.prefetch.p0", ir.VoidType(), place, reading, locality, data)
 
     def _one_term(self, b: Any, groups: list[Any], multiples: list[Any], totals: list[Any]) -> list[Any]:
         """Multiply a row of b by a column of a."""
@@ -255,10 +271,22 @@ def limits(builder: Any, m: Any) -> list[Any]:
     return [builder.sub(m, rest), *(builder.select(each, m, WORD(0)) for each in fits)]
 
 
-def emit_panel(builder: Any, operands: Operands, column: Any, width: Any, partial: bool) -> None:
-    """Tiles one above the other."""
+def next_panel(builder: Any, operands: Operands, column: Any, wide: int) -> Any:
+    """How many elements from a panel to the one that follows: to the right of it, or the first one of the rows below."""
+    terms = builder.mul(operands.outer, operands.inner)
+    below = builder.sub(builder.mul(terms, operands.ldb), column)
+    is_last = builder.icmp_signed(">=", builder.add(column, WORD(wide)), operands.n)
+    return builder.select(is_last, below, WORD(wide))
+
+
+def emit_panel(
+    builder: Any, operands: Operands, column: Any, width: Any, partial: bool, is_far: bool
+) -> None:
+    """Tiles one above the other; if the right matrix is far, they ask for what the next panel needs."""
     element = operands.c.type.pointee
     row: Any = WORD(0)
+    lanes = registers().vector_bytes // (4 if isinstance(element, ir.FloatType) else 8)
+    following_panel = next_panel(builder, operands, column, 2 * lanes) if is_far else None
     for height, limit in zip(registers().heights, limits(builder, operands.m), strict=True):
         before = builder.block
         test, body, after = (builder.append_basic_block(name) for name in ("test", "body", "after"))
@@ -270,6 +298,10 @@ def emit_panel(builder: Any, operands: Operands, column: Any, width: Any, partia
         builder.position_at_end(body)
         tile = Tile(builder, Shape(height, 1 if partial else 2, partial), element, width)
         left = tile.step(operands.a, builder.mul(here, operands.strides[0]))
+        ahead = following_panel
+        if ahead is not None:  # the first tile asks for one half of its lines, the others for the other
+            is_first = builder.icmp_signed("==", here, WORD(0))
+            ahead = builder.select(is_first, ahead, builder.add(ahead, WORD(lanes)))
         sums = tile.add_up(
             operands.outer,
             operands.inner,
@@ -277,6 +309,7 @@ def emit_panel(builder: Any, operands: Operands, column: Any, width: Any, partia
             operands.strides,
             tile.step(operands.b, column),
             operands.ldb,
+            ahead,
         )
         place = builder.add(builder.mul(here, operands.ldc), column)
         tile.write(sums, tile.step(operands.c, place), operands.ldc, operands.adds)
@@ -287,7 +320,7 @@ def emit_panel(builder: Any, operands: Operands, column: Any, width: Any, partia
         row = here
 
 
-def emit_product(builder: Any, operands: Operands, lanes: int) -> None:
+def emit_product(builder: Any, operands: Operands, lanes: int, is_far: bool) -> None:
     """Panels side by side: two vectors wide while there are columns for that, then one that may be cut short."""
     start, test, full, rest, partial, done = (
         builder.block,
@@ -309,7 +342,7 @@ def emit_product(builder: Any, operands: Operands, lanes: int) -> None:
     builder.cbranch(builder.icmp_signed(">", left, WORD(0)), partial, done)
     for block, width, is_partial in ((full, 2 * lanes, False), (partial, lanes, True)):
         builder.position_at_end(block)
-        emit_panel(builder, operands, column, left, is_partial)
+        emit_panel(builder, operands, column, left, is_partial, is_far)
         column.add_incoming(builder.add(column, WORD(width)), builder.block)
         builder.branch(test)
     builder.position_at_end(done)
@@ -317,12 +350,13 @@ def emit_product(builder: Any, operands: Operands, lanes: int) -> None:
 
 
 @functools.cache
-def product_library(codegen: Any, size: int, units: tuple[bool, ...]) -> tuple[Any, str, Any]:
+def product_library(codegen: Any, size: int, units: tuple[bool, ...], is_far: bool) -> tuple[Any, str, Any]:
     """Code of the function that does it all, its name and type, for those strides of a that are always 1; written once.
 
     It is large, so never inlined.
     """
-    name = f"aioexec.tiled_product.f{size * 8}.{''.join('s1'[unit] for unit in units)}"
+    kind = "far" if is_far else "tiled"
+    name = f"aioexec.{kind}_product.f{size * 8}.{''.join('s1'[unit] for unit in units)}"
     library = codegen.create_library(name)
     module = library.create_ir_module(name)
     element = ir.FloatType() if size == 4 else ir.DoubleType()
@@ -338,45 +372,56 @@ def product_library(codegen: Any, size: int, units: tuple[bool, ...]) -> tuple[A
     m, n, outer, inner, a, *strides = function.args[:8]
     strides = [WORD(1) if unit else stride for unit, stride in zip(units, strides, strict=True)]
     operands = Operands(m, n, outer, inner, a, tuple(strides), *function.args[8:])
-    emit_product(builder, operands, registers().vector_bytes // size)
+    emit_product(builder, operands, registers().vector_bytes // size, is_far)
     library.add_ir_module(module)
     return library, name, function.ftype
 
 
-@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]  # numba has no types
-def tiled_product(
-    typing_context: Any,
-    m: Any,
-    n: Any,
-    outer: Any,
-    inner: Any,
-    a: Any,
-    a_row: Any,
-    a_outer: Any,
-    a_inner: Any,
-    b: Any,
-    ldb: Any,
-    adds: Any,
-    c: Any,
-    ldc: Any,
-) -> Any:
-    """`tiled_product` of the loop language; there is code of its own for strides that are written as 1."""
-    if not (isinstance(c, types.CPointer) and a == b == c and c.dtype in (types.float32, types.float64)):
-        raise numba.errors.TypingError(
-            f"tiled_product: expected three pointers to one float dtype, got {a}, {b}, {c}"
-        )
-    size = types.int64
-    strides = (a_row, a_outer, a_inner)
-    units = tuple(getattr(stride, "literal_value", 0) == 1 for stride in strides)
-    kinds = [stride if unit else size for stride, unit in zip(strides, units, strict=True)]
+def _product(is_far: bool) -> Any:
+    @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]  # numba has no types
+    def product(
+        typing_context: Any,
+        m: Any,
+        n: Any,
+        outer: Any,
+        inner: Any,
+        a: Any,
+        a_row: Any,
+        a_outer: Any,
+        a_inner: Any,
+        b: Any,
+        ldb: Any,
+        adds: Any,
+        c: Any,
+        ldc: Any,
+    ) -> Any:
+        """There is code of its own for strides that are written as 1."""
+        if not (isinstance(c, types.CPointer) and a == b == c and c.dtype in (types.float32, types.float64)):
+            raise numba.errors.TypingError(
+                f"tiled_product: expected three pointers to one float dtype, got {a}, {b}, {c}"
+            )
+        size = types.int64
+        strides = (a_row, a_outer, a_inner)
+        units = tuple(getattr(stride, "literal_value", 0) == 1 for stride in strides)
+        kinds = [stride if unit else size for stride, unit in zip(strides, units, strict=True)]
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        library, name, kind = product_library(context.codegen(), signature.args[4].dtype.bitwidth // 8, units)
-        context.active_code_library.add_linking_library(library)
-        function = cgutils.get_or_insert_function(builder.module, kind, name)
-        flag = cgutils.is_true(builder, args[10])
-        builder.call(function, [*args[:10], flag, *args[11:]])
-        return context.get_dummy_value()
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            library, name, kind = product_library(
+                context.codegen(), signature.args[4].dtype.bitwidth // 8, units, is_far
+            )
+            context.active_code_library.add_linking_library(library)
+            function = cgutils.get_or_insert_function(builder.module, kind, name)
+            flag = cgutils.is_true(builder, args[10])
+            builder.call(function, [*args[:10], flag, *args[11:]])
+            return context.get_dummy_value()
 
-    # numba finds the code again by the types, so those that are written as 1 must be seen in them
-    return types.none(size, size, size, size, a, *kinds, b, size, types.boolean, c, size), generate
+        # numba finds the code again by the types, so those that are written as 1 must be seen in them
+        return types.none(size, size, size, size, a, *kinds, b, size, types.boolean, c, size), generate
+
+    return product
+
+
+tiled_product = _product(is_far=False)
+"""`tiled_product` of the loop language."""
+far_product = _product(is_far=True)
+"""The same for a right matrix of which much is in the last cache or in memory, and is read from there while tiles are made."""

@@ -100,7 +100,7 @@ def test_nothing_is_left_of_what_was_there_even_if_it_is_no_number():
 
 @pytest.mark.parametrize("flips", [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_shares_of_rows_or_columns_have_the_bits_of_the_whole(flips):
-    m, n, k = 84, 160, 450
+    m, n, k = 168, 160, 450
     a, b, c = matrices("float32", flips, m, n, k, 0)
     strides = a.shape[1], b.shape[1], n
     run([a, b, c], (*flips, m, n, k, *strides), 1.0, 0.0)
@@ -110,9 +110,27 @@ def test_shares_of_rows_or_columns_have_the_bits_of_the_whole(flips):
         right = b[first:] if flips[1] else b[:, first:]
         run([a, right, by_columns[:, first:]], (*flips, m, count, k, *strides), 1.0, 0.0)
     by_rows = np.empty_like(c)
-    for first, count in ((0, 42), (42, 37), (79, 5)):  # for the last few rows nothing is copied
+    for first, count in ((0, 84), (84, 79), (163, 5)):  # for so few rows nothing is copied
         left = a[:, first:] if flips[0] else a[first:]
         run([left, b, by_rows[first:]], (*flips, count, n, k, *strides), 1.0, 0.0)
 
     assert by_columns.tobytes() == c.tobytes()
     assert by_rows.tobytes() == c.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sizes", [(1, 64, 130), (9, 33, 300), (14, 96, 128), (42, 160, 129), (50, 70, 200)])
+def test_a_right_matrix_whose_rows_are_pages_apart_gives_the_same_bits(dtype, sizes):
+    m, n, k = sizes
+    a, b, c = matrices(dtype, (0, 0), m, n, k, 0)
+    wide = np.random.default_rng(3).standard_normal((k, 1024)).astype(dtype)
+    wide[:, 100 : 100 + n] = b
+    far = np.empty_like(c)
+
+    run([a, b, c], (0, 0, m, n, k, k, n, n), 1.0, 0.0)
+    run([a, wide[:, 100:], far], (0, 0, m, n, k, k, 1024, n), 1.0, 0.0)
+
+    np.testing.assert_allclose(
+        c, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-4 if dtype == "float32" else 1e-12
+    )
+    assert far.tobytes() == c.tobytes()
