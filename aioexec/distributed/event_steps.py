@@ -10,7 +10,9 @@ from typing import Any, Protocol
 from aioexec.distributed.answers import Answer
 from aioexec.distributed.transport import Payload
 from aioexec.errors import CancelledError, OpError, from_exception
+from aioexec.execution.executor import InTurn
 from aioexec.execution.item_runner import RestOfRun
+from aioexec.sessions.runtime import Pending
 from aioexec.sessions.steps import Steps
 
 Replied = Callable[[list[Any] | OpError], Payload | OpError]
@@ -28,9 +30,9 @@ class BegunStep(Protocol):
     async def finish(self) -> list[Any]: ...
 
 
-def answer_of(begun: BegunStep | RestOfRun, steps: Steps, replied: Replied) -> Answer:
-    """The reply of a step of a session that has begun; it may be there."""
-    if isinstance(begun, RestOfRun):
+def answer_of(begun: BegunStep | RestOfRun | InTurn, steps: Steps, replied: Replied) -> Answer:
+    """The reply of a step of a session that has begun, or will in its turn; it may be there."""
+    if isinstance(begun, RestOfRun | InTurn):
         return _TaskStep(begun, steps, replied).answer
     came = _came_to(begun, None)
     return _EventStep(begun, steps, replied).answer if came is None else Answer(came=replied(came))
@@ -66,10 +68,10 @@ class _StepUnderWay:
         """Tell the step to end with this error, if it has not; only the first one counts."""
         raise NotImplementedError
 
-    def _finish_in_task(self, begun: BegunStep | RestOfRun) -> None:
+    def _finish_in_task(self, begun: Pending) -> None:
         self._finishing = asyncio.get_running_loop().create_task(self._finish(begun))
 
-    async def _finish(self, begun: BegunStep | RestOfRun) -> None:
+    async def _finish(self, begun: Pending) -> None:
         try:
             came: list[Any] | OpError = await begun.finish()
         except asyncio.CancelledError:
@@ -115,11 +117,11 @@ class _EventStep(_StepUnderWay):
 
 
 class _TaskStep(_StepUnderWay):
-    """One that is a run of which a task does the rest."""
+    """One that a task does, or the rest of which."""
 
     __slots__ = ()
 
-    def __init__(self, rest: RestOfRun, steps: Steps, replied: Replied) -> None:
+    def __init__(self, rest: Pending, steps: Steps, replied: Replied) -> None:
         super().__init__(steps, replied)
         self._finish_in_task(rest)
 

@@ -57,16 +57,14 @@ class Executor:
         """Those of all programs."""
         return [runner for each in self.partitions for runner in each.runners if runner is not None]
 
-    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | RestOfRun | Begun | None:
+    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | RestOfRun | Begun | InTurn | None:
         """Begin a step without suspending, with feeds that fit as they are: its outputs, if that was all there is to do.
 
-        None: this is not the moment, or the first program is not there yet; nothing was run.
+        What is left to do must be awaited. None: this is no such step, or the first program is not there yet; nothing was run.
 
         Raises:
             OpError: of the node that failed.
         """
-        if self.engine.budget.spent > TICK_NS:
-            return None
         inputs = list(feeds)
         place = 0  # counted by hand: a strict `zip` takes longer than all of its passes
         for value in inputs:
@@ -79,6 +77,8 @@ class Executor:
             if own is None:
                 return None
             inputs = own
+        if self.engine.budget.spent > TICK_NS:
+            return self._in_turn(inputs, given)
         if self._whole is not None:
             outputs = self._whole.run_at_once(inputs)
             if outputs is not None:
@@ -89,6 +89,14 @@ class Executor:
         begun = self._begin(inputs, DEFAULT, given)
         outputs = begun.results_at_once()
         return begun if outputs is None else outputs
+
+    def _in_turn(self, inputs: Sequence[Any], feeds: Sequence[Any]) -> InTurn | None:
+        """A step for another tick of the loop, if it is one that may be run at once; it is given the feeds then."""
+        if self._only is None:
+            may_begin = self._whole is None and self._fits(inputs)
+        else:
+            may_begin = self._whole is self._only and self._only.may_run_at_once(inputs)
+        return InTurn(self, feeds) if may_begin else None
 
     def _fits(self, inputs: Sequence[Any]) -> bool:
         """Whether feeds have the shapes their tensors can have; those of a lone program are part of its key."""
@@ -171,6 +179,29 @@ class Executor:
         """Wait until no program is being made."""
         for runner in self.runners:
             await runner.built()
+
+
+class InTurn:
+    """A step that begins when the loop has time for it, as this tick is spent; `finish` must be awaited."""
+
+    __slots__ = ("_executor", "_feeds")
+
+    def __init__(self, executor: Executor, feeds: Sequence[Any]) -> None:
+        self._executor = executor
+        self._feeds = feeds
+
+    async def finish(self) -> list[Any]:
+        """The fetches.
+
+        Raises:
+            OpError: of the node that failed first.
+        """
+        executor = self._executor
+        await executor.engine.budget.turn()
+        begun = executor.run_at_once(self._feeds)
+        if begun is None:
+            return await executor.step(self._feeds)
+        return begun if isinstance(begun, list) else await begun.finish()
 
 
 class Begun:

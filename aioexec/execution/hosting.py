@@ -20,7 +20,7 @@ from time import perf_counter_ns
 from aioexec.devices.jit.walker import INLINE_FUEL, Outcome
 from aioexec.devices.workers import Workers, computes_inline
 from aioexec.errors import OpError
-from aioexec.execution.budget import TickBudget
+from aioexec.execution.budget import TICK_NS, TickBudget
 from aioexec.execution.program import Program, Run
 
 _SLICE_NS = 250_000
@@ -28,6 +28,8 @@ _SLICE_NS = 250_000
 
 The strand that is begun by then is ended.
 """
+_WHOLE_NS = 400_000
+"""A run that should take no longer is done in one slice, as long as a tick: to come again takes 20 to 70 µs."""
 _LONGEST_NS = 2_000_000
 """What a run may take that the loop helps with: of longer ones two hops are a small part."""
 _SHORT_NS = 200_000
@@ -59,7 +61,7 @@ async def walked(run: Run, workers: Workers, budget: TickBudget) -> tuple[int, i
 def begun(run: Run, budget: TickBudget) -> tuple[int, int]:
     """Begin a run the loop may help with: how the first slice ended, and how long it took; PAUSED: `ended` must follow."""
     budget.helps += 1
-    run.frame.words[INLINE_FUEL] = _SLICE_NS
+    run.frame.words[INLINE_FUEL] = _slice_of(run.program)
     outcome = None
     try:
         outcome, spent = _slice(run, None, budget)
@@ -98,11 +100,16 @@ async def ended(run: Run, spent: int, workers: Workers, budget: TickBudget) -> t
     return outcome, spent
 
 
+def _slice_of(program: Program) -> int:
+    """Nanoseconds the loop may take at a time."""
+    return TICK_NS if program.cost <= _WHOLE_NS else _SLICE_NS
+
+
 def _slice(run: Run, outcome: int | None, budget: TickBudget) -> tuple[int, int]:
     """Start (None) or go on for a slice: how that ended, and how long it took."""
     began = perf_counter_ns()
     try:
-        outcome = run.helped(outcome, began + _SLICE_NS)
+        outcome = run.helped(outcome, began + _slice_of(run.program))
     except BaseException:  # others may be in it
         _abandon(run)
         raise

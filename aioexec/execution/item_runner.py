@@ -280,6 +280,12 @@ class ItemRunner:
             run.objects[value] = values[value]
         return run
 
+    def may_run_at_once(self, inputs: Sequence[Array]) -> bool:
+        """Whether there is a program for these inputs that `run_at_once` runs if nothing is in its way."""
+        key = self.key_of(inputs)
+        program = self.programs.get(key) if key is not None else None
+        return program is not None and (program.inline or program.is_for_loops)
+
     def run_at_once(self, inputs: Sequence[Array]) -> list[Array] | RestOfRun | None:
         """The outputs, by a program that exists, has no breaks, and runs on the loop, or with its help.
 

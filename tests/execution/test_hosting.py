@@ -29,6 +29,7 @@ def forked(monkeypatch):
     """Whatever may be done at once is, however cheap; and a slice of the loop is one strand."""
     share_all(monkeypatch)
     monkeypatch.setattr(hosting, "_SLICE_NS", 0)
+    monkeypatch.setattr(hosting, "_WHOLE_NS", -1)
     monkeypatch.setattr(hosting, "_LONGEST_NS", 1 << 62)
     monkeypatch.setattr(hosting, "_SHORT_NS", -1)
 
@@ -329,3 +330,15 @@ async def test_a_run_whose_loop_is_no_more_leaves_nobody_in_it(array):
         result = await session.run(y, {x: array})
 
     np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)
+
+
+async def test_what_should_be_over_in_a_tick_is_not_cut_into_slices(array, monkeypatch):
+    monkeypatch.setattr(hosting, "_WHOLE_NS", 1 << 62)
+    monkeypatch.setattr(hosting, "TICK_NS", 1 << 62)
+    async with session_of(branches) as (session, (x, y)):
+        await session.run(y, {x: array})
+        async with busy(workers_of(session)):
+            outputs = ran_at_once(only_executor(session), [array])
+
+    assert isinstance(outputs, list)
+    np.testing.assert_allclose(outputs[0], by_numpy(array), rtol=1e-5)

@@ -30,7 +30,7 @@ from numba.extending import intrinsic
 WORD = ir.IntType(64)
 PADDING = 64
 """Bytes between panels, which would lie on top of each other in the first-level cache."""
-BLOCK_ROWS = 252
+BLOCK_ROWS = 336
 """The most rows of the left matrix that one copy of a strip is for: of more only some would stay in the second-level cache."""
 WHOLE_TILES = 42
 """Rows that are whole tiles, be they 6 or 14 high."""
