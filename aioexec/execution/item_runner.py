@@ -230,7 +230,7 @@ class ItemRunner:
     ) -> None:
         """Run what cannot be run at once; `fresh` collects the values nobody else holds."""
         program = await self._program_for(key, inputs)
-        if program is not None and program.inline and self.engine.budget.spent > TICK_NS:
+        if self.engine.budget.spent > TICK_NS:
             await self.engine.budget.turn()  # many may have waited for one program
         try:
             run = None if program is None else await self.run_program(program, values, step)

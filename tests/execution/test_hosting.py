@@ -1,6 +1,7 @@
 """Runs that a loop helps with: all of a step, whoever comes, one strand a slice, and everything else in between."""
 
 import asyncio
+from collections import Counter
 from contextlib import asynccontextmanager
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec.devices.workers import Workers
 from aioexec.execution import hosting, program
+from aioexec.execution.budget import TICK_NS, TickBudget
 from aioexec.execution.item_runner import RestOfRun
 from aioexec.execution.program import Run
 from aioexec.planning import lanes
@@ -342,3 +344,32 @@ async def test_what_should_be_over_in_a_tick_is_not_cut_into_slices(array, monke
 
     assert isinstance(outputs, list)
     np.testing.assert_allclose(outputs[0], by_numpy(array), rtol=1e-5)
+
+
+async def test_those_who_waited_for_one_program_take_turns(array, monkeypatch):
+    """Counted, not timed: each run is charged half a tick and a bit."""
+
+    def charge(self, began, ended):
+        self._begin_soon()
+        self._tick = began
+        self.spent += TICK_NS // 2 + 1
+        self._charged += 1
+
+    at = []
+    helped = Run.helped
+
+    def noted(self, outcome, until):
+        at.append(len(turns))
+        return helped(self, outcome, until)
+
+    for bound in ("_SLICE_NS", "_WHOLE_NS", "_SHORT_NS"):
+        monkeypatch.setattr(hosting, bound, 1 << 62)
+    monkeypatch.setattr(TickBudget, "charge", charge)
+    monkeypatch.setattr(Run, "helped", noted)
+    async with session_of(branches) as (session, (x, y)), counted_turns() as turns:
+        results = await asyncio.gather(*(session.run(y, {x: array}) for _ in range(20)))
+
+    assert len(at) == 20
+    assert max(Counter(at).values()) <= 2
+    for result in results:
+        np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)
