@@ -47,6 +47,8 @@ class PatientQueue(Generic[Entry]):
 
     def wake_up(self, count: int) -> None:
         """Have so many look, if there are sleepers."""
+        if self.waiting[LOOKERS] >= count:
+            return  # the usual case needs no lock: who stops looking just now has missed a run, no more
         with self._lock:
             for _ in range(count - int(self.waiting[LOOKERS])):
                 self._wake()

@@ -40,6 +40,7 @@ class TickBudget:
     """
 
     slice_ns = SLICE_NS
+    is_bounded = True
 
     def __init__(self) -> None:
         self.spent = 0
@@ -113,6 +114,7 @@ class Boundless(TickBudget):
     """The budget of a loop on which no order may depend on how long something took."""
 
     slice_ns = 1 << 62
+    is_bounded = False
 
     def charge(self, began: int, ended: int) -> None:
         """Nothing is ever spent."""

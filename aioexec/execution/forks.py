@@ -140,7 +140,7 @@ class ForkRun(_Doing):
 
     def _share(self, frame: Array) -> int:
         """Do strands as the host, as long as there are any."""
-        shift = int(Shift.CALL)
+        shift = Shift.CALL
         while shift == Shift.CALL:
             shift = self._walker.lane_released(frame, self.state, _HOST, doing.ENDLESS)
             if shift == Shift.CALL:
@@ -152,7 +152,7 @@ class ForkRun(_Doing):
         frame = self._enter()
         if frame is None:
             return
-        shift = int(Shift.CALL)
+        shift = Shift.CALL
         while shift == Shift.CALL:
             shift = self._walker.lane_released(frame, self.state, self._workers.waiting, doing.ENDLESS)
             if shift == Shift.CALL:

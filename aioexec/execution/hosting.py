@@ -18,7 +18,7 @@ from functools import partial
 from time import perf_counter_ns
 
 from aioexec.devices.jit.walker import INLINE_FUEL, Outcome
-from aioexec.devices.workers import Workers, computes_inline
+from aioexec.devices.workers import Workers
 from aioexec.errors import OpError
 from aioexec.execution.budget import TICK_NS, TickBudget
 from aioexec.execution.program import Program, Run
@@ -44,7 +44,7 @@ def may_help(program: Program, workers: Workers, budget: TickBudget) -> bool:
         program.is_for_loops
         and program.cost <= (_LONGEST_NS if program.forks else _LONGEST_ALONE_NS)
         and (program.cost <= _SHORT_NS or not (budget.helps or workers.are_wanted))
-        and not computes_inline(asyncio.get_running_loop())
+        and budget.is_bounded
     )
 
 
@@ -73,7 +73,7 @@ def begun(run: Run, budget: TickBudget) -> tuple[int, int]:
 
 async def ended(run: Run, spent: int, workers: Workers, budget: TickBudget) -> tuple[int, int]:
     """Go on with a run that has begun, in slices; what takes too long, or is to be waited for, ends in a worker."""
-    outcome = int(Outcome.PAUSED)
+    outcome = Outcome.PAUSED
     try:
         while (
             outcome == Outcome.PAUSED

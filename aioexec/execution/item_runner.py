@@ -46,7 +46,6 @@ _LARGEST_CONTENT = 16  # elements of an input whose content may join the key
 
 Key = tuple[Hashable, ...]
 _uses = itertools.count()
-_DONE = int(Outcome.DONE)  # an enum's attribute costs as much as a small kernel
 
 
 class ItemRunner:
@@ -341,7 +340,7 @@ class ItemRunner:
             program.release(frame)
         ended = perf_counter_ns()
         self.engine.budget.charge(began, ended)
-        if outcome != _DONE:
+        if outcome != Outcome.DONE:
             return None
         program.measured(ended - began)
         return outputs
@@ -352,7 +351,7 @@ class ItemRunner:
         walker, done = run.walker, False
         try:
             outcome = run.start(walker.start_inline)
-            if outcome != _DONE:
+            if outcome != Outcome.DONE:
                 outcome = run.walk(outcome, walker.resume_inline)
                 while outcome == Outcome.PAUSED:
                     outcome = run.walk(walker.resume_inline(run.frame.words), walker.resume_inline)

@@ -25,7 +25,7 @@ from aioexec.execution.trace import Trace, note_program
 from aioexec.graph.kernel import Kernel, Spec
 from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.planning.instruction import Instruction, locate, with_inner
-from aioexec.planning.variant import Break, Grow, Move, Place, ProgramRow, Variant
+from aioexec.planning.variant import Break, Grow, Move, Place, ProgramRow, VariableUse, Variant
 from aioexec.resources.variable import Variable
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ _WINDOW_NS = 2_000_000
 _ENDLESS = 1 << 62
 _COUNT = Spec(np.dtype(np.int64), ())
 _LEAST_ROOM = 16  # elements of a list
-_MISFIT = int(Outcome.MISFIT)  # an enum's attribute costs as much as a small kernel
 IDLE_FRAMES = 4
 """Frames a program keeps between its runs."""
 
@@ -150,10 +149,10 @@ def _goes_round(instruction: Instruction) -> bool:
 class Run:
     """One run of a program.
 
-    `arrays` are bound to the first slots; `news` the new contents of variables, parallel to `variant.uses`; `kept` are arrays
-    that breaks bound to slots; `objects` are values that memory cannot hold. `walker` has the entries to walk by; `trace` is
-    None in a run that nobody watches; `inner` is the loop or conditional that Python is doing,
-    `fork` the one that several workers are doing, or that was not done to its end.
+    `arrays` are bound to the first slots; `news` the new contents of the variables that are written; `kept` are arrays that
+    breaks bound to slots; `objects` are values that memory cannot hold. `walker` has the entries to walk by; `trace` is None in
+    a run that nobody watches; `inner` is the loop or conditional that Python is doing, `fork` the one that several workers are
+    doing, or that was not done to its end.
 
     Args:
         inputs: values of `variant.inputs`.
@@ -197,7 +196,7 @@ class Run:
         self.published: set[Variable] = set()
         self.inner: StructureRun | None = None
         self.fork: ForkRun | SharedFork | None = None
-        self.news: list[Array | None] = []
+        self.news: list[tuple[VariableUse, Array]] = []
         if program.variant.uses:
             self.arrays = [*inputs, *self._variables(in_place), *self.outputs]
         else:
@@ -230,11 +229,10 @@ class Run:
                 if content.shape != use.shape:
                     raise MisfitError(variable.name)
                 bound.append(content)
-            new = None
             if use.new_slot is not None:
                 new = variable.next_buffer(in_place and use.in_place)
                 bound.append(new)
-            self.news.append(new)
+                self.news.append((use, new))
         return bound
 
     def _uninitialised(self, variable: Variable, reader: Instruction | None) -> OpError:
@@ -252,7 +250,7 @@ class Run:
     def start(self, entry: Entry) -> int:
         """Begin; copies an input that is not contiguous and aligned, and begins again."""
         outcome = entry(self.frame.words, *self.arrays)
-        if outcome == _MISFIT:
+        if outcome == Outcome.MISFIT:
             self.arrays = [np.require(array, requirements=["C", "A"]) for array in self.arrays]
             outcome = entry(self.frame.words, *self.arrays)
         return outcome
@@ -283,6 +281,8 @@ class Run:
 
     def _stopped_at(self, position: int, until: int | None) -> int:
         """Do a row the walker stops at: DONE, or how it ended instead."""
+        if position in self.program.forks:
+            return self._fork(position, until)
         row = self.program.variant.rows[position]
         if isinstance(row, Break):
             self._break(row)
@@ -290,10 +290,9 @@ class Run:
         if isinstance(row, Move):
             self._move(row)
             return Outcome.DONE
-        if isinstance(row, Grow):
-            self._grow(row)
-            return Outcome.DONE
-        return self._fork(position, until)
+        assert isinstance(row, Grow)
+        self._grow(row)
+        return Outcome.DONE
 
     def _fork(self, position: int, until: int | None) -> int:
         """Do the rows of a fork with whoever comes: DONE, PAUSED, CANCELLED, or FAILED, as a walk leaves it."""
@@ -351,9 +350,9 @@ class Run:
         Args:
             collector: who is told of the nodes that ran.
         """
-        for place, use in enumerate(self.program.variant.uses):  # a strict `zip` takes longer than all passes
-            new, variable = self.news[place], use.variable
-            if new is None or new is variable.buffer or variable in self.published:
+        for use, new in self.news:
+            variable = use.variable
+            if new is variable.buffer or variable in self.published:
                 continue
             if done or use.is_whole(self._has_run):
                 variable.publish(new)
@@ -451,10 +450,10 @@ class Run:
         return buffer
 
     def _publish_before(self, row: Break) -> None:
-        for use, new in zip(self.program.variant.uses, self.news, strict=True):
+        for use, new in self.news:
             variable = use.variable
             due = variable in row.publishes and variable not in self.published
-            if due and new is not None and use.is_whole(self._has_run):
+            if due and use.is_whole(self._has_run):
                 variable.publish(new)
                 self.published.add(variable)
 

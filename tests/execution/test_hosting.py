@@ -95,7 +95,7 @@ async def test_the_loop_does_not_help(array, monkeypatch, reason: str):
         if reason == "wanted":
             monkeypatch.setattr(Workers, "are_wanted", True)
         if reason == "simulated":
-            monkeypatch.setattr(hosting, "computes_inline", lambda loop: True)
+            monkeypatch.setattr(TickBudget, "is_bounded", False)
         result = await session.run(y, {x: array})
 
     np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)

@@ -39,7 +39,7 @@ entry:
   br label %share
 share:
   %shift = call i64 @lane(ptr %frame, ptr %state, ptr %words, i64 {ENDLESS})
-  %calls = icmp eq i64 %shift, {int(Shift.CALL)}
+  %calls = icmp eq i64 %shift, {Shift.CALL}
   br i1 %calls, label %call, label %leave
 call:
   store atomic i64 1, ptr %asleep.at seq_cst, align 8
@@ -229,10 +229,10 @@ go:
 share:
   %shift = call i64 @lane(ptr %frame, ptr %state, ptr @host, i64 %until)
   switch i64 %shift, label %halted [
-    i64 {int(Shift.DONE)}, label %done
-    i64 {int(Shift.CALL)}, label %call
-    i64 {int(Shift.PAUSED)}, label %paused
-    i64 {int(Shift.IDLE)}, label %idle
+    i64 {Shift.DONE}, label %done
+    i64 {Shift.CALL}, label %call
+    i64 {Shift.PAUSED}, label %paused
+    i64 {Shift.IDLE}, label %idle
   ]
 call:
   call void @invite(ptr %pad, ptr %looked.at)
@@ -247,14 +247,14 @@ rest:
 done:
   call void @see_off(ptr %pad, ptr %looked.at)
   store i64 0, ptr %pad
-  ret i64 {int(Shift.DONE)}
+  ret i64 {Shift.DONE}
 paused:
-  ret i64 {int(Shift.PAUSED)}
+  ret i64 {Shift.PAUSED}
 halted:
   br i1 %is.endless, label %over, label %paused
 over:
   call void @see_off(ptr %pad, ptr %looked.at)
-  ret i64 {int(Shift.IDLE)}
+  ret i64 {Shift.IDLE}
 }}
 
 define ptr @share_released(ptr %self, ptr %args, i64 %nargs) {{

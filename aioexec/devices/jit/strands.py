@@ -28,8 +28,6 @@ host needs it, and who has to wait for the interpreter falls asleep. It does not
 
 from __future__ import annotations
 
-import enum
-
 HEADER = 6
 STRAND_WORDS = 4
 LEFT, STOPPED, ASLEEP, COUNT, STRANDS, SUCCESSORS = range(HEADER)
@@ -40,8 +38,8 @@ PATIENCE = 500
 """Looks for a strand before one leaves, some 30 µs: waking a thread takes longer."""
 
 
-class Shift(enum.IntEnum):
-    """Why somebody left a fork: 0, 1 and 2 are the outcomes of walks; DONE: all strands are."""
+class Shift:
+    """Why somebody left a fork: 0, 1 and 2 are the outcomes of walks; DONE: all strands are. Numbers, like those."""
 
     DONE = 0
     FAILED = 1
