@@ -71,14 +71,14 @@ class Executor:
             if type(value) is not np.ndarray or value.dtype is not self._dtypes[place]:
                 return None
             place += 1  # noqa: SIM113
+        if self.engine.budget.spent > TICK_NS:
+            return self._in_turn(inputs)
         given = inputs
         if self._index_feeds:
             own = with_own_indices(inputs, self._index_feeds)
             if own is None:
                 return None
             inputs = own
-        if self.engine.budget.spent > TICK_NS:
-            return self._in_turn(inputs, given)
         if self._whole is not None:
             outputs = self._whole.run_at_once(inputs)
             if outputs is not None:
@@ -90,12 +90,12 @@ class Executor:
         outputs = begun.results_at_once()
         return begun if outputs is None else outputs
 
-    def _in_turn(self, inputs: Sequence[Any], feeds: Sequence[Any]) -> InTurn | None:
-        """A step for another tick of the loop, if it is one that may be run at once; it is given the feeds then."""
+    def _in_turn(self, feeds: Sequence[Any]) -> InTurn | None:
+        """A step for another tick of the loop, if it is one that may be run at once."""
         if self._only is None:
-            may_begin = self._whole is None and self._fits(inputs)
+            may_begin = self._whole is None and self._fits(feeds)
         else:
-            may_begin = self._whole is self._only and self._only.may_run_at_once(inputs)
+            may_begin = self._whole is self._only and self._only.may_run_at_once(feeds)
         return InTurn(self, feeds) if may_begin else None
 
     def _fits(self, inputs: Sequence[Any]) -> bool:
