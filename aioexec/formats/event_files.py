@@ -106,7 +106,8 @@ def summary_iterator(path: str | os.PathLike[str]) -> Iterator[Event]:
 class EventFile:
     """A file that events are appended to, made with the first of them. For one thread at a time; its methods block.
 
-    Its name is `events.out.tfevents.<seconds>.<host>.<pid>.<number><suffix>`, which no other file has.
+    Its name is `events.out.tfevents.<seconds>.<host>.<pid>.<number><suffix>`, which no other file has; those of a process are
+    read in the order in which they were begun, since that is the order of their names.
 
     Attributes:
         path: where it is; None until it is there.
@@ -170,7 +171,7 @@ class EventFile:
     def _create(self) -> None:
         os.makedirs(self._directory, exist_ok=True)
         seconds = int(time.time())
-        name = f"events.out.tfevents.{seconds:010}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}{self._suffix}"
+        name = f"events.out.tfevents.{seconds:010}.{socket.gethostname()}.{os.getpid()}.{next(_numbers):06}{self._suffix}"
         path = os.path.join(self._directory, name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._descriptor = os.open(path, flags, 0o644)

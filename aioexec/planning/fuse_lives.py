@@ -33,7 +33,7 @@ def renew(buffers: list[Buffer], rows: list[Pending], moves: list[Move]) -> None
     for row, position in moves:
         for buffer in _arena(row.writes):
             for parent in parents.pop(id(buffer), ()):
-                parent.heirs.remove(buffer)
+                parent.heirs = [heir for heir in parent.heirs if heir is not buffer]  # it may be gone already
         for buffer in _arena(row.operands):
             buffer.heirs = [heir for heir in buffer.heirs if heir.born != position]
     counts = _touched_at(rows, moves)

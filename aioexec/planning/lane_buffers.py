@@ -4,19 +4,20 @@ Strands of a fork run in no order but that of who waits for whom, so a buffer ma
 that touch that one come before all that touch this one. What lives in one strand only lies in the memory of the lane that does
 the strand: it is used for strand after strand, and stays in the worker's cache.
 
-Elsewhere time goes by positions, and a fork is one moment.
+Elsewhere time goes by positions, and a fork is one moment. In a fork that a loop comes to again, what was there before it is
+needed to its end: for the next round.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 
 from aioexec.data_classes import dataclass
 from aioexec.planning.buffers import ALIGNMENT, Buffer, lay_out
 from aioexec.planning.lanes import Cut, PendingFork, Strand
-from aioexec.planning.pending import touched
+from aioexec.planning.pending import labels_of, touched
 
 _SMALL = 4096  # bytes that are not worth looking for a place among strands
 _MOST_LARGE = 2000  # buffers for which all pairs may be looked at
@@ -74,7 +75,7 @@ class _Placer:
         large = [block for block in shared if block.nbytes > _SMALL]
         if len(large) > _MOST_LARGE:
             large = []
-        place_large(large)
+        place_large(large, self._in_loops(program))
         base = max((block.offset + block.nbytes for block in large), default=0)
         taken = {id(block) for block in large}
         self.size = base + _place_by_time([block for block in shared if id(block) not in taken], base)
@@ -96,6 +97,15 @@ class _Placer:
             if not isinstance(pending, PendingFork) and id(pending) not in inside:
                 for buffer in touched(pending):
                     self._use(buffer).shown.add(self._moment(pending.position))
+
+    def _in_loops(self, program: Cut) -> set[int]:
+        """The moments of forks that are done once a round."""
+        jumps = [(label.row, index) for index, row in enumerate(program.rows) for label in labels_of(row)]
+        return {
+            moment
+            for moment, fork in self.forks.items()
+            if any(target <= fork.start < index for target, index in jumps)
+        }
 
     def _use(self, buffer: Buffer) -> _Use:
         return self.uses.setdefault(id(buffer), _Use())
@@ -212,14 +222,18 @@ def _place_by_time(blocks: Sequence[_Block], base: int) -> int:
     return size
 
 
-def place_large(blocks: Sequence[_Block]) -> None:
-    """Place blocks, the largest first, each where it is in nobody's way who may be there at the same time."""
+def place_large(blocks: Sequence[_Block], in_loops: Collection[int]) -> None:
+    """Place blocks, the largest first, each where it is in nobody's way who may be there at the same time.
+
+    Args:
+        in_loops: the moments of forks that are done once a round.
+    """
     placed: list[_Block] = []
     for block in sorted(blocks, key=lambda block: -block.nbytes):
         taken = sorted(
             (other.offset, other.offset + other.nbytes)
             for other in placed
-            if not (_precedes(block, other) or _precedes(other, block))
+            if not (_precedes(block, other, in_loops) or _precedes(other, block, in_loops))
         )
         offset, best, gap = 0, -1, 0
         for begin, end in taken:
@@ -230,10 +244,12 @@ def place_large(blocks: Sequence[_Block]) -> None:
         placed.append(block)
 
 
-def _precedes(one: _Block, other: _Block) -> bool:
+def _precedes(one: _Block, other: _Block, in_loops: Collection[int]) -> bool:
     """Whether all that touch one are done before any that touches the other begins."""
     if one.dies != other.born:
         return one.dies < other.born
+    if one.born < one.dies and one.dies in in_loops:
+        return False
     mine = one.strands.get(one.dies, 0)
     if not mine or one.dies not in other.strands or one.dies in one.shown | other.shown:
         return False

@@ -418,3 +418,44 @@ async def test_a_row_shared_by_workers_is_one_record(forked):
     assert record.start == min(began for began, _ in stamps)
     assert record.end == max(ended for _, ended in stamps)
     np.testing.assert_array_equal(run.outputs[0], array)
+
+
+# Loops
+
+
+async def test_in_each_round_of_a_loop_there_is_what_was_there_before_it():
+    """An LSTM: its inputs are read by one strand a round, while others make what could take their place."""
+    steps, batch, features, units = 4, 32, 32, 256
+    rng = np.random.default_rng(7)
+    matrix = (rng.normal(size=(features + units, 4 * units)) * 0.1).astype(np.float32)
+    array = rng.normal(size=(steps, batch, features)).astype(np.float32)
+    with ax.Graph().as_default() as graph:
+        x = ax.placeholder(ax.float32, [steps, batch, features])
+        inputs = ax.TensorArray(ax.float32, steps, element_shape=[batch, features]).unstack(x)
+        outputs = ax.TensorArray(ax.float32, steps, element_shape=[batch, units])
+
+        def body(step: Any, written: Any, cell: Any, hidden: Any) -> Any:
+            gates = ax.matmul(ax.concat([inputs.read(step), hidden], 1), matrix)
+            new, at, forget, out = ax.split(gates, 4, 1)
+            cell = cell * ax.sigmoid(forget) + ax.sigmoid(at) * ax.tanh(new)
+            hidden = ax.tanh(cell) * ax.sigmoid(out)
+            return step + 1, written.write(step, hidden), cell, hidden
+
+        zeros = ax.zeros([batch, units])
+        loop = ax.while_loop(lambda step, *rest: step < steps, body, [0, outputs, zeros, zeros])
+        y = loop[1].stack()
+
+    async with session_with(graph, 2) as session:
+        result = await session.run(y, {x: array})
+        assert forks_of(session)
+
+    def sigmoid(z: Any) -> Any:
+        return 1 / (1 + np.exp(-z))
+
+    cell = hidden = np.zeros((batch, units))
+    for step in range(steps):
+        gates = np.concatenate([array[step], hidden], 1) @ matrix.astype(np.float64)
+        new, at, forget, out = np.split(gates, 4, 1)
+        cell = cell * sigmoid(forget) + sigmoid(at) * np.tanh(new)
+        hidden = np.tanh(cell) * sigmoid(out)
+        np.testing.assert_allclose(result[step], hidden, atol=1e-5)

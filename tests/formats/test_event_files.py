@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import re
 import struct
@@ -19,6 +20,7 @@ from aioexec.errors import (
     ResourceExhaustedError,
     UnknownError,
 )
+from aioexec.formats import event_files
 from aioexec.formats.crc32c import crc32c, masked
 from aioexec.formats.event_files import VERSION, EventFile, What, encode_event, summary_iterator, write_asset
 from aioexec.formats.protos import Event, Summary
@@ -101,6 +103,14 @@ def test_a_file_is_named_after_when_where_and_by_whom_it_was_begun(tmp_path):
 
 def test_two_files_of_the_same_second_have_different_names(tmp_path):
     assert write(tmp_path, record(1)) != write(tmp_path, record(2))
+
+
+def test_files_are_in_order_by_name_also_those_of_the_same_second(tmp_path, monkeypatch):
+    monkeypatch.setattr(event_files, "_numbers", itertools.count(8))
+
+    names = [write(tmp_path, record(step)).name for step in range(4)]
+
+    assert names == sorted(names)
 
 
 def test_a_suffix_ends_the_name(tmp_path):
