@@ -161,7 +161,8 @@ class PeerProcess:
 def run(name: str, only: Sequence[str], effort: Effort) -> Report:
     """Run one benchmark with the peers that are installed, all of them or those named in `only`."""
     module = import_module(f"bench.{name}")
-    wanted = [peer for peer in PEERS if hasattr(module, peer) and (not only or peer in only)]
+    offered = [peer for peer in PEERS if callable(getattr(module, peer, None))]  # asyncio may be the module
+    wanted = [peer for peer in offered if not only or peer in only]
     present = [peer for peer in wanted if PEERS[peer].is_installed()]
     rounds = min(effort.rounds, getattr(module, "ROUNDS", effort.rounds))
     effort = Effort(rounds, effort.seconds)

@@ -201,8 +201,8 @@ class _Placer:
         if block.shown or block.carried or len(block.strands) != 1:
             return None
         ((moment, strands),) = block.strands.items()
-        if strands & (strands - 1) or block.dies > moment:
-            return None
+        if strands & (strands - 1) or block.born < moment or block.dies > moment:
+            return None  # what was there before, as lists are, may be for another round, and another lane
         return moment, strands.bit_length() - 1
 
     def _place_in_strand(self, strand: Strand, blocks: list[_Block]) -> int:

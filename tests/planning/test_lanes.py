@@ -317,3 +317,19 @@ def test_what_a_loop_reads_in_each_round_keeps_its_place_to_the_end_of_a_round(f
     places = [each.offset for each in made if each.slot is None]
     assert places
     assert (before.offset in places) is not goes_round
+
+
+def test_what_was_there_before_a_loop_is_in_no_lane_though_one_strand_alone_touches_it():
+    """A list: what one round puts there another one takes, perhaps in another lane."""
+    chains, ends = branches(16, 3, cost=10_000)
+    last = chains[-1].position
+    storage = Buffer(64, born=-1, dies=last)  # as a loop has it
+    chains[16] = replace(chains[16], operands=(*chains[16].operands, (storage, 0)))
+    inner = {id(buffer): buffer for each in chains for buffer, _ in each.operands if buffer not in ends}
+    found = cut([*chains, PendingJump(Label(0), None, last)], 2, {})
+    assert found is not None
+
+    lay_out_lanes([*inner.values(), *ends], found, 2, LANE_SLOT)
+
+    assert chains[16].operands[1][0].slot == LANE_SLOT
+    assert storage.slot is None
