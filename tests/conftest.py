@@ -1,8 +1,10 @@
-"""What holds for the whole suite: the plugin with its checks, and Hypothesis's settings."""
+"""What holds for the whole suite: the plugin with its checks, Hypothesis's settings, and no planner that crashes."""
 
 import gc
+import logging
 import os
 import tempfile
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
@@ -32,6 +34,32 @@ def pytest_collection_finish() -> None:
     """Spare the collector ten thousand tests: it runs often, and some tests ask for a full collection."""
     gc.collect()
     gc.freeze()
+
+
+class _Crashes(logging.Handler):
+    """Keeps what the planner's crashes said: for a user only a warning, since NumPy computes instead."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            self.said.append(self.format(record))
+
+
+@pytest.fixture(autouse=True)
+def planner_crashes() -> Iterator[None]:
+    """Fail a test for whose graphs no program could be made because of a fault of ours."""
+    crashes = _Crashes()
+    logger = logging.getLogger("aioexec.execution.item_runner")
+    logger.addHandler(crashes)
+    try:
+        yield
+    finally:
+        logger.removeHandler(crashes)
+    if crashes.said:
+        pytest.fail("\n".join(crashes.said), pytrace=False)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

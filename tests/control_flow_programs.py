@@ -1,7 +1,7 @@
 """Random programs of nested conditionals and loops over small tensors, and what they must compute.
 
 A program is data: Hypothesis draws it, `build` makes a graph of it with either package (aioexec or TensorFlow: they have the
-same names), `evaluate` computes it with NumPy. Predicates look at integers only, so that no rounding decides a branch; vectors
+same names), `evaluate` computes it with NumPy. Predicates look at integers only, so that no rounding decides a branch; numbers
 stay small. Everything that is computed is used, so that nothing is pruned and each `tick` counts.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 SIZE = 3
-"""Of every vector."""
+"""How many numbers a program has for a vector; longer ones repeat them."""
 
 MATRIX = np.array([[0.5, -0.25, 0.0], [0.125, 0.5, -0.5], [0.0, 0.25, -0.75]], np.float32)
 
@@ -29,14 +29,19 @@ class Scope:
 
     Attributes:
         ticks: counts: a list of one number, or the variable.
+        length: of every vector, a multiple of SIZE.
     """
 
     integers: tuple[Any, ...]
     vectors: tuple[Any, ...]
     ticks: Any
+    length: int
 
     def extended(self, integers: Any, vectors: Any) -> Scope:
-        return Scope((*self.integers, *integers), (*self.vectors, *vectors), self.ticks)
+        return Scope((*self.integers, *integers), (*self.vectors, *vectors), self.ticks, self.length)
+
+    def vector(self, numbers: Any) -> np.ndarray:
+        return np.resize(np.array(numbers, np.float32), self.length)
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,10 @@ INTEGERS: dict[str, Operation] = {
 VECTORS: dict[str, Operation] = {
     "mean": same("vv", lambda a, b: (a + b) * np.float32(0.5)),
     "difference": same("vv", lambda a, b: (a - b) * np.float32(0.5)),
+    "shifted": same("v", lambda a: a + np.float32(0.25)),
+    "nudged": Operation(
+        "vv", lambda lib, a, b: a + lib.clip_by_value(b, -1.0, 1.0), lambda a, b: a + np.clip(b, -1.0, 1.0)
+    ),
     "squashed": Operation("v", lambda lib, a: lib.tanh(a), np.tanh),
     "scaled": Operation(
         "vi",
@@ -80,13 +89,13 @@ VECTORS: dict[str, Operation] = {
     "gated": Operation("vv", lambda lib, a, b: a * lib.sigmoid(b), lambda a, b: a / (1 + np.exp(-b))),
     "turned": Operation(
         "v",
-        lambda lib, a: lib.squeeze(lib.matmul(lib.expand_dims(a, 0), lib.constant(MATRIX)), [0]),
-        lambda a: a @ MATRIX,
+        lambda lib, a: lib.reshape(lib.matmul(lib.reshape(a, [-1, SIZE]), lib.constant(MATRIX)), [-1]),
+        lambda a: (a.reshape(-1, SIZE) @ MATRIX).reshape(-1),
     ),
     "spread": Operation(
         "v",
-        lambda lib, a: lib.fill([SIZE], lib.reduce_mean(a)),
-        lambda a: np.full(SIZE, a.mean(), np.float32),
+        lambda lib, a: lib.fill(lib.shape(a), lib.reduce_mean(a)),
+        lambda a: np.full(len(a), a.mean(), np.float32),
     ),
     "picked": Operation(
         "vi",
@@ -99,6 +108,12 @@ VECTORS: dict[str, Operation] = {
         lambda a: np.concatenate([a[1:], a[:1]]),
     ),
 }
+
+SINGLE = VECTORS | {
+    "sum": same("vv", lambda a, b: a + b),
+    "rest": same("vv", lambda a, b: a - b),
+}
+"""Also those that are one node each, for programs that do not go round often enough for numbers to grow large."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +129,12 @@ class Expression:
         if name == "name":
             return known[arguments[0] % len(known)]
         if name == "constant":
-            return lib.constant(*arguments) if self.kind[0] == "i" else lib.constant(list(arguments))
+            return lib.constant(*arguments) if self.kind[0] == "i" else lib.constant(scope.vector(arguments))
         built = [each.build(lib, scope) for each in arguments]
         if name == "tick":
             with lib.control_dependencies([scope.ticks.assign_add(1)]):
                 return lib.identity(built[0])
-        table = INTEGERS if self.kind[0] == "i" else VECTORS
+        table = INTEGERS if self.kind[0] == "i" else SINGLE
         return table[name].build(lib, *built)
 
     def evaluate(self, scope: Scope) -> Any:
@@ -128,12 +143,12 @@ class Expression:
         if name == "name":
             return known[arguments[0] % len(known)]
         if name == "constant":
-            return np.int32(arguments[0]) if self.kind[0] == "i" else np.array(arguments, np.float32)
+            return np.int32(arguments[0]) if self.kind[0] == "i" else scope.vector(arguments)
         computed = [each.evaluate(scope) for each in arguments]
         if name == "tick":
             scope.ticks[0] += 1
             return computed[0]
-        table = INTEGERS if self.kind[0] == "i" else VECTORS
+        table = INTEGERS if self.kind[0] == "i" else SINGLE
         return table[name].compute(*computed)
 
 
@@ -217,8 +232,9 @@ class Loop:
             return lib.logical_and(k < rounds, lib.not_equal(state[0] % self.until, 3))
 
         def following(k: Any, *state: Any) -> list[Any]:
+            after = k + 1  # first, so that what is last in a round is any operation
             integers, vectors = self.body.build(lib, scope.extended(*split(list(state), count)))
-            return [k + 1, *integers, *vectors]
+            return [after, *integers, *vectors]
 
         found = lib.while_loop(goes_on, following, [lib.constant(0), *first])
         return split(list(found)[1:], count)
@@ -274,28 +290,67 @@ class Drawing:
         return Loop(rounds, (5, 1000)[self._below(2)], *first, self.body(depth - 1, *counts))
 
     def _expressions(self, kind: str, count: int) -> tuple[Expression, ...]:
-        return tuple(self._expression(kind, 2) for _ in range(count))
+        return tuple(self._expression(kind, 1 + self._below(2)) for _ in range(count))
 
     def _expression(self, kind: str, size: int) -> Expression:
-        choice = self._below(4)
-        if choice == 0 or (size == 0 and choice > 1):
-            return Expression(f"{kind}.name", (self._below(9),))
-        if choice == 1:
-            numbers = (-3, 1, 7) if kind == "i" else (-0.5, 0.25, 1.0)
+        choice = self._below(5)
+        if choice < 2 or (size == 0 and choice > 2):
+            return self._name(kind)
+        if choice == 2:
+            numbers = (-3, 1, 9) if kind == "i" else (-0.5, 0.25, 1.0)
             return Expression(
                 f"{kind}.constant", tuple(numbers[self._below(3)] for _ in range(1 if kind == "i" else SIZE))
             )
         table = INTEGERS if kind == "i" else VECTORS
+        return self._operation(kind, table, lambda each: self._expression(each, size - 1))
+
+    def _operation(
+        self, kind: str, table: dict[str, Operation], argument: Callable[[str], Expression]
+    ) -> Expression:
         names = [*table, *(["tick"] if kind == "i" else [])]
         name = names[self._below(len(names))]
         takes = "i" if name == "tick" else table[name].takes
-        return Expression(f"{kind}.{name}", tuple(self._expression(each, size - 1) for each in takes))
+        return Expression(f"{kind}.{name}", tuple(argument(each) for each in takes))
+
+    def _name(self, kind: str) -> Expression:
+        return Expression(f"{kind}.name", (self._below(9),))
+
+    def small(self) -> Body:
+        """A loop of four rounds, or a conditional: two vectors, handed on or made by one operation, perhaps of each other."""
+
+        def near(kind: str, *made: Expression) -> Expression:
+            if made and self._below(3) == 0:
+                return made[0]
+            known = (0, 1, 2) if kind == "i" else (1, 3, 4)
+            return Expression(f"{kind}.name", (known[self._below(3)],))
+
+        def vector(*made: Expression) -> Expression:
+            if self._below(2):
+                return near("v", *made)
+            return self._operation("v", SINGLE, lambda kind: near(kind, *(made if kind == "v" else ())))
+
+        def body() -> Body:
+            first = vector()
+            return Body((), (self._operation("i", INTEGERS, near),), (first, vector(first)))
+
+        if self._below(2):
+            block: Loop | Conditional = Conditional(near("i"), near("i"), body(), body())
+        else:
+            given, rounds = Expression("v.name", (0,)), Expression("i.constant", (9,))
+            block = Loop(rounds, 1000, (near("i"),), (given, given), body())
+        return Body((block,), (near("i"),), (Expression("v.name", (3,)),))
 
 
 @st.composite
 def programs(draw: Any, blocks: int = 5, depth: int = 3) -> Body:
     """Programs of so many conditionals and loops, nested no deeper than `depth`."""
     return Drawing(draw, blocks).body(depth, 1, 2)
+
+
+@st.composite
+def small_programs(draw: Any) -> Body:
+    """Programs of one loop or conditional; see `Drawing.small`."""
+    return Drawing(draw, 0).small()
 
 
 INPUTS = st.tuples(
@@ -306,22 +361,28 @@ INPUTS = st.tuples(
 """Two integers and a vector for a program to begin with."""
 
 
-def evaluated(program: Body, inputs: Any) -> tuple[list[Any], int]:
-    """What a program computes, and how often it ticks."""
-    first, second, vector = inputs
-    scope = Scope((np.int32(first), np.int32(second)), (np.array(vector, np.float32),), [0])
+MADE = tuple(Expression(f"v.{name}", (Expression("v.name", (0,)),)) for name in ("squashed", "turned"))
+"""Vectors that every program makes first of the given one, and may use anywhere."""
+
+
+def evaluated(program: Body, inputs: Any, length: int = SIZE) -> tuple[list[Any], int]:
+    """What a program computes of vectors of this length, and how often it ticks."""
+    first, second, numbers = inputs
+    scope = Scope((np.int32(first), np.int32(second)), (), [0], length)
+    scope = scope.extended((), (scope.vector(numbers),))
     with np.errstate(over="ignore"):
-        integers, vectors = program.evaluate(scope)
+        integers, vectors = program.evaluate(scope.extended((), [each.evaluate(scope) for each in MADE]))
     return [*integers, *vectors], scope.ticks[0]
 
 
-def built(lib: Any, program: Body) -> tuple[list[Any], list[Any], Any]:
+def built(lib: Any, program: Body, length: int = SIZE) -> tuple[list[Any], list[Any], Any]:
     """Placeholders, results, and the variable that counts, in the default graph of either package."""
     feeds = [
         lib.placeholder(lib.int32, [], name="first"),
         lib.placeholder(lib.int32, [], name="second"),
-        lib.placeholder(lib.float32, [SIZE], name="vector"),
+        lib.placeholder(lib.float32, [length], name="vector"),
     ]
     counter = lib.Variable(0, name=COUNTER, use_resource=True, trainable=False)
-    integers, vectors = program.build(lib, Scope(tuple(feeds[:2]), (feeds[2],), counter))
+    scope = Scope(tuple(feeds[:2]), (feeds[2],), counter, length)
+    integers, vectors = program.build(lib, scope.extended((), [each.build(lib, scope) for each in MADE]))
     return feeds, [*integers, *vectors], counter

@@ -23,6 +23,7 @@ class Buffer:
         nbytes: its size.
         slot: the frame slot that holds its address; None: it lies in the arena, at `offset`.
         born, dies: the first and the last instruction that need it.
+        past: the last instruction behind which it is needed still: by the next round of a loop, or to be handed on.
         seen: the last instruction that reads it, whatever goes round again.
         carried: it is the place of what loops or branches hand on.
         heirs: buffers that may take over this one's memory, if it dies where they are born.
@@ -33,9 +34,18 @@ class Buffer:
     offset: int = 0
     born: int = -1
     dies: int = -1
+    past: int = -1
     seen: int = -1
     carried: bool = False
     heirs: list[Buffer] = field(default_factory=list)
+
+    def keep_past(self, position: int) -> None:
+        """Let it live to the end of an instruction, and behind it: what is made there may not take over its memory."""
+        self.dies, self.past = max(self.dies, position), max(self.past, position)
+
+    def may_pass_on(self, heir: Buffer) -> bool:
+        """Whether an heir finds its memory free, and as large as it needs."""
+        return self.past < self.dies == heir.born and _rounded(self.nbytes) == _rounded(heir.nbytes)
 
 
 @dataclass(slots=True, eq=False)
@@ -59,22 +69,18 @@ def lay_out(buffers: Iterable[Buffer]) -> int:
                 if id(old) not in given:
                     arena.release(old)
         parent = inherits.get(id(buffer))
-        if _may_inherit(buffer, parent) and parent is not None and id(parent) not in given:
+        if (
+            parent is not None
+            and parent.slot is None
+            and id(parent) not in given
+            and parent.may_pass_on(buffer)
+        ):
             given.add(id(parent))
             buffer.offset = parent.offset
         else:
             buffer.offset = arena.take(buffer.nbytes)
         ends.setdefault(buffer.dies, []).append(buffer)
     return arena.size
-
-
-def _may_inherit(buffer: Buffer, parent: Buffer | None) -> bool:
-    return (
-        parent is not None
-        and parent.slot is None
-        and parent.dies == buffer.born
-        and _rounded(parent.nbytes) == _rounded(buffer.nbytes)
-    )
 
 
 def _rounded(nbytes: int) -> int:

@@ -4,20 +4,19 @@ Strands of a fork run in no order but that of who waits for whom, so a buffer ma
 that touch that one come before all that touch this one. What lives in one strand only lies in the memory of the lane that does
 the strand: it is used for strand after strand, and stays in the worker's cache.
 
-Elsewhere time goes by positions, and a fork is one moment. In a fork that a loop comes to again, what was there before it is
-needed to its end: for the next round.
+Elsewhere time goes by positions, and a fork is one moment.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from aioexec.data_classes import dataclass
 from aioexec.planning.buffers import ALIGNMENT, Buffer, lay_out
 from aioexec.planning.lanes import Cut, PendingFork, Strand
-from aioexec.planning.pending import labels_of, touched
+from aioexec.planning.pending import touched
 
 _SMALL = 4096  # bytes that are not worth looking for a place among strands
 _MOST_LARGE = 2000  # buffers for which all pairs may be looked at
@@ -28,7 +27,7 @@ class _Block:
     """Buffers that share one place, one after the other.
 
     Attributes:
-        born, dies: moments.
+        born, dies: moments; `past`, whether it is needed behind all that is done when it dies.
         strands: who touches it in each fork, a bit each, by the fork's moment; `after`: whom all of these wait for.
         shown: moments when somebody touches it who is in no strand; `carried`: rounds of a loop hand it on.
     """
@@ -37,6 +36,7 @@ class _Block:
     nbytes: int
     born: int
     dies: int
+    past: bool = False
     strands: dict[int, int] = field(default_factory=dict)
     after: dict[int, int] = field(default_factory=dict)
     shown: set[int] = field(default_factory=set)
@@ -75,7 +75,7 @@ class _Placer:
         large = [block for block in shared if block.nbytes > _SMALL]
         if len(large) > _MOST_LARGE:
             large = []
-        place_large(large, self._in_loops(program))
+        place_large(large)
         base = max((block.offset + block.nbytes for block in large), default=0)
         taken = {id(block) for block in large}
         self.size = base + _place_by_time([block for block in shared if id(block) not in taken], base)
@@ -97,15 +97,6 @@ class _Placer:
             if not isinstance(pending, PendingFork) and id(pending) not in inside:
                 for buffer in touched(pending):
                     self._use(buffer).shown.add(self._moment(pending.position))
-
-    def _in_loops(self, program: Cut) -> set[int]:
-        """The moments of forks that are done once a round."""
-        jumps = [(label.row, index) for index, row in enumerate(program.rows) for label in labels_of(row)]
-        return {
-            moment
-            for moment, fork in self.forks.items()
-            if any(target <= fork.start < index for target, index in jumps)
-        }
 
     def _use(self, buffer: Buffer) -> _Use:
         return self.uses.setdefault(id(buffer), _Use())
@@ -136,7 +127,8 @@ class _Placer:
     def _block(self, buffer: Buffer) -> _Block:
         use = self._use(buffer)
         nbytes = -(-max(buffer.nbytes, 1) // ALIGNMENT) * ALIGNMENT
-        block = _Block([buffer], nbytes, self._moment(buffer.born), self._moment(buffer.dies))
+        born, dies, past = (self._moment(position) for position in (buffer.born, buffer.dies, buffer.past))
+        block = _Block([buffer], nbytes, born, dies, past == dies)
         block.shown, block.carried = set(use.shown), buffer.carried
         for moment, k, _, _ in use.rows:
             strand = self.forks[moment].strands[k]
@@ -146,7 +138,9 @@ class _Placer:
 
     def _join(self, block: _Block, other: _Block) -> None:
         block.buffers += other.buffers
-        block.born, block.dies = min(block.born, other.born), max(block.dies, other.dies)
+        last = max(block.dies, other.dies)
+        block.past = any(each.past and each.dies == last for each in (block, other))
+        block.born, block.dies = min(block.born, other.born), last
         block.shown |= other.shown
         block.carried |= other.carried
         for moment, strands in other.strands.items():
@@ -155,7 +149,7 @@ class _Placer:
 
     def _may_inherit(self, heir: Buffer, parent: Buffer) -> bool:
         """Whether nobody needs a buffer any more once the rows begin that write another, but for these rows themselves."""
-        if parent.dies != heir.born or -(-parent.nbytes // ALIGNMENT) != -(-heir.nbytes // ALIGNMENT):
+        if not parent.may_pass_on(heir):
             return False
         moment = self._moment(heir.born)
         writes = [(number, k, offset) for at, k, number, offset in self._use(heir).rows if at == moment]
@@ -222,18 +216,14 @@ def _place_by_time(blocks: Sequence[_Block], base: int) -> int:
     return size
 
 
-def place_large(blocks: Sequence[_Block], in_loops: Collection[int]) -> None:
-    """Place blocks, the largest first, each where it is in nobody's way who may be there at the same time.
-
-    Args:
-        in_loops: the moments of forks that are done once a round.
-    """
+def place_large(blocks: Sequence[_Block]) -> None:
+    """Place blocks, the largest first, each where it is in nobody's way who may be there at the same time."""
     placed: list[_Block] = []
     for block in sorted(blocks, key=lambda block: -block.nbytes):
         taken = sorted(
             (other.offset, other.offset + other.nbytes)
             for other in placed
-            if not (_precedes(block, other, in_loops) or _precedes(other, block, in_loops))
+            if not (_precedes(block, other) or _precedes(other, block))
         )
         offset, best, gap = 0, -1, 0
         for begin, end in taken:
@@ -244,11 +234,11 @@ def place_large(blocks: Sequence[_Block], in_loops: Collection[int]) -> None:
         placed.append(block)
 
 
-def _precedes(one: _Block, other: _Block, in_loops: Collection[int]) -> bool:
+def _precedes(one: _Block, other: _Block) -> bool:
     """Whether all that touch one are done before any that touches the other begins."""
     if one.dies != other.born:
         return one.dies < other.born
-    if one.born < one.dies and one.dies in in_loops:
+    if one.past:
         return False
     mine = one.strands.get(one.dies, 0)
     if not mine or one.dies not in other.strands or one.dies in one.shown | other.shown:

@@ -190,10 +190,10 @@ class Layout:
         """Keep a value's memory up to a position; in a loop, what comes from outside is needed again in the next round."""
         if isinstance(held, Local):
             held.buffer.seen = max(held.buffer.seen, position)
+            held.buffer.dies = max(held.buffer.dies, position)
             for loop in self.around:
                 if loop is not None and held.buffer.born < loop[0]:
-                    position = max(position, loop[1])
-            held.buffer.dies = max(held.buffer.dies, position)
+                    held.buffer.keep_past(loop[1])
 
     def _read(self, variable: Variable, position: int, instruction: Instruction) -> Local | None:
         """The content of a variable, which a branch that is not taken does not need."""

@@ -80,7 +80,7 @@ class _Attempt:
         for parameter, held in zip(structure.parameters[count:], self.inputs[count:], strict=True):
             layout.held[parameter] = held
         for held in self.inputs[count:]:
-            self._keep_to_the_end(held)
+            self._keep(held)
         for k, parameter in enumerate(variables):
             layout.held[parameter] = self._place(k, self.inputs[k], parameter)
         self._carry(self.inputs[:count], [layout.held[parameter] for parameter in variables])
@@ -126,13 +126,14 @@ class _Attempt:
         if k in self.as_objects or spec is None:
             return Object(value)
         buffer = self.layout.arena(spec.nbytes, self.position)
-        buffer.dies = self.layout.end_of(self.position)
+        buffer.keep_past(self.layout.end_of(self.position))
         buffer.carried = True
         return Local(buffer, 0, Spec(spec.dtype, spec.shape))
 
-    def _keep_to_the_end(self, held: Held) -> None:
+    def _keep(self, held: Held) -> None:
+        """Let a value live to the end of all that is inside, and behind it."""
         if isinstance(held, Local):
-            held.buffer.dies = max(held.buffer.dies, self.layout.end_of(self.position))
+            held.buffer.keep_past(self.layout.end_of(self.position))
 
     def _in_place(self, result: Held, place: Held) -> Held:
         """Let the row that makes a result write it where it is carried, if what was there is not needed any more by then."""
@@ -156,7 +157,7 @@ class _Attempt:
         assert structure is not None
         for parameter, held in zip(structure.parameters, self.inputs[1:], strict=True):
             layout.held[parameter] = held
-            self._keep_to_the_end(held)
+            self._keep(held)
         predicate = self.inputs[0]
         if isinstance(predicate, np.ndarray) and predicate.shape == ():
             taken = structure.regions[bool(predicate)]
@@ -241,7 +242,7 @@ class _Attempt:
             if isinstance(place, Object):
                 if not (isinstance(source, Object) and source.value == place.value):
                     moves.append((source, place.value))
-                    self.layout.note_use(source, self.layout.end_of(self.position))
+                    self._keep(source)
                 continue
             assert isinstance(place, Local)
             assert isinstance(source, Local | np.ndarray)
@@ -264,8 +265,8 @@ class _Attempt:
 
     def _copy(self, source: Local | np.ndarray, target: Buffer, spec: Spec) -> None:
         layout = self.layout
+        self._keep(source)
         if isinstance(source, Local):
-            source.buffer.dies = max(source.buffer.dies, layout.end_of(self.position))
             place = source.buffer, source.offset
         else:
             place = layout.constant(source), 0

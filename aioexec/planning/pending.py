@@ -187,14 +187,9 @@ def touched(pending: Pending) -> Iterator[Buffer]:
 
 def labels(rows: Iterable[Pending]) -> list[Label]:
     """The labels that rows go to, each once."""
-    return list({id(label): label for row in rows for label in labels_of(row)}.values())
-
-
-def labels_of(row: object) -> tuple[Label, ...]:
-    """The labels one row may go to, if it is not what follows."""
-    if isinstance(row, PendingJump):
-        return (row.target,)
-    return (row.after,) if isinstance(row, PendingRow) and row.after is not None else ()
+    targets = [row.target for row in rows if isinstance(row, PendingJump)]
+    targets += [row.after for row in rows if isinstance(row, PendingRow) and row.after is not None]
+    return list({id(label): label for label in targets}.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 
 import aioexec as ax
-from tests.control_flow_programs import COUNTER, INPUTS, Body, built, programs
+from tests.control_flow_programs import COUNTER, INPUTS, Body, built, programs, small_programs
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
@@ -91,6 +91,14 @@ def check(tf: Any, program: Body, inputs: Any) -> None:
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(programs(blocks=3), INPUTS)
 def test_random_programs_and_their_gradients_compute_what_tensorflow_computes(tf, program: Body, inputs: Any):
+    check(tf, program, inputs)
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(small_programs(), INPUTS)
+def test_small_random_programs_and_their_gradients_compute_what_tensorflow_computes(
+    tf, program: Body, inputs: Any
+):
     check(tf, program, inputs)
 
 

@@ -49,6 +49,27 @@ def test_an_heir_does_not_take_over_what_lives_on():
     assert heir.offset != parent.offset
 
 
+def test_an_heir_does_not_take_over_what_is_needed_behind_the_row_that_makes_it():
+    parent, heir = Buffer(64, born=0, dies=1), Buffer(64, born=5, dies=6)
+    parent.heirs.append(heir)
+    parent.keep_past(5)
+
+    lay_out([parent, heir])
+
+    assert parent.dies == 5
+    assert heir.offset != parent.offset
+
+
+def test_an_heir_takes_over_what_was_needed_behind_an_earlier_row():
+    parent, heir = Buffer(64, born=0, dies=6), Buffer(64, born=6, dies=7)
+    parent.heirs.append(heir)
+    parent.keep_past(5)
+
+    lay_out([parent, heir])
+
+    assert heir.offset == parent.offset
+
+
 def test_of_two_heirs_the_one_that_is_born_when_the_parent_dies_takes_over():
     parent, early, late = Buffer(64, born=0, dies=3), Buffer(64, born=1, dies=9), Buffer(64, born=3, dies=9)
     parent.heirs += [early, late]
