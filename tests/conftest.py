@@ -49,13 +49,13 @@ class _Crashes(logging.Handler):
 
 
 @pytest.fixture(autouse=True)
-def planner_crashes() -> Iterator[None]:
-    """Fail a test for whose graphs no program could be made because of a fault of ours."""
+def planner_crashes() -> Iterator[list[str]]:
+    """Fail a test for whose graphs no program could be made because of a fault of ours; what it expects it removes."""
     crashes = _Crashes()
     logger = logging.getLogger("aioexec.execution.item_runner")
     logger.addHandler(crashes)
     try:
-        yield
+        yield crashes.said
     finally:
         logger.removeHandler(crashes)
     if crashes.said:

@@ -369,7 +369,7 @@ async def test_those_who_waited_for_one_program_take_turns(array, monkeypatch):
     async with session_of(branches) as (session, (x, y)), counted_turns() as turns:
         results = await asyncio.gather(*(session.run(y, {x: array}) for _ in range(20)))
 
-    assert len(at) == 20
+    assert len(at) >= 20, "and once more each where a worker was not done yet"
     assert max(Counter(at).values()) <= 2
     for result in results:
         np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)
