@@ -252,12 +252,12 @@ ExecutorsAndKeys
         sessions/test_named_steps.py::test_values_of_any_type_are_fed_and_fetched
     output_types: arrays know their dtypes; what is fetched is `aioexec.planning.subgraph.Signature`
 PerPartitionExecutorAndLib
-    . = execution.items_run.PartitionExecutor
+    . = execution.partition_executor.PartitionExecutor
         execution/test_partitions.py::test_a_control_edge_orders_across_devices
     graph = planning.plan.Partition
         planning/test_partition.py::test_an_edge_between_devices_becomes_one_send_and_one_recv_for_all_consumers_there
     flib: functions come with the next stage, planned with their caller: `aioexec.planning.pipeline.Planner`
-    executor = execution.items_run.PartitionExecutor
+    executor = execution.partition_executor.PartitionExecutor
         execution/test_partitions.py::test_a_control_edge_orders_across_devices
 RunState
     . = execution.step.Step

@@ -15,11 +15,11 @@ from aioexec.execution.engine import Engine
 from aioexec.execution.fed import having_own_indices, index_feeds, with_own_indices
 from aioexec.execution.fetched import Fetched
 from aioexec.execution.item_runner import ItemRunner, RestOfRun
-from aioexec.execution.items_run import PartitionExecutor
 from aioexec.execution.partial_step import PartialStep
-from aioexec.execution.partition_run import PartitionRun
+from aioexec.execution.partition_executor import PartitionExecutor
 from aioexec.execution.prompt import PromptRunner, is_prompt
 from aioexec.execution.step import DEFAULT, Step, StepSettings
+from aioexec.execution.straight_run import StraightRun
 from aioexec.execution.together import RemoteParts, Run, fail_at, finished, start
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition, Plan
@@ -31,8 +31,9 @@ class Executor:
     Args:
         remote: runs what the plan has in other processes.
 
-    `step_count` counts the steps begun. `_only` is the runner of a plan that is one program; `_whole` runs an item that is all
-    of a step: bind the feeds, run it, hand out its outputs. `_index_feeds` are the positions of feeds that are copied.
+    `step_count` counts the steps begun. `_only` is the runner of a plan that is one program; `_whole` the same, if the program
+    is all of a step: bind the feeds, run it, hand out its outputs. `_prompt` runs the items of others as long as none waits.
+    `_shaped` are the positions of feeds that have a static shape, and that; `_index_feeds` those of feeds that are copied.
     """
 
     def __init__(self, plan: Plan, engine: Engine, remote: RemoteParts | None = None) -> None:
@@ -42,14 +43,15 @@ class Executor:
         self.step_count = 0
         self.partitions = [PartitionExecutor(partition, engine) for partition in plan.partitions]
         self._only = self.runners[0] if _is_one_program(plan) else None
-        self._whole: ItemRunner | PromptRunner | None = None
-        if self._only is not None and _is_nothing_else(plan.client):
-            self._whole = self._only
-        elif is_prompt(plan):
-            self._whole = PromptRunner(plan.client, engine)
+        self._whole = self._only if _is_nothing_else(plan.client) else None
+        is_of_items = self._only is None and is_prompt(plan, self.partitions[0])
+        self._prompt = PromptRunner(self.partitions[0], engine.budget) if is_of_items else None
         # Strings may have to be encoded.
         dtypes = [tensor.dtype.numpy for tensor in plan.signature.feeds]
         self._dtypes = [None if dtype.hasobject else dtype for dtype in dtypes]
+        self._shaped = [
+            (k, tensor.dims) for k, tensor in enumerate(plan.signature.feeds) if tensor.dims is not None
+        ]
         self._index_feeds = index_feeds(plan.signature.feeds)
 
     @property
@@ -84,25 +86,32 @@ class Executor:
             if outputs is not None:
                 self.step_count += 1
             return outputs
-        if self._only is not None or not self._fits(inputs):
+        if self._only is not None or (self._shaped and not self._fits(inputs)):
             return None
-        begun = self._begin(inputs, DEFAULT, given)
+        if self._prompt is not None:
+            done = self._prompt.run(inputs)
+            if isinstance(done, list):
+                self.step_count += 1
+                return done
+            begun = self._begin(done.values, DEFAULT, given, done.ran)
+        else:
+            begun = self._begin(self._bound(inputs), DEFAULT, given)
         outputs = begun.results_at_once()
         return begun if outputs is None else outputs
 
     def _in_turn(self, feeds: Sequence[Any]) -> InTurn | None:
         """A step for another tick of the loop, if it is one that may be run at once."""
         if self._only is None:
-            may_begin = self._whole is None and self._fits(feeds)
+            may_begin = self._fits(feeds)
         else:
             may_begin = self._whole is self._only and self._only.may_run_at_once(feeds)
         return InTurn(self, feeds) if may_begin else None
 
     def _fits(self, inputs: Sequence[Any]) -> bool:
         """Whether feeds have the shapes their tensors can have; those of a lone program are part of its key."""
-        for place, tensor in enumerate(self.plan.signature.feeds):
-            dims, shape = tensor.dims, inputs[place].shape
-            if dims is not None and shape != dims and not shapes.compatible(dims, shape):
+        for place, dims in self._shaped:
+            shape = inputs[place].shape
+            if shape != dims and not shapes.compatible(dims, shape):
                 return False
         return True
 
@@ -121,7 +130,7 @@ class Executor:
                 feeds, self._index_feeds, settings.workers or self.engine.workers
             )
         if self._only is None or settings.deadline is not None or settings.collector is not None:
-            return await self._begin(feeds, settings, given).finish()
+            return await self._begin(self._bound(feeds), settings, given).finish()
         self.step_count += 1
         step = Step(self.engine, settings)
         values, fresh = self._bound(feeds), set[int]()
@@ -138,8 +147,10 @@ class Executor:
         """The values of the client's partition when a step begins."""
         partition = self.plan.client
         values = list(partition.values)
-        for place, value in enumerate(partition.feeds):
+        place = 0
+        for value in partition.feeds:
             values[value] = feeds[place]
+            place += 1  # noqa: SIM113
         return values
 
     @property
@@ -149,18 +160,20 @@ class Executor:
 
     def begin_at_once(self, settings: StepSettings) -> Begun:
         """Begin a step without feeds."""
-        return self._begin((), settings)
+        return self._begin(self._bound(()), settings, ())
 
-    def _begin(
-        self, feeds: Sequence[Any], settings: StepSettings, given: Sequence[Any] | None = None
-    ) -> Begun:
-        """Begin a step with feeds whose indices are its own; `given` are those of the caller, where they are others."""
+    def _begin(self, values: list[Any], settings: StepSettings, feeds: Sequence[Any], ran: int = 0) -> Begun:
+        """Begin a step with the values of the client's partition; `ran` items of it have run, `feeds` are the caller's."""
         step = self._new_step(settings)
-        values, fresh = self._bound(feeds), set[int]()
+        fresh = {value for item in self.plan.client.items[:ran] for value in item.outputs}
+        client = self.partitions[0].run(step, values, fresh)
+        if ran:
+            assert isinstance(client, StraightRun)
+            client.skip(ran)
         runs: list[Run] = [] if self._remote is None else [*self._remote.runs(step)]
-        runs.append(PartitionRun(self.partitions[0], step, values, fresh))
-        runs += [PartitionRun(each, step) for each in self.partitions[1:]]
-        return Begun(step, runs, Fetched(self.plan.client, values, fresh, feeds if given is None else given))
+        runs.append(client)
+        runs += [each.run(step) for each in self.partitions[1:]]
+        return Begun(step, runs, Fetched(self.plan.client, values, fresh, feeds))
 
     def open(self, settings: StepSettings = DEFAULT) -> PartialStep:
         """Begin a step whose feeds come one after the other; the plan's signature is a partial one."""

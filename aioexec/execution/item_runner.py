@@ -308,6 +308,18 @@ class ItemRunner:
         except (MisfitError, NoRoomError, MemoryError):
             return None
 
+    def walk_at_once(self, inputs: Sequence[Array]) -> list[Array] | None:
+        """The outputs, by a program that exists, runs on the loop and has no state; None: there is none, nothing was run."""
+        key = self.key_of(inputs)
+        program = self.programs.get(key) if key is not None else None
+        if program is None or not program.inline or not program.is_stateless:
+            return None
+        program.last_used = next(_uses)
+        try:
+            return self._walk_stateless(program, inputs)
+        except (MisfitError, NoRoomError, MemoryError):
+            return None
+
     def _begin_helped(self, program: Program, inputs: Sequence[Array]) -> list[Array] | RestOfRun | None:
         """Begin a run the loop helps with."""
         engine = self.engine

@@ -9,54 +9,23 @@ from __future__ import annotations
 import abc
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
 
-from aioexec.execution.engine import Engine
-from aioexec.execution.item_runner import ItemRunner
-from aioexec.execution.propagator import initial_items
-from aioexec.execution.rendezvous import transfer_key
+from aioexec.errors import CancelledError
+from aioexec.execution.propagator import Values
 from aioexec.execution.step import Step
+from aioexec.execution.structures import inputs_of, store
 from aioexec.execution.together import Run
+from aioexec.execution.trace import note_known, note_node
+from aioexec.planning.instruction import Instruction, locate
 from aioexec.planning.items import Kind
-from aioexec.planning.plan import Partition
+from aioexec.planning.plan import Item
 
-PROGRAM, FEED, SEND, RECV = Kind.PROGRAM, Kind.FEED, Kind.SEND, Kind.RECV
+if TYPE_CHECKING:
+    from aioexec.execution.partition_executor import PartitionExecutor
 
-
-class PartitionExecutor:
-    """What outlives the steps of one partition: the items it begins with, for how much each item waits, the runners of its
-    programs and the keys of its transfers, by item; `received` are the dtypes of what comes for its Recvs,
-    `targets` the items of the operations that are asked for; `is_straight`, there is nothing but programs and feeds.
-    """
-
-    def __init__(self, partition: Partition, engine: Engine) -> None:
-        self.partition = partition
-        self.initial = initial_items(partition.items)
-        self.waits = [item.waits for item in partition.items]
-        self.is_straight = all(item.kind is PROGRAM or item.kind is FEED for item in partition.items)
-        self.runners = [
-            ItemRunner(item, partition, engine) if item.kind is PROGRAM else None for item in partition.items
-        ]
-        self.keys = {
-            item.index: transfer_key(item.node.op.attrs)
-            for item in partition.items
-            if item.kind is SEND or item.kind is RECV
-        }
-        self.received = {
-            item.index: None
-            if dtype.is_ref
-            else dtype.numpy  # references do not travel: such a Recv is refused
-            for item in partition.items
-            if item.kind is RECV
-            for dtype in item.node.output_dtypes()
-        }
-        wanted = {id(node) for node in partition.subgraph.targets}
-        self.targets = {
-            instruction.node.op: item.index
-            for item in partition.items
-            for instruction in item.instructions
-            if id(instruction.node) in wanted
-        }
+PROGRAM = Kind.PROGRAM  # an enum's attribute costs as much as a dictionary
 
 
 class ItemsRun(Run):
@@ -98,6 +67,13 @@ class ItemsRun(Run):
         self._missing_feeds = missing_feeds
         self._is_due = False
 
+    def _open(self) -> None:
+        """The first thing to be done."""
+        self.step.stops.append(self.stop)
+        if self.step.collector is not None:
+            nodes = self.partition.subgraph.nodes
+            note_known(self.step.collector, nodes, self.partition.device, perf_counter_ns())
+
     @abc.abstractmethod
     def _is_waiting(self) -> bool:
         """Whether there is something to begin, or something to come but feeds."""
@@ -124,9 +100,74 @@ class ItemsRun(Run):
         self._running[future] = what
         future.add_done_callback(self._done)
 
-    @abc.abstractmethod
     def _done(self, future: asyncio.Future[Any]) -> None:
         """What was awaited is over."""
+        what = self._running.pop(future)
+        try:
+            result = future.result()
+        except BaseException as error:
+            self.step.fail(self._located(self._item(what), error))
+        else:
+            if self.step.error is None:
+                try:
+                    self._end(what, result)
+                except Exception as error:
+                    self.step.fail(error)
+        self._advance()
+
+    @abc.abstractmethod
+    def _item(self, what: Any) -> Item:
+        """The item that something was awaited for."""
+
+    @abc.abstractmethod
+    def _end(self, what: Any, result: Any) -> None:
+        """What was awaited has ended well."""
+
+    def _located(self, item: Item, error: BaseException) -> BaseException:
+        if isinstance(error, asyncio.CancelledError):  # by itself, if nobody has cancelled the step
+            error = CancelledError(f"{item.node.name!r} was cancelled")
+        if item.kind is PROGRAM or not isinstance(error, Exception):
+            return error
+        return locate(error, item.instructions[0], self.partition.device)
+
+    # Asynchronous kernels
+
+    def _call(self, instruction: Instruction, values: Values) -> Awaitable[Any] | None:
+        """Call a kernel: what is to be awaited comes back, and what that gives is to be stored; None: all is done."""
+        began = perf_counter_ns()
+        try:
+            result = instruction.compute(self.step, *inputs_of(instruction, values))
+        except Exception as error:
+            raise locate(error, instruction, self.partition.device) from error
+        if hasattr(result, "__await__"):
+            return result if self.step.collector is None else self._timed(instruction, values, result, began)
+        self._store(instruction, values, result)
+        self._record(instruction, values, began)
+        return None
+
+    def _timed(
+        self, instruction: Instruction, values: Values, result: Awaitable[Any], began: int
+    ) -> asyncio.Future[Any]:
+        future = asyncio.ensure_future(
+            result
+        )  # not one more coroutine: cancelled early, it would forget this one
+        future.add_done_callback(lambda done: self._record(instruction, values, began))
+        return future
+
+    def _store(self, instruction: Instruction, values: Values, result: Any) -> None:
+        try:
+            store(values, instruction, result)
+        except Exception as error:
+            raise locate(error, instruction, self.partition.device) from error
+
+    def _record(self, instruction: Instruction, values: Values, began: int) -> None:
+        collector = self.step.collector
+        if collector is not None:
+            outputs = [values[value] for value in instruction.outputs]
+            now = perf_counter_ns()
+            note_node(collector, instruction.node, self.partition.device, began, began, now, outputs)
+
+    # End
 
     def stop(self) -> None:
         """The step has failed: cancel what is awaited."""

@@ -10,11 +10,9 @@ import numpy as np
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.execution.fetched import copied, is_handle, no_value
-from aioexec.execution.items_run import PartitionExecutor
-from aioexec.execution.partition_run import PartitionRun
+from aioexec.execution.partition_executor import PartitionExecutor
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.step import Step
-from aioexec.execution.straight_run import StraightRun
 from aioexec.execution.together import Run, all_ended, fail_at, start
 from aioexec.graph.node import Operation
 from aioexec.planning.plan import Plan
@@ -33,14 +31,7 @@ class PartialStep:
         self._step = step
         self._partitions = partitions
         feeds = len(plan.signature.feeds)
-        self._runs: Sequence[PartitionRun | StraightRun]
-        if len(partitions) == 1 and not remote and step.collector is None and partitions[0].is_straight:
-            self._runs = (StraightRun(partitions[0], step, feeds),)
-        else:
-            self._runs = [
-                PartitionRun(partition, step, missing_feeds=0 if k else feeds)
-                for k, partition in enumerate(partitions)
-            ]
+        self._runs = [each.run(step, missing_feeds=0 if k else feeds) for k, each in enumerate(partitions)]
         self._client = self._runs[0]
         self._all_runs: Sequence[Run] = (*self._runs, *remote)
         self._feeds: dict[int, Any] = {}

@@ -11,13 +11,13 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable
 from time import perf_counter_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aioexec.errors import CancelledError, InvalidArgumentError, OpError
+from aioexec.errors import InvalidArgumentError, OpError
 from aioexec.execution.budget import TICK_NS
-from aioexec.execution.items_run import ItemsRun, PartitionExecutor
+from aioexec.execution.items_run import ItemsRun
 from aioexec.execution.propagator import (
     DEAD,
     Activation,
@@ -27,10 +27,13 @@ from aioexec.execution.propagator import (
 )
 from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
-from aioexec.execution.structures import inputs_of, store
-from aioexec.execution.trace import note_known, note_node
+from aioexec.execution.structures import inputs_of
 from aioexec.planning.instruction import locate
 from aioexec.planning.items import Kind
+from aioexec.planning.plan import Item
+
+if TYPE_CHECKING:
+    from aioexec.execution.partition_executor import PartitionExecutor
 
 PROGRAM, ASYNCHRONOUS, SEND, RECV = Kind.PROGRAM, Kind.ASYNCHRONOUS, Kind.SEND, Kind.RECV
 SWITCH, MERGE = Kind.SWITCH, Kind.MERGE  # an enum's attribute costs as much as a dictionary
@@ -88,10 +91,7 @@ class PartitionRun(ItemsRun):
 
     def start(self) -> None:
         """Begin: all that can be done at once has been done when this returns."""
-        self.step.stops.append(self.stop)
-        if self.step.collector is not None:
-            nodes = self.partition.subgraph.nodes
-            note_known(self.step.collector, nodes, self.partition.device, perf_counter_ns())
+        self._open()
         self._propagator.start(self._initial)
         self._advance()
 
@@ -128,27 +128,6 @@ class PartitionRun(ItemsRun):
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._advance_now)
-
-    def _done(self, future: asyncio.Future[Any]) -> None:
-        activation = self._running.pop(future)
-        try:
-            result = future.result()
-        except BaseException as error:
-            self.step.fail(self._located(activation, error))
-        else:
-            if self.step.error is None:
-                try:
-                    self._end(activation, result)
-                except Exception as error:
-                    self.step.fail(error)
-        self._advance()
-
-    def _located(self, activation: Activation, error: BaseException) -> BaseException:
-        if isinstance(error, asyncio.CancelledError):  # by itself, if nobody has cancelled the step
-            error = CancelledError(f"{activation.item.node.name!r} was cancelled")
-        if activation.item.kind is PROGRAM or not isinstance(error, Exception):
-            return error
-        return locate(error, activation.item.instructions[0], self.partition.device)
 
     def received(self, activation: Activation, received: Received) -> None:
         """What a Recv has waited for has come: from another partition here, which goes on first, or from elsewhere."""
@@ -201,7 +180,10 @@ class PartitionRun(ItemsRun):
             self._finished(activation)
             return None
         if item.kind is ASYNCHRONOUS:
-            return self._call(activation)
+            rest = self._call(item.instructions[0], activation.iteration.values)
+            if rest is None:
+                self._finished(activation)
+            return rest
         began = perf_counter_ns()
         live_port = 0
         if item.kind is SWITCH:
@@ -210,7 +192,7 @@ class PartitionRun(ItemsRun):
             self._merge(activation)
         elif item.kind is SEND:
             self._send(activation)
-        self._record(activation, began)
+        self._record(item.instructions[0], activation.iteration.values, began)
         self._finished(activation, live_port)
         return None
 
@@ -219,11 +201,13 @@ class PartitionRun(ItemsRun):
         if self.on_finished is not None:
             self.on_finished(self, activation.item.index)
 
-    def _end(self, activation: Activation, result: Any) -> None:
-        """What was awaited is over."""
-        if activation.item.kind is ASYNCHRONOUS:
-            self._store(activation, result)
-        self._finished(activation)
+    def _item(self, what: Activation) -> Item:
+        return what.item
+
+    def _end(self, what: Activation, result: Any) -> None:
+        if what.item.kind is ASYNCHRONOUS:
+            self._store(what.item.instructions[0], what.iteration.values, result)
+        self._finished(what)
 
     def _inputs(self, activation: Activation) -> list[Any]:
         return inputs_of(activation.item.instructions[0], activation.iteration.values)
@@ -235,35 +219,6 @@ class PartitionRun(ItemsRun):
         try:
             return input_value(instruction, position, activation.iteration.values)
         except OpError as error:
-            raise locate(error, instruction, self.partition.device) from error
-
-    def _call(self, activation: Activation) -> Awaitable[Any] | None:
-        """An asynchronous kernel: it may be done at once."""
-        instruction = activation.item.instructions[0]
-        began = perf_counter_ns()
-        try:
-            result = instruction.compute(self.step, *self._inputs(activation))
-        except Exception as error:
-            raise locate(error, instruction, self.partition.device) from error
-        if hasattr(result, "__await__"):
-            return self._timed(activation, result, began) if self.step.collector is not None else result
-        self._store(activation, result)
-        self._record(activation, began)
-        self._finished(activation)
-        return None
-
-    def _timed(self, activation: Activation, result: Awaitable[Any], began: int) -> asyncio.Future[Any]:
-        future = asyncio.ensure_future(
-            result
-        )  # not one more coroutine: cancelled early, it would forget this one
-        future.add_done_callback(lambda done: self._record(activation, began))
-        return future
-
-    def _store(self, activation: Activation, result: Any) -> None:
-        instruction = activation.item.instructions[0]
-        try:
-            store(activation.iteration.values, instruction, result)
-        except Exception as error:
             raise locate(error, instruction, self.partition.device) from error
 
     # Control flow and transfer
@@ -326,14 +281,5 @@ class PartitionRun(ItemsRun):
             if type(value) is not np.ndarray or value.dtype is not dtype:
                 check_received(value, item.node.output_dtype(0), f"_Recv {item.node.name!r}")
             activation.iteration.values[item.instructions[0].outputs[0]] = value
-        if self.step.collector is not None:
-            self._record(activation, perf_counter_ns())
+        self._record(item.instructions[0], activation.iteration.values, perf_counter_ns())
         self._finished(activation)
-
-    def _record(self, activation: Activation, began: int) -> None:
-        collector = self.step.collector
-        if collector is not None:
-            instruction, values = activation.item.instructions[0], activation.iteration.values
-            outputs = [values[value] for value in instruction.outputs]
-            now = perf_counter_ns()
-            note_node(collector, instruction.node, self.partition.device, began, began, now, outputs)

@@ -1,74 +1,120 @@
-"""Steps that are one asynchronous kernel which need not wait, such as to enqueue or to dequeue: done without a step."""
+"""Steps of small programs and of asynchronous kernels that often need not wait, such as to enqueue or to dequeue.
+
+As long as nothing has to wait, their items are run one after the other, in a few Python calls each, and that is all of the
+step. What is left when something has to is the run of a partition as any other, whose first items have run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
-from aioexec import shapes
-from aioexec.execution.engine import Engine
-from aioexec.graph.kernel import NOT_NOW, PromptKernel
+import numpy as np
+
+from aioexec.execution.budget import TICK_NS, TickBudget
+from aioexec.execution.item_runner import ItemRunner
+from aioexec.execution.partition_executor import PartitionExecutor
+from aioexec.graph.kernel import NOT_NOW, Compute, PromptKernel
 from aioexec.planning.instruction import locate
 from aioexec.planning.items import Kind
-from aioexec.planning.plan import Partition, Plan
+from aioexec.planning.plan import Item, Plan
 
 
-def is_prompt(plan: Plan) -> bool:
-    """Whether a plan is nothing but such a kernel, with feeds before and fetches behind it."""
+def is_prompt(plan: Plan, executor: PartitionExecutor) -> bool:
+    """Whether a plan is nothing but such items, and each fetch an array of its own that one of them makes."""
     partition = plan.client
-    if len(plan.partitions) > 1 or plan.remote or len(partition.items) != 1:
+    if len(plan.partitions) > 1 or plan.remote or not executor.is_straight:
         return False
-    (item,) = partition.items
+    made = {value for item in partition.items for value in item.outputs}
     return (
-        item.kind is Kind.ASYNCHRONOUS
-        and isinstance(item.instructions[0].compute, PromptKernel)
-        and not item.instructions[0].dereferences
-        and partition.fetches in ((), item.instructions[0].outputs)
+        partition.items != ()
+        and all(executor.runners[item.index] is not None or _is_prompt(item) for item in partition.items)
         and not partition.fed_fetches
+        and len(set(partition.fetches)) == len(partition.fetches)
+        and made.issuperset(partition.fetches)
     )
 
 
-class PromptRunner:
-    """Runs the only item of such a plan.
+def _is_prompt(item: Item) -> bool:
+    (instruction,) = item.instructions
+    return isinstance(instruction.compute, PromptKernel) and not instruction.dereferences
 
-    Constant: `_inputs`, where in the signature each fed input is, or None and the value known beforehand; `_shaped`, the feeds
-    with a static shape, and that.
+
+class Reached(NamedTuple):
+    """What has come of a step one of whose items has to wait: the values, and how many items have run."""
+
+    values: list[Any]
+    ran: int
+
+
+class PromptRunner:
+    """Runs the items of such a plan.
+
+    Constant: `_items`, in an order in which they can run: what to call with which values, where its result goes if that is one
+    value, else where its results go; `_values` when a step begins.
     """
 
-    def __init__(self, partition: Partition, engine: Engine) -> None:
-        self.device = partition.device
-        self.engine = engine
-        self._instruction = instruction = partition.items[0].instructions[0]
-        assert isinstance(instruction.compute, PromptKernel)
-        self._at_once = instruction.compute.at_once
-        place = {value: k for k, value in enumerate(partition.feeds)}
-        self._inputs = [(place.get(value), partition.values[value]) for value in instruction.inputs]
-        feeds = [node.feed for node in partition.subgraph.feeds if node.feed is not None]
-        self._shaped = [(k, feed.dims) for k, feed in enumerate(feeds) if feed.dims is not None]
-        self._is_fetched = partition.fetches != ()
+    def __init__(self, executor: PartitionExecutor, budget: TickBudget) -> None:
+        self._budget = budget
+        self._partition = executor.partition
+        self._values = list(self._partition.values)
+        self._items: list[tuple[Compute, tuple[int, ...], int, tuple[int, ...]]] = []
+        for item, runner in zip(self._partition.items, executor.runners, strict=True):
+            if runner is not None:
+                inputs, outputs = item.inputs, item.outputs
+                call = _program(runner, len(outputs) == 1, budget)
+            else:
+                (instruction,) = item.instructions
+                assert isinstance(instruction.compute, PromptKernel)
+                call, inputs, outputs = instruction.compute.at_once, instruction.inputs, instruction.outputs
+            self._items.append((call, inputs, outputs[0] if len(outputs) == 1 else -1, outputs))
 
-    def run_at_once(self, feeds: Sequence[Any]) -> list[Any] | None:
-        """The fetches; None: it would have to wait, or a feed is not as it must be, and nothing was done.
+    def run(self, feeds: Sequence[Any]) -> list[Any] | Reached:
+        """Run items as long as none has to wait: the fetches, if all have run.
 
         Raises:
-            OpError: of the node.
+            OpError: of the node that failed.
         """
-        for place, dims in self._shaped:
-            if feeds[place].shape != dims and not shapes.compatible(dims, feeds[place].shape):
-                return None
-        inputs = []
-        for fed, known in self._inputs:
-            inputs.append(known if fed is None else feeds[fed])
+        values = self._values.copy()
+        place = 0  # counted by hand, as `enumerate` takes longer
+        for value in self._partition.feeds:
+            values[value] = feeds[place]
+            place += 1  # noqa: SIM113
+        value_of = values.__getitem__
         began = perf_counter_ns()
+        ran = 0
         try:
-            result = self._at_once(*inputs)
+            for call, inputs, only, outputs in self._items:
+                result = call(*map(value_of, inputs))
+                if result is NOT_NOW:
+                    return Reached(values, ran)
+                if only >= 0:
+                    values[only] = result
+                elif outputs:
+                    for value, output in zip(outputs, result, strict=True):
+                        values[value] = output
+                ran += 1
         except Exception as error:
-            raise locate(error, self._instruction, self.device) from error
+            item = self._partition.items[ran]
+            if item.kind is Kind.PROGRAM:
+                raise
+            raise locate(error, item.instructions[0], self._partition.device) from error
         finally:
-            self.engine.budget.charge(began, perf_counter_ns())
-        if result is NOT_NOW:
-            return None
-        if not self._is_fetched:
-            return []
-        return [result] if len(self._instruction.outputs) == 1 else list(result)
+            self._budget.charge(began, perf_counter_ns())
+        return list(map(value_of, self._partition.fetches))
+
+
+def _program(runner: ItemRunner, is_one: bool, budget: TickBudget) -> Compute:
+    """A program as a prompt kernel: what it gives if there is one that runs on the loop, and the tick is not spent."""
+
+    def at_once(*inputs: Any) -> Any:
+        for value in inputs:
+            if not isinstance(value, np.ndarray):
+                return NOT_NOW
+        outputs = None if budget.spent > TICK_NS else runner.walk_at_once(inputs)
+        if outputs is None:
+            return NOT_NOW
+        return outputs[0] if is_one else outputs
+
+    return at_once

@@ -1,18 +1,20 @@
-"""The only partition of a step in parts, if it is nothing but feeds and programs: no loops, nothing dead, nothing received.
+"""One partition in one step, if it is nothing but feeds, programs and asynchronous kernels: nothing loops, is dead or received.
 
 What is ready is then told by counts of what an item still waits for; all else is as in `PartitionRun`.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aioexec.errors import CancelledError
 from aioexec.execution.budget import TICK_NS
-from aioexec.execution.items_run import ItemsRun, PartitionExecutor
+from aioexec.execution.items_run import ItemsRun
 from aioexec.execution.step import Step
+from aioexec.planning.plan import Item
+
+if TYPE_CHECKING:
+    from aioexec.execution.partition_executor import PartitionExecutor
 
 
 class StraightRun(ItemsRun):
@@ -23,10 +25,23 @@ class StraightRun(ItemsRun):
 
     __slots__ = ("_ready", "_waits")
 
-    def __init__(self, executor: PartitionExecutor, step: Step, missing_feeds: int) -> None:
-        super().__init__(executor, step, missing_feeds=missing_feeds)
+    def __init__(
+        self,
+        executor: PartitionExecutor,
+        step: Step,
+        values: list[Any] | None = None,
+        fresh: set[int] | None = None,
+        missing_feeds: int = 0,
+    ) -> None:
+        super().__init__(executor, step, values, fresh, missing_feeds)
         self._waits = executor.waits.copy()
         self._ready: deque[int] = deque()
+
+    def skip(self, count: int) -> None:
+        """Take it that so many items have run; to be called before the start."""
+        self._waits[:count] = [-1] * count
+        for index in range(count):
+            self._finished(index)
 
     @property
     def receives(self) -> int:
@@ -34,18 +49,15 @@ class StraightRun(ItemsRun):
 
     def start(self) -> None:
         """Begin: all that can be done at once has been done when this returns."""
-        self.step.stops.append(self.stop)
-        if self._initial:
-            self._ready.extend([item.index for item in self._initial])
-            self._advance()
-        else:
-            self._check_end()
+        self._open()
+        self._ready.extend([item.index for item in self._initial if not self._waits[item.index]])
+        self._advance()
 
     def _is_waiting(self) -> bool:
         return bool(self._ready)
 
     def feed(self, position: int, value: Any) -> None:
-        """A feed has come."""
+        """A feed of a partial run has come."""
         place = self.partition.feeds[position]
         self.values[place] = value
         self._missing_feeds -= 1
@@ -73,8 +85,11 @@ class StraightRun(ItemsRun):
                     return
                 index = ready.popleft()
                 runner = self._runners[index]
-                assert runner is not None
-                rest = runner.begin(self.values, self.fresh, step)
+                if runner is not None:
+                    rest = runner.begin(self.values, self.fresh, step)
+                else:
+                    budget.decided()
+                    rest = self._call(self.partition.items[index].instructions[0], self.values)
                 if rest is None:
                     self._finished(index)
                 else:
@@ -83,15 +98,10 @@ class StraightRun(ItemsRun):
             step.fail(error)
         self._check_end()
 
-    def _done(self, future: asyncio.Future[Any]) -> None:
-        index = self._running.pop(future)
-        try:
-            future.result()
-        except asyncio.CancelledError:  # by itself, if nobody has cancelled the step
-            self.step.fail(CancelledError(f"{self.partition.items[index].node.name!r} was cancelled"))
-        except BaseException as error:
-            self.step.fail(error)
-        else:
-            if self.step.error is None:
-                self._finished(index)
-        self._advance()
+    def _item(self, what: int) -> Item:
+        return self.partition.items[what]
+
+    def _end(self, what: int, result: Any) -> None:
+        if self._runners[what] is None:
+            self._store(self._item(what).instructions[0], self.values, result)
+        self._finished(what)

@@ -130,10 +130,13 @@ class WaitingRoom:
         """Serve all lines until none gets any further."""
         changed = True
         while changed:
-            changed = False
+            changed, most = False, 0
             for line in self._lines:
                 if line:
                     changed |= self._serve(line)
+                    most += 1 if line.is_strict else 2
+            if most < 2:
+                return  # what the only line did lets nobody else get any further
 
     def _serve(self, line: Line) -> bool:
         changed = False

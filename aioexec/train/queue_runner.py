@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from functools import partial
+from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -34,6 +35,10 @@ from aioexec.train.task_thread import TaskThread
 logger = logging.getLogger(__name__)
 
 ErrorTypes = tuple[type[OpError], ...]
+
+
+_IN_A_ROW = 8
+"""Enqueues of a task before others have their turn: one that finds room does not suspend, and there may always be room."""
 
 
 class QueueRunner:
@@ -180,14 +185,16 @@ class QueueRunner:
 
     async def _enqueue(self, sess: Session, enqueue_op: Any, coord: Coordinator | None) -> bool:
         """Enqueue again and again; whether the input has ended."""
-        while coord is None or not coord.should_stop():
+        enqueue = sess.make_callable(enqueue_op)
+        for number in count(1):
+            if coord is not None and coord.should_stop():
+                break
             try:
-                await sess.run(enqueue_op)
+                await enqueue()
             except self._closed_types:
                 return True
-            await asyncio.sleep(
-                0
-            )  # an enqueue that finds room does not suspend, and there may always be room
+            if number % _IN_A_ROW == 0:
+                await asyncio.sleep(0)
         return False
 
     async def _close_on_stop(self, sess: Session, coord: Coordinator) -> None:
