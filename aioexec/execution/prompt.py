@@ -20,6 +20,9 @@ from aioexec.planning.instruction import locate
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Item, Plan
 
+_MOST_ITEMS = 32
+"""Items that may run without a look at the clock: more could hold the event loop."""
+
 
 def is_prompt(plan: Plan, executor: PartitionExecutor) -> bool:
     """Whether a plan is nothing but such items, and each fetch an array of its own that one of them makes."""
@@ -28,7 +31,7 @@ def is_prompt(plan: Plan, executor: PartitionExecutor) -> bool:
         return False
     made = {value for item in partition.items for value in item.outputs}
     return (
-        partition.items != ()
+        0 < len(partition.items) <= _MOST_ITEMS
         and all(executor.runners[item.index] is not None or _is_prompt(item) for item in partition.items)
         and not partition.fed_fetches
         and len(set(partition.fetches)) == len(partition.fetches)

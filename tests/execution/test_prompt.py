@@ -155,6 +155,30 @@ async def test_a_tick_that_is_spent_in_the_midst_of_a_step_puts_off_the_rest(mon
         assert await session.run(piped.sizes[0]) == 0
 
 
+@pytest.mark.parametrize("count", [32, 33])
+async def test_a_step_of_many_items_looks_at_the_clock(count: int, monkeypatch: pytest.MonkeyPatch):
+    with ax.Graph().as_default() as graph:
+        queue = ax.FIFOQueue(-1, [ax.float32], [[]])
+        fetches = [queue.enqueue(float(k)) for k in range(count)]
+        size = queue.size()
+    async with session_on(graph, "eager") as session:
+        await session.run(fetches)
+        await asyncio.sleep(0)
+        others: list[int] = []
+        asyncio.get_running_loop().call_soon(others.append, 1)
+        budget, push = budget_of(asyncio.get_running_loop()), FIFOQueue.push
+
+        def slowly(queue: FIFOQueue, element: Any) -> None:
+            budget.charge(0, TICK_NS + 1)
+            push(queue, element)
+
+        monkeypatch.setattr(FIFOQueue, "push", slowly)
+        await session.run(fetches)
+
+        assert bool(others) == (count > 32)
+        assert await session.run(size) == 2 * count
+
+
 async def test_an_error_names_its_node_and_the_next_step_runs():
     with ax.Graph().as_default() as graph:
         source = ax.FIFOQueue(9, [ax.float32])
