@@ -47,11 +47,11 @@ SAME_SETS = 1024
 
 
 def few_rows(tiles: ModuleType) -> tuple[int, int]:
-    """Up to so many rows a copy never pays; the same where rows of the right matrix are pages apart, or a tile is cut short.
+    """Up to so many rows a copy never pays; the same where rows of either matrix are pages apart, or a tile is cut short.
 
     Tiles of 512-bit vectors are high, and what they read next is asked for early.
     """
-    return (126, 42) if tiles.registers().vector_bytes > 32 else (8, 8)
+    return (140, 42) if tiles.registers().vector_bytes > 32 else (8, 8)
 
 
 def is_high(tiles: ModuleType) -> bool:
@@ -80,7 +80,8 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
     """The function `gemm` of the loop language."""
     compiled = numba.njit(**options)
     prepare = make_prepare(offset, compiled)
-    tiled_product, far_product, lanes_of = tiles.tiled_product, tiles.far_product, make_lanes_of(tiles)
+    product, far_product = make_panel_product(tiles, compiled), tiles.far_product
+    lanes_of = make_lanes_of(tiles)
     packed_product = make_packed_product(tiles, offset, compiled)
     vector_bytes, deepest = tiles.registers().vector_bytes, depth_of(tiles)
     least_bytes = LARGE if vector_bytes > 32 else 0
@@ -100,7 +101,7 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
         a_row, a_inner = (1, lda) if trans_a else (lda, 1)
         size = vector_bytes // lanes_of(c)
         is_far = ldb * size >= PAGE or not asks_always
-        is_whole = ldb * size % PAGE != 0 and n * size % vector_bytes == 0
+        is_whole = ldb * size % PAGE != 0 and a_row * size % PAGE != 0 and n * size % vector_bytes == 0
         fewest_here = fewest if is_whole else fewest_cut
         is_turned = can_turn and trans_a and n * size >= WIDE_ROWS
         repays = m > fewest_here and (n * k * size >= least_bytes or is_turned)
@@ -115,7 +116,7 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
                 if is_far and a_inner == 1:
                     far_product(m, n, 1, depth, left, a_row, 0, 1, right, ldb, adds or p > 0, c, ldc)
                 else:
-                    tiled_product(m, n, 1, depth, left, a_row, 0, a_inner, right, ldb, adds or p > 0, c, ldc)
+                    product(m, n, depth, left, a_row, a_inner, right, ldb, adds or p > 0, c, ldc)
 
     return gemm
 

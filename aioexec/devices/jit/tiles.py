@@ -34,8 +34,8 @@ LINE = 64
 TERMS_AHEAD = 5
 """Terms before a row of the right matrix is needed. Of rows a half or a whole page apart, as is usual, the first-level cache
 holds 8 or 16: what is asked for earlier is gone when it is needed, and each tile waits for the second level again."""
-FEW_PRODUCTS = 12
 UNROLLED_TERMS = 4
+"""How many are written out one after the other: moving on costs less, but with eight the processor decodes them each time."""
 TALL = 6
 """With more rows the compiler, which sees how far their addresses are apart, would add up each one from the one before."""
 
@@ -167,18 +167,13 @@ class Tile:
             while len(groups) * size < self.shape.rows:
                 groups.append(self.step(groups[-1], far))
             inside = [inner, b, *groups, *totals]
-            inside = self._while(self.terms, inside, functools.partial(some_terms, self.terms))
+            inside = self._while(UNROLLED_TERMS, inside, functools.partial(some_terms, UNROLLED_TERMS))
             inside = self._while(1, inside, functools.partial(some_terms, 1))
             rest = inside[-len(sums) :]
             return [self.builder.sub(left, WORD(1)), inside[1], self.step(a, a_outer), *rest]
 
         sums = [self.zero] * (self.shape.rows * self.shape.vectors)
         return self._while(1, [outer, b, a, *sums], line)[3:]
-
-    @property
-    def terms(self) -> int:
-        """How many terms are written out one after the other: with few products each, a loop costs as much as they do."""
-        return UNROLLED_TERMS if self.shape.rows * self.shape.vectors <= FEW_PRODUCTS else 2
 
     def _while(self, least: int, state: list[Any], body: Callable[[list[Any]], list[Any]]) -> list[Any]:
         """Repeat the body, which changes the state, while the first value of that is not less than `least`."""
