@@ -1,13 +1,14 @@
 """Who walks a run that is not over at once: a worker, or, if it is a short one that is shared, the loop with the workers' help.
 
 To hand a run to a worker and hear of its end takes 100 to 200 µs where processors without work fall asleep, and the loop's own
-has no work meanwhile. So a run of about a millisecond whose rows are shared begins on the loop: it calls the workers and does
+has no work meanwhile. So a run of some milliseconds whose rows are shared begins on the loop: it calls the workers and does
 strands like them, in slices that are charged to the tick, and between two slices everything else in the loop has its turn. It
 sees the end at once. A run that nobody shares does so too, if it is not much longer than the two hops.
 
 It helps one run at a time, and only if no job waits for a worker: where many steps are under way the loop is there for all of
 them. A short run is an exception: many of those are done sooner by the loop, each with the workers' help. What takes longer
-than it should, was cancelled or has failed goes on in a worker, where one can wait.
+than it should, was cancelled or has failed goes on in a worker, where one can wait; and so does any if everything else takes
+long between two slices: then the loop has other work.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ The strand that is begun by then is ended.
 """
 _WHOLE_NS = 400_000
 """A run that should take no longer is done in one slice, as long as a tick: to come again takes 20 to 70 µs."""
-_LONGEST_NS = 2_000_000
+_LONGEST_NS = 20_000_000
 """What a run may take that the loop helps with: of longer ones two hops are a small part."""
+_OTHERS_NS = 200_000
+"""What everything else may take between two slices: some 30 µs are the loop's own."""
 _SHORT_NS = 200_000
 """What the loop does in any case: to hand it over takes as long, and holds the loop for most of that."""
 _LONGEST_ALONE_NS = 300_000
@@ -80,7 +83,10 @@ async def ended(run: Run, spent: int, workers: Workers, budget: TickBudget) -> t
             and spent <= _LONGEST_NS
             and not (run.fork is not None and run.fork.is_stopped)
         ):
+            left = perf_counter_ns()
             await asyncio.sleep(0)
+            if perf_counter_ns() - left > _OTHERS_NS:
+                break
             outcome, more = _slice(run, outcome, budget)
             spent += more
     except asyncio.CancelledError:

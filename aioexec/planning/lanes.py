@@ -26,8 +26,13 @@ _PART_NS = 25_000
 """Estimated work of a part of a row: one who looks for work has begun it in a few microseconds."""
 _LEAST_GRAIN_NS = 20_000
 """Estimated work of a strand: what the workers wait for each other in the end is less than that."""
-PARTS_PER_LANE = 2
-"""Of a dear row: workers come at different times, and are not equally fast."""
+_FEW_PER_LANE = 2
+"""Parts of a dear row: workers come at different times, and are not equally fast."""
+MOST_PER_LANE = 8
+"""The most parts, of a row so dear that each is a long one."""
+_LONG_PART_NS = 60_000
+"""Estimated work of a part above which more of them pay: as long may one worker wait for another before the next row, and all
+else for a loop that helps."""
 _STRAND_NS = 200
 _STRANDS_PER_LANE = 64
 """No more than that where they may be dearer: who takes a strand looks at all of them."""
@@ -185,14 +190,19 @@ def _accesses(row: PendingRow, same: Mapping[int, Buffer]) -> dict[int, bool]:
     return dict.fromkeys(keys(row.reads), False) | dict.fromkeys(keys(row.writes), True)
 
 
-def parts(row: PendingRow, lanes: int) -> list[PendingRow]:
-    """A dear row in parts for several workers, any other as it is. Follows from shapes and static costs alone."""
+def parts(row: PendingRow, lanes: int, grain: int) -> list[PendingRow]:
+    """A dear row in parts for several workers, any other as it is. Follows from shapes and static costs alone.
+
+    Args:
+        grain: estimated work of a strand below which there would be too many of them.
+    """
     launch = row.launch
     units = launch.units
     if units is None or launch.cost < 2 * _PART_NS:
         return [row]
     total = launch.words[units.word]
-    wanted = min(PARTS_PER_LANE * lanes, launch.cost // _PART_NS)
+    few = min(_FEW_PER_LANE * lanes, launch.cost // _PART_NS)
+    wanted = max(few, min(MOST_PER_LANE * lanes, launch.cost // max(_LONG_PART_NS, grain)))
     wanted -= wanted % lanes if wanted > lanes else 0  # as many for each, else one of them ends later
     step = -(-total // (wanted * units.grain)) * units.grain
     found = []
@@ -274,7 +284,7 @@ class _Dealer:
         strand, bit = self.strands[-1], 1 << (len(self.strands) - 1)
         cost = strand.cost + self.rows[number].launch.cost
         full = max(self.grain, strand.rows[0][1].launch.cost)
-        if len(parts(self.rows[number], self.lanes)) > 1:
+        if len(parts(self.rows[number], self.lanes, self.grain)) > 1:
             return False
         _, before = self._needs(number)
         if before & bit:
@@ -283,7 +293,7 @@ class _Dealer:
 
     def _open(self, number: int) -> None:
         direct, before = self._needs(number)
-        found = parts(self.rows[number], self.lanes)
+        found = parts(self.rows[number], self.lanes, self.grain)
         for row in found:
             self._where[number] |= 1 << len(self.strands)
             self.strands.append(Strand([(number, row)], row.launch.cost, direct, before))

@@ -133,7 +133,7 @@ async def test_a_shared_product_has_the_bits_of_a_whole_one(forked, shape, trans
         async with session_with(graph, workers) as session:
             results.append(await session.run(z, {x: a, y: b}))
             shares = [len(fork.strands) for fork in forks_of(session)]
-            assert all(1 < count <= lanes.PARTS_PER_LANE * workers for count in shares)
+            assert all(1 < count <= lanes.MOST_PER_LANE * workers for count in shares)
             assert bool(shares) == (workers > 1)
 
     expected = (a.T if transpose_a else a).astype(float) @ (b.T if transpose_b else b).astype(float)

@@ -28,11 +28,12 @@ from tests.tiers import programs, ran_at_once, share_all
 
 @pytest.fixture(autouse=True)
 def forked(monkeypatch):
-    """Whatever may be done at once is, however cheap; and a slice of the loop is one strand."""
+    """Whatever may be done at once is, however cheap, and whatever else there is to do; a slice of the loop is one strand."""
     share_all(monkeypatch)
     monkeypatch.setattr(hosting, "_SLICE_NS", 0)
     monkeypatch.setattr(hosting, "_WHOLE_NS", -1)
     monkeypatch.setattr(hosting, "_LONGEST_NS", 1 << 62)
+    monkeypatch.setattr(hosting, "_OTHERS_NS", 1 << 62)
     monkeypatch.setattr(hosting, "_SHORT_NS", -1)
 
 
@@ -118,12 +119,14 @@ async def test_short_runs_are_done_on_the_loop_however_many_there_are(array, mon
         np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)
 
 
-async def test_what_takes_longer_than_it_should_goes_on_in_a_worker(array, monkeypatch):
+@pytest.mark.parametrize("what", ["_LONGEST_NS", "_OTHERS_NS"])
+async def test_what_takes_longer_than_it_should_goes_on_in_a_worker(array, monkeypatch, what: str):
+    """The run itself, or all else between two slices."""
     slices = []
     helped = Run.helped
 
     def counted(self, outcome, until):
-        monkeypatch.setattr(hosting, "_LONGEST_NS", -1)  # from here on it takes too long
+        monkeypatch.setattr(hosting, what, -1)  # from here on it takes too long
         slices.append(outcome)
         return helped(self, outcome, until)
 

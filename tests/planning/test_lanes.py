@@ -89,16 +89,44 @@ def test_branches_are_dealt_as_chains_and_joined_at_the_end():
 def test_a_dear_row_is_cut_into_parts_that_begin_at_multiples_of_the_grain():
     x, y = Buffer(4000, slot=-1), Buffer(4000, slot=-1)
     launch = Launch(
-        KERNEL, (Operand("input", 0), Operand("output", 0)), (1, 1000, 4, 4), (), 10**6, Units(1, (4, 4), 64)
+        KERNEL,
+        (Operand("input", 0), Operand("output", 0)),
+        (1, 1000, 4, 4),
+        (),
+        300_000,
+        Units(1, (4, 4), 64),
     )
 
-    parts = lanes.parts(PendingRow(launch, ((x, 0), (y, 8)), 0), 3)
+    parts = lanes.parts(PendingRow(launch, ((x, 0), (y, 8)), 0), 3, 20_000)
 
     assert [part.launch.words[1] for part in parts] == [192, 192, 192, 192, 192, 40]
     assert [[offset for _, offset in part.operands] for part in parts] == [
         [768 * k, 8 + 768 * k] for k in range(6)
     ]
-    assert [part.launch.cost for part in parts] == [192_000] * 5 + [40_000]
+    assert [part.launch.cost for part in parts] == [57_600] * 5 + [12_000]
+
+
+@pytest.mark.parametrize(
+    ("cost", "grain", "count"),
+    [
+        (100_000, 20_000, 4),  # two for each lane
+        (600_000, 20_000, 10),  # of 60 µs
+        (720_000, 120_000, 6),  # of the grain
+        (600_000, 120_000, 4),  # as many for each
+        (900_000, 400_000, 4),  # two for each lane at least
+        (9_000_000, 20_000, 16),  # eight for each lane at most
+    ],
+)
+def test_the_dearer_a_row_the_more_parts_has_it(cost: int, grain: int, count: int):
+    x, y = Buffer(4000, slot=-1), Buffer(4000, slot=-1)
+    launch = Launch(
+        KERNEL, (Operand("input", 0), Operand("output", 0)), (1, 10_000, 4, 4), (), cost, Units(1, (4, 4), 1)
+    )
+
+    parts = lanes.parts(PendingRow(launch, ((x, 0), (y, 0)), 0), 2, grain)
+
+    assert len(parts) == count
+    assert sum(part.launch.words[1] for part in parts) == 10_000
 
 
 def test_a_row_without_units_or_worth_less_than_two_shares_is_not():
@@ -108,8 +136,8 @@ def test_a_row_without_units_or_worth_less_than_two_shares_is_not():
     cheap = PendingRow(launch, ((Buffer(256), 0), (Buffer(256), 0)), 0)
     whole = PendingRow(replace(launch, cost=10**7, units=None), cheap.operands, 0)
 
-    assert lanes.parts(cheap, 2) == [cheap]
-    assert lanes.parts(whole, 2) == [whole]
+    assert lanes.parts(cheap, 2, 20_000) == [cheap]
+    assert lanes.parts(whole, 2, 20_000) == [whole]
 
 
 def test_a_fork_ends_where_somebody_jumps_to_and_labels_follow():
