@@ -31,7 +31,7 @@ The strand that is begun by then is ended.
 """
 _WHOLE_NS = 400_000
 """A run that should take no longer is done in one slice, as long as a tick: to come again takes 20 to 70 µs."""
-_LONGEST_NS = 20_000_000
+_LONGEST_NS = 5_000_000
 """What a run may take that the loop helps with: of longer ones two hops are a small part."""
 _OTHERS_NS = 200_000
 """What everything else may take between two slices: some 30 µs are the loop's own."""
@@ -74,8 +74,14 @@ def begun(run: Run, budget: TickBudget) -> tuple[int, int]:
     return outcome, spent
 
 
-async def ended(run: Run, spent: int, workers: Workers, budget: TickBudget) -> tuple[int, int]:
-    """Go on with a run that has begun, in slices; what takes too long, or is to be waited for, ends in a worker."""
+async def ended(run: Run, spent: int | None, workers: Workers, budget: TickBudget) -> tuple[int, int]:
+    """Go on with a run that has begun, in slices; what takes too long, or is to be waited for, ends in a worker.
+
+    Args:
+        spent: nanoseconds so far; None: it has not begun, and is for workers alone.
+    """
+    if spent is None:
+        return await walked_by_workers(run, None, workers)
     outcome = Outcome.PAUSED
     try:
         while (

@@ -283,12 +283,12 @@ class ItemRunner:
         """Whether there is a program for these inputs that `run_at_once` runs if nothing is in its way."""
         key = self.key_of(inputs)
         program = self.programs.get(key) if key is not None else None
-        return program is not None and (program.inline or program.is_for_loops)
+        return program is not None and (program.inline or program.unbroken)
 
     def run_at_once(self, inputs: Sequence[Array]) -> list[Array] | RestOfRun | None:
-        """The outputs, by a program that exists, has no breaks, and runs on the loop, or with its help.
+        """The outputs, by a program that exists and has no breaks.
 
-        What is left of a run that the loop helps with must be awaited. None: there is no such program, nothing was run.
+        What is left of a run that is not for the loop alone must be awaited. None: there is no such program, nothing was run.
         """
         key = self.key_of(inputs)
         program = self.programs.get(key) if key is not None else None
@@ -296,7 +296,7 @@ class ItemRunner:
             return None
         try:
             if not program.inline:
-                return self._begin_helped(program, inputs)
+                return self._begin_shared(program, inputs)
             program.last_used = next(_uses)
             if program.is_stateless:
                 outputs = self._walk_stateless(program, inputs)
@@ -320,14 +320,16 @@ class ItemRunner:
         except (MisfitError, NoRoomError, MemoryError):
             return None
 
-    def _begin_helped(self, program: Program, inputs: Sequence[Array]) -> list[Array] | RestOfRun | None:
-        """Begin a run the loop helps with."""
-        engine = self.engine
-        if not may_help(program, engine.workers, engine.budget) or self._must_wait():
+    def _begin_shared(self, program: Program, inputs: Sequence[Array]) -> list[Array] | RestOfRun | None:
+        """Begin a run that is not for the loop alone: with its help, or in a worker."""
+        if not program.unbroken or self._must_wait():
             return None
+        engine = self.engine
         program.last_used = next(_uses)
         run = Run(program, inputs, False)
         run.frame.words[PC] = 0  # of its last run
+        if not may_help(program, engine.workers, engine.budget):
+            return RestOfRun(run, None, self)
         outcome = None
         try:
             outcome, spent = begun(run, engine.budget)
@@ -442,11 +444,15 @@ class ItemRunner:
 
 
 class RestOfRun:
-    """What is left of a run that the loop helps with; it must be awaited."""
+    """What is left of a run that is not for the loop alone; it must be awaited.
+
+    Args:
+        spent: nanoseconds of the loop's help so far; None: it is for workers, and has not begun.
+    """
 
     __slots__ = ("_run", "_runner", "_spent")
 
-    def __init__(self, run: Run, spent: int, runner: ItemRunner) -> None:
+    def __init__(self, run: Run, spent: int | None, runner: ItemRunner) -> None:
         self._run = run
         self._spent = spent
         self._runner = runner

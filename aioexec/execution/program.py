@@ -37,8 +37,8 @@ INLINE_FUEL = 50_000
 INLINE_NS = 150_000
 """What a run may take that begins and ends inline: less than two hops take, of which the loop itself is busy for two thirds
 where a step has emptied the caches; and less than a third of what a tick may take."""
-LONGEST_STRAND_NS = 250_000
-"""Estimated time of the longest strand, or row, that a loop may do of a run that is not inline: half of a tick."""
+LONGEST_STRAND_NS = 200_000
+"""Estimated time of the longest strand, or row, that a loop may do of a run that is not inline."""
 _WINDOW_NS = 2_000_000
 """Runs that count as the recent ones, by what they took together."""
 _ENDLESS = 1 << 62

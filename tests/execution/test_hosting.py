@@ -168,7 +168,21 @@ async def test_what_does_not_end_in_its_first_slice_is_to_be_awaited(array):
     np.testing.assert_allclose(outputs[0], by_numpy(array), rtol=1e-5)
 
 
-async def test_a_step_under_way_holds_what_it_writes_until_it_is_over():
+async def test_what_is_for_workers_is_to_be_awaited_too(array, monkeypatch):
+    async with session_of(branches) as (session, (x, y)):
+        await session.run(y, {x: array})
+        monkeypatch.setattr(hosting, "_LONGEST_NS", -1)
+        rest = ran_at_once(only_executor(session), [array])
+        assert isinstance(rest, RestOfRun)
+        outputs = await rest.finish()
+
+    np.testing.assert_allclose(outputs[0], by_numpy(array), rtol=1e-5)
+
+
+@pytest.mark.parametrize("longest", [1 << 62, -1], ids=["helped", "for workers"])
+async def test_a_step_under_way_holds_what_it_writes_until_it_is_over(monkeypatch, longest: int):
+    monkeypatch.setattr(hosting, "_LONGEST_NS", longest)
+
     def build():
         x = ax.placeholder(ax.float32, [64, 64])
         v = ax.get_variable("v", [64, 64], initializer=ax.zeros_initializer(), use_resource=True)
@@ -179,10 +193,11 @@ async def test_a_step_under_way_holds_what_it_writes_until_it_is_over():
     async with session_of(build) as (session, (x, step, value)):
         await session.run(step.op, {x: array})
         executor = only_executor(session)
-        async with busy(workers_of(session)):
+        async with busy(workers_of(session)) as gate:
             first = ran_at_once(executor, [array])
             assert isinstance(first, RestOfRun)
             assert ran_at_once(executor, [array]) is None, "another one would write what this one writes"
+            gate.set()
             await first.finish()
         await session.run(step.op, {x: array})
         found = await session.run(value)
