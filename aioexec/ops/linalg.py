@@ -143,6 +143,8 @@ _NO_BIAS = Operand("input", 1)
 MOST_LAUNCHES = 64
 LARGE = 2**28
 """Terms from which on BLAS, if it has kernels for the processor, is the faster for copying the left matrix too."""
+LARGE_SHARE = 8
+"""Tiles of columns or rows of a share that BLAS makes: 256, or 336."""
 LEAST_COLUMNS = 128
 FAR, FAR_COST = 2**19, 0.045
 """Bytes of a matrix from which on a step finds it in a far cache only, and nanoseconds a byte takes from there."""
@@ -239,14 +241,15 @@ def units_of(flip_x: bool, flip_y: bool, words: tuple[int, ...], itemsize: int) 
     is transposed and no smaller, which then is copied.
 
     A sum is never divided, so the bits of what is made in tiles do not depend on how many workers there are; those of what BLAS
-    makes may, since it treats the last columns of a share in another way. Whole tiles of any processor, and more rows than our
-    loop for vectors would take. The last operand is a bias.
+    makes may, since it treats the last columns of a share in another way, and copies the other matrix for each. Whole tiles of
+    any processor, and more rows than our loop for vectors would take. The last operand is a bias.
     """
-    m, n = words[3:5]
+    how, m, n = words[0], *words[3:5]
     lda, ldb, ldc = words[12:15]
+    tiles = LARGE_SHARE if how == loops.LARGE else 1
     if m == 1 or (n >= LEAST_COLUMNS and not (flip_x and m >= n)):
-        return Units(4, (0, (ldb if flip_y else 1) * itemsize, itemsize, itemsize), 32)
-    return Units(3, ((1 if flip_x else lda) * itemsize, 0, ldc * itemsize, 0), 42)
+        return Units(4, (0, (ldb if flip_y else 1) * itemsize, itemsize, itemsize), 32 * tiles)
+    return Units(3, ((1 if flip_x else lda) * itemsize, 0, ldc * itemsize, 0), 42 * tiles)
 
 
 def batch_steps(shape: tuple[int, ...], batch: tuple[int, ...]) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
+from aioexec.graph.kernel import Spec
 from aioexec.ops import linalg, norms
 from aioexec.ops.tensordot import tensordot
 from tests.ops.evaluate import evaluate
@@ -193,3 +194,27 @@ def test_clipping_by_a_global_norm_that_is_not_finite_gives_nan():
     np.testing.assert_allclose(evaluate(small, {x: np.array([3.0, 4.0])}), [3, 4])
     with pytest.raises(GraphTypeError, match="sequence"):
         norms.global_norm(x)
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "transpose_a", "columns", "rows"),
+    [
+        (256, 784, 512, False, 32, None),
+        (784, 64, 512, True, None, 42),
+        (1024, 1024, 1024, False, 256, None),
+        (1024, 1024, 1024, True, None, 336),
+    ],
+)
+def test_shares_of_a_product_that_blas_makes_are_large_since_each_copies_the_other_matrix(
+    m: int, k: int, n: int, transpose_a: bool, columns: int | None, rows: int | None
+):
+    float32 = np.dtype(np.float32)
+    a, b = Spec(float32, (k, m) if transpose_a else (m, k)), Spec(float32, (k, n))
+
+    found = linalg.bind_product(transpose_a, False, [a, b], [Spec(float32, (m, n))])
+
+    assert found is not None
+    (row,) = found.rows
+    assert row.units is not None
+    assert row.words[row.units.word] == (m if columns is None else n)
+    assert row.units.grain == (rows if columns is None else columns)
