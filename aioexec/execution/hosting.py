@@ -74,14 +74,8 @@ def begun(run: Run, budget: TickBudget) -> tuple[int, int]:
     return outcome, spent
 
 
-async def ended(run: Run, spent: int | None, workers: Workers, budget: TickBudget) -> tuple[int, int]:
-    """Go on with a run that has begun, in slices; what takes too long, or is to be waited for, ends in a worker.
-
-    Args:
-        spent: nanoseconds so far; None: it has not begun, and is for workers alone.
-    """
-    if spent is None:
-        return await walked_by_workers(run, None, workers)
+async def ended(run: Run, spent: int, workers: Workers, budget: TickBudget) -> tuple[int, int]:
+    """Go on with a run that has begun, in slices; what takes too long, or is to be waited for, ends in a worker."""
     outcome = Outcome.PAUSED
     try:
         while (

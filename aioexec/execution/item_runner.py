@@ -447,7 +447,7 @@ class RestOfRun:
     """What is left of a run that is not for the loop alone; it must be awaited.
 
     Args:
-        spent: nanoseconds of the loop's help so far; None: it is for workers, and has not begun.
+        spent: nanoseconds of the loop's help so far; None: it has not begun.
     """
 
     __slots__ = ("_run", "_runner", "_spent")
@@ -467,7 +467,10 @@ class RestOfRun:
         """
         run, engine, outcome = self._run, self._runner.engine, None
         try:
-            outcome, spent = await ended(run, self._spent, engine.workers, engine.budget)
+            if self._spent is None:
+                outcome, spent = await walked(run, engine.workers, engine.budget)
+            else:
+                outcome, spent = await ended(run, self._spent, engine.workers, engine.budget)
             run.program.measured(spent)
         finally:
             run.pin(-1)

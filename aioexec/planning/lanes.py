@@ -221,17 +221,18 @@ def parts(row: PendingRow, lanes: int, grain: int) -> list[PendingRow]:
 class _Dealer:
     """Deals the rows of one stretch to strands.
 
-    Constant: `bottom`, for each row the cost from its beginning to the end of all that waits for it. Changing: `strands`, the
-    last of which is open if `_is_open`; `_where`, for each row the strands it is in, a bit each; `_ready`, rows that may be
-    dealt, the next one last; `_aside`, those that do not fit the open strand, in the order they were tried.
+    Constant: `parts` of each row; `bottom`, for each row the cost from its beginning to the end of all that waits for it.
+    Changing: `strands`, the last of which is open if `_is_open`; `_where`, for each row the strands it is in, a bit each;
+    `_ready`, rows that may be dealt, the next one last; `_aside`, those that do not fit the open strand, in the order they
+    were tried.
     """
 
     def __init__(
         self, rows: Sequence[PendingRow], lanes: int, same: Mapping[int, Buffer], total: int
     ) -> None:
         self.rows = rows
-        self.lanes = lanes
         self.grain = max(total // (_STRANDS_PER_LANE * lanes), _LEAST_GRAIN_NS)
+        self.parts = [parts(row, lanes, self.grain) for row in rows]
         self.waits = waits(rows, same)
         self.next: list[list[int]] = [[] for _ in rows]
         for number, mine in enumerate(self.waits):
@@ -284,7 +285,7 @@ class _Dealer:
         strand, bit = self.strands[-1], 1 << (len(self.strands) - 1)
         cost = strand.cost + self.rows[number].launch.cost
         full = max(self.grain, strand.rows[0][1].launch.cost)
-        if len(parts(self.rows[number], self.lanes, self.grain)) > 1:
+        if len(self.parts[number]) > 1:
             return False
         _, before = self._needs(number)
         if before & bit:
@@ -293,7 +294,7 @@ class _Dealer:
 
     def _open(self, number: int) -> None:
         direct, before = self._needs(number)
-        found = parts(self.rows[number], self.lanes, self.grain)
+        found = self.parts[number]
         for row in found:
             self._where[number] |= 1 << len(self.strands)
             self.strands.append(Strand([(number, row)], row.launch.cost, direct, before))
