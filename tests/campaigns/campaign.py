@@ -1,0 +1,160 @@
+"""Runs many seeded cases in a child process, and reports each that crashes, hangs or is wrong.
+
+A campaign is a module with a function `case(seed) -> str | None`: None if all is well, otherwise what is wrong in a
+sentence. It ends with
+
+    if __name__ == "__main__":
+        raise SystemExit(campaign.main(case))
+
+and is run by `python -m tests.campaigns.NAME [--first SEED] [--count N] [--limit SECONDS]`. The cases run in a child
+process, which tells the parent through shared memory which seed it has begun. A child that dies is a finding, and so is
+a case that takes longer than the limit: the child then prints where it was and is killed. Either way another child goes
+on behind that seed. The exit status is 1 if there was a finding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import faulthandler
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+Case = Callable[[int], "str | None"]
+
+IDLE = -1  # in shared memory: the child has begun no case yet
+FIRST_CASE_LIMIT_S = 120.0  # a child imports and compiles before its first case ends
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One case that is not well."""
+
+    seed: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: {self.message}"
+
+
+def main(case: Case) -> int:
+    """Run the campaign that the command line asks for; return the exit status."""
+    arguments = _parser().parse_args()
+    if arguments.child is not None:
+        _run_cases(case, range(arguments.first, arguments.first + arguments.count), Path(arguments.child))
+        return 0
+    module = sys.modules[case.__module__].__spec__
+    assert module is not None
+    began, found = perf_counter(), 0
+    for finding in run(module.name, arguments.first, arguments.count, arguments.limit):
+        found += 1
+        print(finding, flush=True)
+    print(f"{arguments.count} cases, {found} findings, {perf_counter() - began:.0f} s", flush=True)
+    return int(found > 0)
+
+
+def run(module: str, first: int, count: int, limit: float = 20.0) -> Iterator[Finding]:
+    """Run `count` cases of a module from seed `first` on, in as many child processes as it takes."""
+    end = first + count
+    while first < end:
+        with tempfile.TemporaryDirectory(prefix="aioexec-campaign-") as folder:
+            child = _Child(module, first, end - first, Path(folder))
+            yield from child.findings(limit)
+            first = child.next_seed
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="many seeded cases, in a child process")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--count", type=int, default=1000, help="how many seeds")
+    parser.add_argument("--limit", type=float, default=20.0, help="seconds that one case may take")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    return parser
+
+
+def _run_cases(case: Case, seeds: range, folder: Path) -> None:
+    """In the child: run the cases, and write what is found to a file of the folder."""
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    progress = _progress(folder)
+    with (folder / "findings").open("a", buffering=1) as findings:
+        for seed in seeds:
+            progress[:8] = seed.to_bytes(8, "little", signed=True)
+            try:
+                message = case(seed)
+            except Exception:
+                message = traceback.format_exc()
+            if message is not None:
+                findings.write(f"{seed} {message!r}\n")
+
+
+def _progress(folder: Path) -> mmap.mmap:
+    path = folder / "progress"
+    if not path.exists():
+        path.write_bytes(IDLE.to_bytes(8, "little", signed=True))
+    with path.open("r+b") as file:
+        return mmap.mmap(file.fileno(), 8)
+
+
+class _Child:
+    """A process that runs cases until they are done, it dies, or one takes too long."""
+
+    def __init__(self, module: str, first: int, count: int, folder: Path) -> None:
+        self.next_seed = first + count  # where to go on; earlier if a case ended the process
+        self._first = first
+        self._folder = folder
+        self._progress = _progress(folder)
+        self._errors = folder / "errors"
+        command = [sys.executable, "-m", module, "--child", str(folder)]
+        command += ["--first", str(first), "--count", str(count)]
+        with self._errors.open("wb") as errors:
+            # A group of its own: what a case starts and leaves behind ends with the child.
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True
+            )
+
+    def findings(self, limit: float) -> Iterator[Finding]:
+        try:
+            hung = self._wait(limit)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        path = self._folder / "findings"
+        for line in path.read_text().splitlines() if path.exists() else []:
+            number, _, message = line.partition(" ")
+            yield Finding(int(number), message)
+        if hung or self._process.returncode != 0:
+            seed = max(self._seed(), self._first)
+            self.next_seed = seed + 1
+            what = f"took over {limit:g} s" if hung else f"ended with status {self._process.returncode}"
+            yield Finding(seed, f"{what}\n{self._errors.read_text(errors='replace')[-8000:]}")
+
+    def _wait(self, limit: float) -> bool:
+        """Wait for the process; return True if a case took too long."""
+        seed, since = self._seed(), perf_counter()
+        while True:
+            try:
+                self._process.wait(timeout=0.5)
+                return False
+            except subprocess.TimeoutExpired:
+                pass
+            if self._seed() != seed:
+                seed, since = self._seed(), perf_counter()
+            elif perf_counter() - since > (limit if seed > self._first else max(limit, FIRST_CASE_LIMIT_S)):
+                self._process.send_signal(signal.SIGUSR1)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(timeout=2)
+                return True
+
+    def _seed(self) -> int:
+        return int.from_bytes(self._progress[:8], "little", signed=True)
