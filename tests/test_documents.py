@@ -1,0 +1,116 @@
+"""What README and docs/ say is true: their code runs and prints what it says, and the files and links they name exist."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aioexec.devices import registry
+from aioexec.graph import kernel_registry, registry as op_registry
+from aioexec.sessions import factory
+from aioexec.train.file_writer_cache import FileWriterCache
+
+REPOSITORY = Path(__file__).parents[1]
+DOCUMENTS = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "CONTRIBUTING.md",
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
+]
+
+
+def text_of(document: Path) -> str:
+    return document.read_text(encoding="utf-8")
+
+
+def name_of(document: Path) -> str:
+    return str(document.relative_to(REPOSITORY))
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text_of(document), flags=re.DOTALL | re.MULTILINE)
+
+
+def programs() -> Iterator[Any]:
+    """Each block of Python that says what it prints, with the name of its document and its number there."""
+    for document in DOCUMENTS:
+        for i, code in enumerate(blocks(document, "python")):
+            yield pytest.param(code, id=f"{name_of(document)}-{i}")
+
+
+@pytest.fixture
+def own_process(monkeypatch, tmp_path):
+    """What a script registers and writes is gone when it is over, as if it had a process of its own."""
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    monkeypatch.setattr(factory, "_factories", dict(factory._factories))
+    kernels = {op: list(kernels) for op, kernels in kernel_registry._kernels.items()}
+    monkeypatch.setattr(kernel_registry, "_kernels", kernels)
+    monkeypatch.chdir(tmp_path)
+    yield
+    op_registry._registry.rows.pop("Cube", None)  # from docs/contributing.md
+    asyncio.run(FileWriterCache.clear())  # as at the end of a process
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_process")
+@pytest.mark.parametrize("code", list(programs()))
+def test_the_code_runs_and_prints_what_its_comments_say(code, capsys):
+    expected = re.findall(r"^ *print\(.*\)  # (.+)$", code, flags=re.MULTILINE)
+
+    exec(compile(code, "document", "exec"), {"__name__": "__main__"})
+
+    assert expected
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_the_files_it_names_exist(document):
+    named = re.findall(r"`([\w/]+\.(?:py|md)|[\w/]+/)`", text_of(document))
+
+    missing = [
+        name
+        for name in named
+        if not any((root / name).exists() for root in (REPOSITORY, REPOSITORY / "aioexec"))
+    ]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_its_links_lead_somewhere(document):
+    broken = []
+    for link in re.findall(r"\]\(([^)]+)\)", text_of(document)):
+        path, _, heading = link.partition("#")
+        target = document.parent / path
+        if not target.exists() or (heading and heading not in anchors(target)):
+            broken.append(link)
+
+    assert broken == []
+
+
+def anchors(document: Path) -> list[str]:
+    headings = re.findall(r"^#+ (.+)$", text_of(document), flags=re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+def test_every_page_can_be_reached_from_the_readme():
+    reached, waiting = set(), [REPOSITORY / "README.md"]
+    while waiting:
+        document = waiting.pop()
+        if document not in reached:
+            reached.add(document)
+            links = re.findall(r"\]\(([^)#]+\.md)", text_of(document))
+            waiting += [(document.parent / link).resolve() for link in links]
+
+    assert set(DOCUMENTS) <= reached
+
+
+def test_the_two_commands_of_the_readme_each_do_all_the_set_up():
+    lines = [line for block in blocks(REPOSITORY / "README.md", "sh") for line in block.splitlines()]
+    commands = [line for line in lines if "venv" in line]
+
+    assert [command.split(" && ")[0] for command in commands[:2]] == ["python3 -m venv .venv"] * 2
+    assert commands[0].endswith("aioexec demo")
+    assert commands[1].endswith("-m pytest")
