@@ -20,14 +20,29 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 pytest_plugins = ["aioexec.testing.plugin"]
 
+# Every run tries the same examples; `--hypothesis-profile=random`, which .ci/nightly uses, tries others each time.
 hypothesis.settings.register_profile(
-    "aioexec",
-    deadline=None,  # a shared machine has no say in whether a test is right
-    database=None,  # the seed is pytest-randomly's: the same order and examples are one option away
+    "random",
+    deadline=None,  # whether a test is right does not depend on the load of the machine
+    database=None,
     print_blob=True,
     max_examples=50,
 )
-hypothesis.settings.load_profile("aioexec")
+hypothesis.settings.register_profile("fixed", hypothesis.settings.get_profile("random"), derandomize=True)
+hypothesis.settings.load_profile("fixed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run the tests marked slow too, as .ci/run does")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is slow, unless all is wanted or files or tests are named."""
+    if config.getoption("--all") or config.args_source is pytest.Config.ArgsSource.ARGS:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 def pytest_collection_finish() -> None:

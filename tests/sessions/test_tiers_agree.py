@@ -143,7 +143,9 @@ class Model:
         self.content["reference"] = self.content["reference"] + x
 
     def do_ref_read(self) -> None:
+        """A read, and a control edge from it: only then is an Identity a snapshot whatever is written later."""
         made = self.then(lambda: op(self.draw("Identity", "Neg"), self.reference))
+        self.then(lambda: op("NoOp"))
         content = self.content["reference"]
         self.keep(made, content if made.op.type == "Identity" else -content)
 
