@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import enum
 import secrets
+import sys
 import warnings
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from aioexec.devices.device_set import DeviceMgr
@@ -49,7 +50,7 @@ class Server:
     """One task of a cluster, in this process.
 
     Constant: `server_def`, `task` (its name), `address`, `devices`, `worker`, `master`, `draining`.
-    Changing: `_state`; `_starting`, the task that begins to serve, if there is one.
+    Changing: `_state`; `_starting`, the task that begins to serve, if there is one; `_guard`, see `_guards`.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Server:
             FailedPreconditionError: listening there would be insecure; no loop runs.
         """
         self._state = State.STOPPED  # until everything is there
+        self._made_at = _caller()
         _check_loop_runs()
         self.server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
         if self.server_def.protocol not in PROTOCOLS:
@@ -126,6 +128,7 @@ class Server:
         is_near = transport is None
         self._nearby = LocalListener(self.address, handlers, self.master.peer_gone) if is_near else None
         self._starting: asyncio.Task[None] | None = None
+        self._guard: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
         self._state = State.MADE
         if start:
@@ -157,6 +160,20 @@ class Server:
             if self._nearby is not None:
                 self._nearby.serve()
             self._starting = asyncio.ensure_future(self._listener.start())
+            self._guard = asyncio.ensure_future(self._stop_at_the_latest())
+            self._guard.set_name(f"guard of {self.task}")
+            _guards.add(self._guard)
+            self._guard.add_done_callback(_guards.discard)
+
+    async def _stop_at_the_latest(self) -> None:
+        """Stop if this is cancelled, as every task is when a loop ends."""
+        try:
+            await self._stopped.wait()
+        except asyncio.CancelledError:
+            unstopped = self._unstopped()
+            await self.stop()
+            warnings.warn(unstopped, ResourceWarning, stacklevel=1)
+            raise
 
     async def serve(self) -> None:
         """Start, unless it has, and wait until it serves.
@@ -199,6 +216,8 @@ class Server:
         finally:
             self._state = State.STOPPED
             self._stopped.set()
+            if self._guard is not None and self._guard is not asyncio.current_task():
+                await asyncio.wait([self._guard])
 
     async def _drain(self, grace: float | None) -> None:
         """Let the steps of sessions here end, and the parts of steps of other masters; meanwhile calls are answered."""
@@ -235,7 +254,26 @@ class Server:
 
     def __del__(self) -> None:
         if getattr(self, "_state", State.STOPPED) is not State.STOPPED:
-            warnings.warn(f"unstopped {self!r}: stop it, or use `async with`", ResourceWarning, stacklevel=2)
+            warnings.warn(self._unstopped(), ResourceWarning, stacklevel=1)
+
+    def _unstopped(self) -> str:
+        return f"{self!r}, {self._made_at}, was never stopped: stop it, or use `async with`"
+
+
+_guards: set[asyncio.Task[None]] = set()
+"""Of each server that serves, the task that stops it at the latest when its loop ends."""
+
+
+def _caller() -> str:
+    """Where the program is that makes a server."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("aioexec."):
+        frame = frame.f_back
+    return (
+        "made at an unknown place"
+        if frame is None
+        else f"made at {frame.f_code.co_filename}:{frame.f_lineno}"
+    )
 
 
 def _check_loop_runs() -> None:

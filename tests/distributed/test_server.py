@@ -216,7 +216,9 @@ async def test_a_server_that_is_dropped_says_so():
     server = Server.create_local_server(start=False)
     state = server.__dict__.copy()
 
-    with pytest.warns(ResourceWarning, match="unstopped <Server /job:localhost"):
+    with pytest.warns(
+        ResourceWarning, match="<Server /job:localhost.*made at .*test_server.py:.*never stopped"
+    ):
         server.__del__()
 
     server.__dict__.update(state)

@@ -14,6 +14,7 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
+from aioexec.distributed.grpc_transport.accepting import AcceptingServer
 from aioexec.distributed.grpc_transport.channel import message_options
 from aioexec.distributed.grpc_transport.rpc_errors import Status, cancelled, status_of, stopped
 from aioexec.distributed.health import Health
@@ -32,6 +33,9 @@ _KEEPALIVE_MILLISECONDS: Final = 10_000
 """Between questions on a silent connection whether the caller's machine is still there, and for the answer."""
 
 _HEALTH: Final = "/grpc.health.v1.Health/"
+
+_guards: set[asyncio.Task[None]] = set()
+"""Of each listener that serves, the task that stops it at the latest when its loop ends."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,18 +57,32 @@ class GrpcListener(Listener):
         self._takes_calls = True
         self._given_up = False  # whether calls under way are cancelled because we stop
         self._is_started = False
+        self._stopped = asyncio.Event()
+        self._guard: asyncio.Task[None] | None = None
         host = _host(address)
-        server = grpc.aio.server(options=_options(limits))
+        server = AcceptingServer(_options(limits))
         server.add_generic_rpc_handlers((_Router(self),))
         self.address = f"{host}:{_bind(server, address, security)}"
-        self._server: grpc.aio.Server | None = (
+        self._server: AcceptingServer | None = (
             server  # None once stopped: it refers to us, and only its end frees the port
         )
 
     async def start(self) -> None:
         assert self._server is not None, "not stopped"
         self._is_started = True
+        if self._guard is None:
+            self._guard = asyncio.ensure_future(self._stop_at_the_latest())
+            _guards.add(self._guard)
+            self._guard.add_done_callback(_guards.discard)
         await self._server.start()
+
+    async def _stop_at_the_latest(self) -> None:
+        """Stop if this is cancelled, as every task is when a loop ends: the core must not outlive the loop."""
+        try:
+            await self._stopped.wait()
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
 
     def drain(self) -> None:
         self._health.drain()
@@ -86,6 +104,9 @@ class GrpcListener(Listener):
             await asyncio.wait(self._calls)
         await server.stop(_FLUSH_SECONDS)
         self._server = None
+        self._stopped.set()
+        if self._guard is not None and self._guard is not asyncio.current_task():
+            await asyncio.wait([self._guard])
 
     def find(self, method: str, metadata: Any) -> Any:
         """What answers a call: gRPC's description of a handler, or None."""

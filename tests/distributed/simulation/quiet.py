@@ -31,6 +31,6 @@ def check_idle() -> None:
 
 
 def _lasts(task: asyncio.Task[Any]) -> bool:
-    """Whether it is what keeps two tasks of the cluster together for as long as both are there."""
+    """Whether it lasts as long as a server, or as two tasks of the cluster that are connected."""
     name = task.get_name()
-    return name.endswith(PUSH) or " follows " in name
+    return name.endswith(PUSH) or " follows " in name or name.startswith("guard of ")
