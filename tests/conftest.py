@@ -37,12 +37,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is slow, unless all is wanted or files or tests are named."""
+    """Leave out tests marked slow, unless `--all`, files or tests are given."""
     if config.getoption("--all") or config.args_source is pytest.Config.ArgsSource.ARGS:
         return
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    slow = {item for item in items if item.get_closest_marker("slow")}
+    config.hook.pytest_deselected(items=[item for item in items if item in slow])
+    items[:] = [item for item in items if item not in slow]
 
 
 def pytest_collection_finish() -> None:

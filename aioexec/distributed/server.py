@@ -25,6 +25,7 @@ from aioexec.distributed.cluster import addresses_of, make_server_def, own_addre
 from aioexec.distributed.draining import Draining
 from aioexec.distributed.liveness import Watched
 from aioexec.distributed.local import LocalListener
+from aioexec.distributed.loop_end import LoopEndGuard
 from aioexec.distributed.master import Master
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Collection, Limits, Liveness
@@ -50,7 +51,7 @@ class Server:
     """One task of a cluster, in this process.
 
     Constant: `server_def`, `task` (its name), `address`, `devices`, `worker`, `master`, `draining`.
-    Changing: `_state`; `_starting`, the task that begins to serve, if there is one; `_guard`, see `_guards`.
+    Changing: `_state`; `_starting`, the task that begins to serve, if there is one; `_guard`, from its start on.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Server:
         is_near = transport is None
         self._nearby = LocalListener(self.address, handlers, self.master.peer_gone) if is_near else None
         self._starting: asyncio.Task[None] | None = None
-        self._guard: asyncio.Task[None] | None = None
+        self._guard: LoopEndGuard | None = None
         self._stopped = asyncio.Event()
         self._state = State.MADE
         if start:
@@ -160,20 +161,14 @@ class Server:
             if self._nearby is not None:
                 self._nearby.serve()
             self._starting = asyncio.ensure_future(self._listener.start())
-            self._guard = asyncio.ensure_future(self._stop_at_the_latest())
-            self._guard.set_name(f"guard of {self.task}")
-            _guards.add(self._guard)
-            self._guard.add_done_callback(_guards.discard)
+            self._guard = LoopEndGuard(self._stop_at_loop_end, f"guard of {self.task}")
 
-    async def _stop_at_the_latest(self) -> None:
-        """Stop if this is cancelled, as every task is when a loop ends."""
-        try:
-            await self._stopped.wait()
-        except asyncio.CancelledError:
-            unstopped = self._unstopped()
-            await self.stop()
-            warnings.warn(unstopped, ResourceWarning, stacklevel=1)
-            raise
+    async def _stop_at_loop_end(self) -> None:
+        """Stop, and warn if no call of `stop` was under way. The warning comes last: a filter may raise it."""
+        warning = self._unstopped() if self._state is State.SERVING else None
+        await self.stop()
+        if warning is not None:
+            warnings.warn(warning, ResourceWarning, stacklevel=1)
 
     async def serve(self) -> None:
         """Start, unless it has, and wait until it serves.
@@ -216,8 +211,8 @@ class Server:
         finally:
             self._state = State.STOPPED
             self._stopped.set()
-            if self._guard is not None and self._guard is not asyncio.current_task():
-                await asyncio.wait([self._guard])
+            if self._guard is not None:
+                await self._guard.end()
 
     async def _drain(self, grace: float | None) -> None:
         """Let the steps of sessions here end, and the parts of steps of other masters; meanwhile calls are answered."""
@@ -260,20 +255,14 @@ class Server:
         return f"{self!r}, {self._made_at}, was never stopped: stop it, or use `async with`"
 
 
-_guards: set[asyncio.Task[None]] = set()
-"""Of each server that serves, the task that stops it at the latest when its loop ends."""
-
-
 def _caller() -> str:
-    """Where the program is that makes a server."""
+    """The line outside of this package that makes a server."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("aioexec."):
         frame = frame.f_back
-    return (
-        "made at an unknown place"
-        if frame is None
-        else f"made at {frame.f_code.co_filename}:{frame.f_lineno}"
-    )
+    if frame is None:
+        return "made at an unknown place"
+    return f"made at {frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _check_loop_runs() -> None:

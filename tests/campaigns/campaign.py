@@ -7,9 +7,9 @@ sentence. It ends with
         raise SystemExit(campaign.main(case))
 
 and is run by `python -m tests.campaigns.NAME [--first SEED] [--count N] [--limit SECONDS]`. The cases run in a child
-process, which tells the parent through shared memory which seed it has begun. A child that dies is a finding, and so is
-a case that takes longer than the limit: the child then prints where it was and is killed. Either way another child goes
-on behind that seed. The exit status is 1 if there was a finding.
+process, which writes the seed of the present case to shared memory. A child that dies is a finding, and so is a case that takes
+longer than the limit: the child then prints where it is and is killed. Either way another child continues behind that seed. A
+child whose parent dies ends with all its descendants. The exit status is 1 if there was a finding.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from time import perf_counter
 
 Case = Callable[[int], "str | None"]
 
-IDLE = -1  # in shared memory: the child has begun no case yet
+IDLE = -1  # in shared memory, before the first case
 FIRST_CASE_LIMIT_S = 120.0  # a child imports and compiles before its first case ends
 
 
@@ -85,6 +86,7 @@ def _run_cases(case: Case, seeds: range, folder: Path) -> None:
     """In the child: run the cases, and write what is found to a file of the folder."""
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     progress = _progress(folder)
     with (folder / "findings").open("a", buffering=1) as findings:
         for seed in seeds:
@@ -95,6 +97,12 @@ def _run_cases(case: Case, seeds: range, folder: Path) -> None:
                 message = traceback.format_exc()
             if message is not None:
                 findings.write(f"{seed} {message!r}\n")
+
+
+def _end_with_parent() -> None:
+    """Kill this process and its descendants, which are a group of their own, when the parent's end of the pipe is closed."""
+    os.read(0, 1)  # unbuffered: the lock of `sys.stdin` may not be held when the interpreter ends
+    os.killpg(0, signal.SIGKILL)
 
 
 def _progress(folder: Path) -> mmap.mmap:
@@ -119,7 +127,7 @@ class _Child:
         with self._errors.open("wb") as errors:
             # A group of its own: what a case starts and leaves behind ends with the child.
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stderr=errors, start_new_session=True
+                command, stdin=subprocess.PIPE, stderr=errors, start_new_session=True
             )
 
     def findings(self, limit: float) -> Iterator[Finding]:
@@ -129,6 +137,8 @@ class _Child:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+            assert self._process.stdin is not None, "a pipe"
+            self._process.stdin.close()
         path = self._folder / "findings"
         for line in path.read_text().splitlines() if path.exists() else []:
             number, _, message = line.partition(" ")

@@ -1,12 +1,11 @@
 """A gRPC server whose accepts outlive the tasks that wait for them.
 
-`grpc.aio` keeps the memory that the core fills for the next call in the coroutine that waits for it. If that coroutine is
-cancelled, as `asyncio.run` does with every task at its end, the memory is freed while the core still has its address, and zeros
-are written there when the server shuts down or is dropped: into whatever Python object lies there by
-then.
+`grpc.aio` keeps the memory that the core fills for the next call in the coroutine that waits for that call. If the coroutine is
+cancelled, as `asyncio.run` cancels every task at its end, the memory is freed while the core still has its address: the core
+writes to it when the server shuts down, and by then it may belong to another Python object.
 
-So here a cancellation does not reach an accept: it ends when a call comes or the server is stopped. `GrpcListener` stops its
-server while the loop still runs, also when every task of the loop is cancelled.
+Here a cancellation does not reach an accept. An accept ends when a call comes or when the server shuts down. `GrpcListener`
+shuts its server down while the loop still runs, also when the loop cancels every task (see `loop_end`).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class _Core(cygrpc.AioServer):  # type: ignore[misc]  # grpc has no types
         """Wait for a call, or for the failure with which the core answers a server that shuts down."""
         accept: Coroutine[Any, Any, Any] = super()._request_call()
         answered: asyncio.Future[None] = accept.send(None)  # it waits once, for the core
-        answered._asyncio_future_blocking = False
+        answered._asyncio_future_blocking = False  # as a task does with the future that its coroutine awaits
         cancelled = None
         while not answered.done():
             try:
@@ -32,7 +31,7 @@ class _Core(cygrpc.AioServer):  # type: ignore[misc]  # grpc has no types
             except asyncio.CancelledError as error:
                 cancelled = error
         if cancelled is not None:
-            answered.exception()  # or asyncio reports it as never retrieved
+            answered.exception()  # otherwise asyncio reports it as never retrieved
             raise cancelled
         answered.result()
         try:
@@ -50,4 +49,4 @@ class AcceptingServer(Server):  # type: ignore[misc]
         self._server = _Core(self._loop, None, (), (), options, None)
 
     def __del__(self) -> None:
-        """The loop may be closed: `GrpcListener` stops its server in time."""
+        """Replaces a shutdown on a loop that may be closed; `GrpcListener` has stopped its server by then."""

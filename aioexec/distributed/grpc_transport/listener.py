@@ -18,6 +18,7 @@ from aioexec.distributed.grpc_transport.accepting import AcceptingServer
 from aioexec.distributed.grpc_transport.channel import message_options
 from aioexec.distributed.grpc_transport.rpc_errors import Status, cancelled, status_of, stopped
 from aioexec.distributed.health import Health
+from aioexec.distributed.loop_end import LoopEndGuard
 from aioexec.distributed.message_codec import decoded_request, encoded_reply
 from aioexec.distributed.methods import path_of
 from aioexec.distributed.security import Security
@@ -33,9 +34,6 @@ _KEEPALIVE_MILLISECONDS: Final = 10_000
 """Between questions on a silent connection whether the caller's machine is still there, and for the answer."""
 
 _HEALTH: Final = "/grpc.health.v1.Health/"
-
-_guards: set[asyncio.Task[None]] = set()
-"""Of each listener that serves, the task that stops it at the latest when its loop ends."""
 
 _log = logging.getLogger(__name__)
 
@@ -57,8 +55,7 @@ class GrpcListener(Listener):
         self._takes_calls = True
         self._given_up = False  # whether calls under way are cancelled because we stop
         self._is_started = False
-        self._stopped = asyncio.Event()
-        self._guard: asyncio.Task[None] | None = None
+        self._guard: LoopEndGuard | None = None
         host = _host(address)
         server = AcceptingServer(_options(limits))
         server.add_generic_rpc_handlers((_Router(self),))
@@ -71,18 +68,8 @@ class GrpcListener(Listener):
         assert self._server is not None, "not stopped"
         self._is_started = True
         if self._guard is None:
-            self._guard = asyncio.ensure_future(self._stop_at_the_latest())
-            _guards.add(self._guard)
-            self._guard.add_done_callback(_guards.discard)
+            self._guard = LoopEndGuard(self.stop, f"guard of the listener at {self.address}")
         await self._server.start()
-
-    async def _stop_at_the_latest(self) -> None:
-        """Stop if this is cancelled, as every task is when a loop ends: the core must not outlive the loop."""
-        try:
-            await self._stopped.wait()
-        except asyncio.CancelledError:
-            await self.stop()
-            raise
 
     def drain(self) -> None:
         self._health.drain()
@@ -104,9 +91,8 @@ class GrpcListener(Listener):
             await asyncio.wait(self._calls)
         await server.stop(_FLUSH_SECONDS)
         self._server = None
-        self._stopped.set()
-        if self._guard is not None and self._guard is not asyncio.current_task():
-            await asyncio.wait([self._guard])
+        assert self._guard is not None, "it was started, if only to be stopped"
+        await self._guard.end()
 
     def find(self, method: str, metadata: Any) -> Any:
         """What answers a call: gRPC's description of a handler, or None."""
