@@ -19,6 +19,7 @@ from aioexec.demo.network import Network
 from aioexec.demo.progress import Outcome, Prediction, Progress
 from aioexec.observability.loop_lag import LoopLagProbe
 from aioexec.serving import PredictionClient, Server, serve
+from aioexec.train.off_loop import off_loop
 
 Work = Coroutine[Any, Any, None]
 
@@ -57,7 +58,7 @@ class Settings:
 
 async def run(settings: Settings, digits: Digits, watch: Watch, stop: asyncio.Event | None = None) -> Outcome:
     """Train, serve and ask, all at once, until the time is over or `stop` is set."""
-    net = network.build(settings.seed)
+    net = await off_loop(network.build, settings.seed)  # the ops it uses are imported meanwhile
     served = _Served(net)
     stopping = _Stopping(stop or asyncio.Event())
     with net.graph.as_default():

@@ -10,6 +10,7 @@ import numpy as np
 from aioexec import dtypes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.formats.repeated import SMALL, is_one_repeated
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.node import Tensor
@@ -35,7 +36,7 @@ def constant(
 
     Args:
         shape: the shape to give it; a value with fewer elements is repeated from its last one, and a shape without
-            elements takes any.
+            elements takes any. One number repeated takes the memory of one, whatever the shape.
         verify_shape: refuse a value of another shape instead.
 
     Raises:
@@ -44,8 +45,11 @@ def constant(
     array = dtypes.to_array(value, None if dtype is None else dtypes.as_dtype(dtype))
     if shape is not None:
         array = _reshape(array, shape, verify_shape)
-    array = np.array(array, copy=True, order="C")
-    array.setflags(write=False)
+    if is_one_repeated(array):
+        array = np.broadcast_to(array[(0,) * array.ndim].copy(), array.shape)
+    else:
+        array = np.array(array, copy=True, order="C")
+        array.setflags(write=False)
     attrs = {"value": array, "dtype": dtypes.as_dtype(dtype) if dtype is not None else _dtype_of(array)}
     return get_default_graph().create_op("Const", (), name=name, attrs=attrs).outputs[0]
 
@@ -68,6 +72,8 @@ def _reshape(array: np.ndarray[Any, Any], shape: Any, verify_shape: bool) -> np.
         return np.empty(dims, array.dtype)
     if array.size > size or (array.size == 0 and size > 0):
         raise GraphValueError(f"constant: {array.size} values do not fit shape {dims}")
+    if array.size == 1 and array.dtype != object and size * array.itemsize > SMALL:
+        return np.broadcast_to(array.reshape(()), dims)
     flat = array.reshape(-1)
     fill = np.full(size - flat.size, flat[-1] if flat.size else 0, dtype=array.dtype)
     return np.concatenate([flat, fill]).reshape(dims)
