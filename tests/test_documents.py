@@ -12,6 +12,7 @@ from aioexec.devices import registry
 from aioexec.graph import kernel_registry, registry as op_registry
 from aioexec.sessions import factory
 from aioexec.train.file_writer_cache import FileWriterCache
+from tests.distributed.grpc_process import grpc_runs as grpc_runs
 
 REPOSITORY = Path(__file__).parents[1]
 DOCUMENTS = [
