@@ -11,6 +11,7 @@ from typing import Any
 
 from aioexec.graph.graph import get_default_graph
 from aioexec.sessions.session import Session
+from aioexec.train.off_loop import off_loop
 from aioexec.train.scaffold import Scaffold
 from aioexec.train.session_manager import SessionManager
 
@@ -32,8 +33,8 @@ class _ManagedSessionCreator(SessionCreator):
         self._config = config
         self._session_manager: SessionManager | None = None
 
-    def _get_session_manager(self) -> SessionManager:
-        self._scaffold.finalize()
+    async def _get_session_manager(self) -> SessionManager:
+        await off_loop(self._scaffold.finalize)  # the nodes of a saver grow with the model
         if self._session_manager is None:
             self._session_manager = SessionManager(
                 local_init_op=self._scaffold.local_init_op,
@@ -66,7 +67,7 @@ class ChiefSessionCreator(_ManagedSessionCreator):
         self._checkpoint_filename_with_path = checkpoint_filename_with_path
 
     async def create_session(self) -> Session:
-        manager = self._get_session_manager()
+        manager = await self._get_session_manager()
         return await manager.prepare_session(
             self._master,
             saver=self._scaffold.saver,
@@ -98,7 +99,7 @@ class WorkerSessionCreator(_ManagedSessionCreator):
         self._max_wait_secs = max_wait_secs
 
     async def create_session(self) -> Session:
-        manager = self._get_session_manager()
+        manager = await self._get_session_manager()
         return await manager.wait_for_session(
             self._master, config=self._config, max_wait_secs=self._max_wait_secs
         )

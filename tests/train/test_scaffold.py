@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -144,3 +145,18 @@ def test_finalizing_twice_changes_nothing(graph):
 
     assert scaffold.finalize() is scaffold
     assert len(graph.get_operations()) == nodes
+
+
+async def test_a_session_creator_finalizes_off_the_event_loop(graph):
+    class Threaded(train.Scaffold):
+        def finalize(self):
+            self.thread = threading.get_ident()
+            return super().finalize()
+
+    ax.Variable(1, name="v")
+    scaffold = Threaded()
+    session = await train.ChiefSessionCreator(scaffold).create_session()
+    await session.close()
+
+    assert scaffold.thread != threading.get_ident()
+    assert graph.finalized
