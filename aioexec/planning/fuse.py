@@ -9,6 +9,7 @@ What a group would save must be worth a kernel of its own. Of one that is not, t
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import field
@@ -62,35 +63,38 @@ class _Item:
 
 @dataclass(slots=True)
 class _Stretch:
-    """Items in a row without jumps and breaks, and who of them touches a memory."""
+    """Items in a row without jumps and breaks, by place; for each memory the sorted places of its readers and writers."""
 
     items: dict[int, _Item] = field(default_factory=dict)
-    readers: dict[int, list[_Item]] = field(default_factory=dict)
-    writers: dict[int, list[_Item]] = field(default_factory=dict)
+    readers: dict[int, list[int]] = field(default_factory=dict)
+    writers: dict[int, list[int]] = field(default_factory=dict)
     failing: list[int] = field(default_factory=list)
 
     def add(self, item: _Item) -> None:
         self.items[item.place] = item
         for memory in item.reads:
-            self.readers.setdefault(memory, []).append(item)
+            insort(self.readers.setdefault(memory, []), item.place)
         for memory in item.writes:
-            self.writers.setdefault(memory, []).append(item)
+            insort(self.writers.setdefault(memory, []), item.place)
         if item.may_fail:
             self.failing.append(item.place)
 
     def remove(self, item: _Item) -> None:
         del self.items[item.place]
-        for memory in item.reads:
-            self.readers[memory].remove(item)
-        for memory in item.writes:
-            self.writers[memory].remove(item)
+        for touched_by, memories in ((self.readers, item.reads), (self.writers, item.writes)):
+            for memory in memories:
+                places = touched_by[memory]
+                del places[bisect_left(places, item.place)]
 
-    def producers(self, item: _Item) -> list[_Item]:
-        """The groups that write what an item reads, the latest first."""
-        found = {
-            id(each): each for memory in item.reads for each in self.writers.get(memory, ()) if each.group
-        }
-        return sorted(found.values(), key=lambda each: -each.place)
+    def producer(self, memories: set[int], place: int) -> _Item | None:
+        """The last item before a place that writes one of some memories."""
+        latest = -1
+        for memory in memories:
+            places = self.writers.get(memory, [])
+            before = bisect_left(places, place)
+            if before:
+                latest = max(latest, places[before - 1])
+        return self.items[latest] if latest >= 0 else None
 
     def meeting(self, first: _Item, second: _Item) -> int | None:
         """Where two items could run one behind the other."""
@@ -100,11 +104,18 @@ class _Stretch:
 
     def _may_cross(self, item: _Item, low: int, high: int) -> bool:
         """Whether an item touches nothing of what runs between two places."""
-        met = [each for memory in item.writes for each in self.readers.get(memory, ())]
-        met += [each for memory in item.reads | item.writes for each in self.writers.get(memory, ())]
-        if any(low < each.place < high for each in met):
-            return False
-        return not (item.writes_variable and any(low < place < high for place in self.failing))
+        return not (
+            any(_is_between(self.readers.get(memory, []), low, high) for memory in item.writes)
+            or any(_is_between(self.writers.get(memory, []), low, high) for memory in item.writes)
+            or any(_is_between(self.writers.get(memory, []), low, high) for memory in item.reads)
+            or (item.writes_variable and _is_between(self.failing, low, high))
+        )
+
+
+def _is_between(places: list[int], low: int, high: int) -> bool:
+    """Whether one of some places, which are in order, lies between two others."""
+    after = bisect_right(places, low)
+    return after < len(places) and places[after] < high
 
 
 def fuse(layout: Layout) -> None:
@@ -183,16 +194,26 @@ class _Fusion:
         for number in range(start, stop):
             item = self._item(number)
             stretch.add(item)
-            if item.group is None:
-                continue
-            for producer in stretch.producers(item):
-                if producer is not item and producer.place in stretch.items:
-                    item = self._joined(stretch, producer, item) or item
+            if item.group is not None:
+                self._join(stretch, item)
         return [stretch.items[place] for place in sorted(stretch.items)]
 
+    def _join(self, stretch: _Stretch, item: _Item) -> None:
+        """Join an item with the producers of what it reads, the latest first.
+
+        One that stays apart keeps the item from those that wrote the same memory before it, so these are not tried.
+        """
+        memories = set(item.reads)
+        while (producer := stretch.producer(memories, item.place)) is not None:
+            both = self._joined(stretch, producer, item)
+            if both is None:
+                memories -= producer.writes
+            else:
+                item = both
+
     def _joined(self, stretch: _Stretch, first: _Item, second: _Item) -> _Item | None:
-        assert first.group is not None
-        assert second.group is not None
+        if first.group is None or second.group is None:
+            return None
         place = stretch.meeting(first, second)
         group = None if place is None else joined(first.group, second.group, self.uses)
         if place is None or group is None:

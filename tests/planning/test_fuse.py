@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from aioexec import dtypes
 from aioexec.devices.jit import templates
 from aioexec.graph.kernel import ElementwiseKernel
-from aioexec.planning import fuse
+from aioexec.planning import fuse, fuse_groups
 from aioexec.planning.fuse_spaces import refined, restrided
 from aioexec.planning.variant import ProgramRow, Variant
 from tests.planning.test_layout import laid_out
@@ -234,3 +235,34 @@ def test_an_operand_runs_through_the_same_places_in_a_finer_space(dims, strides,
         return np.lib.stride_tricks.as_strided(memory, dims, strides).reshape(-1).tolist()
 
     assert places(finer, restrided(strides, dims, finer)) == places(dims, strides)
+
+
+def calls_to_lay_out_a_sum(terms: int) -> int:
+    """Python calls, steps of generators among them."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    with graph():
+        x = feed([4, 8])
+        y = op("AddN", [x] * terms)
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        laid_out([y], {x: X})
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def test_a_sum_of_many_terms_takes_time_in_proportion_to_them(monkeypatch):
+    """Every launch of the sum reads and writes the same memory."""
+    monkeypatch.setattr(
+        fuse_groups, "MOST_STATEMENTS", 1
+    )  # each stays a row, and is compared with the others
+
+    few, many = calls_to_lay_out_a_sum(750), calls_to_lay_out_a_sum(3000)
+
+    assert many < 5 * few
