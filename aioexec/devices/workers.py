@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from aioexec.devices.jit.patience import URGENT
 from aioexec.devices.patient_queue import PatientQueue
 from aioexec.devices.scheduling import give_way
+from aioexec.graph.interruption import current
 
 Result = TypeVar("Result")
 
@@ -26,13 +27,13 @@ SWITCH_INTERVAL = 0.0005
 
 
 class Job(Generic[Result]):
-    """One call on a worker.
+    """One call on a worker; kernels see in `interruption.current` whether it `is_cancelled`.
 
     `_call` is None once it was made. `_result`, `_error` are written by the worker before `_finished` is set on the loop;
     `_waiter` belongs to the loop.
     """
 
-    __slots__ = ("_call", "_done", "_error", "_finished", "_loop", "_result", "_waiter")
+    __slots__ = ("_call", "_done", "_error", "_finished", "_loop", "_result", "_waiter", "is_cancelled")
 
     def __init__(
         self,
@@ -47,10 +48,15 @@ class Job(Generic[Result]):
         self._error: BaseException | None = None
         self._finished = False
         self._waiter: asyncio.Future[None] | None = None
+        self.is_cancelled = False
 
     def run(self) -> None:
         """Make the call, and tell the loop; on the worker."""
-        self._make()
+        current.job = self
+        try:
+            self._make()
+        finally:
+            current.job = None
         with contextlib.suppress(RuntimeError):  # the loop was closed under us
             self._loop.call_soon_threadsafe(self._finish)
 
@@ -84,6 +90,7 @@ class Job(Generic[Result]):
                 await self._waiter
             except asyncio.CancelledError as error:
                 cancelled = error
+                self.is_cancelled = True
                 if cancel is not None:
                     cancel()
         if cancelled is not None:

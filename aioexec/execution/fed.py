@@ -16,8 +16,8 @@ import numpy as np
 
 from aioexec.devices.workers import Workers
 from aioexec.errors import ResourceExhaustedError
-from aioexec.execution.reference import HEAVY_BYTES
 from aioexec.graph.node import Tensor
+from aioexec.planning.workload import HEAVY_BYTES
 
 Array = np.ndarray[Any, Any]
 _INDICES = frozenset(np.dtype(name) for name in ("int16", "int32", "int64"))

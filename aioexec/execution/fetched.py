@@ -11,9 +11,9 @@ import numpy as np
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
 from aioexec.execution.fed import kept_in_place
 from aioexec.execution.propagator import DEAD
-from aioexec.execution.reference import HEAVY_BYTES
 from aioexec.execution.step import Step
 from aioexec.planning.plan import Partition
+from aioexec.planning.workload import HEAVY_BYTES
 from aioexec.resources.variable import Variable
 
 

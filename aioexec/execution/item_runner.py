@@ -27,7 +27,7 @@ from aioexec.execution.engine import Engine, spec_of
 from aioexec.execution.frame import Frame
 from aioexec.execution.hosting import begun, ended, may_help, walked, walked_by_workers
 from aioexec.execution.leases import lease, release, take
-from aioexec.execution.program import INLINE_FUEL, Array, MisfitError, Program, Run
+from aioexec.execution.program import Array, MisfitError, Program, Run
 from aioexec.execution.propagator import Values
 from aioexec.execution.reference import ReferenceTier
 from aioexec.execution.step import Step
@@ -201,7 +201,7 @@ class ItemRunner:
         """
         program.last_used = next(_uses)
         try:
-            if program.jumps:
+            if program.may_move:
                 return self._walk_or_move(self._start(program, values, False, step), values, fresh, step)
             if program.is_stateless and step.collector is None:
                 outputs = self._walk_stateless(program, inputs)
@@ -259,7 +259,7 @@ class ItemRunner:
         """
         writes = self.item.writes
         try:
-            if program.inline and not program.jumps and not self._must_wait():
+            if program.inline and not program.may_move and not self._must_wait():
                 with contextlib.suppress(NoRoomError):
                     return self._walk_inline(self._start(program, values, True, step), step.collector)
             await lease(writes)
@@ -302,7 +302,7 @@ class ItemRunner:
                 outputs = self._walk_stateless(program, inputs)
                 if outputs is not None:
                     return outputs
-            elif not program.unbroken or program.jumps or self._must_wait():
+            elif not program.unbroken or program.may_move or self._must_wait():
                 return None
             return self._walk_inline(Run(program, inputs, True), None).outputs
         except (MisfitError, NoRoomError, MemoryError):
@@ -383,7 +383,7 @@ class ItemRunner:
         walker, program = run.walker, run.program
         outcome: int | None = None
         try:
-            until = began + INLINE_FUEL
+            until = began + program.bound
             outcome = run.walk(run.start(walker.start_inline), walker.resume_inline, until)
         finally:
             ended = perf_counter_ns()

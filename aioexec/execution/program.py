@@ -7,7 +7,7 @@ on the loop and go on in a worker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,15 @@ from aioexec.errors import FailedPreconditionError, InternalError, InvalidArgume
 from aioexec.execution.forks import ForkRun, SharedFork, shared_fork
 from aioexec.execution.frame import Frame
 from aioexec.execution.linking import address_of, link
+from aioexec.execution.program_work import depends_on_data, is_in_slices, work_of_break
 from aioexec.execution.structures import StructureRun, dereferenced
 from aioexec.execution.trace import Trace, note_program
 from aioexec.graph.kernel import Kernel, Spec
+from aioexec.graph.work import UNBOUNDED
 from aioexec.observability.step_stats import StepStatsCollector
-from aioexec.planning.instruction import Instruction, locate, with_inner
+from aioexec.planning.instruction import Instruction, locate
 from aioexec.planning.variant import Break, Grow, Move, Place, ProgramRow, VariableUse, Variant
+from aioexec.planning.workload import takes_long
 from aioexec.resources.variable import Variable
 
 if TYPE_CHECKING:
@@ -37,8 +40,6 @@ INLINE_FUEL = 50_000
 INLINE_NS = 150_000
 """What a run may take that begins and ends inline: less than two hops take, of which the loop itself is busy for two thirds
 where a step has emptied the caches; and less than a third of what a tick may take."""
-LONGEST_STRAND_NS = 200_000
-"""Estimated time of the longest strand, or row, that a loop may do of a run that is not inline."""
 _WINDOW_NS = 2_000_000
 """Runs that count as the recent ones, by what they took together."""
 _ENDLESS = 1 << 62
@@ -56,7 +57,7 @@ class Program:
     """A variant whose kernels have addresses.
 
     Constant: variant, rows, blocks (the memory the walker reads), forks (rows that several workers go on from), device,
-    workers; `is_for_loops`, a loop may help with it (see `hosting`); `jumps`, how long a run takes depends on data: one that
+    workers; `is_for_loops`, a loop may help with it (see `hosting`); `may_move`, how long a run takes depends on data: one that
     begins inline may have to move; `is_stateless`, it has neither jumps nor breaks nor variables. In one with forks nothing is
     written in place. Changing: `frames`, idle ones; `at_hand`, those that a walk on the loop may use without a lease: nobody
     comes before its end; `rooms`, how long lists became, by slot; `cost`, nanoseconds of a run: estimated, then the least of
@@ -78,15 +79,16 @@ class Program:
         self.rows, self.blocks, self.forks = link(variant, walker, address)
         self.frames: list[Frame] = []
         self.at_hand: Sequence[Frame] = self.frames
-        self.cost = variant.cost
-        self.jumps = variant.jumps
+        work = [work_of_break(row) for row in variant.breaks]
+        self.cost = variant.cost + sum(int(each) for each in work if each < UNBOUNDED)
+        self.may_move = variant.jumps or any(map(depends_on_data, variant.breaks))
         self.unbroken = not (variant.breaks or variant.objects or variant.given or variant.object_inputs)
-        self.is_stateless = self.unbroken and not self.jumps and not variant.uses
-        self._is_for_workers = bool(self.forks) or any(_goes_round(row.instruction) for row in variant.breaks)
-        self.is_for_loops = self.unbroken and not self.jumps and _is_in_slices(variant)
-        self._bound = INLINE_FUEL if self.jumps else INLINE_NS
-        self.fuel = INLINE_FUEL if self.jumps else max(INLINE_FUEL, variant.cost)  # else it is not to stop
-        self.inline = not self._is_for_workers and variant.cost <= self._bound
+        self.is_stateless = self.unbroken and not self.may_move and not variant.uses
+        self._is_for_workers = bool(self.forks) or UNBOUNDED in work
+        self.is_for_loops = self.unbroken and not self.may_move and is_in_slices(variant)
+        self.bound = INLINE_FUEL if variant.jumps else INLINE_NS
+        self.fuel = INLINE_FUEL if variant.jumps else max(INLINE_FUEL, variant.cost)  # else it is not to stop
+        self.inline = not self._is_for_workers and self.cost <= self.bound
         self._least, self._spent = _ENDLESS, 0
         self.last_used = 0
         self.rooms: dict[int, int] = {}
@@ -109,7 +111,7 @@ class Program:
         measured = sum(costs.least(row.instruction.node.name) or 0 for row in self.variant.breaks)
         if measured > self.cost:
             self.cost = measured
-            self.inline = not self._is_for_workers and measured <= self._bound
+            self.inline = not self._is_for_workers and measured <= self.bound
 
     def measured(self, nanoseconds: int) -> None:
         """Learn from a run: the least of recent runs counts, which a busy machine does not change.
@@ -118,32 +120,12 @@ class Program:
         """
         self._least = nanoseconds if nanoseconds < self._least else self._least
         self._spent += nanoseconds
-        if nanoseconds <= self._bound and not self._is_for_workers:
+        if nanoseconds <= self.bound and not self._is_for_workers:
             self.inline = True
         if self._spent > _WINDOW_NS:
             self.cost = self._least
-            self.inline = self.inline and self.cost <= self._bound * 5 // 4
+            self.inline = self.inline and self.cost <= self.bound * 5 // 4
             self._least, self._spent = _ENDLESS, 0
-
-
-def _is_in_slices(variant: Variant) -> bool:
-    """Whether the strands of a program are short enough for a loop, and the rows that are in none."""
-    alone = set(range(len(variant.rows)))
-    dearest = 0
-    for fork in variant.forks:
-        for strand in fork.strands:
-            alone.difference_update(range(strand.start, strand.end))
-            dearest = max(dearest, _cost_of(variant, range(strand.start, strand.end)))
-    return max([dearest, *(_cost_of(variant, [row]) for row in alone)]) <= LONGEST_STRAND_NS
-
-
-def _cost_of(variant: Variant, rows: Iterable[int]) -> int:
-    return sum(row.cost for k in rows if isinstance(row := variant.rows[k], ProgramRow))
-
-
-def _goes_round(instruction: Instruction) -> bool:
-    """Whether a reference kernel may run for as long as it likes."""
-    return any(inner.structure is not None and inner.structure.is_loop for inner in with_inner([instruction]))
 
 
 class Run:
@@ -285,7 +267,8 @@ class Run:
             return self._fork(position, until)
         row = self.program.variant.rows[position]
         if isinstance(row, Break):
-            self._break(row)
+            if not self._break(row, until):
+                return Outcome.PAUSED
             return Outcome.DONE if not self.frame.words[walking.CANCEL] else Outcome.CANCELLED
         if isinstance(row, Move):
             self._move(row)
@@ -410,25 +393,36 @@ class Run:
         self._bind(row.storage, storage)
         room[...] = count
 
-    def _break(self, row: Break) -> None:
+    def _break(self, row: Break, until: int | None) -> bool:
+        """Compute a row by its reference kernel; False: that takes too long where one must be done at some time."""
         self._publish_before(row)
         inputs = dereferenced(row.instruction, [self._input(source) for source in row.inputs])
+        instruction = row.instruction
+        if until is not None and instruction.structure is None and takes_long(instruction, inputs):
+            return False
         try:
             with np.errstate(all="ignore"):
-                result = self._computed(row.instruction, inputs)
+                result = self._computed(instruction, inputs, until)
+            if result is Outcome.PAUSED:
+                return False
             self._store(row, result if len(row.outputs) > 1 else (result,), inputs)
         except Exception as error:
             raise locate(error, row.instruction, self.program.device) from error
         for slot, variable, shape, reader in row.rebinds:
             self._bind(slot, self._rebound(variable, shape, reader))
+        return True
 
-    def _computed(self, instruction: Instruction, inputs: list[Any]) -> Any:
+    def _computed(self, instruction: Instruction, inputs: list[Any], until: int | None) -> Any:
+        """What the kernel of an instruction gives; PAUSED: of a structure that there is no time for."""
         if instruction.structure is None:
             return instruction.compute(*inputs)
-        self.inner = run = StructureRun(instruction, inputs, self.program.device)
+        run = self.inner
+        if run is None:
+            run = self.inner = StructureRun(instruction, inputs, self.program.device)
         if self.frame.words[walking.CANCEL]:
             run.cancel()
-        run.advance()
+        if not run.advance(None if until is None else max(until - perf_counter_ns(), 0)):
+            return Outcome.PAUSED
         self.inner = None
         outputs = run.outputs()
         return outputs if len(outputs) != 1 else outputs[0]

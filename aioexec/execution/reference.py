@@ -1,55 +1,50 @@
 """The reference tier: an item node by node, with NumPy kernels; small ones on the event loop in slices, heavy ones on workers.
 
-Which are heavy is told by the bytes they touch, as far as those are known beforehand, and by the clock: a kernel that held the
-loop for too long more than once goes to a worker from then on, and so does one that never was faster where steps are measured.
+A kernel is heavy if it is estimated to be (see `planning.workload`), or by the clock: one that held the loop for too long more
+than once goes to a worker from then on, and so does one that never was faster where steps are measured.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aioexec import shapes
 from aioexec.errors import OpError
 from aioexec.execution.budget import SLICE_NS, TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.leases import lease, release, take
 from aioexec.execution.propagator import Values
 from aioexec.execution.step import Step
-from aioexec.execution.structures import StructureRun, inputs_of, store
+from aioexec.execution.structures import StructureRun, dereferenced, inputs_of, store
 from aioexec.execution.trace import note_node
 from aioexec.planning.instruction import Instruction, locate
 from aioexec.planning.plan import Item
+from aioexec.planning.workload import takes_long
 from aioexec.resources.variable import Variable
 
 if TYPE_CHECKING:
     from aioexec.observability.cost_model import CostModel
     from aioexec.observability.step_stats import StepStatsCollector
 
-HEAVY_BYTES = 128 * 1024
-"""Bytes a kernel touches above which it goes to a worker."""
-_LARGEST_SHAPE = 64  # elements of an input that may be a shape
 _PATIENCE = 2  # times a kernel may be slow on the loop
 
 
 class ReferenceTier:
     """Runs one item for all steps of a session.
 
-    Constant: `_static_bytes`, what each node puts out, as far as its static shapes tell. Changing: `_slow`, how often the node
-    at a position took longer than a slice; `_dear`, positions of those that took longer whenever a step was measured.
+    Changing: `_slow`, how often the node at a position took longer than a slice; `_dear`, positions of those that took longer
+    whenever a step was measured.
     """
 
     def __init__(self, item: Item, engine: Engine) -> None:
         self.item = item
         self.engine = engine
-        self._static_bytes = [_output_bytes(instruction) for instruction in item.instructions]
         self._slow: Counter[int] = Counter()
         self._dear: set[int] = set()
 
@@ -105,7 +100,7 @@ class ReferenceTier:
             if begun is not None:
                 await self._finish_on_worker(values, begun, step)
                 position, begun = position + 1, None
-            elif self._is_heavy(values, position):
+            elif self._is_heavy(position, _inputs(self.item.instructions[position], values)):
                 instruction = self.item.instructions[position]
                 if instruction.structure is not None:
                     begun = StructureRun(instruction, inputs_of(instruction, values), self.item.device)
@@ -127,10 +122,13 @@ class ReferenceTier:
         collector, instructions = step.collector, self.item.instructions
         try:
             with np.errstate(all="ignore"):
-                while position < len(instructions) and not self._is_heavy(values, position):
+                while position < len(instructions):
                     instruction = instructions[position]
+                    inputs = [values[value] for value in instruction.inputs]
+                    if self._is_heavy(position, inputs):
+                        break
                     if instruction.structure is None:
-                        self._step(values, instruction)
+                        self._step(values, instruction, inputs)
                     else:
                         begun = self._begin_structure(values, instruction)
                         if begun is not None:
@@ -172,7 +170,7 @@ class ReferenceTier:
         def run() -> None:
             started = perf_counter_ns()
             with np.errstate(all="ignore"):
-                self._step(values, instruction)
+                self._step(values, instruction, _inputs(instruction, values))
             if step.collector is not None:
                 self._record(step.collector, values, instruction, scheduled, started, perf_counter_ns())
 
@@ -191,50 +189,24 @@ class ReferenceTier:
         outputs = [values[value] for value in instruction.outputs]
         note_node(collector, instruction.node, self.item.device, scheduled, start, end, outputs)
 
-    def _step(self, values: Values, instruction: Instruction) -> None:
+    def _step(self, values: Values, instruction: Instruction, inputs: list[Any]) -> None:
         """One node by its reference kernel."""
         try:
-            store(values, instruction, instruction.compute(*inputs_of(instruction, values)))
+            if instruction.dereferences:
+                inputs = dereferenced(instruction, inputs)
+            store(values, instruction, instruction.compute(*inputs))
         except Exception as error:
             raise locate(error, instruction, self.item.device) from error
 
-    def _is_heavy(self, values: Values, position: int) -> bool:
-        total = self._static_bytes[position]
-        if total < 0:
-            total = _shape_bytes(values, self.item.instructions[position])
-        for value in self.item.instructions[position].inputs:
-            held = values[value]
-            if type(held) is np.ndarray:
-                total += held.nbytes
-            elif isinstance(held, Variable) and held.buffer is not None:
-                total += held.buffer.nbytes
-        return (
-            total > HEAVY_BYTES
-            or position in self._dear
-            or (bool(self._slow) and self._slow[position] >= _PATIENCE)
-        )
+    def _is_heavy(self, position: int, inputs: Sequence[Any]) -> bool:
+        if position in self._dear or (self._slow and self._slow[position] >= _PATIENCE):
+            return True
+        return takes_long(self.item.instructions[position], inputs)
 
 
-def _output_bytes(instruction: Instruction) -> int:
-    """Bytes of the outputs if all static shapes are known; 0 if they follow from the inputs' sizes, -1 from their content."""
-    total = 0
-    for tensor in instruction.node.op.outputs:
-        if tensor.dims is None or not shapes.is_fully_defined(tensor.dims):
-            return -1 if instruction.node.row.shape_operands else 0
-        total += math.prod(dim or 0 for dim in tensor.dims) * tensor.dtype.numpy.itemsize
-    return total
-
-
-def _shape_bytes(values: Values, instruction: Instruction) -> int:
-    """A guess at the bytes put out by a node whose shape operands say how much: words for as many elements as one of them."""
-    largest = 1.0
-    for k in instruction.node.row.shape_operands:
-        held = (
-            values[instruction.inputs[k]] if -len(instruction.inputs) <= k < len(instruction.inputs) else None
-        )
-        if isinstance(held, np.ndarray) and held.dtype.kind in "iu" and held.size <= _LARGEST_SHAPE:
-            largest = max(largest, float(np.prod(np.maximum(np.abs(held), 1), dtype=np.float64)))
-    return 8 * int(largest)
+def _inputs(instruction: Instruction, values: Values) -> list[Any]:
+    """The inputs of a node, with references as they are."""
+    return [values[value] for value in instruction.inputs]
 
 
 def _take(run: StructureRun, values: Values) -> None:

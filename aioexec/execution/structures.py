@@ -13,6 +13,7 @@ import numpy as np
 
 from aioexec.errors import InternalError, InvalidArgumentError
 from aioexec.planning.instruction import Instruction, RegionPlan, locate, with_inner
+from aioexec.planning.workload import takes_long
 from aioexec.resources.variable import Variable
 
 _LOOK = 16
@@ -23,7 +24,7 @@ class StructureRun:
     """One run of a structure.
 
     Constant: the instruction, its device. Changing: `values`, what has been computed inside, by value number; `cancelled`, set
-    by anybody: no round begins any more.
+    by anybody: no round begins any more; `_is_bounded`, whether it is to be short for the moment.
     """
 
     def __init__(self, instruction: Instruction, inputs: Sequence[Any], device: str) -> None:
@@ -32,6 +33,7 @@ class StructureRun:
         self.device = device
         self.values: dict[int, Any] = dict(instruction.structure.known)
         self.cancelled = False
+        self._is_bounded = False
         self._rounds = self._run(instruction, inputs)
 
     def cancel(self) -> None:
@@ -40,15 +42,18 @@ class StructureRun:
     def advance(self, nanoseconds: int | None = None) -> bool:
         """Go on for about so long, or to the end: whether it has ended, or was cancelled.
 
+        A run that is given a time stops before a node that takes long by itself.
+
         Raises:
             OpError: of the node that failed.
         """
         until = None if nanoseconds is None else perf_counter_ns() + nanoseconds
+        self._is_bounded = until is not None
         with np.errstate(all="ignore"):
-            for count, _ in enumerate(self._rounds):
+            for count, must_stop in enumerate(self._rounds):
                 if self.cancelled:
                     return True
-                if until is not None and count % _LOOK == 0 and perf_counter_ns() > until:
+                if until is not None and (must_stop or (count % _LOOK == 0 and perf_counter_ns() > until)):
                     return False
         return True
 
@@ -63,8 +68,8 @@ class StructureRun:
         """What the node puts out, once the run has ended."""
         return tuple(self.values.get(value) for value in self.instruction.outputs)
 
-    def _run(self, instruction: Instruction, inputs: Sequence[Any]) -> Iterator[None]:
-        """Run a structure whose inputs are these; stops after each round."""
+    def _run(self, instruction: Instruction, inputs: Sequence[Any]) -> Iterator[bool]:
+        """Run a structure whose inputs are these; stops after each round, and (True) before what takes long."""
         structure, values = instruction.structure, self.values
         assert structure is not None
         values.update(structure.known)
@@ -79,7 +84,7 @@ class StructureRun:
             for output, result in zip(instruction.outputs, taken.results, strict=True):
                 values[output] = None if result is None else values[result]
 
-    def _loop(self, instruction: Instruction) -> Iterator[None]:
+    def _loop(self, instruction: Instruction) -> Iterator[bool]:
         structure, values = instruction.structure, self.values
         assert structure is not None
         condition, body = structure.regions
@@ -95,20 +100,23 @@ class StructureRun:
                 variables, [values[result] for result in body.results if result is not None], strict=True
             ):
                 values[variable] = value
-            yield
+            yield False
         for output, variable in zip(instruction.outputs, variables, strict=True):
             values[output] = values[variable]
 
-    def _region(self, region: RegionPlan) -> Iterator[None]:
+    def _region(self, region: RegionPlan) -> Iterator[bool]:
         for instruction in region.instructions:
+            inputs = self._inputs(instruction)
             if instruction.structure is not None:
-                yield from self._run(instruction, self._inputs(instruction))
-            else:
-                self._step(instruction)
+                yield from self._run(instruction, inputs)
+                continue
+            if self._is_bounded and takes_long(instruction, inputs):
+                yield True
+            self._step(instruction, inputs)
 
-    def _step(self, instruction: Instruction) -> None:
+    def _step(self, instruction: Instruction, inputs: Sequence[Any]) -> None:
         try:
-            store(self.values, instruction, instruction.compute(*self._inputs(instruction)))
+            store(self.values, instruction, instruction.compute(*inputs))
         except Exception as error:
             raise locate(error, instruction, self.device) from error
 

@@ -20,6 +20,7 @@ from aioexec.errors import NotFoundError, UnimplementedError
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.kernel import Attrs, ListUse, Native, Reference, Role
 from aioexec.graph.opdef import OpDef, parse_signature
+from aioexec.graph.work import Work
 from aioexec.shapes import Dims
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class Row:
         bodies: of an op that stands for bodies (see its role), what they are; it checks that they fit the operation.
         gives_away: nobody else holds the arrays the kernel puts out.
         lists: what it does with a list of tensors, for programs that keep lists in memory.
+        work: how long the kernel takes, if it may be longer than about a nanosecond for each byte of its inputs and outputs.
     """
 
     signature: OpDef | str
@@ -115,6 +117,7 @@ class Row:
     bodies: Bodies | None = None
     gives_away: bool = False
     lists: ListUse | None = None
+    work: Work | None = None
 
     @functools.cached_property
     def definition(self) -> OpDef:
@@ -177,6 +180,7 @@ def register(
     asynchronous: bool = False,
     bodies: Bodies | None = None,
     gives_away: bool = False,
+    work: Work | None = None,
 ) -> Row:
     """Add a row to the registry; see `Row` for the fields and `opdef` for the notation of the signature.
 
@@ -201,6 +205,7 @@ def register(
         asynchronous,
         bodies,
         gives_away,
+        work=work,
     )
     added = _registry.completions.get(name)
     _registry.rows[name] = row if added is None else replace(row, **added)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from aioexec.data_classes import dataclass
@@ -45,6 +46,7 @@ class Instruction:
         is_overridden: `compute` was registered for the device's type: nothing else of the row may compute the node there.
         keeps_input: `compute` keeps an input as it is (see `KeepingKernel`), which nobody else will look at.
         structure: of a loop or conditional, what is in it; it is run instead of `compute`.
+        sizes: the bytes of its outputs, as far as they were needed (see `workload`); all that changes of an instruction.
     """
 
     node: Node
@@ -55,6 +57,7 @@ class Instruction:
     is_overridden: bool = False
     structure: StructurePlan | None = None
     keeps_input: bool = False
+    sizes: dict[Hashable, int] = field(default_factory=dict)
 
     def parameters(self) -> Iterator[tuple[int, int]]:
         """Each parameter of a structure with the value it stands for."""

@@ -52,8 +52,7 @@ async def serve(
         PermissionDeniedError: `host` is not a loopback address.
     """
     _check_loopback(host)
-    models = {name: Model(session, inputs, outputs)}
-    app = application(models, largest_request=largest_request)
+    app = application({name: Model(session, inputs, outputs)}, largest_request=largest_request)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
     await runner.setup()
     try:
@@ -63,7 +62,6 @@ async def serve(
         yield Server(f"http://{shown}:{bound_port}", name)
     finally:
         await runner.cleanup()
-        models.clear()
 
 
 def _check_loopback(host: str) -> None:

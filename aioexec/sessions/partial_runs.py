@@ -17,10 +17,10 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.errors import CancelledError, InvalidArgumentError, SessionClosedError
 from aioexec.execution.executor import Executor
-from aioexec.execution.reference import HEAVY_BYTES
 from aioexec.execution.step import StepSettings
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Operation
+from aioexec.planning.workload import HEAVY_BYTES
 from aioexec.sessions.feeds import FeedConverter, converted
 from aioexec.sessions.names import canonical, signature_of
 from aioexec.sessions.partial_run import PartialRun, needs_of

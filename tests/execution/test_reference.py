@@ -36,9 +36,9 @@ async def test_kernels_with_large_inputs_run_on_workers(ops: Ops):
         y = op("TestSpy", x)
 
     async with session_on(g, "off") as session:
-        await session.run(y, {x: np.zeros(32 * 1024, np.float32)})
+        await session.run(y, {x: np.zeros(16 * 1024, np.float32)})
         assert not spy.on_worker()
-        await session.run(y, {x: np.zeros(32 * 1024 + 1, np.float32)})
+        await session.run(y, {x: np.zeros(16 * 1024 + 1, np.float32)})
         assert spy.on_worker()
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from aioexec.execution import reference
 from aioexec.execution.budget import SLICE_NS
-from aioexec.execution.reference import HEAVY_BYTES
 from aioexec.formats.protos import ConfigProto
 from aioexec.graph.graph import Graph
+from aioexec.planning.workload import HEAVY_BYTES
 from aioexec.sessions.session import Session
 from tests.tiers import Ops, constant, feed, graph, op, programs, session_on
 

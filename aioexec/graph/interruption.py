@@ -1,0 +1,31 @@
+"""How a kernel that takes long learns that its step was cancelled: it calls `check_cancelled` between two parts of its work.
+
+Workers say in `current` which job a thread runs. A kernel on the event loop is not interrupted: it is short.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol
+
+from aioexec.errors import CancelledError
+
+
+class Interruptible(Protocol):
+    """A job; `is_cancelled` becomes True once, in any thread."""
+
+    is_cancelled: bool
+
+
+class _Current(threading.local):
+    job: Interruptible | None = None
+
+
+current = _Current()
+
+
+def check_cancelled() -> None:
+    """Raise CancelledError if what this thread computes is not wanted any more."""
+    job = current.job
+    if job is not None and job.is_cancelled:
+        raise CancelledError("the step was cancelled while a kernel was running")

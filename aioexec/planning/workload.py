@@ -1,0 +1,151 @@
+"""Whether a reference kernel takes too long for the event loop, estimated from its inputs before it runs.
+
+Each byte of the inputs and outputs counts a nanosecond, and a string as many bytes more as it takes to handle an object. The
+sizes of outputs follow from their static shapes, or else from the row's shape function and the inputs. A row whose kernel takes
+longer than that states it (`Row.work`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from aioexec import shapes
+from aioexec.graph.kernel import Spec
+from aioexec.graph.registry import ShapeContext
+from aioexec.planning.instruction import Instruction
+from aioexec.resources.variable import Variable
+from aioexec.shapes import Dims
+
+HEAVY_BYTES = 128 * 1024
+"""Bytes a kernel touches above which it goes to a worker."""
+_STRING_BYTES = 200  # to handle an element takes as long as so many bytes
+_MOST_SIZES = 64  # of an instruction: output bytes that are kept by what they follow from
+_MOST_CONTENT = 512  # bytes of a shape operand that may be part of a key
+_UNKNOWN = -1
+_OBJECT = np.dtype(object)
+
+
+def takes_long(instruction: Instruction, inputs: Sequence[Any]) -> bool:
+    """Whether a kernel that gets these inputs should not run on the event loop."""
+    total = 0
+    for held in inputs:
+        if type(held) is np.ndarray:
+            total += held.nbytes
+            if held.dtype is _OBJECT:
+                total += _string_bytes(held)
+        elif isinstance(held, Variable) and held.buffer is not None:
+            total += held.buffer.nbytes
+    sizes = instruction.sizes
+    static = sizes.get(None)
+    if static is None:
+        static = sizes[None] = _static_bytes(instruction)
+    if total + static > HEAVY_BYTES:
+        return True
+    if static >= 0:
+        return False
+    return _is_heavy(instruction, inputs, total)
+
+
+def _is_heavy(instruction: Instruction, inputs: Sequence[Any], total: int) -> bool:
+    """The same where static shapes do not say it; `total`: the bytes of the inputs."""
+    row = instruction.node.row
+    if row.work is not None and row.work(instruction.node.op.attrs, inputs) > HEAVY_BYTES:
+        return True
+    return total + _output_bytes(instruction, inputs) > HEAVY_BYTES
+
+
+def _string_bytes(held: np.ndarray[Any, Any]) -> int:
+    total = held.size * _STRING_BYTES
+    if total <= HEAVY_BYTES:
+        for each in held.flat:
+            if type(each) is bytes:
+                total += len(each)
+    return total
+
+
+def _static_bytes(instruction: Instruction) -> int:
+    """Bytes of the outputs; -1 if not all static shapes are known, or the row states its work."""
+    if instruction.structure is not None:
+        return 0
+    if instruction.node.row.work is not None:
+        return _UNKNOWN
+    total = 0
+    for tensor in instruction.node.op.outputs:
+        if tensor.dims is None or not shapes.is_fully_defined(tensor.dims):
+            return _UNKNOWN
+        total += math.prod(dim or 0 for dim in tensor.dims) * tensor.dtype.numpy.itemsize
+    return total
+
+
+def _output_bytes(instruction: Instruction, inputs: Sequence[Any]) -> int:
+    """Bytes of the outputs by the row's shape function; what it does not know counts nothing."""
+    key = _key(instruction, inputs)
+    sizes = instruction.sizes
+    if key is not None and key in sizes:
+        return sizes[key]
+    size = _bytes_by_rule(instruction, inputs)
+    if key is not None:
+        if len(sizes) >= _MOST_SIZES:
+            sizes.clear()
+        sizes[key] = size
+    return size
+
+
+def _key(instruction: Instruction, inputs: Sequence[Any]) -> Hashable:
+    """What the shapes of the outputs follow from; None if that is too long."""
+    operands = instruction.node.row.shape_operands
+    if len(inputs) == 1 and not operands:
+        return getattr(inputs[0], "shape", ())
+    parts: list[Hashable] = [getattr(held, "shape", None) for held in inputs]
+    for k in operands:
+        held = inputs[k] if -len(inputs) <= k < len(inputs) else None
+        if isinstance(held, np.ndarray) and held.dtype != object:
+            if held.nbytes > _MOST_CONTENT:
+                return None
+            parts.append(held.tobytes())
+    return tuple(parts)
+
+
+def _bytes_by_rule(instruction: Instruction, inputs: Sequence[Any]) -> int:
+    op, row = instruction.node.op, instruction.node.row
+
+    def value(k: int) -> Any:
+        return inputs[k] if isinstance(inputs[k], np.ndarray) else None
+
+    def partial(k: int) -> Dims:
+        content = value(k)
+        return None if content is None else tuple(None if d < 0 else int(d) for d in content.reshape(-1))
+
+    def variable(k: int) -> Dims:
+        held = inputs[k]
+        if not isinstance(held, Variable):
+            return None
+        return held.dims if held.buffer is None else held.buffer.shape
+
+    given = [
+        variable(k) if tensor.dtype.is_ref else getattr(inputs[k], "shape", ())
+        for k, tensor in enumerate(op.inputs)
+    ]
+    try:
+        found = row.shape(ShapeContext(op.attrs, given, value, partial, variable))
+        pairs = list(zip(op.outputs, found, strict=True))
+    except Exception:
+        return 0  # the kernel says what is wrong with its inputs
+    return sum(
+        math.prod(dim or 0 for dim in dims) * tensor.dtype.numpy.itemsize
+        for tensor, dims in pairs
+        if dims is not None and None not in dims
+    )
+
+
+def work_beyond_inputs(instruction: Instruction, inputs: Sequence[Any], outputs: int) -> float:
+    """Estimated nanoseconds beyond one for each byte of the inputs (arrays or specs); the outputs have so many bytes."""
+    row = instruction.node.row
+    if row.work is None:
+        return outputs
+    taken = sum(each.nbytes for each in inputs if isinstance(each, Spec | np.ndarray))
+    return max(outputs, row.work(instruction.node.op.attrs, inputs) - taken)
