@@ -246,6 +246,15 @@ def computes_inline(loop: asyncio.AbstractEventLoop) -> bool:
     return getattr(loop, "computes_inline", False)
 
 
+def held_time(loop: asyncio.AbstractEventLoop) -> contextlib.AbstractContextManager[None]:
+    """Keep the clock of a loop in virtual time (see `testing.clock`) from jumping while a thread works for it; other loops have
+    no such clock."""
+    hold: Callable[[], contextlib.AbstractContextManager[None]] = getattr(
+        loop, "hold_time", contextlib.nullcontext
+    )
+    return hold()
+
+
 def processors() -> int:
     """Processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -6,8 +6,8 @@ microseconds, timers fire in the order of their deadlines, and code between two 
 at all.
 
 The clock must not jump while someone outside the loop still works and will call back, for then a timeout
-would fire that in reality would not. Three things hold it: jobs of `loop.run_in_executor` and
-`asyncio.to_thread` (counted by the loop itself), `with clock.hold():`, and predicates given to
+would fire that in reality would not. Four things hold it: jobs of `loop.run_in_executor` and
+`asyncio.to_thread` (counted by the loop itself), the planning of a step, `with clock.hold():`, and predicates given to
 `clock.add_busy`. While held, the loop waits for real, and time stands still. I/O of other processes or the
 kernel is not seen; hold the clock around it.
 
@@ -19,7 +19,7 @@ import asyncio
 import selectors
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
@@ -122,6 +122,10 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the virtual time in seconds."""
         return self.clock.time()
+
+    def hold_time(self) -> AbstractContextManager[None]:
+        """Keep time from jumping inside the block; the engine calls it while it plans in a thread (see `devices.workers`)."""
+        return self.clock.hold()
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts

@@ -6,6 +6,10 @@ import time
 
 import pytest
 
+import aioexec as ax
+from aioexec.planning.pipeline import Planner
+from aioexec.planning.plan import Plan
+from aioexec.planning.subgraph import Signature
 from aioexec.testing import VirtualClock, VirtualClockLoop, all_tasks_blocked
 
 
@@ -96,6 +100,26 @@ async def test_time_stands_still_inside_hold(virtual_clock):
             answer.start()
             await answered.wait()
     answer.join()
+
+    assert virtual_clock.time() == 0
+
+
+async def test_time_stands_still_while_a_step_is_planned(virtual_clock, monkeypatch):
+    loop = asyncio.get_running_loop()
+    plan = Planner.plan
+
+    def plan_while_the_loop_is_idle(planner: Planner, signature: Signature) -> Plan:
+        for _ in range(50):
+            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result()
+        return plan(planner, signature)
+
+    monkeypatch.setattr(Planner, "plan", plan_while_the_loop_is_idle)
+    timer = loop.call_later(1, pytest.fail, "the clock jumped while a step was planned")
+    with ax.Graph().as_default():
+        one = ax.constant(1)
+        async with ax.Session() as session:
+            assert await session.run(one) == 1
+    timer.cancel()
 
     assert virtual_clock.time() == 0
 
