@@ -32,10 +32,18 @@ class Nursery:
 
     def live(self, life: Life) -> Lived:
         """Begin a process, and wait for its end."""
-        lived = Lived()
+        self.begin(life)
+        return self.end()
+
+    def begin(self, life: Life) -> None:
+        """Begin a process."""
         assert self._process.stdin is not None
         self._process.stdin.write(as_line(life))
         self._process.stdin.flush()
+
+    def end(self) -> Lived:
+        """Wait for the end of the process that was begun."""
+        lived = Lived()
         while "ended" not in (said := self.said()):
             lived.acknowledged = said.get("saved", lived.acknowledged)
             lived.calls = said.get("calls", lived.calls)

@@ -1,4 +1,4 @@
-"""Begins processes that save, and dies for none of them: `python -m tests.train.kills.nursery`.
+"""Begins processes that save, train or serve and are killed: `python -m tests.train.kills.nursery`.
 
 It has imported what they need, so that one is there in milliseconds. A line of its input is a life, as JSON; its output says
 what happened in it, a line for each save that was acknowledged, and last how it ended.
@@ -18,6 +18,8 @@ from typing import Any
 from aioexec.train.checkpoint_state import get_checkpoint_state
 from aioexec.train.off_loop import off_loop
 from tests.train.kills.model import model
+from tests.train.kills.serving import serve_checkpoint
+from tests.train.kills.training import train
 
 TOUCHING = ("open", "write", "fsync", "link", "replace", "unlink", "mkdir", "rmdir")
 """Calls after which the disk may be otherwise."""
@@ -25,7 +27,8 @@ TOUCHING = ("open", "write", "fsync", "link", "replace", "unlink", "mkdir", "rmd
 
 @dataclass
 class Life:
-    """A process that saves the steps from `first` on, `saves` times.
+    """A process that saves the steps from `first` on, `saves` times. In the manner "training" it trains that many
+    steps, in the manner "serving" it serves.
 
     It is killed before the call number `die_before` that touches the disk, or `die_after` seconds after it began.
     """
@@ -60,19 +63,32 @@ def say(**what: Any) -> None:
     sys.stdout.flush()
 
 
+def arm(life: Life) -> Fate:
+    """From now on the process counts its calls that touch the disk, and is killed when it shall be."""
+    fate = Fate(life.die_before)
+    for name in TOUCHING:
+        # what a killed process has written the system keeps, be it on the disk or not
+        call = getattr(os, name) if name != "fsync" else lambda descriptor: None
+        setattr(os, name, fate.wrap(call))
+    if life.die_after is not None:
+        signal.setitimer(signal.ITIMER_REAL, life.die_after)  # nobody handles the signal: it kills
+    return fate
+
+
 async def live(life: Life) -> int:
+    if life.manner in ("training", "serving"):
+        fate = arm(life)
+        if life.manner == "training":
+            await train(life.folder, life.saves, say)
+        else:
+            await serve_checkpoint(life.folder, say)
+        return fate.count
     lived = model(life.manner)
     state = await off_loop(get_checkpoint_state, life.folder)
     if state is not None:
         await off_loop(lived.saver.recover_last_checkpoints, list(state.all_model_checkpoint_paths))
-    fate = Fate(life.die_before)
     async with lived.session() as session:
-        for name in TOUCHING:
-            # what a killed process has written the system keeps, be it on the disk or not
-            call = getattr(os, name) if name != "fsync" else lambda descriptor: None
-            setattr(os, name, fate.wrap(call))
-        if life.die_after is not None:
-            signal.setitimer(signal.ITIMER_REAL, life.die_after)  # nobody handles the signal: it kills
+        fate = arm(life)
         for step in range(life.first, life.first + life.saves):
             await lived.save(session, life.folder, step)
             say(saved=step)
