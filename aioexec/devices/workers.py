@@ -18,7 +18,9 @@ from typing import Any, Generic, Protocol, TypeVar
 from aioexec.devices.jit.patience import URGENT
 from aioexec.devices.patient_queue import PatientQueue
 from aioexec.devices.scheduling import give_way
+from aioexec.errors import ResourceExhaustedError
 from aioexec.graph.interruption import current
+from aioexec.in_thread import in_thread, no_thread
 
 Result = TypeVar("Result")
 
@@ -146,14 +148,19 @@ class Workers:
     def submit(
         self, call: Callable[[], Result], done: Callable[[Job[Result]], None] | None = None
     ) -> Job[Result]:
-        """Queue a call; from the event loop. `done` is called there when it has finished."""
+        """Queue a call; from the event loop. `done` is called there when it has finished.
+
+        Raises:
+            ResourceExhaustedError: the pool has no thread and can start none.
+        """
         assert not self._closed, f"{self.name}: a job after close"
         loop = asyncio.get_running_loop()
         job = Job(loop, call, done)
         if computes_inline(loop):
             job.run_here()
             return job
-        self._start_thread()
+        if not self._start_thread() and not self._threads:
+            raise no_thread(self.name)
         self._queue.put(job)
         return job
 
@@ -168,18 +175,23 @@ class Workers:
 
     def start_all(self) -> None:
         """Start every thread now, for programs that share rows among them."""
-        while len(self._threads) < self.count and not self._closed:
-            self._start_thread()
+        while len(self._threads) < self.count and not self._closed and self._start_thread():
+            pass
 
-    def _start_thread(self) -> None:
+    def _start_thread(self) -> bool:
+        """Start a thread unless there are enough; False if the system starts no more."""
         if len(self._threads) >= self.count:
-            return  # the usual case needs no lock
+            return True  # the usual case needs no lock
         with self._lock:
             if len(self._threads) < self.count and not self._closed:
                 name, target = f"{self.name}-{len(self._threads)}", partial(self._work, switch_interval)
                 thread = threading.Thread(target=target, name=name, daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    return False
                 self._threads.append(thread)
-                thread.start()
+        return True
 
     def _work(self, interval: SwitchInterval) -> None:
         give_way()
@@ -197,7 +209,10 @@ class Workers:
             threads, self._threads = self._threads, []
         for thread in threads:
             if thread.is_alive():
-                await asyncio.get_running_loop().run_in_executor(None, thread.join)
+                with contextlib.suppress(
+                    ResourceExhaustedError
+                ):  # no thread to wait in: they end all the same
+                    await in_thread(thread.join)
 
     def dismiss(self) -> None:
         """Tell the threads to end after the jobs that are queued, without waiting for it; take no more jobs."""

@@ -14,6 +14,7 @@ from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Liveness
 from aioexec.distributed.transport import Channel, Payload, Transport
 from aioexec.errors import UnavailableError
+from aioexec.in_thread import in_thread
 
 
 class _Default:
@@ -55,7 +56,7 @@ class _LateChannel(Channel):
             if self._channel is None:
                 local = local_channel(self.address)
                 if local is None:
-                    transport = await asyncio.to_thread(_transport, _Default.security)
+                    transport = await in_thread(_transport, _Default.security)
                     if self._is_closed:
                         raise UnavailableError(f"the channel to {self.address} was closed")
                     self._channel = watched(transport.channel(self.address), Liveness())

@@ -24,6 +24,7 @@ from aioexec.errors import (
     UnavailableError,
     from_exception,
 )
+from aioexec.in_thread import in_thread
 
 
 class _Pending(Protocol):
@@ -195,7 +196,7 @@ class _PostedCall(PostedCall):
 
     def set_result(self, parts: Parts) -> None:
         if parts.takes_long:
-            values = asyncio.get_running_loop().run_in_executor(None, parts.values)
+            values = in_thread(parts.values)
             values.add_done_callback(lambda _: self._read(parts, values.result))
         else:
             self._read(parts, parts.values)

@@ -31,6 +31,7 @@ from aioexec.errors import (
     InternalError,
 )
 from aioexec.formats.protos import TensorProto
+from aioexec.in_thread import in_thread
 
 _BYTES_A_TURN: Final = 1 << 20
 _LARGE_READ: Final = 1 << 15  # fewer bytes at once are no chunk, and not worth counting
@@ -244,7 +245,7 @@ class Connection(asyncio.BufferedProtocol):
 
 async def payload_of(parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
     """What has arrived, as the other side has given it."""
-    values: list[Any] = await asyncio.to_thread(parts.values) if parts.takes_long else parts.values()
+    values: list[Any] = await in_thread(parts.values) if parts.takes_long else parts.values()
     return payload_with(values, parts, kind, field, limits)
 
 
@@ -266,7 +267,6 @@ async def written(tensors: Sequence[Any]) -> list[Written]:
     """Tensors as they travel; what takes long is done off the loop."""
     if any(map(takes_long_to_write, tensors)):
         return [
-            await asyncio.to_thread(write, each) if takes_long_to_write(each) else write(each)
-            for each in tensors
+            await in_thread(write, each) if takes_long_to_write(each) else write(each) for each in tensors
         ]
     return [*map(write, tensors)]

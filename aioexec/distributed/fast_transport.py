@@ -19,6 +19,7 @@ from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.transport import Handlers
 from aioexec.errors import FailedPreconditionError, OpError, UnauthenticatedError, UnavailableError
+from aioexec.in_thread import in_thread
 
 _FAREWELL_SECONDS: Final = 0.2
 """How long a connection that ends may take to send what it has; then it is cut."""
@@ -97,7 +98,7 @@ class FastListener:
         """
         context = None
         if self._security.serves_tls:
-            context = await asyncio.to_thread(self._security.listening_context)
+            context = await in_thread(self._security.listening_context)
         bound = bound_at(self._host)
         self.port = bound.getsockname()[1]
         here = bound_here(self.number) if context is None else None

@@ -8,7 +8,6 @@ What comes in may be anything. Nothing is allocated for a tensor before dtype, s
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -28,6 +27,7 @@ from aioexec.errors import InternalError, InvalidArgumentError, ResourceExhauste
 from aioexec.formats.protos import DataType, TensorProto, TensorShapeProto
 from aioexec.formats.sorted_table import encode_varint
 from aioexec.formats.tensor_codec import MAX_BYTES, Array, decode_tensor, dtype_and_dims, encode_tensor
+from aioexec.in_thread import in_thread
 
 INLINE: Final = 1 << 18
 """What has more bytes is encoded and decoded in a thread."""
@@ -73,7 +73,7 @@ async def decoded_request(method: str, data: bytes, limits: Limits) -> Payload:
         )
     described = METHODS[method]
     arguments = (data, described.request, described.sent, limits, False)
-    return await asyncio.to_thread(decode, *arguments) if len(data) > INLINE else decode(*arguments)
+    return await in_thread(decode, *arguments) if len(data) > INLINE else decode(*arguments)
 
 
 async def decoded_reply(method: str, data: bytes, limits: Limits) -> Payload:
@@ -84,14 +84,14 @@ async def decoded_reply(method: str, data: bytes, limits: Limits) -> Payload:
     """
     described = METHODS[method]
     arguments = (data, described.response, described.received, limits, True)
-    return await asyncio.to_thread(decode, *arguments) if len(data) > INLINE else decode(*arguments)
+    return await in_thread(decode, *arguments) if len(data) > INLINE else decode(*arguments)
 
 
 async def _encoded(payload: Payload, field: str, with_graph: bool) -> bytes:
     if with_graph:
-        return await asyncio.to_thread(_in_pieces, payload.message)
+        return await in_thread(_in_pieces, payload.message)
     if _size(payload.tensors, _OBJECT_BYTES) > INLINE:
-        return await asyncio.to_thread(encode, payload, field)
+        return await in_thread(encode, payload, field)
     return encode(payload, field)
 
 

@@ -17,6 +17,7 @@ from aioexec.distributed.worker_cache import WorkerCache
 from aioexec.dtypes import variant
 from aioexec.errors import InternalError, UnavailableError
 from aioexec.execution.rendezvous import Received
+from aioexec.in_thread import in_thread
 
 RECV_TENSOR = "WorkerService/RecvTensor"
 _Request = METHODS[RECV_TENSOR].request
@@ -74,4 +75,4 @@ async def _value(reply: Payload, key: str) -> Any:
     proto = reply.message.tensor
     if proto.dtype != variant.as_datatype_enum:
         raise InternalError(f"RecvTensor of {key}: the reply has no tensor")
-    return await asyncio.to_thread(variant_from_proto, proto)
+    return await in_thread(variant_from_proto, proto)

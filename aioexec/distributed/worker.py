@@ -6,7 +6,6 @@ whoever asks for a value of it from then on gets the error, marked as derived, f
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -47,6 +46,7 @@ from aioexec.errors import (
 )
 from aioexec.execution.remote_rendezvous import RemoteRendezvous
 from aioexec.execution.rendezvous import ParsedKey, parse_key
+from aioexec.in_thread import in_thread
 from aioexec.sessions.options import SessionOptions
 
 _RecvTensorResponse = METHODS[RECV_TENSOR].response
@@ -265,7 +265,7 @@ class Worker:
             self.steps.leave(step)
         reply = _RecvTensorResponse(is_dead=is_dead, send_start_micros=time.time_ns() // 1000)
         if is_variant(value):
-            reply.tensor.CopyFrom(await asyncio.to_thread(variant_to_proto, value))
+            reply.tensor.CopyFrom(await in_thread(variant_to_proto, value))
             return Payload(reply, [None])
         return Payload(reply, [_NOTHING if is_dead else _array(value, key)])
 

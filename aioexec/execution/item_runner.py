@@ -20,7 +20,7 @@ import numpy as np
 
 from aioexec.devices.jit.walker import PC, Outcome
 from aioexec.devices.workers import Job
-from aioexec.errors import OpError
+from aioexec.errors import OpError, ResourceExhaustedError
 from aioexec.execution.arenas import NoRoomError, out_of_memory
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine, spec_of
@@ -100,7 +100,8 @@ class ItemRunner:
         if key not in self.programs:
             if key not in self._building:
                 self._start_build(key, inputs)
-            await self._building[key].wait()
+            if key in self._building:
+                await self._building[key].wait()
         program = self.programs.get(key)
         if program is not None:
             program.last_used = next(_uses)
@@ -118,7 +119,10 @@ class ItemRunner:
             finished.set()
             self._settle(key, job)
 
-        self.engine.builder.submit(partial(self.engine.build, self.item, self.partition, specs), done)
+        try:
+            self.engine.builder.submit(partial(self.engine.build, self.item, self.partition, specs), done)
+        except ResourceExhaustedError:  # no thread: NumPy computes, and the next step tries again
+            del self._building[key]
 
     def _settle(self, key: Key, job: Job[Program | None]) -> None:
         """Keep what the builder made, or remember why there is nothing."""

@@ -13,7 +13,6 @@ error is told once: by the flush, or if none asked, by the next `add`. When the 
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import logging
 import os
@@ -24,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 
 from aioexec.errors import OpError, ResourceExhaustedError
+from aioexec.in_thread import in_thread
 
 THREAD_NAME: Final = "aioexec-event-writer"
 MOST_WAITING: Final = 64 << 20
@@ -132,7 +132,7 @@ class EventWriter:
             OpError: it could not be written, and still waits; or something earlier failed and nobody was told.
         """
         if not self.is_idle:
-            await asyncio.to_thread(self.flush_now)
+            await in_thread(self.flush_now)
 
     def flush_now(self) -> None:
         """`flush`, which blocks."""
@@ -149,7 +149,7 @@ class EventWriter:
         """
         with self._changed:
             self._is_closed = True
-        await asyncio.to_thread(self._close_now)
+        await in_thread(self._close_now)
 
     def reopen(self) -> None:
         """Take events again, if closed."""

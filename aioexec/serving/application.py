@@ -7,7 +7,6 @@ Whatever goes wrong is answered with {"error": message}, its status by the class
 an aiohttp server of its own mounts this one there: `own.add_subapp("/ml", application({"digits": model}))`.
 """
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -16,6 +15,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from aioexec.errors import NotFoundError, OpError
+from aioexec.in_thread import in_thread
 from aioexec.serving.http_status import status_of
 from aioexec.serving.model import Model
 from aioexec.serving.rest_json import decode_request, encode_answer
@@ -67,7 +67,7 @@ def _model(request: web.Request) -> Model:
 
 async def _bounded(size: int, work: Callable[[], T]) -> T:
     """Do work that grows with `size` bytes of JSON, without holding the loop."""
-    return work() if size <= _LARGEST_INLINE else await asyncio.to_thread(work)
+    return work() if size <= _LARGEST_INLINE else await in_thread(work)
 
 
 @web.middleware

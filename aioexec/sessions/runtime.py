@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from aioexec.errors import UnimplementedError
 from aioexec.graph.graph import Graph
+from aioexec.in_thread import in_thread
 from aioexec.planning.subgraph import Signature
 from aioexec.sessions.life import State
 from aioexec.sessions.options import SessionOptions
@@ -194,7 +195,7 @@ class SessionRuntime:
 
     async def convert(self, call: Any) -> Any:
         """Make a call that would hold the loop elsewhere; by default in the loop's own threads."""
-        return await asyncio.to_thread(call)
+        return await in_thread(call)
 
     async def _send_graph(self) -> None:
         async with self._sending:

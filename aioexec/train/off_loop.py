@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import ParamSpec, TypeVar
+
+from aioexec.in_thread import in_thread
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -18,9 +18,11 @@ async def off_loop(
     """Call a function that blocks in a thread, in a copy of the caller's context.
 
     A caller that is cancelled, even twice, leaves only when the function has returned: nothing goes on behind its back.
+
+    Raises:
+        ResourceExhaustedError: no thread can be started; the call is not made.
     """
-    call = partial(contextvars.copy_context().run, partial(function, *args, **kwargs))
-    return await to_the_end(asyncio.get_running_loop().run_in_executor(None, call))
+    return await to_the_end(in_thread(function, *args, **kwargs))
 
 
 async def to_the_end(work: Awaitable[Result]) -> Result:

@@ -13,7 +13,9 @@ import pytest
 
 from aioexec.devices import workers as workers_module
 from aioexec.devices.workers import SWITCH_INTERVAL, SwitchInterval, Workers, processors
+from aioexec.errors import ResourceExhaustedError
 from aioexec.testing.tasks import all_tasks_blocked
+from tests.thread_faults import no_threads
 
 
 @pytest.mark.both_loops
@@ -236,3 +238,26 @@ def test_a_job_whose_loop_is_gone_harms_nobody():
 
 def test_there_is_at_least_one_processor():
     assert processors() >= 1
+
+
+async def test_a_pool_that_can_start_no_thread_refuses_jobs_and_takes_them_again_later():
+    workers = Workers(2, "pool")
+    with no_threads():
+        for _ in range(3):
+            with pytest.raises(ResourceExhaustedError, match="pool: the system starts no more threads"):
+                workers.submit(int)
+        workers.start_all()
+
+    assert await workers.submit(lambda: 5).result() == 5
+    await workers.close()
+
+
+async def test_a_pool_with_one_thread_uses_it_where_no_other_can_be_started():
+    workers = Workers(2, "pool")
+    await workers.submit(int).result()
+
+    with no_threads():
+        jobs = [workers.submit(partial(int, k)) for k in range(4)]
+        assert [await job.result() for job in jobs] == [0, 1, 2, 3]
+
+    await workers.close()

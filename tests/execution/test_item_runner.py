@@ -18,6 +18,7 @@ from aioexec.execution.budget import TICK_NS, budget_of
 from aioexec.formats.protos import ConfigProto, RunOptions
 from aioexec.observability.cost_model import CostModel
 from aioexec.observability.step_stats import NodeRecord
+from tests.thread_faults import no_threads
 from tests.tiers import (
     Ops,
     Tier,
@@ -324,3 +325,20 @@ async def test_a_session_that_builds_a_cost_model_makes_use_of_it(ops: Ops):
                 await session.run(y, {"x:0": np.ones(2, np.float32)})
 
     assert spy.on_worker == [False, True]
+
+
+async def test_a_step_for_whose_program_no_thread_can_be_started_is_computed_by_numpy_until_one_can():
+    g = ax.Graph()
+    with g.as_default():
+        x = ax.placeholder(ax.float32, [None])
+        y, other = ax.square(x) + 1.0, ax.constant(2.0)
+    async with session_on(g, "eager") as session:
+        await session.run(other)  # the planner has its thread
+        with no_threads():
+            without = [await session.run(y, {x: [1.0, 2.0]}) for _ in range(3)]
+        with_threads = await session.run(y, {x: [1.0, 2.0]})
+
+        made = programs(session)
+
+    assert [each.tolist() for each in (*without, with_threads)] == [[2.0, 5.0]] * 4
+    assert made

@@ -29,13 +29,21 @@ class Lane(Generic[T]):
         return self._thread is not None
 
     def put(self, job: T) -> None:
-        """Queue a job."""
+        """Queue a job; where the system starts no thread, do it in this one, with those that others queue meanwhile."""
         with self._lock:
             self._jobs.append(job)
-            if self._thread is None:
-                # A daemon: the process must not wait for compilers. Who owns the lane joins it at exit.
-                self._thread = self._latest = threading.Thread(target=self._run, name=self.name, daemon=True)
-                self._thread.start()
+            if self._thread is not None:
+                return
+            # A daemon: the process must not wait for compilers. Who owns the lane joins it at exit.
+            thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                self._thread = threading.current_thread()
+            else:
+                self._thread = self._latest = thread
+                return
+        self._run()
 
     def drain(self) -> list[T]:
         """Take back the jobs not begun."""

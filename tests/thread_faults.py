@@ -1,0 +1,22 @@
+"""A system that starts no more threads."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any, NoReturn
+from unittest.mock import patch
+
+_START = "_start_new_thread" if hasattr(threading, "_start_new_thread") else "_start_joinable_thread"
+
+
+@contextlib.contextmanager
+def no_threads() -> Iterator[None]:
+    """Fail whatever starts a thread, as Python does where the system gives none; inside the block."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    with patch.object(threading, _START, refuse):
+        yield
