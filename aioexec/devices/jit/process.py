@@ -88,7 +88,7 @@ class CompilerProcess:
         return None if child is None else child.connection.fileno()
 
     def compile(self, request: str) -> ObjectCode:
-        """Compile one request; a child that has left since the last one is replaced once.
+        """Compile one request; a child that has left since the last one is replaced, and a new one that ends on it once.
 
         Raises:
             CompileError: the kernel is at fault.
@@ -96,6 +96,7 @@ class CompilerProcess:
             CompilerClosedError: `close` was called meanwhile.
         """
         closings = self._closings
+        ended = 0  # how many new children have
         while True:
             child = self._child
             fresh = child is None
@@ -110,7 +111,8 @@ class CompilerProcess:
                 self._drop(child)
                 if self._closings != closings:
                     raise CompilerClosedError from error
-                if fresh:
+                ended += fresh
+                if ended == 2:  # the first may have been killed for its memory, or by its user
                     raise CompileError(f"the compiler process ended on it: {error}") from error
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from aioexec.devices.jit import blas, linker, target
+from aioexec.devices.jit import blas, linker, process as process_module, target
 from aioexec.devices.jit.cache import ObjectCache
 from aioexec.devices.jit.child import NICENESS
 from aioexec.devices.jit.library import KernelLibrary, key_of
@@ -210,6 +210,27 @@ def test_a_child_that_died_is_replaced(make):
     library.process._child.process.kill()
 
     assert status(get(library, OTHER)) == 43
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("deaths", "is_compiled"), [(1, True), (2, False)])
+def test_a_child_that_is_killed_while_it_compiles_is_replaced_once(make, monkeypatch, deaths, is_compiled):
+    exchange, seen = process_module.exchange, []
+
+    def kill_and_exchange(connection, request):
+        seen.append(library.process._child.process)
+        if len(seen) <= deaths:
+            seen[-1].kill()
+            seen[-1].wait()
+        return exchange(connection, request)
+
+    monkeypatch.setattr(process_module, "exchange", kill_and_exchange)
+    library = make()
+
+    library.request([OTHER]).result()
+
+    assert (library.failed(OTHER) is None) == is_compiled
+    assert len(seen) == 2
 
 
 @pytest.mark.slow
