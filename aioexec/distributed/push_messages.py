@@ -5,13 +5,13 @@ Its bytes are protobuf's. All of them but the step are those of the step before,
 
 from __future__ import annotations
 
-from functools import lru_cache
 from struct import Struct
 from typing import Final
 
 from google.protobuf.message import DecodeError
 
 from aioexec.formats.protos import PushResponse
+from aioexec.text_cache import cached_by_text
 
 _STEP: Final = Struct("<BQ")  # the key of a fixed64, and the number
 _STEP_KEY: Final = PushResponse.STEP_ID_FIELD_NUMBER << 3 | 1
@@ -52,12 +52,12 @@ class Pushed:
         return Pushed(message.step_id, message.rendezvous_key, message.is_dead, message.is_kept)
 
 
-@lru_cache(_MOST_REMEMBERED)
+@cached_by_text(_MOST_REMEMBERED)
 def _written(key: str, is_dead: bool, is_kept: bool) -> bytes:
     return PushResponse(rendezvous_key=key, is_dead=is_dead, is_kept=is_kept).SerializeToString()
 
 
-@lru_cache(_MOST_REMEMBERED)
+@cached_by_text(_MOST_REMEMBERED)
 def _read(rest: bytes) -> tuple[str, bool, bool] | None:
     """What stands behind the step; None if that is not as we write it."""
     try:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from time import perf_counter_ns
 from typing import Any, Final, NamedTuple
 
@@ -32,6 +32,7 @@ from aioexec.distributed.transfer_log import TransferLog
 from aioexec.distributed.transport import MOST_TOLD, Call, Channel, Payload, Tell
 from aioexec.errors import InternalError, InvalidArgumentError, OpError, UnavailableError, UnimplementedError
 from aioexec.execution.rendezvous import ParsedKey
+from aioexec.text_cache import cached_by_text
 
 PUSH: Final = "Peer/Push"
 _Request = METHODS[PUSH].request
@@ -98,7 +99,7 @@ class Pushes:
         self._steps = steps
         self._log = log
         self._source_of = source_of
-        self.route = lru_cache(1 << 14)(self._found_route)
+        self.route = cached_by_text(1 << 14)(self._found_route)
         self.followers: dict[str, _Follower] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
         self._sources: set[str] = set()

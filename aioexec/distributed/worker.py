@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,11 +48,12 @@ from aioexec.execution.remote_rendezvous import RemoteRendezvous
 from aioexec.execution.rendezvous import ParsedKey, parse_key
 from aioexec.in_thread import in_thread
 from aioexec.sessions.options import SessionOptions
+from aioexec.text_cache import cached_by_text
 
 _RecvTensorResponse = METHODS[RECV_TENSOR].response
 _RunGraphResponse = METHODS["WorkerService/RunGraph"].response
 
-_parsed = lru_cache(1 << 14)(parse_key)  # outside of loops a step's keys are those of the step before
+_parsed = cached_by_text(1 << 14)(parse_key)  # outside of loops a step's keys are those of the step before
 
 
 class Worker:

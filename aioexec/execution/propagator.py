@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import MutableMapping, MutableSequence, Sequence
-from functools import lru_cache
 from typing import Any
 
 from aioexec.formats.murmur import combined, murmur64
@@ -31,6 +30,7 @@ from aioexec.planning.instruction import Instruction
 from aioexec.planning.items import CONTROL_PORT, Kind
 from aioexec.planning.plan import Edge, FramePlan, Item, Partition
 from aioexec.resources.variable import Variable
+from aioexec.text_cache import cached_by_text
 
 # an enum's attribute costs as much as a small kernel
 PROGRAM, FEED, SWITCH, MERGE = Kind.PROGRAM, Kind.FEED, Kind.SWITCH, Kind.MERGE
@@ -130,7 +130,7 @@ def _frame_id(parent: Iteration, name: str) -> int:
     return combined(parent.frame.id, combined(parent.number, _name_hash(name)))
 
 
-@lru_cache(1 << 10)
+@cached_by_text(1 << 10)
 def _name_hash(name: str) -> int:
     return murmur64(name.encode())
 

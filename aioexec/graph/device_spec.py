@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, Final
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError
+from aioexec.text_cache import cached_by_text
 
 _PART: Final = re.compile(r"^(job|replica|task|device):(.*)$")
 _WORD: Final = re.compile(r"^[A-Za-z][A-Za-z0-9_]*$")
@@ -79,7 +79,7 @@ class DeviceName:
 _ANY: Final = DeviceName()
 
 
-@lru_cache(maxsize=4096)
+@cached_by_text(4096)
 def parse(text: str) -> DeviceName:
     """Read a full or partial device name.
 
@@ -128,7 +128,7 @@ def _malformed(text: str, why: str) -> GraphValueError:
     return GraphValueError(f"Malformed device specification {text!r}: {why}")
 
 
-@lru_cache(maxsize=4096)
+@cached_by_text(4096)
 def merge_names(name: str, over: str) -> str:
     """`over`, with the fields it leaves open taken from `name`, as a canonical name."""
     return parse(over).merged_over(parse(name)).to_string()

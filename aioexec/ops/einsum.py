@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -27,6 +26,7 @@ from aioexec.ops.array import run_time
 from aioexec.ops.elementwise import Array, conjugate
 from aioexec.ops.linalg import BODIES, bind_product
 from aioexec.shapes import Dims
+from aioexec.text_cache import cached_by_text
 
 _TERM = re.compile(r"^[A-Za-z]*(\.\.\.)?[A-Za-z]*$")
 
@@ -74,7 +74,7 @@ def spread(term: str, rank: int) -> tuple[list[str], int]:
     return [*before, *(f"...{k}" for k in range(extra)), *after], extra
 
 
-@cache
+@cached_by_text(1024)
 def parsed(text: str) -> Equation:
     """Read an equation.
 

@@ -20,13 +20,16 @@ from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, u
 from aioexec.ops.elementwise import Array, same_shape
 from aioexec.ops.string_elements import each, scalar_bytes
 from aioexec.shapes import Dims
+from aioexec.text_cache import cached_by_text
 
 Pattern = Any  # of re2, which has no types
 Match = Any
+_MOST_PATTERNS = 16
 
 
+@cached_by_text(_MOST_PATTERNS)
 def compiled(pattern: bytes) -> Pattern:
-    """A pattern of RE2's, which keeps the latest ones.
+    """A pattern of RE2's. The latest ones are kept, each of which takes RE2 up to 8 MiB.
 
     Raises:
         InvalidArgumentError: RE2 refuses it.
@@ -36,10 +39,12 @@ def compiled(pattern: bytes) -> Pattern:
     options = re2.Options()
     options.log_errors = False
     try:
-        return re2.compile(pattern, options)
+        made = re2.compile(pattern, options)
     except re2.error as error:
         shown, why = (each.decode(errors="replace") for each in (pattern, _why(error)))
         raise InvalidArgumentError(f"Invalid pattern: {shown}, error: {why}") from error
+    re2.purge()  # it keeps patterns of any length
+    return made
 
 
 def _why(error: Exception) -> bytes:
