@@ -5,200 +5,31 @@ The draws are TensorFlow's for given seeds: words of a Philox stream, of which e
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
+from aioexec.graph.interruption import check_cancelled
 from aioexec.graph.kernel import Attrs, Compute, KernelContext
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
-from aioexec.ops import philox
-from aioexec.ops.philox import Stream
+from aioexec.graph.work import UNBOUNDED, Work, per_element, unbounded
+from aioexec.ops.candidate_distributions import Learned, LogUniform, Sampler, Uniform, Words, fixed
+from aioexec.ops.philox import Array, Stream
 from aioexec.ops.random import get_seed
 from aioexec.shapes import Dims, with_rank
 
-Array = np.ndarray[Any, Any]
-
 WORDS_PER_SAMPLE = 2048
-MOST_TRIES = 1 << 31
-
-
-class Words:
-    """The words of one run, one after the other; made by the chunk."""
-
-    def __init__(self, stream: Stream, count: int) -> None:
-        self._key = stream.key
-        self._start = stream.reserve(-(-count // 4))
-        self._made = 0
-        self._left = np.zeros(0, np.uint32)
-
-    def take(self, count: int) -> Array:
-        while len(self._left) < count:
-            chunk = max(count, 256)
-            offsets = np.arange(self._made, self._made + chunk, dtype=np.uint64)
-            self._made += chunk
-            self._left = np.concatenate(
-                [self._left, philox.words(self._key, self._start, offsets).reshape(-1)]
-            )
-        taken, self._left = self._left[:count], self._left[count:]
-        return taken
-
-    def below(self, limit: int) -> int:
-        """A number in [0, limit), each as likely as any other."""
-        if limit & (limit - 1) == 0:
-            return int(self.take(1)[0]) & (limit - 1)
-        rest = (1 << 32) % limit
-        while True:
-            word = int(self.take(1)[0])
-            if word >= rest:
-                return word % limit
-
-    def below_wide(self, limit: int) -> int:
-        """The same by numbers of 64 bits."""
-        rest = (1 << 64) % limit
-        while True:
-            low, high = (int(word) for word in self.take(2))
-            wide = low | high << 32
-            if limit & (limit - 1) == 0:
-                return wide & (limit - 1)
-            if wide >= rest:
-                return wide % limit
-
-    def unit(self) -> float:
-        """A double in [0, 1)."""
-        high, low = (int(word) for word in self.take(2))
-        bits = np.array(1023 << 52 | (high & 0xFFFFF) << 32 | low, np.uint64)
-        return float(bits.view(np.float64)) - 1.0
-
-    def unit_single(self) -> float:
-        """A float of single precision in [0, 1)."""
-        word = int(self.take(1)[0])
-        return float(np.array(127 << 23 | word & 0x7FFFFF, np.uint32).view(np.float32)) - 1.0
-
-
-class Sampler(Protocol):
-    """A distribution over [0, range)."""
-
-    def draw(self, words: Words) -> int: ...
-    def probabilities(self, classes: Array) -> Array: ...
-    def learn(self, classes: Array) -> None:
-        """Take the true classes of a run into account."""
-
-
-class Uniform:
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-
-    def draw(self, words: Words) -> int:
-        return words.below_wide(self.limit)
-
-    def probabilities(self, classes: Array) -> Array:
-        return np.full(classes.shape, np.float32(1.0 / self.limit))
-
-    def learn(self, classes: Array) -> None:
-        pass
-
-
-class LogUniform(Uniform):
-    """Classes sorted by how frequent they are, as words by Zipf's law."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
-        self.log_range = float(np.log1p(limit))
-
-    def draw(self, words: Words) -> int:
-        return (int(np.exp(words.unit() * self.log_range)) - 1) % self.limit
-
-    def probabilities(self, classes: Array) -> Array:
-        return np.asarray(np.log((classes + 2.0) / (classes + 1.0)) / self.log_range, np.float32)
-
-
-class Learned:
-    """As often as a class was seen among the true ones, plus once."""
-
-    def __init__(self, limit: int) -> None:
-        self.weights = np.ones(limit, np.int64)
-
-    def draw(self, words: Words) -> int:
-        total = np.cumsum(self.weights)
-        return int(np.searchsorted(total, words.below(int(total[-1])), side="right"))
-
-    def probabilities(self, classes: Array) -> Array:
-        return np.asarray(self.weights[classes] / self.weights.sum(), np.float32)
-
-    def learn(self, classes: Array) -> None:
-        np.add.at(self.weights, classes.reshape(-1), 1)
-
-
-class Fixed:
-    """By given weights, drawn by the alias method: a place, then it or its alias."""
-
-    def __init__(self, weights: Array) -> None:
-        self.weights = weights
-        self.total = np.float32(np.sum(weights, dtype=np.float32))
-        self.shares, self.aliases = _aliases(weights)
-
-    def draw(self, words: Words) -> int:
-        share = words.unit_single()
-        place = words.below(len(self.weights))
-        return place if share < self.shares[place] else self.aliases[place]
-
-    def probabilities(self, classes: Array) -> Array:
-        return np.asarray(self.weights[classes] / self.total, np.float32)
-
-    def learn(self, classes: Array) -> None:
-        pass
-
-
-def _aliases(weights: Array) -> tuple[list[float], list[int]]:
-    """What each place keeps of its share, and who gets the rest."""
-    count = len(weights)
-    total = float(np.sum(weights, dtype=np.float64))
-    shares = [float(weight) * count / total for weight in weights]
-    aliases = [-1] * count
-    low = [k for k, share in enumerate(shares) if share < 1.0]
-    high = [k for k, share in enumerate(shares) if not share < 1.0]
-    while high and low:
-        poor, rich = low.pop(), high.pop()
-        aliases[poor] = rich
-        shares[rich] -= 1.0 - shares[poor]
-        (low if shares[rich] < 1.0 else high).append(rich)
-    for k in (*low, *high):  # what rounding left over
-        shares[k], aliases[k] = 1.0, k
-    return [float(np.float32(share)) for share in shares], aliases
-
-
-def _fixed(attrs: Attrs) -> Fixed:
-    shards, shard = attrs["num_shards"], attrs["shard"]
-    if shard >= shards:
-        raise InvalidArgumentError(f"shard must be below num_shards {shards}, got {shard}")
-    if bool(attrs["vocab_file"]) == bool(attrs["unigrams"]):
-        raise InvalidArgumentError("Must provide either vocab_file or unigrams, and not both")
-    counts = list(attrs["unigrams"]) or list(_counts_in(attrs["vocab_file"]))
-    kept = [0.0] * attrs["num_reserved_ids"]
-    first = len(kept)
-    distortion = np.float32(attrs["distortion"])
-    for number, count in enumerate(counts):
-        if (first + number) % shards == shard:
-            kept.append(float(np.float32(count) ** distortion))
-    if len(kept) != attrs["range_max"]:
-        raise InvalidArgumentError(f"range_max is {attrs['range_max']}, but there are {len(kept)} weights")
-    return Fixed(np.array(kept, np.float32))
-
-
-def _counts_in(path: str) -> Iterator[float]:
-    """The last field of each line of a vocabulary."""
-    with open(path, encoding="utf-8") as lines:
-        for line in lines:
-            fields = line.rstrip("\n").split(",")
-            try:
-                yield float(fields[-1])
-            except ValueError:
-                raise InvalidArgumentError(f"wrong vocabulary format in {path!r} at line {line!r}") from None
+TRIES_PER_SAMPLE = 1000
+"""Draws for each of different samples, on the average, before a request is refused: what TensorFlow reserves words for."""
+LEAST_TRIES = 1 << 20
+"""Draws before a request is refused, however few samples it wants: a rare class may take long, and they are cheap."""
+_MOST_AT_ONCE = 1 << 14
 
 
 # Kernels
@@ -225,14 +56,23 @@ def _check_classes(classes: Array, count: int, limit: int | None) -> None:
 def _draws(sampler: Sampler, words: Words, count: int, unique: bool) -> tuple[Array, int]:
     """The samples, and how many tries they took."""
     if not unique:
-        return np.array([sampler.draw(words) for _ in range(count)], np.int64), count
+        parts = []
+        for first in range(0, count, _MOST_AT_ONCE):
+            check_cancelled()
+            parts.append(sampler.draw(words, min(_MOST_AT_ONCE, count - first)))
+        return np.concatenate(parts), count
     found: dict[int, None] = {}
-    tries = 0
+    tries, most = 0, max(TRIES_PER_SAMPLE * count, LEAST_TRIES)
     while len(found) < count:
-        tries += 1
-        if tries >= MOST_TRIES:
-            raise InvalidArgumentError(f"no {count} different classes in {MOST_TRIES} draws")
-        found[sampler.draw(words)] = None
+        check_cancelled()
+        if tries >= most:
+            raise InvalidArgumentError(f"no {count} different classes in {tries} draws")
+        drawn = sampler.draw(words, min(max(2 * (count - len(found)), 64), _MOST_AT_ONCE))
+        for each in drawn.tolist():
+            tries += 1
+            found[each] = None
+            if len(found) == count:
+                break
     return np.array(list(found), np.int64), tries
 
 
@@ -245,7 +85,12 @@ def _kernel(make: Callable[[Attrs], Sampler]) -> Callable[[KernelContext], Compu
                 f"Sampler's range is too small: {count} unique samples of {limit} classes"
             )
         sampler, stream = make(attrs), Stream(attrs["seed"], attrs["seed2"])
-        lock = threading.Lock()
+        lock = threading.Lock() if isinstance(sampler, Learned) else contextlib.nullcontext()
+        if unique and count > sampler.possible:
+            raise InvalidArgumentError(
+                f"Sampler's range is too small: {count} unique samples, and only {sampler.possible} of {limit} classes "
+                "have a weight that is not 0"
+            )
 
         def compute(true_classes: Array) -> tuple[Array, Array, Array]:
             _check_classes(true_classes, attrs["num_true"], limit)
@@ -261,6 +106,22 @@ def _kernel(make: Callable[[Attrs], Sampler]) -> Callable[[KernelContext], Compu
         return compute
 
     return bind
+
+
+def _work(nanoseconds: float) -> Work:
+    """So much for each sample; different ones have no bound unless the range is so wide that few are drawn twice."""
+
+    def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
+        count = attrs["num_sampled"]
+        if attrs["unique"] and attrs["range_max"] < _WIDE * count:
+            return UNBOUNDED
+        return float(_ENTRY_NS + count * nanoseconds + 20 * inputs[0].size)
+
+    return work
+
+
+_WIDE = 8
+_ENTRY_NS = 20_000
 
 
 def _all_kernel(context: KernelContext) -> Compute:
@@ -325,26 +186,28 @@ _OUTPUTS = "(sampled_candidates:int64, true_expected_count:float, sampled_expect
 _COUNTS = "num_true:int>=1; num_sampled:int>=1; unique:bool"
 _SEEDS = "seed:int=0; seed2:int=0"
 
-_SAMPLERS: tuple[tuple[str, Callable[[Attrs], Sampler], str], ...] = (
-    ("Uniform", lambda attrs: Uniform(attrs["range_max"]), ""),
-    ("LogUniform", lambda attrs: LogUniform(attrs["range_max"]), ""),
-    ("LearnedUnigram", lambda attrs: Learned(attrs["range_max"]), ""),
-    ("ThreadUnsafeUnigram", lambda attrs: Learned(attrs["range_max"]), ""),
+_SAMPLERS: tuple[tuple[str, Callable[[Attrs], Sampler], Work, str], ...] = (
+    ("Uniform", lambda attrs: Uniform(attrs["range_max"]), _work(500), ""),
+    ("LogUniform", lambda attrs: LogUniform(attrs["range_max"]), _work(1500), ""),
+    ("LearnedUnigram", lambda attrs: Learned(attrs["range_max"]), unbounded, ""),
+    ("ThreadUnsafeUnigram", lambda attrs: Learned(attrs["range_max"]), unbounded, ""),
     (
         "FixedUnigram",
-        _fixed,
+        fixed,
+        unbounded,
         "; vocab_file:string=''; distortion:float=1.0; num_reserved_ids:int=0; num_shards:int>=1=1; shard:int>=0=0; "
         "unigrams:list(float)=[]",
     ),
 )
 
-for _name, _make, _attrs in _SAMPLERS:
+for _name, _make, _how_long, _attrs in _SAMPLERS:
     register(
         f"{_name}CandidateSampler(true_classes:int64) -> {_OUTPUTS} "
         f"[{_COUNTS}; range_max:int>=1{_attrs}; {_SEEDS}] {{stateful}}",
         shape=_sample_shape,
         kernel=_kernel(_make),
         gradient=undefined_gradient,
+        work=_how_long,
     )
 
 register(
@@ -360,6 +223,7 @@ register(
     kernel=_hits_kernel,
     gradient=undefined_gradient,
     dynamic_shape=True,
+    work=per_element(200),
 )
 
 # Public functions

@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from aioexec.graph.interruption import check_cancelled
+
 Array: TypeAlias = np.ndarray[Any, Any]
 
 _MASK32, _MASK64, _MASK128 = (1 << 32) - 1, (1 << 64) - 1, (1 << 128) - 1
@@ -77,6 +79,7 @@ def fill(key: int, start: int, size: int, convert: Convert) -> Array:
     parts: list[Array] = []
     made = at = 0
     while made < size or not parts:
+        check_cancelled()
         count = max(1, min(_CHUNK, -(-(size - made) // 2)))
         part = convert(words(key, start, np.arange(at, at + count, dtype=np.uint64))).reshape(-1)
         parts.append(part)
@@ -183,6 +186,7 @@ def truncated_normal(key: int, start: int, size: int, dtype: np.dtype[Any]) -> A
 
 
 def _truncated_groups(key: int, start: int, groups: Array, stretch: int, convert: Convert) -> Array:
+    check_cancelled()
     count = stretch * 4 // RESERVED_PER_OUTPUT
     result = np.zeros((len(groups), count), np.float64 if count == 2 else np.float32)
     filled = np.zeros(len(groups), np.int64)
@@ -233,6 +237,7 @@ def classes(key: int, start: int, logits: Array, count: int) -> Array:
     chosen = fill(key, start, size, _uniform64).reshape(len(logits), count)
     result = np.zeros(chosen.shape, np.int64)
     for row, (scores, places) in enumerate(zip(logits.astype(np.float64), chosen, strict=True)):
+        check_cancelled()
         finite = np.isfinite(scores)
         weights = np.where(finite, np.exp(scores - scores[finite].max(initial=-np.inf)), 0.0)
         limits = np.cumsum(weights)

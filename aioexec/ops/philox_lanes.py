@@ -12,11 +12,13 @@ from dataclasses import field
 import numpy as np
 
 from aioexec.data_classes import dataclass
+from aioexec.graph.interruption import check_cancelled
 from aioexec.ops.philox import RESERVED_PER_OUTPUT, Array, Convert, normal, uniform, words
 
 _CHUNK = 1 << 14
-_ATTEMPTS = 4096
+_ATTEMPTS = 1000
 _DOUBLE = np.dtype(np.float64)
+_FARTHEST = 40.0  # standard deviations from the mean that no number is
 _FEW = 10.0  # the rate from which on a Poisson number is found by rejection, not by counting
 
 
@@ -75,6 +77,7 @@ def _by_parameter(
     total = len(parameters) * count
     result = np.zeros(total)
     for outputs in _chunks(total):
+        check_cancelled()
         result[outputs.astype(np.int64)] = draw(
             Lanes(key, start, outputs), parameters[outputs.astype(np.int64) // count].astype(np.float64)
         )
@@ -102,6 +105,7 @@ def _gamma(lanes: Lanes, alpha: Array) -> Array:
     for _ in range(_ATTEMPTS):
         if not len(active):
             break
+        check_cancelled()
         accepted, values = _gamma_attempt(lanes, active, alpha[active])
         result[active[accepted]] = values[accepted]
         active = active[~accepted]
@@ -137,10 +141,13 @@ def _poisson(lanes: Lanes, rate: Array, highest: float) -> Array:
     result = np.full(len(rate), np.nan)
     few = np.flatnonzero(rate < _FEW)
     result[few] = _poisson_counted(lanes, few, rate[few])
-    active = np.flatnonzero((rate >= _FEW) & np.isfinite(rate))
+    with np.errstate(invalid="ignore"):
+        least = rate - _FARTHEST * np.sqrt(np.maximum(rate, 0))
+    active = np.flatnonzero((rate >= _FEW) & np.isfinite(rate) & (least <= highest))
     for _ in range(_ATTEMPTS):
         if not len(active):
             break
+        check_cancelled()
         accepted, values = _poisson_attempt(lanes, active, rate[active], highest)
         result[active[accepted]] = values[accepted]
         active = active[~accepted]

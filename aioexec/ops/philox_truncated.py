@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from aioexec.data_classes import dataclass
+from aioexec.errors import InternalError
+from aioexec.graph.interruption import check_cancelled
 from aioexec.ops.philox import Array, normal, uniform, words
 
-_ITERATIONS = 1000
+_ITERATIONS = 1000  # numbers that may be refused one after the other
 _INSIDE = 1.3  # standard deviations from the mean to the limits from which on unlimited draws are tried
 _BATCH = 100  # numbers in a batch where all batches have the same parameters
 _BLOCKS = 1 << 12  # blocks drawn at a time
@@ -64,19 +66,24 @@ class Batches:
         return 1, lambda attempts: self._exponential(attempts, low, high)
 
     def _accepted(self, size: int, method: tuple[int, Attempt]) -> Array:
-        """The first `size` accepted numbers; the stream goes on behind the last attempt that was needed."""
+        """The first `size` accepted numbers; the stream goes on behind the last attempt that was needed.
+
+        Raises:
+            InternalError: as many numbers were refused one after the other as TensorFlow tries: the parameters are of no use.
+        """
         counters, attempt = method
         parts: list[Array] = []
         missing, rejected = size, 0
         while missing:
+            check_cancelled()
             blocks = min(_BLOCKS, max(16, missing))
             numbers, accepted = attempt(blocks)
             places = np.flatnonzero(accepted)[:missing]
-            if rejected > _ITERATIONS * _BLOCKS:
-                places = np.arange(min(missing, numbers.size))
             parts.append(numbers.reshape(-1)[places])
             missing -= len(places)
             rejected = 0 if len(places) else rejected + numbers.size
+            if rejected > _ITERATIONS:
+                raise InternalError("TruncatedNormal rejection sampler failed to accept a sample")
             taken = blocks if missing else int(places[-1]) // numbers.shape[1] + 1
             self.position += taken * counters
         return np.concatenate(parts) if parts else np.zeros(0, self.dtype)

@@ -27,6 +27,7 @@ from aioexec.ops.philox import Array, Stream
 from aioexec.shapes import Dims, TensorShape, as_dims, as_size, with_rank
 
 _LARGEST_SIZE: Final = 2**40
+_MOST_DIMS: Final = 254  # as in TensorFlow
 
 # Shapes
 
@@ -77,9 +78,9 @@ def size_of(sizes: tuple[int, ...]) -> int:
     Raises:
         InvalidArgumentError: more than an array can have.
     """
-    size = math.prod(sizes)
+    size = math.prod(sizes) if len(sizes) <= _MOST_DIMS else _LARGEST_SIZE + 1
     if size > _LARGEST_SIZE:
-        raise InvalidArgumentError(f"shape {sizes} has {size} elements, more than can be drawn")
+        raise InvalidArgumentError(f"shape {shown(sizes)} has more elements than can be drawn")
     return size
 
 

@@ -26,6 +26,26 @@ def cases() -> Iterator[Case]:
             attrs=attrs | {"unique": True, "num_sampled": 5},
             raises=InvalidArgumentError,
         )
+    fixed: dict[str, Any] = {"num_true": 1, "range_max": 4, "seed": 1, "seed2": 2}
+    for unigrams, count, unique in (
+        ([1.0, 0.0, 0.0, 0.0], 3, True),  # only one class can be drawn
+        ([1.0, 1e-30, 1e-30, 1e-30], 3, True),  # the others take longer than anybody waits
+        ([0.0, 0.0, 0.0, 0.0], 1, False),
+        ([1.0, float("nan"), 1.0, 1.0], 1, False),
+        ([1.0, float("inf"), 1.0, 1.0], 1, False),
+    ):
+        yield case(
+            "FixedUnigramCandidateSampler",
+            [[1], [2]],
+            attrs=fixed | {"unigrams": unigrams, "num_sampled": count, "unique": unique},
+            raises=InvalidArgumentError,
+        )
+    yield case(
+        "LearnedUnigramCandidateSampler",
+        [[1], [2]],
+        attrs=fixed | {"range_max": 2**50, "num_sampled": 1, "unique": False},
+        raises=InvalidArgumentError,
+    )
     yield case(
         "AllCandidateSampler",
         [[1], [2]],

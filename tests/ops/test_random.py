@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from aioexec import dtypes
-from aioexec.errors import GraphValueError
+from aioexec.errors import GraphValueError, InternalError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.graph import Graph
-from aioexec.ops import philox, random
+from aioexec.ops import philox, philox_lanes, random
 from tests.ops.evaluate import Evaluator, evaluate
 from tests.ops.golden_random import CLASSES, INTEGERS, PROBABILITIES, REAL, SEEDS, SHUFFLED
 
@@ -260,3 +260,37 @@ def test_dropout_of_nothing_is_the_value_itself(graph):
 def test_dropout_refuses_a_rate_that_makes_no_sense(graph, how):
     with pytest.raises(GraphValueError, match="dropout"):
         random.dropout(np.ones(3, np.float32), **how)
+
+
+@pytest.mark.parametrize("mean", [np.nan, np.inf, -np.inf, 1e30, -1e30])
+def test_a_normal_number_between_limits_that_it_never_reaches_is_refused_as_tensorflow_does(graph, mean):
+    """After a thousand numbers; a mean of 1e4 is far, too, and TensorFlow gives the limit."""
+    far, beyond = (
+        apply_op("ParameterizedTruncatedNormal", [5], *np.float32([[each], [1], [-2], [2]]), **SEEDS)
+        for each in (1e4, mean)
+    )
+
+    np.testing.assert_array_equal(evaluate(far), [2.0] * 5)
+    with pytest.raises(InternalError, match="TruncatedNormal"):
+        evaluate(beyond)
+
+
+@pytest.mark.parametrize("rate", [1e30, 5e9])
+def test_a_poisson_number_that_no_integer_of_its_dtype_can_be_is_not_looked_for(rate):
+    used = []
+
+    def words(*arguments: Any) -> Any:
+        used.append(arguments)
+        return philox.words(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(philox_lanes, "words", words)
+        drawn = philox_lanes.poisson(1, 2, np.array([rate]), 10, 2**31 - 1)
+
+    assert np.isnan(drawn).all()
+    assert not used
+
+
+def test_a_shape_of_more_dimensions_than_tensorflow_has_is_refused(graph):
+    with pytest.raises(InvalidArgumentError, match="more elements than can be drawn"):
+        evaluate(apply_op("RandomUniform", np.full(10_000, 2), dtype=dtypes.float32))
