@@ -17,7 +17,7 @@ from aioexec.distributed.grpc_factory import register_grpc_sessions
 from aioexec.graph import node, registry
 from aioexec.names.lazy import deferred, public_names
 from aioexec.names.op_modules import OP_MODULES
-from aioexec.ops import list_uses as _list_uses, retired as _retired  # noqa: F401  (what they say of rows)
+from aioexec.ops import kernel_work as _kernel_work, list_uses as _list_uses, retired as _retired  # noqa: F401  (of rows)
 from aioexec.sessions.direct_factory import register_direct_sessions
 from aioexec.sessions.session import eval_tensor, run_operation
 

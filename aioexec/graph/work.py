@@ -8,7 +8,7 @@ only its shape is known.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from aioexec.graph.kernel import Attrs, Spec
@@ -34,24 +34,19 @@ def per_element(nanoseconds: float, *positions: int) -> Work:
     return work
 
 
-def per_matrix(nanoseconds: float, position: int = 0) -> Work:
-    """So much for each step of an elimination of a batch of matrices: m n min(m, n) of each."""
-
-    def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
-        dims: tuple[int, ...] = (1, 1, *inputs[position].shape)
-        return nanoseconds * math.prod(dims) * min(dims[-2:])
-
-    return work
-
-
 def drawn(nanoseconds: float, position: int = 0) -> Work:
     """So much for each element of the shape that an input gives."""
 
     def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
         content = value_of(inputs[position])
-        return UNBOUNDED if content is None else nanoseconds * math.prod(abs(int(d)) for d in content.flat)
+        return UNBOUNDED if content is None else nanoseconds * product(content.flat)
 
     return work
+
+
+def product(sizes: Iterable[Any]) -> float:
+    """The product of the absolute values of some integers: as a float, for it may have any number of digits."""
+    return math.prod(abs(float(size)) for size in sizes)
 
 
 def value_of(given: Any) -> Any:

@@ -297,6 +297,8 @@ def _one_hot(context: KernelContext) -> Compute:
         if depth < 0:
             raise InvalidArgumentError(f"depth must be non-negative, got: {int(depth)}")
         axis = _one_hot_axis(context.attrs, indices.ndim)
+        if not indices.size:
+            return np.empty((*indices.shape[:axis], int(depth), *indices.shape[axis:]), on_value.dtype)
         places = np.arange(int(depth)).reshape([-1 if k == axis else 1 for k in range(indices.ndim + 1)])
         hot = np.expand_dims(indices.astype(np.int64), axis) == places
         return np.where(hot, on_value, off_value)

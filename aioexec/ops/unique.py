@@ -25,8 +25,7 @@ def _distinct(x: Array) -> tuple[Array, Array]:
     if x.dtype == object or x.dtype.kind == "V":
         found: dict[Any, int] = {}
         places = np.array([found.setdefault(item, len(found)) for item in x.tolist()], np.int64)
-        firsts = np.array([int(np.argmax(places == k)) for k in range(len(found))], np.int64)
-        return x[firsts], places
+        return x[np.unique(places, return_index=True)[1]], places
     _, first, inverse = np.unique(x, return_index=True, return_inverse=True, equal_nan=False)
     order = np.argsort(first, kind="stable")
     rank = np.empty_like(order)

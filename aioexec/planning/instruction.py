@@ -57,7 +57,7 @@ class Instruction:
     is_overridden: bool = False
     structure: StructurePlan | None = None
     keeps_input: bool = False
-    sizes: dict[Hashable, int] = field(default_factory=dict)
+    sizes: dict[Hashable, float] = field(default_factory=dict)
 
     def parameters(self) -> Iterator[tuple[int, int]]:
         """Each parameter of a structure with the value it stands for."""

@@ -7,7 +7,6 @@ longer than that states it (`Row.work`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.graph.kernel import Spec
 from aioexec.graph.registry import ShapeContext
+from aioexec.graph.work import product
 from aioexec.planning.instruction import Instruction
 from aioexec.resources.variable import Variable
 from aioexec.shapes import Dims
@@ -67,21 +67,21 @@ def _string_bytes(held: np.ndarray[Any, Any]) -> int:
     return total
 
 
-def _static_bytes(instruction: Instruction) -> int:
+def _static_bytes(instruction: Instruction) -> float:
     """Bytes of the outputs; -1 if not all static shapes are known, or the row states its work."""
     if instruction.structure is not None:
         return 0
     if instruction.node.row.work is not None:
         return _UNKNOWN
-    total = 0
+    total = 0.0
     for tensor in instruction.node.op.outputs:
         if tensor.dims is None or not shapes.is_fully_defined(tensor.dims):
             return _UNKNOWN
-        total += math.prod(dim or 0 for dim in tensor.dims) * tensor.dtype.numpy.itemsize
+        total += product(dim or 0 for dim in tensor.dims) * tensor.dtype.numpy.itemsize
     return total
 
 
-def _output_bytes(instruction: Instruction, inputs: Sequence[Any]) -> int:
+def _output_bytes(instruction: Instruction, inputs: Sequence[Any]) -> float:
     """Bytes of the outputs by the row's shape function; what it does not know counts nothing."""
     key = _key(instruction, inputs)
     sizes = instruction.sizes
@@ -110,7 +110,7 @@ def _key(instruction: Instruction, inputs: Sequence[Any]) -> Hashable:
     return tuple(parts)
 
 
-def _bytes_by_rule(instruction: Instruction, inputs: Sequence[Any]) -> int:
+def _bytes_by_rule(instruction: Instruction, inputs: Sequence[Any]) -> float:
     op, row = instruction.node.op, instruction.node.row
 
     def value(k: int) -> Any:
@@ -136,7 +136,7 @@ def _bytes_by_rule(instruction: Instruction, inputs: Sequence[Any]) -> int:
     except Exception:
         return 0  # the kernel says what is wrong with its inputs
     return sum(
-        math.prod(dim or 0 for dim in dims) * tensor.dtype.numpy.itemsize
+        product(dim or 0 for dim in dims) * tensor.dtype.numpy.itemsize
         for tensor, dims in pairs
         if dims is not None and None not in dims
     )
