@@ -138,7 +138,12 @@ def _leave(run: Run, budget: TickBudget) -> None:
 
 
 async def walked_by_workers(run: Run, outcome: int | None, workers: Workers) -> tuple[int, int]:
-    """Start (None) or go on in workers. Where jobs wait, it stands in line again now and then."""
+    """Start (None) or go on in workers. Where jobs wait, it stands in line again now and then.
+
+    Raises:
+        OpError: a node failed.
+        ResourceExhaustedError: there is no worker and none can be started; nobody is in the run any more.
+    """
 
     def walk(outcome: int | None) -> tuple[int, int]:
         began = perf_counter_ns()
@@ -146,7 +151,12 @@ async def walked_by_workers(run: Run, outcome: int | None, workers: Workers) -> 
 
     spent = 0
     while True:
-        outcome, more = await workers.submit(partial(walk, outcome)).result(run.cancel)
+        try:
+            job = workers.submit(partial(walk, outcome))
+        except OpError:  # there is no worker, and others may be in it
+            _abandon(run)
+            raise
+        outcome, more = await job.result(run.cancel)
         spent += more
         if outcome != Outcome.PAUSED:
             return outcome, spent

@@ -9,6 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.devices.workers import Workers
+from aioexec.errors import ResourceExhaustedError
 from aioexec.execution import hosting, program
 from aioexec.execution.budget import TICK_NS, TickBudget
 from aioexec.execution.item_runner import RestOfRun
@@ -145,6 +146,26 @@ async def test_what_takes_longer_than_it_should_goes_on_in_a_worker(array, monke
 
 
 # Begun without a step
+
+
+async def test_a_run_that_no_worker_takes_over_fails_and_the_next_one_does_all_its_strands_again(
+    array, monkeypatch
+):
+    def refuse(*_):
+        raise ResourceExhaustedError("no thread")
+
+    async with session_of(branches) as (session, (x, y)):
+        await session.run(y, {x: array})
+        async with busy(workers_of(session)):
+            with monkeypatch.context() as refusing:
+                refusing.setattr(hosting, "_OTHERS_NS", -1)  # after its first slice it goes to a worker
+                refusing.setattr(Workers, "submit", refuse)
+                with pytest.raises(ResourceExhaustedError, match="no thread"):
+                    await session.run(y, {x: array})
+
+            value = await session.run(y, {x: 2 * array})
+
+    np.testing.assert_allclose(value, by_numpy(2 * array), rtol=1e-5)
 
 
 async def test_what_ends_in_its_first_slice_never_suspends(array, monkeypatch):
