@@ -344,7 +344,10 @@ def _from_objects(array: Array, wanted: DType | None) -> Array:
     if packed.dtype.kind == "O":
         if wanted is None or wanted._rank < _FLOATING:
             raise _too_large(max(numbers, key=abs), wanted or int64)
-        packed = np.array(numbers, np.complex128 if wanted.is_complex else np.float64)
+        try:
+            packed = np.array(numbers, np.complex128 if wanted.is_complex else np.float64)
+        except OverflowError:
+            raise _too_large(max(numbers, key=abs), wanted) from None
     return _from_numbers(packed.reshape(array.shape), numbers, wanted)
 
 
@@ -428,7 +431,11 @@ def _unexpected(leaf: Any, wanted: DType | None) -> GraphTypeError:
 
 
 def _too_large(value: Any, wanted: DType) -> GraphValueError:
-    return GraphValueError(f"Expected {wanted.name}, got {reprlib.repr(value)}, which does not fit")
+    try:
+        shown = reprlib.repr(value)
+    except ValueError:  # Python refuses to write out integers of more than 4,300 digits
+        shown = "an integer of more digits than can be shown"
+    return GraphValueError(f"Expected {wanted.name}, got {shown}, which does not fit")
 
 
 def _ragged(value: Any) -> GraphValueError:

@@ -96,6 +96,17 @@ def anchors(document: Path) -> list[str]:
     return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_the_tests_that_it_names_exist(document):
+    missing = []
+    for path, name in re.findall(r"\[(tests/[\w/]+\.py)(?:::(\w+))?\]", text_of(document)):
+        file = REPOSITORY / path
+        if not file.exists() or (name and f"def {name}(" not in file.read_text(encoding="utf-8")):
+            missing.append(f"{path}::{name}")
+
+    assert missing == []
+
+
 def test_every_page_can_be_reached_from_the_readme():
     reached, waiting = set(), [REPOSITORY / "README.md"]
     while waiting:

@@ -13,7 +13,7 @@ import pytest
 
 from aioexec import dtypes
 from aioexec.dtypes import as_dtype, infer_dtype, to_array
-from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.errors import GraphTypeError, GraphValueError, OpError
 
 # DataType of tensorflow/core/framework/types.proto
 ENUM = {
@@ -277,3 +277,12 @@ def test_importing_dtypes_loads_no_protobuf():
     command = "import sys, aioexec.dtypes; sys.exit('google.protobuf' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", command], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, [1.5, 10**400], [[-(10**400)]], [10**5000]], ids=["one", "list", "nested", "long"]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "complex64", "int64"])
+def test_an_integer_beyond_every_number_of_the_dtype_does_not_fit(value, dtype):
+    with pytest.raises(OpError, match=f"Expected {dtype}, got .*(does not fit|of type)"):
+        dtypes.to_array(value, dtype)

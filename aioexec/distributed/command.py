@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             CA_VARIABLE,
             "PEM file of the certificates that sign those of clients and other servers",
         ),
-        ("--token-file", TOKEN_VARIABLE, "file with the token that every call must carry"),
+        ("--token-file", TOKEN_VARIABLE, "file with the token that every caller must know"),
     ):
         parser.add_argument(
             option,
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--insecure",
         action="store_true",
-        help="listen beyond this machine with neither certificate nor token",
+        help="admit everybody, here and from other machines, with neither certificate nor token",
     )
     parser.add_argument(
         "--grace",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import socket
 from asyncio import Task
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -12,11 +13,12 @@ from typing import Final
 from aioexec.distributed import fast_frames as frames
 from aioexec.distributed.answers import Answer
 from aioexec.distributed.fast_connection import Connection, payload_of, payload_with, written
-from aioexec.distributed.fast_events import Cancel, Closing, Event, Greeting, Parts
+from aioexec.distributed.fast_events import Cancel, Closing, Event, Greeting, Parts, Proof
 from aioexec.distributed.fast_frames import Reader
 from aioexec.distributed.fast_tensors import takes_long_to_write, write
 from aioexec.distributed.first_step import begin
 from aioexec.distributed.methods import METHODS
+from aioexec.distributed.proofs import CLIENT, SERVER, is_proof, new_nonce, prove
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.status import message_of
 from aioexec.distributed.transport import Call, Handler, Handlers, Payload
@@ -35,7 +37,7 @@ _MOST_CALLS: Final = 10_000
 """Calls of one connection at a time."""
 
 _GREETING_SECONDS: Final = 5.0
-"""Who connects and does not say what for is shown out."""
+"""A connection that is not welcome after this long is closed."""
 
 _MOST_UNSENT: Final = 1 << 20
 """Bytes of small replies that wait because the other side does not read; then nothing is read from it either."""
@@ -50,9 +52,11 @@ class AnsweringConnection(Connection):
 
     Args:
         peer: what the other side is called in `Call.peer`.
-        admits: whether a greeting may go on, by its listener and authorization.
+        admits: why a greeting of this connection is refused, if it is.
+        token: what the other side must prove to know; None for nothing.
         tasks, answers: where they are kept until they are over; whoever owns them awaits them.
-        on_gone: told when the connection is lost.
+        on_welcome: called when the other side was admitted.
+        on_gone: called when the connection is lost.
 
     `_running` are the calls whose handlers run.
     """
@@ -62,9 +66,11 @@ class AnsweringConnection(Connection):
         peer: str,
         handlers: Handlers,
         limits: Limits,
-        admits: Callable[[Greeting], OpError | None],
+        admits: Callable[[AnsweringConnection, Greeting], OpError | None],
+        token: str | None,
         tasks: set[Task[None]],
         answers: set[Answer],
+        on_welcome: Callable[[AnsweringConnection], None],
         on_gone: Callable[[AnsweringConnection], None],
     ) -> None:
         super().__init__(
@@ -79,13 +85,16 @@ class AnsweringConnection(Connection):
         self._limits = limits
         self._handlers = handlers
         self._admits = admits
+        self._token = token
+        self._expected: tuple[bytes, bytes] | None = None  # what a proof is about, once there was a greeting
         self._tasks = tasks
         self._answers = answers
+        self._on_welcome = on_welcome
         self._on_gone = on_gone
         self._running: dict[int, Task[None] | Answer | None] = {}  # None: in its first step
         self.takes_calls = True
         self._unsent = 0
-        self._greeting: asyncio.TimerHandle | None = None  # until the greeting
+        self._greeting: asyncio.TimerHandle | None = None  # until the welcome
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -112,18 +121,45 @@ class AnsweringConnection(Connection):
                 task.cancel()
         elif isinstance(event, Greeting):
             self._greeted(event)
+        elif isinstance(event, Proof):
+            self._proved(event)
         elif isinstance(event, Closing):
             self._reason = event.reason
 
+    def socket(self) -> socket.socket:
+        """The socket of the connection, which is open; to be asked only."""
+        assert self._transport is not None
+        found: socket.socket = self._transport.get_extra_info("socket")
+        return found
+
     def _greeted(self, greeting: Greeting) -> None:
-        assert self._greeting is not None
-        self._greeting.cancel()
-        error = self._admits(greeting)
+        if self._expected is not None:
+            raise DataLossError("a second greeting")
+        error = self._admits(self, greeting)
         if error is not None:
             self.end(error.message)
             return
+        nonce = new_nonce()
+        self._expected = greeting.nonce, nonce
+        if self._token is None:
+            self._let_in()
+        else:
+            self._write(frames.challenge(nonce, prove(self._token, SERVER, greeting.nonce, nonce)))
+
+    def _proved(self, event: Proof) -> None:
+        if self._expected is None or self._token is None:
+            raise DataLossError("a proof that was not asked for")
+        if is_proof(event.proof, self._token, CLIENT, *self._expected):
+            self._let_in()
+        else:
+            self.end("expected a valid token")
+
+    def _let_in(self) -> None:
+        assert self._greeting is not None
+        self._greeting.cancel()
         self._reader.kinds = frames.BY_CLIENT
         self._write(frames.welcome())
+        self._on_welcome(self)
 
     def _write(self, frame: bytes, stream: frames.Stream | None = None, call: int = 0) -> None:
         self._send(call, frame, stream or [])

@@ -11,16 +11,18 @@ from typing import Any, Protocol
 from aioexec.distributed import fast_frames as frames
 from aioexec.distributed.answers import PostedCall
 from aioexec.distributed.fast_connection import Connection, payload_of, payload_with, written
-from aioexec.distributed.fast_events import Closing, Event, Failure, Parts, Welcome
+from aioexec.distributed.fast_events import Challenge, Closing, Event, Failure, Parts, Welcome
 from aioexec.distributed.fast_frames import Reader
 from aioexec.distributed.fast_tensors import takes_long_to_write, write
 from aioexec.distributed.methods import METHODS, TOLD, Method
+from aioexec.distributed.proofs import CLIENT, SERVER, is_proof, new_nonce, prove
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.status import error_from
 from aioexec.distributed.transport import Answered, Payload, Posted, Tell
 from aioexec.errors import (
     DeadlineExceededError,
     OpError,
+    UnauthenticatedError,
     UnavailableError,
     from_exception,
 )
@@ -42,23 +44,50 @@ class CallingConnection(Connection):
     something meanwhile.
     """
 
-    def __init__(self, who: str, limits: Limits) -> None:
+    def __init__(self, who: str, limits: Limits, token: str | None = None) -> None:
         self._pending: dict[int, _Pending] = {}
         super().__init__(who, Reader(limits.message_bytes, limits.tensor_bytes, self._pending))
         self._limits = limits
         self._last_call = 0
         self._followed: dict[int, tuple[Callable[[bytes], Any], Tell]] = {}
+        self._token = token
+        self._nonce = new_nonce()
+        self._is_proved = False  # whether the other side has proved that it knows the token
         self._welcome: Future[None] = self._loop.create_future()
 
-    async def greet(self, listener: int, authorization: str | None) -> None:
-        """Say who is meant, and wait for the welcome.
+    async def greet(self, listener: int) -> None:
+        """Name the listener that is meant, prove the token to each other if there is one, and wait for the welcome.
 
         Raises:
-            UnavailableError: it is somebody else, or does not want to.
+            UnavailableError: it is another listener, or it refuses.
+            UnauthenticatedError: it does not know the token.
         """
         assert self._transport is not None
-        self._transport.write(frames.greeting(frames.VERSION, listener, authorization))
+        self._transport.write(frames.greeting(frames.VERSION, listener, self._nonce))
         await self._welcome
+
+    def _challenged(self, event: Challenge) -> None:
+        if self._token is None:
+            self._reject("it asks for a token, and there is none here")
+        elif not is_proof(event.proof, self._token, SERVER, self._nonce, event.nonce):
+            self._reject("it does not know the token")
+        else:
+            assert self._transport is not None
+            self._is_proved = True
+            self._transport.write(frames.proof(prove(self._token, CLIENT, self._nonce, event.nonce)))
+
+    def _welcomed(self) -> None:
+        if self._token is not None and not self._is_proved:
+            self._reject("it did not prove that it knows the token")
+            return
+        self._reader.kinds = frames.BY_SERVER
+        if not self._welcome.done():
+            self._welcome.set_result(None)
+
+    def _reject(self, why: str) -> None:
+        if not self._welcome.done():
+            self._welcome.set_exception(UnauthenticatedError(f"the connection to {self._who}: {why}"))
+        self.end(why)
 
     async def call(
         self, method: str, request: Payload, timeout: float | None, told: Tell | None = None
@@ -129,10 +158,10 @@ class CallingConnection(Connection):
             self._reader.forget(event.call)
             self._outbox.drop(event.call)
             self._answer(event.call, None, error_from(event.code, event.message, event.payloads))
+        elif isinstance(event, Challenge):
+            self._challenged(event)
         elif isinstance(event, Welcome):
-            self._reader.kinds = frames.BY_SERVER
-            if not self._welcome.done():
-                self._welcome.set_result(None)
+            self._welcomed()
         elif isinstance(event, Closing):
             self._reason = event.reason
 

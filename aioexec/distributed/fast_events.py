@@ -18,12 +18,27 @@ class Greeting:
 
     version: int
     listener: int
-    authorization: bytes
+    nonce: bytes
+
+
+@dataclass(slots=True)
+class Challenge:
+    """The listener proves that it knows the token, and asks for the same."""
+
+    nonce: bytes
+    proof: bytes
+
+
+@dataclass(slots=True)
+class Proof:
+    """Who connects knows the token."""
+
+    proof: bytes
 
 
 @dataclass(slots=True)
 class Welcome:
-    """The greeting was fine."""
+    """Calls may travel."""
 
 
 @dataclass(slots=True)
@@ -91,4 +106,4 @@ class Parts:
         return self.tensors
 
 
-Event = Greeting | Welcome | Closing | Failure | Cancel | Parts
+Event = Greeting | Challenge | Proof | Welcome | Closing | Failure | Cancel | Parts

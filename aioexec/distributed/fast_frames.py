@@ -2,7 +2,8 @@
 
 A frame is a head (length of what follows, kind, number of the call) and a body:
 
-    GREETING  client: version, which listener is meant, authorization      WELCOME   server: nothing
+    GREETING  client: version, which listener is meant, random bytes       WELCOME   server: nothing
+    PROOF     client: proof, after a CHALLENGE                             CHALLENGE server: random bytes, proof (see `proofs`)
     REQUEST   client: seconds left, method, parts                          REPLY     server: parts
     CANCEL    client: nothing                                              FAILURE   server: code, message, payloads
                                                                            TOLD      server: parts, all of them small
@@ -29,13 +30,15 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from aioexec.distributed.fast_events import Cancel, Closing, Event, Failure, Greeting, Parts, Welcome
+from aioexec.distributed import fast_events
+from aioexec.distributed.fast_events import Cancel, Closing, Event, Failure, Parts
 from aioexec.distributed.fast_tensors import Tensor, Written, memory_of, read_small
+from aioexec.distributed.proofs import NONCE_BYTES, PROOF_BYTES
 from aioexec.errors import DataLossError, InternalError, ResourceExhaustedError
 
-VERSION: Final = 1
+VERSION: Final = 2
 
-GREETING, WELCOME, REQUEST, REPLY, FAILURE, CANCEL, CHUNK, CLOSING, TOLD = range(1, 10)
+GREETING, WELCOME, REQUEST, REPLY, FAILURE, CANCEL, CHUNK, CLOSING, TOLD, CHALLENGE, PROOF = range(1, 12)
 
 CHUNK_BYTES: Final = 1 << 18
 INLINE_BYTES: Final = 1 << 16
@@ -48,7 +51,7 @@ MOST_CHUNK: Final = 1 << 20
 BY_SERVER: Final = frozenset({REPLY, FAILURE, CHUNK, CLOSING, TOLD})
 BY_CLIENT: Final = frozenset({REQUEST, CANCEL, CHUNK, CLOSING})
 _WITH_PARTS: Final = frozenset({REQUEST, REPLY, TOLD})
-_BEFORE_GREETING: Final = frozenset({GREETING, WELCOME, CLOSING})
+_BEFORE_WELCOME: Final = frozenset({GREETING, CHALLENGE, PROOF, WELCOME, CLOSING})
 
 _MOST_INLINE: Final = 1 << 18
 _MOST_TEXT: Final = 1 << 15
@@ -57,7 +60,9 @@ _SHORT: Final = 1 << 10
 _MOST_LAYOUTS: Final = 256
 _HEAD: Final = Struct("<IBQ")
 _HEAD_BYTES: Final = _HEAD.size
-_GREETING: Final = Struct("<HQH")
+_GREETING: Final = Struct(f"<HQ{NONCE_BYTES}s")
+_CHALLENGE: Final = Struct(f"<{NONCE_BYTES}s{PROOF_BYTES}s")
+_PROOF: Final = Struct(f"<{PROOF_BYTES}s")
 _REQUEST: Final = Struct("<dB")
 _PARTS: Final = Struct("<QI")  # bytes of the message, number of tensors
 _PARTS_BYTES: Final = _PARTS.size
@@ -71,9 +76,16 @@ Stream = list[Any]
 Bytes = bytes | memoryview
 
 
-def greeting(version: int, listener: int, authorization: str | None) -> bytes:
-    said = (authorization or "").encode()
-    return _frame(GREETING, 0, _GREETING.pack(version, listener, len(said)), said)
+def greeting(version: int, listener: int, nonce: bytes) -> bytes:
+    return _frame(GREETING, 0, _GREETING.pack(version, listener, nonce))
+
+
+def challenge(nonce: bytes, proof: bytes) -> bytes:
+    return _frame(CHALLENGE, 0, _CHALLENGE.pack(nonce, proof))
+
+
+def proof(proof: bytes) -> bytes:
+    return _frame(PROOF, 0, _PROOF.pack(proof))
 
 
 def welcome() -> bytes:
@@ -221,8 +233,8 @@ class Reader:
         self._most_of = most_of
         self._most_tensor_bytes = most_tensor_bytes
         self._expected = expected
-        self.kinds: Container[int] = _BEFORE_GREETING
-        """What may come now: whoever acts on the greeting sets it. Until then frames are short, and nothing is allocated."""
+        self.kinds: Container[int] = _BEFORE_WELCOME
+        """What may come now; set with the welcome. Until then frames are short, and nothing is allocated."""
         self._scratch = memoryview(bytearray(_SCRATCH))
         self._start = self._end = 0
         self._chunk: memoryview | None = None
@@ -297,7 +309,7 @@ class Reader:
 
     def _make_room(self, needed: int) -> None:
         """Have what is not read yet at the front of a scratch that holds what is needed."""
-        most = MOST_FRAME if self.kinds is not _BEFORE_GREETING else _SCRATCH - _HEAD_BYTES
+        most = MOST_FRAME if self.kinds is not _BEFORE_WELCOME else _SCRATCH - _HEAD_BYTES
         if needed - _HEAD_BYTES > most:
             raise DataLossError(f"a frame of {needed - _HEAD_BYTES} bytes: expected at most {most}")
         left = self._scratch[self._start : self._end]
@@ -442,9 +454,12 @@ def _read_frame(kind: int, call: int, body: Bytes) -> Event:
     if kind == CANCEL:
         return Cancel(call)
     if kind == GREETING:
-        version, listener, length = _GREETING.unpack_from(body)
-        return Greeting(version, listener, bytes(body[_GREETING.size : _GREETING.size + length]))
-    return Welcome() if kind == WELCOME else Closing(str(body, "utf-8", "replace"))
+        return fast_events.Greeting(*_GREETING.unpack(body))
+    if kind == CHALLENGE:
+        return fast_events.Challenge(*_CHALLENGE.unpack(body))
+    if kind == PROOF:
+        return fast_events.Proof(*_PROOF.unpack(body))
+    return fast_events.Welcome() if kind == WELCOME else Closing(str(body, "utf-8", "replace"))
 
 
 def _refused(parts: Parts, error: ResourceExhaustedError) -> Parts:

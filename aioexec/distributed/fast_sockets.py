@@ -1,7 +1,7 @@
 """Sockets of the fast path: at a port for everybody, and beside it one for the processes of this machine.
 
 Between two processes of one machine a local socket costs about half of what TCP does, and is lost with them as well. It has a
-name that no file stands for and that ends with the socket; who shares the loopback interface sees it, and nobody else does.
+name that no file stands for and that ends with the socket; only processes in the same network namespace can reach it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from aioexec.distributed.peer_users import admits_local
 from aioexec.errors import UnavailableError
 
 _HAS_NAMES: Final = sys.platform == "linux"
@@ -23,8 +24,15 @@ def bound_here(number: int) -> socket.socket | None:
 
 
 def connected_here(number: int) -> socket.socket | None:
-    """A socket that is connected to such a one; None: it is elsewhere, or takes nobody now."""
-    return _socket_here(lambda each: each.connect(_name(number)))
+    """A socket that is connected to such a one of a trusted user; None: there is none, or it takes nobody now.
+
+    The name is not protected: any process may listen at it. Whose process does is asked of the system (see `peer_users`).
+    """
+    made = _socket_here(lambda each: each.connect(_name(number)))
+    if made is not None and not admits_local(made.fileno()):
+        made.close()
+        return None
+    return made
 
 
 def _name(number: int) -> str:

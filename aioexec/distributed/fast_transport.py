@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import Callable
 from itertools import count
@@ -15,14 +16,19 @@ from aioexec.distributed.fast_answering import AnsweringConnection
 from aioexec.distributed.fast_calling import CallingConnection
 from aioexec.distributed.fast_events import Greeting
 from aioexec.distributed.fast_sockets import bound_at, bound_here, connected_here
+from aioexec.distributed.peer_users import admits_local, admits_tcp, is_own_address
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.transport import Handlers
-from aioexec.errors import FailedPreconditionError, OpError, UnauthenticatedError, UnavailableError
+from aioexec.errors import FailedPreconditionError, OpError, PermissionDeniedError, UnavailableError
 from aioexec.in_thread import in_thread
 
 _FAREWELL_SECONDS: Final = 0.2
 """How long a connection that ends may take to send what it has; then it is cut."""
+
+
+_MOST_UNKNOWN: Final = 512
+"""Connections that are not welcome yet; one more, and the oldest of them is closed."""
 
 
 async def connect(
@@ -35,15 +41,18 @@ async def connect(
 ) -> CallingConnection:
     """Connect to a listener, which must be the one that is meant.
 
+    A listener of this machine is reached by its local socket, if that belongs to this user or root.
+
     Raises:
         UnavailableError: nobody is there, or it is another one.
+        UnauthenticatedError: it does not know the token.
     """
     who, loop = f"{host}:{port}", asyncio.get_running_loop()
 
     def made() -> CallingConnection:
-        return CallingConnection(who, limits)
+        return CallingConnection(who, limits, security.token)
 
-    here = connected_here(listener) if context is None else None
+    here = connected_here(listener) if context is None and await _is_here(host) else None
     try:
         if here is None:
             _, connection = await loop.create_connection(made, host, port, ssl=context)
@@ -52,11 +61,27 @@ async def connect(
     except OSError as error:  # ssl.SSLError is one
         raise UnavailableError(f"cannot connect to {who}: {error}") from error
     try:
-        await connection.greet(listener, security.authorization)
+        await connection.greet(listener)
     except BaseException:
         connection.abort()
         raise
     return connection
+
+
+async def _is_here(host: str) -> bool:
+    """Whether a host is this machine."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return all(is_own_address(str(address[0])) for *_, address in found)
+
+
+def _is_of_trusted_user(connected: socket.socket) -> bool:
+    if connected.family == socket.AF_UNIX:
+        return admits_local(connected.fileno())
+    host, port = connected.getsockname()[:2]
+    return admits_tcp(connected.getpeername()[:2], [host], port)
 
 
 class FastListener:
@@ -85,6 +110,7 @@ class FastListener:
         self.port = 0
         self._servers: list[asyncio.Server] = []
         self._connections: set[AnsweringConnection] = set()
+        self._unknown: dict[AnsweringConnection, None] = {}  # those that are not welcome yet, oldest first
         self._tasks: set[asyncio.Task[None]] = set()  # of calls, until they are over
         self._answers: set[Answer] = set()  # of those that need none
         self._peers = count(1)
@@ -117,23 +143,40 @@ class FastListener:
     def _connection(self) -> AnsweringConnection:
         peer = f"fast:{self.number:016x}/{next(self._peers)}"
         connection = AnsweringConnection(
-            peer, self._handlers, self._limits, self._admits, self._tasks, self._answers, self._is_gone
+            peer,
+            self._handlers,
+            self._limits,
+            self._admits,
+            self._security.token,
+            self._tasks,
+            self._answers,
+            self._is_known,
+            self._is_gone,
         )
         self._connections.add(connection)
         connection.takes_calls = not self._is_stopped
+        self._unknown[connection] = None
+        if len(self._unknown) > _MOST_UNKNOWN:
+            oldest = next(iter(self._unknown))
+            del self._unknown[oldest]
+            oldest.abort()
         return connection
 
-    def _admits(self, greeting: Greeting) -> OpError | None:
+    def _admits(self, connection: AnsweringConnection, greeting: Greeting) -> OpError | None:
         if greeting.version != frames.VERSION:
             return FailedPreconditionError(f"expected version {frames.VERSION}, got {greeting.version}")
         if greeting.listener != self.number:
             return FailedPreconditionError("this is another listener than the one that is meant")
-        if not self._security.admits(greeting.authorization):
-            return UnauthenticatedError("expected a valid token")
+        if not self._security.trusts_all_users and not _is_of_trusted_user(connection.socket()):
+            return PermissionDeniedError("this listener admits its own user and root only")
         return None
+
+    def _is_known(self, connection: AnsweringConnection) -> None:
+        self._unknown.pop(connection, None)
 
     def _is_gone(self, connection: AnsweringConnection) -> None:
         self._connections.discard(connection)
+        self._unknown.pop(connection, None)
         if self._on_peer_gone is not None:
             self._on_peer_gone(connection.peer)
 

@@ -2,7 +2,8 @@
 
 A process has one `Security` for both its roles. With a certificate its listeners speak TLS, and its channels show the
 certificate to whoever asks; with `ca` both roles demand that the other side's certificate was signed by it; with a token every
-call must carry it. Whoever has neither certificates nor a token listens at loopback addresses only.
+caller must know it. Without any of these a process listens at loopback addresses only, and admits only processes of its own
+user and of root (`peer_users`).
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import os
+import socket
 import ssl
+import stat
 import tempfile
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 
 from aioexec.data_classes import dataclass
+from aioexec.distributed.proofs import authorization_of_call
 from aioexec.errors import FailedPreconditionError, GraphValueError
 
 CERTIFICATE_VARIABLE = "AIOEXEC_TLS_CERT"
@@ -36,8 +40,8 @@ class Security:
         certificate, key: of this process, in PEM form; both or neither. With them listeners speak TLS.
         ca: the certificates of those whose signatures count, in PEM form. Channels speak TLS if it is there, and listeners
             demand a certificate signed by it; without it channels of a process that has a certificate trust the system's.
-        token: what every call carries, and every listener asks for. Without TLS whoever can listen to the network can read it.
-        insecure: listen anywhere, even with none of this.
+        token: what every caller must know. Over TLS calls carry it; without TLS they prove that they know it (`proofs`).
+        insecure: listen anywhere and admit everybody, even with none of this.
     """
 
     certificate: bytes | None = None
@@ -65,7 +69,7 @@ class Security:
         """Read PEM files, and a file that holds the token. It blocks: on a loop, call it in a thread.
 
         Raises:
-            FailedPreconditionError: a file that cannot be read, or is not what it should be.
+            FailedPreconditionError: a file that cannot be read, or is not what it should be; a token that everybody may read.
         """
         held = None if token is None else _read(token, "token").decode("ascii", "replace").strip()
         if held is not None and not _is_token(held):
@@ -105,16 +109,21 @@ class Security:
         return self.certificate is not None or self.ca is not None
 
     @property
-    def authorization(self) -> str | None:
-        """What a call says in its metadata `authorization`."""
-        return None if self.token is None else _BEARER + self.token
+    def trusts_all_users(self) -> bool:
+        """Whether listeners admit processes of every user of this machine, since these show a token or a certificate."""
+        return self.insecure or self.token is not None or (self.serves_tls and self.ca is not None)
 
-    def admits(self, authorization: str | bytes | None) -> bool:
-        """Whether to take a call with this in its metadata `authorization`; the time it takes tells nothing of the token."""
+    def authorization(self, path: str) -> str | None:
+        """What a call of a method says in its metadata `authorization`."""
         if self.token is None:
-            return True
-        said = authorization.encode() if isinstance(authorization, str) else authorization or b""
-        return hmac.compare_digest(said, (_BEARER + self.token).encode())
+            return None
+        return _BEARER + self.token if self.calls_tls else authorization_of_call(self.token, path)
+
+    def is_token_of(self, authorization: str) -> bool:
+        """Whether this metadata `authorization` carries the token itself; the time it takes tells nothing of the token."""
+        return self.token is not None and hmac.compare_digest(
+            authorization.encode(), (_BEARER + self.token).encode()
+        )
 
     def check_listening(self, address: str) -> None:
         """Raise FailedPreconditionError if nobody should listen at "host:port" with this little."""
@@ -161,13 +170,28 @@ class Security:
 def is_loopback(address: str) -> bool:
     """Whether only this machine reaches what listens at "host:port".
 
-    Names are not resolved: the answer could change, and asking would block. `localhost` is loopback (RFC 6761), no other is.
+    `localhost` and the names below it count if all the addresses that they have now are loopback addresses, no other name
+    counts. It may block while the system looks such a name up.
     """
     host = address.rpartition(":")[0].removeprefix("[").removesuffix("]").lower().rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
-        return True
+        found = addresses_of(host)
+        return bool(found) and all(map(_is_loopback, found))
+    return _is_loopback(host)
+
+
+def addresses_of(host: str) -> list[str]:
+    """The numeric addresses of a host; none if it is unknown. It may block while the system looks a name up."""
     try:
-        found = ipaddress.ip_address(host)
+        found = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+    return [str(address[0]) for *_, address in found]
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        found = ipaddress.ip_address(text)
     except ValueError:
         return False
     mapped = getattr(found, "ipv4_mapped", None)
@@ -190,11 +214,16 @@ def _is_token(text: str) -> bool:
 def _read(path: str | os.PathLike[str], what: str) -> bytes:
     try:
         with Path(path).open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
             content = file.read(_MOST_FILE_BYTES + 1)
     except OSError as error:
         raise FailedPreconditionError(
             f"{what} file {os.fspath(path)!r}: {error.strerror or error}"
         ) from error
+    if what == "token" and stat.S_ISREG(mode) and mode & stat.S_IROTH:
+        raise FailedPreconditionError(
+            f"token file {os.fspath(path)!r}: every user of this machine may read it; chmod 600 it, and change the token"
+        )
     if not content.strip() or len(content) > _MOST_FILE_BYTES:
         raise FailedPreconditionError(
             f"{what} file {os.fspath(path)!r}: expected 1 to {_MOST_FILE_BYTES} bytes, got {len(content)}"

@@ -5,10 +5,14 @@ object with a value for each name:
 
     {"instances": [[0.1, 0.2], [0.3, 0.4]]}             {"predictions": [1, 7]}
     {"instances": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}   {"predictions": [{"sum": 3, "product": 2}, …]}
+
+Both are JSON (RFC 8259), which has no numbers for what is not finite: in answers these are the strings "NaN", "Infinity" and
+"-Infinity", as in the JSON form of protocol buffers; in requests the words without quotes are refused.
 """
 
 import base64
 import json
+import math
 import reprlib
 from collections.abc import Mapping
 from typing import Any
@@ -61,12 +65,37 @@ def encode_answer(outputs: Mapping[str, Array], count: int) -> bytes:
         (predictions,) = columns.values()
     else:
         predictions = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return json.dumps({"predictions": predictions}, default=_encode_leaf).encode()
+    try:
+        return _written(predictions)
+    except ValueError:  # something is not finite, which is rare, so it is looked for only now
+        return _written(_finite(predictions))
+
+
+def _written(predictions: Any) -> bytes:
+    return json.dumps({"predictions": predictions}, default=_encode_leaf, allow_nan=False).encode()
+
+
+def _finite(value: Any) -> Any:
+    """The same with a string in the place of each number that is not finite."""
+    if isinstance(value, list):
+        return [_finite(element) for element in value]
+    if isinstance(value, dict):
+        return {name: _finite(element) for name, element in value.items()}
+    if isinstance(value, (bytes, str, int)):
+        return value
+    number = float(value)
+    if math.isfinite(number):
+        return number
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
 
 
 def _instances(body: bytes) -> list[Any]:
     try:
-        request = json.loads(body)
+        request = json.loads(body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:  # ValueError: bad JSON and bad UTF-8 alike
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InvalidArgumentError(f"the request is not JSON: {reason}") from error

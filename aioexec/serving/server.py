@@ -3,8 +3,10 @@
 import ipaddress
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import PermissionDeniedError
@@ -46,13 +48,15 @@ async def serve(
         async with serve(session, {"images": images}, {"classes": classes}, name="digits") as server:
             print(server.predict_url)
 
-    A client that goes away cancels its step. The session is not closed at the end.
+    Requests that a web page of another site has a browser on this machine make are refused: their Host or Origin names another
+    host. A client that goes away cancels its step. The session is not closed at the end.
 
     Raises:
         PermissionDeniedError: `host` is not a loopback address.
     """
     _check_loopback(host)
     app = application({name: Model(session, inputs, outputs)}, largest_request=largest_request)
+    app.middlewares.append(_refuse_other_sites)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
     await runner.setup()
     try:
@@ -64,12 +68,32 @@ async def serve(
         await runner.cleanup()
 
 
-def _check_loopback(host: str) -> None:
+@web.middleware
+async def _refuse_other_sites(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse requests whose Host (DNS rebinding) or Origin (a page of another site) is not this machine."""
+    for header, value in (("Host", f"//{request.host}"), ("Origin", request.headers.get("Origin"))):
+        if value is not None and not _is_loopback(_host_of(value)):
+            raise PermissionDeniedError(f"expected {header} to name this machine, got {value!r}")
+    return await handler(request)
+
+
+def _host_of(url: str) -> str:
+    """The host of a URL; "" if it has none."""
     try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+        return urlsplit(url).hostname or ""
     except ValueError:
-        loopback = False
-    if not loopback:
+        return ""
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_loopback(host: str) -> None:
+    if not _is_loopback(host):
         raise PermissionDeniedError(
             f"serve: host must be a loopback address, got {host!r}: there is neither TLS nor a token yet"
         )

@@ -6,6 +6,7 @@ import struct
 
 from aioexec.distributed import fast_frames as frames
 from aioexec.distributed.negotiated_transport import NegotiatedTransport
+from aioexec.distributed.proofs import new_nonce
 from aioexec.distributed.security import Security
 from aioexec.distributed.transport import Payload
 from aioexec.formats.protos import RecvTensorResponse
@@ -66,11 +67,11 @@ def moved(listener, port):
 
 
 @contextlib.asynccontextmanager
-async def greeted(listener, authorization=None):
-    """A bare socket that a listener takes for a peer."""
+async def greeted(listener):
+    """A bare socket that a listener without a token takes for a peer."""
     fast = listener._fast
     reader, writer = await asyncio.open_connection("127.0.0.1", fast.port)
-    writer.write(frames.greeting(frames.VERSION, fast.number, authorization))
+    writer.write(frames.greeting(frames.VERSION, fast.number, new_nonce()))
     await reader.readexactly(len(frames.welcome()))
     try:
         yield reader, writer

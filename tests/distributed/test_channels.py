@@ -77,6 +77,7 @@ async def test_the_token_of_the_environment_is_read_off_the_loop(
     one: tuple[ax.Graph, ax.Tensor], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     (tmp_path / "token").write_text("open\n")  # nothing else runs yet
+    (tmp_path / "token").chmod(0o600)
     monkeypatch.setenv(TOKEN_VARIABLE, str(tmp_path / "token"))
     monkeypatch.setattr(channels, "local_channel", lambda address: None)
     graph, value = one

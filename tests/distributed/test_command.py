@@ -103,6 +103,7 @@ class TestProcesses:
     async def test_who_has_the_token_may_come_in(self, tmp_path, monkeypatch):
         token = tmp_path / "token"
         token.write_text("secret\n")
+        token.chmod(0o600)
         async with servers("worker", options=["--token-file", str(token)]) as cluster:
             target = cluster["worker", 0].target
             with ax.Graph().as_default() as graph:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from aioexec.distributed import fast_frames as frames
+from aioexec.distributed.proofs import CLIENT, prove
 from aioexec.distributed.security import Security
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.transport import Payload
@@ -60,7 +61,7 @@ async def test_who_speaks_nonsense_is_shown_out_and_told_why(pairs):
         writer.write(struct.pack("<IBQ", 1 << 31, frames.REQUEST, 1))
         told = await reader.read()
     assert b"malformed" in told
-    for nonsense in (b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 500, frames.greeting(9, 1, None)):
+    for nonsense in (b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 500, frames.greeting(9, 1, bytes(32))):
         reader, writer = await asyncio.open_connection("127.0.0.1", listener._fast.port)
         writer.write(nonsense)
         with contextlib.suppress(ConnectionError):
@@ -109,7 +110,7 @@ async def test_a_peer_that_takes_no_requests_costs_no_memory_and_calls_can_be_gi
 
     async def silent(reader, writer):
         accepted.put_nowait(writer)
-        await reader.readexactly(20)
+        await reader.readexactly(len(frames.greeting(1, 1, bytes(32))))
         writer.write(frames.welcome())
         writer.transport.pause_reading()
 
@@ -172,14 +173,20 @@ async def test_a_wrong_token_is_turned_away(pairs):
     with pytest.raises(UnauthenticatedError):
         await pairs.connect(listener.address, security=Security(token="other")).call(RUN_STEP, step())
     fast = listener._fast
+    nonce = bytes(32)
     for number, token in (
         (fast.number, None),
-        (fast.number, "Bearer other"),
-        (fast.number ^ 1, "Bearer secret"),
+        (fast.number, "other"),
+        (fast.number ^ 1, "secret"),
     ):
         reader, writer = await asyncio.open_connection("127.0.0.1", fast.port)
-        writer.write(frames.greeting(frames.VERSION, number, token) + frames.cancel(1))
-        with contextlib.suppress(ConnectionError):
+        writer.write(frames.greeting(frames.VERSION, number, nonce))
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            challenge = await reader.readexactly(len(frames.challenge(nonce, nonce)))
+            theirs = challenge[13:45]
+            writer.write(
+                frames.cancel(1) if token is None else frames.proof(prove(token, CLIENT, nonce, theirs))
+            )
             assert frames.welcome() not in await reader.read()
         writer.transport.abort()
         with contextlib.suppress(ConnectionError):

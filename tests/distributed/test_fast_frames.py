@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given, strategies as st
 
 from aioexec.distributed import fast_frames as frames
-from aioexec.distributed.fast_events import Cancel, Closing, Failure, Greeting, Parts, Welcome
+from aioexec.distributed.fast_events import (
+    Cancel,
+    Challenge,
+    Closing,
+    Failure,
+    Greeting,
+    Parts,
+    Proof,
+    Welcome,
+)
 from aioexec.distributed.fast_frames import Reader
 from aioexec.distributed.fast_outbox import Outbox
 from aioexec.distributed.fast_tensors import write
@@ -195,7 +204,10 @@ def test_what_is_no_value_has_no_bytes():
 def test_the_other_frames():
     server, client = reader_of(None), reader_of(None)
 
-    assert feed(server, frames.greeting(1, 1 << 63, "Bearer x")) == [Greeting(1, 1 << 63, b"Bearer x")]
+    nonce, proof = bytes(range(32)), bytes(range(32, 64))
+    assert feed(server, frames.greeting(1, 1 << 63, nonce)) == [Greeting(1, 1 << 63, nonce)]
+    assert feed(client, frames.challenge(nonce, proof)) == [Challenge(nonce, proof)]
+    assert feed(server, frames.proof(proof)) == [Proof(proof)]
     assert feed(client, frames.welcome()) == [Welcome()]
     server.kinds, client.kinds = frames.BY_CLIENT, frames.BY_SERVER
     assert feed(server, frames.cancel(7)) == [Cancel(7)]
@@ -302,7 +314,7 @@ LIES = {
     "unknown kind": HEAD.pack(0, 99, 1),
     "kind zero": bytes(13),
     "a reply from a client": HEAD.pack(0, frames.REPLY, 1),
-    "a second greeting": frames.greeting(1, 1, None),
+    "a second greeting": frames.greeting(1, 1, bytes(32)),
     "frame too long": HEAD.pack(frames.MOST_FRAME + 1, frames.REQUEST, 1),
     "frame of 4 GiB": HEAD.pack(0xFFFFFFFF, frames.REQUEST, 1),
     "frame too short": HEAD.pack(3, frames.REQUEST, 1) + b"abc",

@@ -400,7 +400,7 @@ async def test_a_server_of_the_same_loop_is_not_followed():
 
 async def test_nonsense_that_is_told_ends_the_connection():
     async def liar(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readexactly(len(frames.greeting(1, 1, None)))
+        await reader.readexactly(len(frames.greeting(1, 1, bytes(32))))
         writer.write(frames.welcome())
         await reader.readexactly(1)
         frame = frames.told(1, b"", [])

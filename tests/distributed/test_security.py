@@ -1,9 +1,11 @@
 """Who may talk to whom: values, files, environment, and addresses."""
 
+import socket
 import ssl
 
 import pytest
 
+from aioexec.distributed.proofs import CallProofs
 from aioexec.distributed.security import Security, is_loopback
 from aioexec.errors import FailedPreconditionError, GraphValueError
 from tests.distributed.certificates import make_authority
@@ -22,7 +24,7 @@ def signed(authority):
 @pytest.mark.parametrize(
     "address",
     [
-        "127.0.0.1:2222", "127.8.9.1:0", "[::1]:80", "localhost:2222", "LOCALHOST:1", "worker.localhost:3", "localhost.:1",
+        "127.0.0.1:2222", "127.8.9.1:0", "[::1]:80", "localhost:2222", "LOCALHOST:1", "localhost.:1",
         "[::ffff:127.0.0.1]:5",
     ],
 )  # fmt: skip
@@ -78,7 +80,6 @@ def test_loopback_needs_nothing():
 @pytest.mark.parametrize(
     "said",
     [
-        None,
         "",
         "secret",
         "Bearer",
@@ -87,18 +88,44 @@ def test_loopback_needs_nothing():
         "Bearer secret2",
         "Bearer Secret",
         "Bearer sécret",
-        b"\xff",
     ],
 )
 def test_a_wrong_token_is_not_admitted(said):
-    assert not Security(token="secret").admits(said)
+    assert not Security(token="secret").is_token_of(said)
 
 
-def test_the_token_is_admitted_and_without_one_everybody_is():
-    assert Security(token="secret").admits("Bearer secret")
-    assert Security(token="secret").admits(Security(token="secret").authorization)
-    assert Security().admits(None)
-    assert Security().admits("Bearer whatever")
+def test_calls_carry_the_token_over_tls_only():
+    path = "/tensorflow.MasterService/RunStep"
+    plain, over_tls = Security(token="secret"), Security(token="secret", ca=b"certificates")
+
+    assert over_tls.authorization(path) == "Bearer secret"
+    assert plain.is_token_of("Bearer secret")
+    assert "secret" not in (plain.authorization(path) or "")
+    assert CallProofs("secret").admits(plain.authorization(path) or "", path)
+    assert Security().authorization(path) is None
+
+
+@pytest.mark.parametrize(
+    ("addresses", "expected"),
+    [(["127.0.0.1"], True), (["127.0.0.1", "::1"], True), (["127.0.0.1", "10.0.0.7"], False), ([], False)],
+)
+def test_a_name_below_localhost_is_judged_by_its_addresses(monkeypatch, addresses, expected):
+    found = [(None, None, None, "", (address, 0)) for address in addresses]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *arguments, **options: found)
+
+    assert is_loopback("worker.localhost:3") is expected
+
+
+def test_a_token_that_everybody_may_read_is_refused(tmp_path):
+    path = tmp_path / "token"
+    path.write_text("secret")
+    path.chmod(0o644)
+    with pytest.raises(FailedPreconditionError, match="every user of this machine may read it"):
+        Security.from_files(token=path)
+
+    path.chmod(0o600)
+
+    assert Security.from_files(token=path).token == "secret"
 
 
 def test_secrets_are_not_shown():
@@ -125,6 +152,7 @@ def test_the_environment_names_files(authority, signed, tmp_path):
     certificate, key = signed
     token = tmp_path / "token"
     token.write_text("secret\n", encoding="ascii")
+    token.chmod(0o600)
 
     security = Security.from_environment(
         {
@@ -155,6 +183,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 def test_a_token_file_without_a_token_is_refused(tmp_path, content):
     path = tmp_path / "token"
     path.write_bytes(content)
+    path.chmod(0o600)
 
     with pytest.raises(FailedPreconditionError, match="token"):
         Security.from_files(token=path)

@@ -75,6 +75,9 @@ def test_the_default_signature_may_be_named():
         ({"x": X}, request([{"y": [1, 2]}]), r"instance 0: expected an object with the keys \['x'\]"),
         ({"n": N}, request([1.5]), "input 'n': Expected int32, got 1.5 of type 'float'"),
         ({"n": N}, request([2**40]), "input 'n': Expected int32, got 1099511627776, which does not fit"),
+        ({"x": X}, request([[1, 10**400]]), "input 'x': Expected float32, got 1000.*, which does not fit"),
+        ({"x": X}, b'{"instances": [[1, NaN]]}', "the request is not JSON: NaN is no JSON number"),
+        ({"x": X}, b'{"instances": [[1, -Infinity]]}', "the request is not JSON"),
         ({"n": N}, request([1, {"n": 2}]), "input 'n': Expected int32, got {'n': 2}"),
         ({"n": N, "x": X}, request([{"n": 1, "x": [1, 2]}, 7]), r"instance 1: .* \['n', 'x'\], got 7"),
     ],
@@ -113,10 +116,18 @@ def test_whatever_the_instances_are_they_fit_or_are_an_invalid_argument(inputs, 
         ),
         ({"y": np.array([b"ab", b"\xff"], object)}, [{"b64": "YWI="}, {"b64": "/w=="}]),
         ({"y": np.array([0.5, 2], ml_dtypes.bfloat16)}, [0.5, 2]),
+        ({"y": np.array([[1.5, np.nan], [np.inf, -np.inf]])}, [[1.5, "NaN"], ["Infinity", "-Infinity"]]),
+        ({"y": np.array([0.5, np.nan], ml_dtypes.bfloat16)}, [0.5, "NaN"]),
+        (
+            {"y": np.array([np.nan, 1]), "z": np.array([True, False])},
+            [{"y": "NaN", "z": True}, {"y": 1, "z": False}],
+        ),
     ],
 )
 def test_an_answer_has_a_row_for_each_instance(outputs, predictions):
-    assert json.loads(encode_answer(outputs, 2)) == {"predictions": predictions}
+    answer = json.loads(encode_answer(outputs, 2), parse_constant=pytest.fail)
+
+    assert answer == {"predictions": predictions}
 
 
 @pytest.mark.parametrize("value", [np.zeros(3), np.float32(1)])

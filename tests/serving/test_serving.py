@@ -84,6 +84,26 @@ async def test_a_large_request_is_answered_too(server):
     assert answer == values.sum(axis=1).tolist()
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "localhost:80", "Origin": "http://127.0.0.1:3000"}, 200),
+        ({"Host": "attacker.example"}, 403),
+        ({"Host": "localhost.attacker.example:80"}, 403),
+        ({"Host": "["}, 403),
+        ({"Origin": "https://attacker.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+async def test_what_a_page_of_another_site_asks_for_is_refused(session, server, http, headers, status):
+    async with http.post(server.predict_url, json={"instances": [[1, 2]]}, headers=headers) as response:
+        await response.read()
+
+    assert response.status == status
+    assert session.started.is_set() is (status == 200)
+
+
 async def test_the_status_of_a_model_is_available(server, http):
     async with http.get(f"{server.url}/v1/models/adder") as response:
         answer = await response.json()

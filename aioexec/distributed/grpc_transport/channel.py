@@ -34,9 +34,6 @@ class GrpcChannel(Channel):
         super().__init__(address)
         self._security = security
         self._limits = limits
-        self._metadata = (
-            None if security.authorization is None else (("authorization", security.authorization),)
-        )
         self._channel: grpc.aio.Channel | None = None
         self._closed = False
         self._callers: dict[str, Any] = {}  # by method
@@ -51,17 +48,19 @@ class GrpcChannel(Channel):
         if self._closed:
             raise self._was_closed()
         try:
-            reply = await self._exchange(caller, data, timeout, wait_for_ready)
+            reply = await self._exchange(caller, data, self._metadata(method), timeout, wait_for_ready)
         except grpc.aio.AioRpcError as failed:
             raise error_of(failed, self.address) from None
         return await decoded_reply(method, reply, self._limits)
 
-    async def _exchange(self, caller: Any, data: bytes, timeout: float | None, wait_for_ready: bool) -> bytes:
+    async def _exchange(
+        self, caller: Any, data: bytes, metadata: Any, timeout: float | None, wait_for_ready: bool
+    ) -> bytes:
         """Send and receive bytes; CancelledError means that our own task is cancelled, and nothing else."""
         task = asyncio.current_task()
         assert task is not None, "a coroutine runs in a task"
         cancelled_before = task.cancelling()
-        call = caller(data, timeout=timeout, metadata=self._metadata, wait_for_ready=wait_for_ready)
+        call = caller(data, timeout=timeout, metadata=metadata, wait_for_ready=wait_for_ready)
         self._remember(call)
         try:
             return await call  # type: ignore[no-any-return]  # grpc has no types
@@ -73,6 +72,10 @@ class GrpcChannel(Channel):
             if task.cancelling() > cancelled_before:
                 raise asyncio.CancelledError from None  # gRPC swallows one that comes with the reply
             raise
+
+    def _metadata(self, method: str) -> Any:
+        authorization = self._security.authorization(path_of(method))
+        return None if authorization is None else (("authorization", authorization),)
 
     def _remember(self, call: Any) -> None:
         future = asyncio.get_running_loop().create_future()

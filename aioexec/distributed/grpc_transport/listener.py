@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -21,10 +22,19 @@ from aioexec.distributed.health import Health
 from aioexec.distributed.loop_end import LoopEndGuard
 from aioexec.distributed.message_codec import decoded_request, encoded_reply
 from aioexec.distributed.methods import path_of
-from aioexec.distributed.security import Security
+from aioexec.distributed.peer_users import admits_tcp
+from aioexec.distributed.proofs import CallProofs
+from aioexec.distributed.security import Security, addresses_of
 from aioexec.distributed.settings import Limits
 from aioexec.distributed.transport import Call, Handler, Handlers, Listener
-from aioexec.errors import InternalError, OpError, UnauthenticatedError, UnavailableError, from_exception
+from aioexec.errors import (
+    InternalError,
+    OpError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+    UnavailableError,
+    from_exception,
+)
 from aioexec.formats.protos import HealthCheckRequest, HealthCheckResponse
 
 _FLUSH_SECONDS: Final = 0.5
@@ -32,6 +42,13 @@ _FLUSH_SECONDS: Final = 0.5
 
 _KEEPALIVE_MILLISECONDS: Final = 10_000
 """Between questions on a silent connection whether the caller's machine is still there, and for the answer."""
+
+_HANDSHAKE_MILLISECONDS: Final = 5_000
+"""For a new connection, until it speaks HTTP/2; then it is closed. gRPC's default of two minutes lets silent ones use up all
+descriptors."""
+
+_IDLE_MILLISECONDS: Final = 300_000
+"""Without a call, after which a connection is closed; the caller's gRPC makes another for its next call."""
 
 _HEALTH: Final = "/grpc.health.v1.Health/"
 
@@ -50,6 +67,8 @@ class GrpcListener(Listener):
         }
         self._security = security
         self._limits = limits
+        self._proofs = None if security.token is None else CallProofs(security.token)
+        self._own_addresses = None if security.trusts_all_users else _own_addresses(_host(address))
         self._health = Health({path_of(method).split("/")[1] for method in handlers})
         self._calls: set[asyncio.Task[Any]] = set()  # those in a handler, or on the way there and back
         self._takes_calls = True
@@ -98,13 +117,32 @@ class GrpcListener(Listener):
         """What answers a call: gRPC's description of a handler, or None."""
         if method == f"{_HEALTH}Check":
             return _unary(self._check_health)
-        if not self._security.admits(_authorization(metadata)):
+        if not self._admits_call(method, metadata):
             return _turned_away(UnauthenticatedError("the call has no token, or a wrong one"))
         if not self._takes_calls:
             return _turned_away(stopped())
         if method == f"{_HEALTH}Watch":
             return grpc.unary_stream_rpc_method_handler(self._watch_health)
         return self._answers.get(method)
+
+    def _admits_call(self, path: str, metadata: Any) -> bool:
+        """Whether a call carries the token or proves it, where there is one."""
+        if self._proofs is None:
+            return True
+        said = _authorization(metadata)
+        return self._security.is_token_of(said) or self._proofs.admits(said, path)
+
+    def _check_user(self, context: Any) -> None:
+        """Raise PermissionDeniedError if the caller is a process of another user, and all that is known is that it is here."""
+        if self._own_addresses is None:
+            return
+        kind, _, peer = unquote(context.peer()).partition(":")
+        if kind == "unix":
+            return  # who may open the socket's file decides
+        host, _, port = peer.rpartition(":")
+        port_here = int(self.address.rpartition(":")[2])
+        if not admits_tcp((host.strip("[]"), int(port)), self._own_addresses, port_here):
+            raise PermissionDeniedError("this server admits processes of its own user and root only")
 
     def _answer(self, method: str, handler: Handler) -> Callable[[bytes, Any], Awaitable[bytes]]:
         async def answer(data: bytes, context: Any) -> bytes:
@@ -114,6 +152,7 @@ class GrpcListener(Listener):
             assert task is not None, "a coroutine runs in a task"
             self._calls.add(task)
             try:
+                self._check_user(context)
                 request = await decoded_request(method, data, self._limits)
                 reply = await handler(request, Call(context.peer(), _deadline(context)))
                 return await encoded_reply(method, reply)
@@ -159,6 +198,8 @@ def _options(limits: Limits) -> tuple[tuple[str, int], ...]:
     return (
         *message_options(limits),
         ("grpc.so_reuseport", 0),  # or two servers could listen at one port, and share its calls
+        ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MILLISECONDS),
+        ("grpc.max_connection_idle_ms", _IDLE_MILLISECONDS),
         ("grpc.keepalive_time_ms", _KEEPALIVE_MILLISECONDS),
         ("grpc.keepalive_timeout_ms", _KEEPALIVE_MILLISECONDS),
         ("grpc.http2.ping_timeout_ms", _KEEPALIVE_MILLISECONDS),
@@ -173,6 +214,11 @@ def _host(address: str) -> str:
     ):  # gRPC takes a port modulo 65536
         raise UnavailableError(f"cannot listen at {address!r}: expected host:port")
     return host
+
+
+def _own_addresses(host: str) -> set[str]:
+    """Where gRPC listens for a host of loopback: for `localhost` at both addresses, whatever the system's resolver says."""
+    return {"127.0.0.1", "::1", *addresses_of(host)}
 
 
 def _bind(server: Any, address: str, security: Security) -> int:
@@ -191,8 +237,11 @@ def _bind(server: Any, address: str, security: Security) -> int:
     return port
 
 
-def _authorization(metadata: Any) -> str | bytes | None:
-    return next((value for key, value in metadata if key == "authorization"), None)
+def _authorization(metadata: Any) -> str:
+    """The metadata `authorization`; "" if there is none, or it is no ASCII text."""
+    said = next((value for key, value in metadata if key == "authorization"), "")
+    text = said.decode("ascii", "replace") if isinstance(said, bytes) else str(said)
+    return text if text.isascii() else ""
 
 
 def _unary(behaviour: Any) -> Any:
