@@ -96,7 +96,7 @@ async def test_a_channel_that_is_closed_before_it_is_chosen_opens_nothing(monkey
         await may_end.wait()
         return None
 
-    monkeypatch.setattr(asyncio, "to_thread", slowly)
+    monkeypatch.setattr(channels, "in_thread", slowly)
     channel = channel_to("localhost:1")
     calling = asyncio.create_task(channel.call(LIST, request()))
     await begun.wait()
