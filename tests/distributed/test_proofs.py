@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from aioexec.distributed import fast_frames as frames, proofs
+from aioexec.distributed import fast_frames as frames
 from aioexec.distributed.proofs import CLIENT, SERVER, CallProofs, authorization_of_call, is_proof, prove
 from aioexec.distributed.security import Security
 from aioexec.errors import UnauthenticatedError
@@ -21,7 +21,7 @@ SECRET = Security(token="secret")
 def now(monkeypatch):
     """A clock that the test sets."""
     clock = [1_000_000.0]
-    monkeypatch.setattr(proofs.time, "time", lambda: clock[0])
+    monkeypatch.setattr("aioexec.distributed.proofs.time.time", lambda: clock[0])
     return clock
 
 

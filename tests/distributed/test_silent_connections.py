@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ async def test_beyond_a_number_of_silent_connections_the_oldest_are_closed(monke
     monkeypatch.setattr(fast_transport, "_MOST_UNKNOWN", 10)
     peers = Peers()
     async with FastPairs() as pairs:
-        listener = await pairs.listen({RUN_STEP: peers})
+        listener: Any = await pairs.listen({RUN_STEP: peers})
         silent = [await asyncio.open_connection("127.0.0.1", listener._fast.port) for _ in range(20)]
 
         for reader, _ in silent[:10]:
