@@ -12,6 +12,7 @@ from aioexec.devices.jit.library import library
 from aioexec.devices.jit.walker import Walker, walker
 from aioexec.devices.workers import Workers
 from aioexec.errors import UnimplementedError
+from aioexec.execution.arena_limit import limit_of
 from aioexec.execution.arenas import Arenas, BoundedProgram
 from aioexec.execution.budget import budget_of
 from aioexec.execution.cancellation import CancellationManager, StepCancellation
@@ -29,10 +30,11 @@ class Engine:
     """One session's means of execution.
 
     Constant: `devices` by full name, `jit`, `budget` (of the loop), `workers` for kernels (the pool of a step that asks for
-    no other; not ours to close), `trimmer` of arenas, `arenas` of each device, if there is a bound, `planner` for plans,
-    `builder` for programs (it waits for compilers, which must not delay planning), `cancellation_manager` (of the session) and
-    `cancellation` (of its steps). `call` runs the body of a function, with inputs and settings of the step: the session says
-    how. `_closing` is done once the session closes, so that nobody waits for a compiler then.
+    no other; not ours to close), `trimmer` of arenas, `arenas` of each device, if there is a bound, else `arena_limit`,
+    `planner` for plans, `builder` for programs (it waits for compilers, which must not delay planning),
+    `cancellation_manager` (of the session) and `cancellation` (of its steps). `call` runs the body of a function, with inputs
+    and settings of the step: the session says how. `_closing` is done once the session closes, so that nobody waits for a
+    compiler then.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Engine:
         self.budget = budget_of(asyncio.get_running_loop())
         self.workers = workers
         self.arenas = {name: Arenas(arena_bytes) for name in self.devices} if arena_bytes else {}
+        self.arena_limit = limit_of(asyncio.get_running_loop(), workers)
         self.trimmer = Trimmer()
         self.planner = Workers(1, "aioexec-planner")
         self.builder = Workers(1, "aioexec-builder")
@@ -80,7 +83,7 @@ class Engine:
         if variant.arena_bytes == 0:
             return Program(*means)
         if arenas is None:
-            return TrimmedProgram(*means, self.trimmer)
+            return TrimmedProgram(*means, self.trimmer, self.arena_limit)
         return BoundedProgram(*means, self.trimmer, arenas)
 
     def stop_building(self) -> None:

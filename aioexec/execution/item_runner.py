@@ -21,7 +21,8 @@ import numpy as np
 from aioexec.devices.jit.walker import PC, Outcome
 from aioexec.devices.workers import Job
 from aioexec.errors import OpError, ResourceExhaustedError
-from aioexec.execution.arenas import NoRoomError, out_of_memory
+from aioexec.execution.arena_limit import NoRoomError
+from aioexec.execution.arenas import out_of_memory
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine, spec_of
 from aioexec.execution.frame import Frame
@@ -206,6 +207,8 @@ class ItemRunner:
         program.last_used = next(_uses)
         try:
             if program.may_move:
+                if not program.has_room:
+                    raise NoRoomError
                 return self._walk_or_move(self._start(program, values, False, step), values, fresh, step)
             if program.is_stateless and step.collector is None:
                 outputs = self._walk_stateless(program, inputs)
@@ -330,7 +333,7 @@ class ItemRunner:
             return None
         engine = self.engine
         program.last_used = next(_uses)
-        run = Run(program, inputs, False)
+        run = Run(program, inputs, False, queued=True)
         run.frame.words[PC] = 0  # of its last run
         if not may_help(program, engine.workers, engine.budget):
             return RestOfRun(run, None, self)
@@ -408,6 +411,7 @@ class ItemRunner:
         writes = self.item.writes
         take(writes)
         run.pin(1)
+        run.program.move_to_worker(run.frame)
         outcome: int | None = None
 
         async def rest() -> None:

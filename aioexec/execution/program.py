@@ -18,7 +18,7 @@ from aioexec.devices.jit.walker import HEADER, Entry, Outcome, Walker
 from aioexec.devices.workers import Workers
 from aioexec.errors import FailedPreconditionError, InternalError, InvalidArgumentError, OpError
 from aioexec.execution.forks import ForkRun, SharedFork, shared_fork
-from aioexec.execution.frame import Frame
+from aioexec.execution.frame import Frame, FramePool
 from aioexec.execution.linking import address_of, link
 from aioexec.execution.program_work import depends_on_data, is_in_slices, work_of_break
 from aioexec.execution.structures import StructureRun, dereferenced
@@ -45,21 +45,19 @@ _WINDOW_NS = 2_000_000
 _ENDLESS = 1 << 62
 _COUNT = Spec(np.dtype(np.int64), ())
 _LEAST_ROOM = 16  # elements of a list
-IDLE_FRAMES = 4
-"""Frames a program keeps between its runs."""
 
 
 class MisfitError(Exception):
     """A program does not fit the content a variable has at the moment; nothing was run."""
 
 
-class Program:
+class Program(FramePool):
     """A variant whose kernels have addresses.
 
     Constant: variant, rows, blocks (the memory the walker reads), forks (rows that several workers go on from), device,
     workers; `is_for_loops`, a loop may help with it (see `hosting`); `may_move`, how long a run takes depends on data: one that
     begins inline may have to move; `is_stateless`, it has neither jumps nor breaks nor variables. In one with forks nothing is
-    written in place. Changing: `frames`, idle ones; `at_hand`, those that a walk on the loop may use without a lease: nobody
+    written in place. Changing: `at_hand`, idle frames that a walk on the loop may use without a lease: nobody
     comes before its end; `rooms`, how long lists became, by slot; `cost`, nanoseconds of a run: estimated, then the least of
     recent runs; `_least`, `_spent`, of the runs since; `inline`, they begin and end on the loop; `last_used`, a count.
     """
@@ -72,12 +70,12 @@ class Program:
         device: str,
         workers: Workers,
     ) -> None:
+        super().__init__()
         self.variant = variant
         self.walker = walker
         self.device = device
         self.workers = workers
         self.rows, self.blocks, self.forks = link(variant, walker, address)
-        self.frames: list[Frame] = []
         self.at_hand: Sequence[Frame] = self.frames
         work = [work_of_break(row) for row in variant.breaks]
         self.cost = variant.cost + sum(int(each) for each in work if each < UNBOUNDED)
@@ -94,17 +92,8 @@ class Program:
         self.rooms: dict[int, int] = {}
         self.specs = [(spec.shape, spec.dtype) for _, spec in variant.outputs]
 
-    def lease(self) -> Frame:
-        """A frame for one run, which must be released."""
-        return self.frames.pop() if self.frames else Frame(self)
-
-    async def lease_in_turn(self) -> Frame:
-        """The same; waits, if it takes that."""
-        return self.lease()
-
-    def release(self, frame: Frame) -> None:
-        if len(self.frames) < IDLE_FRAMES and not frame.spoilt:
-            self.frames.append(frame)
+    def new_frame(self) -> Frame:
+        return Frame(self)
 
     def expect(self, costs: CostModel) -> None:
         """Correct the estimate, before the first run, by what was measured of the nodes that break the program."""
@@ -140,6 +129,7 @@ class Run:
         inputs: values of `variant.inputs`.
         traced: stamp the clock at each row.
         frame: one that was leased for this run, which is still the caller's if there will be none; None: lease one.
+        queued: the run may wait for a worker.
 
     Raises:
         OpError: a variable is not initialised.
@@ -168,6 +158,7 @@ class Run:
         in_place: bool,
         traced: bool = False,
         frame: Frame | None = None,
+        queued: bool = False,
     ) -> None:
         self.program = program
         self.outputs: list[Array] = []
@@ -189,7 +180,9 @@ class Run:
             assert self.walker.traced is not None
             self.walker = self.walker.traced
             self.trace = Trace(len(program.variant.rows))
-        self.frame = frame or program.lease()  # at last: a run that cannot be made holds none
+        if frame is None:  # at last: a run that cannot be made holds none
+            frame = program.lease_for_worker() if queued else program.lease()
+        self.frame = frame
         if self.trace is not None:
             self.frame.words[walking.STAMPS] = address_of(self.trace.stamps)
 

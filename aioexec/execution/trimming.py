@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from aioexec.devices.jit.walker import Walker
 from aioexec.devices.workers import Workers
-from aioexec.execution.frame import Frame
+from aioexec.execution.arena_limit import DEFAULT_BYTES, ArenaLimit
+from aioexec.execution.frame import IDLE_FRAMES, MAPPED_BYTES, Frame
 from aioexec.execution.program import Program
 from aioexec.graph.kernel import Kernel
 from aioexec.planning.variant import Variant
@@ -58,7 +59,11 @@ class Trimmer:
 
 
 class TrimmedProgram(Program):
-    """A program with an arena; `is_watched` while it may keep some that nobody uses."""
+    """A program with an arena.
+
+    Constant: `arena_bytes`; `limit`, which admits runs that hold an arena while they wait for a worker. `is_watched` while it
+    may keep arenas that nobody uses.
+    """
 
     def __init__(
         self,
@@ -68,19 +73,56 @@ class TrimmedProgram(Program):
         device: str,
         workers: Workers,
         trimmer: Trimmer,
+        limit: ArenaLimit,
     ) -> None:
         super().__init__(variant, walker, address, device, workers)
+        self.arena_bytes = variant.arena_bytes
+        self.limit = limit
         self.trimmer = trimmer
         self.is_watched = False
+        if self.arena_bytes >= MAPPED_BYTES:
+            self.most_idle = max(IDLE_FRAMES, DEFAULT_BYTES // self.arena_bytes)
+
+    @property
+    def has_room(self) -> bool:
+        return self.limit.admits(self)
+
+    def lease_for_worker(self) -> Frame:
+        return self._admitted(self.limit.take(self))
+
+    async def lease_in_turn(self) -> Frame:
+        turn = asyncio.get_running_loop().create_future()
+        self.limit.wait(self, turn)
+        try:
+            return self._admitted(await turn)
+        except asyncio.CancelledError:
+            self.limit.give_up(self, turn)
+            raise
+
+    def move_to_worker(self, frame: Frame) -> None:
+        if not frame.is_admitted:
+            self.limit.count(self)
+            frame.is_admitted = True
 
     def release(self, frame: Frame) -> None:
-        self.keep(frame)
+        if frame.is_admitted:
+            frame.is_admitted = False
+            self.limit.give_back(self, frame)
+        else:
+            self.put_idle(frame)
         if not self.is_watched:
             self.trimmer.watch(self)
-
-    keep = Program.release
-    """A run is over: its frame is for the next."""
 
     def trim(self) -> None:
         """Give the arenas back that no run has."""
         self.frames.clear()
+
+    def _admitted(self, idle: Frame | None) -> Frame:
+        """The frame of a run that `limit` has admitted: the idle one it gave, or a new one."""
+        try:
+            frame = idle or self.new_frame()
+        except MemoryError:
+            self.limit.give_back(self, None)
+            raise
+        frame.is_admitted = True
+        return frame

@@ -69,7 +69,7 @@ class SessionOptions:
         session_inter_op_thread_pool: the session's pools, chosen by `RunOptions.inter_op_thread_pool`; usually none.
         operation_timeout_in_ms: deadline of each step, 0 for none.
         max_steps_in_flight: steps that may run at once, 0 for any number; `refuse_when_busy` says what becomes of others.
-        arena_bytes: memory a device may hold for running programs, 0 for no bound.
+        arena_bytes: memory a device may hold for running programs; 0 for the limit of queued runs (`execution.arena_limit`).
     """
 
     target: str = ""

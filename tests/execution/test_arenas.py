@@ -14,9 +14,10 @@ from hypothesis import given, strategies as st
 
 from aioexec import dtypes
 from aioexec.errors import FailedPreconditionError, ResourceExhaustedError
-from aioexec.execution.arenas import Arenas, BoundedProgram, NoRoomError
-from aioexec.execution.frame import Frame
-from aioexec.execution.program import IDLE_FRAMES
+from aioexec.execution.arena_limit import NoRoomError, limit_of
+from aioexec.execution.arenas import Arenas, BoundedProgram
+from aioexec.execution.frame import IDLE_FRAMES, Frame
+from aioexec.execution.trimming import TrimmedProgram
 from aioexec.formats.protos import ConfigProto, RunOptions
 from aioexec.graph.graph import Graph
 from aioexec.sessions.session import Session
@@ -45,6 +46,10 @@ class Owner:
     def __init__(self, arena_bytes: int) -> None:
         self.arena_bytes = arena_bytes
         self.frames: list[Frame] = []
+
+    def put_idle(self, frame: Frame) -> None:
+        if len(self.frames) < IDLE_FRAMES and not frame.spoilt:
+            self.frames.append(frame)
 
 
 def frame() -> Any:
@@ -256,7 +261,7 @@ async def test_a_program_that_exceeds_the_bound_alone_is_refused_with_all_number
         np.testing.assert_array_equal(await session.run(small, feeds), np.zeros(1024))
 
 
-async def test_without_a_bound_programs_know_of_none():
+async def test_without_a_bound_programs_have_the_limit_of_their_loop():
     with graph() as g:
         x = feed([1024])
         y = between(x)
@@ -264,7 +269,10 @@ async def test_without_a_bound_programs_know_of_none():
     async with bounded(g, 0) as session:
         await session.run(y, {x: np.zeros(1024, np.float32)})
         assert runtime(session).engine.arenas == {}
-        assert not any(isinstance(program, BoundedProgram) for program in programs(session))
+        (program,) = programs(session)
+        assert type(program) is TrimmedProgram
+        engine = runtime(session).engine
+        assert program.limit is limit_of(asyncio.get_running_loop(), engine.workers)
 
 
 class Held:
@@ -426,7 +434,7 @@ async def test_memory_that_is_not_to_be_had_is_not_counted(tier: Tier, monkeypat
             raise MemoryError
 
         with monkeypatch.context() as patch:
-            patch.setattr("aioexec.execution.arenas.Frame", refuse)
+            patch.setattr("aioexec.execution.program.Frame", refuse)
             for _ in range(3):
                 with pytest.raises(ResourceExhaustedError, match=r"OOM on .*CPU:0.* bytes"):
                     await session.run(y, feeds)
