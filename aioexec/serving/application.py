@@ -34,7 +34,10 @@ MODELS = web.AppKey("MODELS", Mapping[str, Model])
 
 
 def application(models: Mapping[str, Model], *, largest_request: int = LARGEST_REQUEST) -> web.Application:
-    """Return an application that serves `models` by name; the mapping may change while it runs."""
+    """Return an application that serves `models` by name; the mapping may change while it runs.
+
+    aiohttp keeps the last 1,024 applications of a process, also ended ones: empty the mapping to let go of a model's session.
+    """
     app = web.Application(middlewares=[_answer_errors_as_json], client_max_size=largest_request)
     app[MODELS] = models
     app.router.add_post("/v1/models/{name}:predict", _predict)

@@ -55,7 +55,8 @@ async def serve(
         PermissionDeniedError: `host` is not a loopback address.
     """
     _check_loopback(host)
-    app = application({name: Model(session, inputs, outputs)}, largest_request=largest_request)
+    models = {name: Model(session, inputs, outputs)}
+    app = application(models, largest_request=largest_request)
     app.middlewares.append(_refuse_other_sites)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
     await runner.setup()
@@ -66,6 +67,7 @@ async def serve(
         yield Server(f"http://{shown}:{bound_port}", name)
     finally:
         await runner.cleanup()
+        models.clear()
 
 
 @web.middleware

@@ -1,7 +1,9 @@
 """A served session answers over HTTP, survives bad requests, and leaves nothing behind."""
 
 import asyncio
+import gc
 import socket
+import weakref
 
 import aiohttp
 import numpy as np
@@ -189,6 +191,18 @@ async def test_leaving_closes_the_socket_though_a_connection_is_kept(session, ht
     async with PredictionClient(server.predict_url) as client:
         with pytest.raises(errors.UnavailableError, match=r"/v1/models/default:predict: "):
             await client.predict([[1, 2]])
+
+
+async def test_nothing_holds_a_session_that_was_served():
+    session = FakeSession()
+    held = weakref.ref(session)
+    async with serve(session, {"x": X}, {"y": Y}) as server, PredictionClient(server.predict_url) as client:
+        await client.predict([[1, 2]])
+
+    del session
+    gc.collect()
+
+    assert held() is None
 
 
 async def test_a_port_in_use_is_refused_and_nothing_is_left_open(session):
