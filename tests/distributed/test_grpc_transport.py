@@ -1,6 +1,7 @@
 """Calls over gRPC on real sockets: values, errors, deadlines, cancellation, lost and stopped peers."""
 
 import asyncio
+import gc
 import socket
 
 import numpy as np
@@ -361,6 +362,23 @@ async def test_stopping_twice_and_before_starting_is_fine(pairs):
     never_started = pairs.transport().listener("127.0.0.1:0", {})
     await never_started.stop()
     await pairs.listen({}, never_started.address)
+
+
+@pytest.mark.slow
+async def test_stopped_listeners_leave_no_callback_of_grpc(pairs):
+    await (await pairs.listen({})).stop()
+    before = _callbacks()
+
+    for _ in range(20):
+        await (await pairs.listen({})).stop()
+
+    assert _callbacks() - before < 20, "the last one's may be on their way"
+
+
+def _callbacks():
+    """How many callbacks of gRPC's core are alive: what it waits for, it keeps."""
+    gc.collect()
+    return sum(type(each).__name__ == "CallbackWrapper" for each in gc.get_objects())
 
 
 async def test_two_listeners_cannot_have_one_address(pairs):

@@ -45,7 +45,8 @@ class AcceptingServer(Server):  # type: ignore[misc]
     """What `grpc.aio.server(options=…)` makes, with safe accepts."""
 
     def __init__(self, options: tuple[tuple[str, int], ...]) -> None:
-        super().__init__(None, (), (), options, None, None)
+        # Not the base class's constructor: it makes a core server, and one that is never shut down is never freed.
+        self._loop = cygrpc.get_working_loop()
         self._server = _Core(self._loop, None, (), (), options, None)
 
     def __del__(self) -> None:
