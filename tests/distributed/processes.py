@@ -132,6 +132,11 @@ class ServerProcess:
                 self._has_logged.clear()
                 await self._has_logged.wait()
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} does not run"
+        return self._process.pid
+
     def signal(self, number: int) -> None:
         """Send it a signal."""
         assert self._process is not None, f"{self.name} does not run"

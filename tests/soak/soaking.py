@@ -71,7 +71,7 @@ class SoakClient:
     def _doomed(self, run: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """A run that is cancelled after some passes of the loop: few passes as often as many."""
         task = asyncio.create_task(run)
-        _cancel_after(task, int(MOST_PASSES ** self.random.random()))
+        cancel_after(task, int(MOST_PASSES ** self.random.random()))
         return task
 
     async def outcome(self, task: asyncio.Task[Any]) -> Any:
@@ -83,13 +83,13 @@ class SoakClient:
         return CANCELLED
 
 
-def _cancel_after(task: asyncio.Task[Any], passes: int) -> None:
+def cancel_after(task: asyncio.Task[Any], passes: int) -> None:
     if task.done():
         return
     if passes == 0:
         task.cancel()
     else:
-        asyncio.get_running_loop().call_soon(_cancel_after, task, passes - 1)
+        asyncio.get_running_loop().call_soon(cancel_after, task, passes - 1)
 
 
 class Soak:
