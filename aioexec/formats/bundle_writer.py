@@ -246,16 +246,21 @@ def _add_index(merged: dict[bytes, BundleEntryProto], prefix: str, sources: list
     """Add the entries of a bundle, and the names of its data files."""
     header, entries = read_index(prefix)
     before = len(sources)
-    names = [shard_name(prefix, shard, header.num_shards) for shard in range(header.num_shards)]
-    for name in names:
+    for shard in range(
+        header.num_shards
+    ):  # a number that may be made up: the first file that is missing ends it
+        name = shard_name(prefix, shard, header.num_shards)
         if not os.path.exists(name):
             raise NotFoundError(f"{name}; No such file or directory")
-    sources += names
+        sources.append(name)
     for key, data in entries.items():
         entry = BundleEntryProto.FromString(data)
         known = merged.get(key)
         if known is not None and entry.slices and known.slices and _identity(known) == _identity(entry):
-            known.slices.extend(each for each in entry.slices if each not in known.slices)
+            there = {each.SerializeToString(deterministic=True) for each in known.slices}
+            known.slices.extend(
+                each for each in entry.slices if each.SerializeToString(deterministic=True) not in there
+            )
             continue
         if known is not None:
             raise InvalidArgumentError(

@@ -23,7 +23,7 @@ _TRAILER: Final = 5
 _BLOCK_SIZE: Final = 256 << 10
 _RESTART_INTERVAL: Final = 16
 _MAX_KEYS: Final = 256 << 20
-"""Bytes of all keys of a block: they may be much larger than the block, as each may begin like the one before."""
+"""Bytes of all keys of a table: they may be much larger than the file, as each may begin like the one before."""
 
 
 class Handle(NamedTuple):
@@ -65,7 +65,10 @@ def decode_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 class SortedTable:
-    """A table in a file. `_last_keys` and `_handles` are those of its data blocks.
+    """A table in a file; for one thread at a time.
+
+    Constant: `_last_keys` and `_handles`, those of the data blocks, which follow one another in the file. Changing: `_latest`,
+    the block that `get` has read last, and its entries.
 
     Raises:
         DataLossError: the file is no such table, or damaged.
@@ -87,20 +90,34 @@ class SortedTable:
             pass  # nothing in it is needed, but it tells whether the file is damaged
         self._last_keys: list[bytes] = []
         self._handles: list[Handle] = []
+        self._latest: tuple[int, dict[bytes, bytes]] | None = None
+        begin = 0
         for key, value in self._block(handle):
+            block, _ = self._handle(value, 0)
+            if block.offset < begin:
+                raise DataLossError(f"{file.path}: two blocks at {block.offset}")
+            begin = block.offset + block.size + _TRAILER
             self._last_keys.append(key)
-            self._handles.append(self._handle(value, 0)[0])
+            self._handles.append(block)
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        last, total = None, 0
         for handle in self._handles:
-            yield from self._block(handle)
+            for key, value in self._block(handle):
+                total += len(key)
+                if total > _MAX_KEYS or (last is not None and key <= last):
+                    raise self._bad_block()
+                last = key
+                yield key, value
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key; None if the table lacks it."""
         block = bisect.bisect_left(self._last_keys, key)
         if block == len(self._handles):
             return None
-        return next((value for found, value in self._block(self._handles[block]) if found == key), None)
+        if self._latest is None or self._latest[0] != block:
+            self._latest = block, dict(self._block(self._handles[block]))
+        return self._latest[1].get(key)
 
     def _handle(self, data: bytes, position: int) -> tuple[Handle, int]:
         offset, position = decode_varint(data, position)

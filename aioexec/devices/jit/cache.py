@@ -27,8 +27,9 @@ MAGIC = b"aioexec\x00"
 HEADER = struct.Struct("<8sIH32s")  # magic, ABI version, length of the symbol, digest of key + symbol + image
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOREIGN_WRITE = stat.S_IWGRP | stat.S_IWOTH
-ENTRY_NAME = r"[0-9a-f]{64}|\.[0-9a-f]{64}\.[0-9a-f]{8}"
-"""Entries, and what killed writers left: the only names we ever remove."""
+SUFFIX = ".aioexec-kernel"
+ENTRY_NAME = rf"[0-9a-f]{{64}}{SUFFIX}|\.[0-9a-f]{{64}}{SUFFIX}\.[0-9a-f]{{8}}"
+"""Entries, and what killed writers left: the only names we ever remove. Other programs name files by digests, too."""
 CAPACITY = 512 * 2**20
 """Bytes the folder may hold; beyond it the entries written longest ago go."""
 
@@ -102,7 +103,7 @@ class ObjectCache:
             except DamagedEntryError as error:
                 logger.warning("kernel cache: damaged entry %s removed: %s", key, error)
                 with contextlib.suppress(OSError):
-                    os.unlink(key, dir_fd=folder)
+                    os.unlink(key + SUFFIX, dir_fd=folder)
                 return None
 
     def store(self, key: str, code: ObjectCode) -> bool:
@@ -111,10 +112,11 @@ class ObjectCache:
             folder = self._open(stack, create=True)
             if folder is None:
                 return False
-            aside = f".{key}.{os.urandom(4).hex()}"
+            name = key + SUFFIX
+            aside = f".{name}.{os.urandom(4).hex()}"
             try:
                 write_new(folder, aside, encode(key, code))
-                os.rename(aside, key, src_dir_fd=folder, dst_dir_fd=folder)
+                os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
             except OSError as error:
                 with contextlib.suppress(OSError):
                     os.unlink(aside, dir_fd=folder)
@@ -146,7 +148,7 @@ class ObjectCache:
 
     def _read(self, folder: int, key: str) -> bytes | None:
         try:
-            descriptor = os.open(key, READ_FLAGS, dir_fd=folder)
+            descriptor = os.open(key + SUFFIX, READ_FLAGS, dir_fd=folder)
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -1,8 +1,15 @@
-"""Calls over gRPC, as TensorFlow's servers and clients make them: unary, tensors inside the messages."""
+"""Calls over gRPC, as TensorFlow's servers and clients make them: unary, tensors inside the messages.
+
+What gRPC has to say arrives as errors of calls and listeners, so its own notices are kept from stderr, unless GRPC_VERBOSITY is
+set: it reads that once, when it is imported.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 from aioexec.distributed.grpc_transport.channel import GrpcChannel
 from aioexec.distributed.grpc_transport.listener import GrpcListener

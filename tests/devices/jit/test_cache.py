@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aioexec.devices.jit import cache as cache_module
-from aioexec.devices.jit.cache import HEADER, ObjectCache, default_directory, prune
+from aioexec.devices.jit.cache import HEADER, SUFFIX, ObjectCache, default_directory, prune
 from aioexec.devices.jit.objects import ObjectCode
 
 KEY = "ab" * 32
@@ -22,7 +22,7 @@ def cache(tmp_path: Path) -> ObjectCache:
 
 def entry(cache: ObjectCache, key: str = KEY) -> Path:
     assert cache.directory is not None
-    return Path(cache.directory) / key
+    return Path(cache.directory) / f"{key}{SUFFIX}"
 
 
 def test_an_entry_comes_back_as_it_was_stored(cache):
@@ -37,7 +37,7 @@ def test_folder_and_entries_are_private_to_the_user(cache):
 
     assert stat.S_IMODE(cache.directory.stat().st_mode) == 0o700
     assert stat.S_IMODE(entry(cache).stat().st_mode) == 0o600
-    assert os.listdir(cache.directory) == [KEY]
+    assert os.listdir(cache.directory) == [KEY + SUFFIX]
 
 
 @pytest.mark.parametrize("place", [0, 9, HEADER.size - 1, HEADER.size + 2, -1])
@@ -162,7 +162,7 @@ def test_a_full_disk_leaves_nothing_behind(cache, monkeypatch):
 
     monkeypatch.setattr(cache_module, "open", full, raising=False)
     assert not cache.store("cd" * 32, CODE)
-    assert os.listdir(cache.directory) == [KEY]
+    assert os.listdir(cache.directory) == [KEY + SUFFIX]
 
 
 def test_without_a_folder_nothing_is_kept():
@@ -178,7 +178,7 @@ def test_concurrent_writers_of_one_key_leave_one_whole_entry(cache):
 
     assert all(stored)
     assert cache.load(KEY) == CODE
-    assert os.listdir(cache.directory) == [KEY]
+    assert os.listdir(cache.directory) == [KEY + SUFFIX]
 
 
 def test_the_oldest_entries_go_when_the_folder_is_too_large(cache):
@@ -186,13 +186,16 @@ def test_the_oldest_entries_go_when_the_folder_is_too_large(cache):
     for age, key in enumerate(reversed(keys)):
         cache.store(key, CODE)
         os.utime(entry(cache, key), (age, age))
-    (cache.directory / "notes.txt").write_bytes(bytes(1000))
+    foreign = ["f" * 64, "notes.txt"]
+    for name in foreign:
+        (cache.directory / name).write_bytes(bytes(1000))
     size = entry(cache, keys[0]).stat().st_size
 
     folder = os.open(cache.directory, os.O_RDONLY)
     prune(folder, 2 * size)
     os.close(folder)
-    assert sorted(os.listdir(cache.directory)) == [keys[0], keys[1], "notes.txt"]
+    kept = [entry(cache, key).name for key in keys[:2]]
+    assert sorted(os.listdir(cache.directory)) == [*kept, *foreign]
 
 
 @pytest.mark.parametrize(
