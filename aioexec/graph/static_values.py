@@ -23,6 +23,7 @@ _DEPTH = 32
 _MOST_NODES = 1000  # a value may be used many times over on the way, which makes more paths than nodes
 _HAND_ON = (Role.IDENTITY, Role.SWITCH, Role.ENTER)  # output is input 0
 _LARGEST = 1024  # elements of a value worth computing while building
+_LONGEST_NS = 1_000_000  # that a kernel may take while a graph is built
 
 
 class _Reach(NamedTuple):
@@ -158,7 +159,9 @@ def _value(tensor: Tensor, reach: _Reach | None) -> np.ndarray[Any, Any] | None:
     if int(np.prod([d for d in dims if d is not None], dtype=np.int64)) > _LARGEST:
         return None
     values = _input_values(op, reach.deeper())
-    return None if values is None else _compute(op, values, tensor.value_index)
+    if values is None or (row.work is not None and row.work(op.attrs, values) > _LONGEST_NS):
+        return None
+    return _compute(op, values, tensor.value_index)
 
 
 def _input_values(op: Operation, reach: _Reach | None) -> list[np.ndarray[Any, Any]] | None:

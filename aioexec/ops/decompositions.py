@@ -284,6 +284,15 @@ def _svd(context: KernelContext) -> Compute:
 
     def compute(x: Array) -> tuple[Array, Array, Array]:
         check_matrices(x)
+        finite = np.asarray(np.isfinite(x).all((-1, -2)))
+        if finite.all():
+            return decomposed(x)
+        parts = decomposed(np.where(finite[..., None, None], x, x.dtype.type(0)))
+        for part in parts if wanted else parts[:1]:  # as TensorFlow; LAPACK would not come to an end
+            part[~finite] = np.nan
+        return parts
+
+    def decomposed(x: Array) -> tuple[Array, Array, Array]:
         if not wanted:
             nothing = np.zeros(0, x.dtype)
             return np.linalg.svd(x, compute_uv=False).astype(x.dtype), nothing, nothing

@@ -11,6 +11,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.errors import GraphTypeError, GraphValueError, InternalError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
+from aioexec.graph.interruption import check_cancelled
 from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
@@ -63,6 +64,7 @@ def distance(a: Sequence[Any], b: Sequence[Any]) -> int:
     """Levenshtein's distance, a row of the table at a time."""
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
+        check_cancelled()
         diagonal, row[0] = row[0], i
         for j, y in enumerate(b, 1):
             diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (x != y))

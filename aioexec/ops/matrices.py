@@ -12,6 +12,7 @@ from aioexec import dtypes, shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.interruption import check_cancelled
 from aioexec.graph.kernel import Compute
 from aioexec.graph.node import Tensor
 from aioexec.ops.elementwise import Array, shown
@@ -89,6 +90,7 @@ def each_matrix(function: Callable[[Array], Array], x: Array) -> Array:
     """A function of one matrix that gives one of its shape, over a batch."""
     result = np.empty(x.shape, x.dtype)
     for index in np.ndindex(x.shape[:-2]):
+        check_cancelled()
         result[index] = function(x[index])
     return result
 

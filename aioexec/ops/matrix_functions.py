@@ -8,6 +8,7 @@ import numpy as np
 
 from aioexec.errors import InvalidArgumentError, UnimplementedError
 from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.interruption import interruptible
 from aioexec.graph.kernel import Compute, plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import register, undefined_gradient
@@ -16,7 +17,7 @@ from aioexec.ops.matrices import check_matrices, each_matrix, op as node, square
 
 
 def _by_scipy(name: str) -> Compute:
-    """A function of `scipy.linalg`; a matrix whose value is not of its dtype (a complex root of a real one) gives NaN."""
+    """A function of `scipy.linalg`; NaN for a matrix that is not finite, or whose value is not of its dtype."""
 
     def compute(x: Array) -> Array:
         check_matrices(x, square=True)
@@ -25,8 +26,11 @@ def _by_scipy(name: str) -> Compute:
         def one(matrix: Array) -> Array:
             if not matrix.size:
                 return matrix
+            if not np.isfinite(matrix).all():
+                return np.full_like(matrix, complex(np.nan, np.nan) if matrix.dtype.kind == "c" else np.nan)
+            double = matrix.astype(np.result_type(matrix, np.float64))
             try:
-                value = np.asarray(getattr(linalg, name)(matrix.astype(np.result_type(matrix, np.float64))))
+                value = np.asarray(interruptible(lambda: getattr(linalg, name)(double)))
             except ValueError as error:
                 raise InvalidArgumentError(f"Input matrix: {error}") from None
             if value.dtype.kind == "c" and matrix.dtype.kind != "c":

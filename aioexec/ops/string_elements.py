@@ -6,7 +6,7 @@ Strings are `bytes` in arrays of objects. NumPy's own string types drop trailing
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,13 @@ import numpy as np
 from aioexec import dtypes as dt
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError
+from aioexec.graph.interruption import check_cancelled
 from aioexec.ops.elementwise import Array, shown
 
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _FLOAT = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
 _HEXADECIMAL = re.compile(rb"[+-]?0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(p[+-]?\d+)?", re.IGNORECASE)
+_SLICE = 256  # elements between two looks at the cancellation of the step
 _SPACE = b" \t\n\v\f\r"
 _MOST_DIGITS = 400
 """Digits of an integer; more than any has, and few enough for Python to read."""
@@ -26,7 +28,13 @@ _MOST_DIGITS = 400
 
 def each(function: Callable[[Any], Any], value: Array, dtype: Any = np.object_) -> Array:
     """The array of `function(element)`, in the same shape."""
-    return array_of(map(function, value.flat), value.shape, dtype)
+    return array_of(_each(function, value), value.shape, dtype)
+
+
+def _each(function: Callable[[Any], Any], value: Array) -> Iterator[Any]:
+    for first in range(0, value.size, _SLICE):
+        check_cancelled()
+        yield from map(function, value.flat[first : first + _SLICE])
 
 
 def array_of(elements: Iterable[Any], shape: tuple[int, ...], dtype: Any = np.object_) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError, UnimplementedError
+from aioexec.graph.interruption import check_cancelled
 from aioexec.graph.kernel import Attrs
 from aioexec.shapes import Dims, as_size
 
@@ -116,7 +117,9 @@ def make_axes(attrs: Attrs, image: Sequence[int], window: Sequence[int]) -> Axes
 
 def taps(axes: Axes) -> Iterator[tuple[int, ...]]:
     """The taps of a window, numbered along each axis, in order."""
-    return np.ndindex(*(axis.window for axis in axes))
+    for tap in np.ndindex(*(axis.window for axis in axes)):
+        check_cancelled()
+        yield tap
 
 
 def seen_by(axes: Axes, tap: tuple[int, ...]) -> tuple[slice, ...]:

@@ -15,6 +15,8 @@ from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
 
 LARGEST_FOLDED = 10 * 2**20
 """Bytes of a folded value, and of each it is made from; larger ones are computed in each step, as in TensorFlow."""
+LONGEST_FOLDED_NS = 50_000_000
+"""What a kernel may take to fold a value: one that takes longer runs in a step, which can be cancelled."""
 _WAITED_FOR = frozenset(
     {Role.COMPUTE, Role.CONSTANT, Role.PLACEHOLDER, Role.IDENTITY, Role.VARIABLE, Role.READ, Role.UPDATE}
 )
@@ -39,6 +41,8 @@ def _folded(node: Node, bind: Bind) -> tuple[np.ndarray[Any, Any], ...] | None:
     size = _static_bytes(node)
     taken = 0 if node.row.shape_only else max((value.nbytes for value in inputs), default=0)
     if size is None or max(size, taken) > LARGEST_FOLDED:
+        return None
+    if node.row.work is not None and node.row.work(node.op.attrs, inputs) > LONGEST_FOLDED_NS:
         return None
     return evaluated(bind(node.op, node.device), inputs, len(node.op.outputs))
 

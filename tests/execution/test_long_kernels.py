@@ -13,7 +13,7 @@ from aioexec.errors import DeadlineExceededError
 from aioexec.formats.protos import RunOptions
 from aioexec.graph.interruption import check_cancelled
 from aioexec.graph.work import unbounded
-from tests.tiers import Ops, feed, graph, op, session_on
+from tests.tiers import Ops, constant, feed, graph, op, session_on
 
 JIT = ["off", "eager"]
 
@@ -55,6 +55,19 @@ async def test_a_kernel_without_a_bound_runs_on_a_worker_however_small_its_input
         for _ in range(5):  # nor is it learned from short runs
             await session.run(y, {x: [1.0, 2.0]})
             assert spy.on_worker()
+
+
+@pytest.mark.parametrize("jit", JIT)
+async def test_a_kernel_without_a_bound_is_not_run_to_fold_a_constant(spy: Spy, jit: str):
+    spy.add("TestEndless(x:float) -> (y:float)", work=unbounded)
+    with graph() as g:
+        y = op("TestEndless", constant([1.0, 2.0]))
+
+    async with session_on(g, jit) as session:
+        np.testing.assert_array_equal(await session.run(y), [1.0, 2.0])
+
+    assert len(spy.threads) == 1
+    assert spy.on_worker()
 
 
 @pytest.mark.parametrize("jit", JIT)

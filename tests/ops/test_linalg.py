@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
+from aioexec.errors import CancelledError, GraphTypeError, GraphValueError, InvalidArgumentError
+from aioexec.graph import interruption, registry
 from aioexec.graph.apply import apply_op
 from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
@@ -218,3 +220,41 @@ def test_shares_of_a_product_that_blas_makes_are_large_since_each_copies_the_oth
     assert row.units is not None
     assert row.words[row.units.word] == (m if columns is None else n)
     assert row.units.grain == (rows if columns is None else columns)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("op_type", ["Svd", "MatrixSquareRoot", "MatrixLogarithm"])
+def test_of_a_matrix_that_is_not_finite_nothing_is_known_as_in_tensorflow(op_type: str, bad: float):
+    x = np.array([np.eye(2), [[1, bad], [2, 3]]])
+    x = x.astype(np.complex128) if op_type == "MatrixLogarithm" else x
+
+    results = evaluate(apply_op(op_type, x))
+
+    expected = {"Svd": np.ones(2), "MatrixSquareRoot": np.eye(2), "MatrixLogarithm": np.zeros((2, 2))}
+    for result in results if op_type == "Svd" else [results]:
+        assert np.isnan(result[1]).all()
+    first = results[0] if op_type == "Svd" else results
+    np.testing.assert_allclose(first[0], expected[op_type], atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:The logm input matrix")
+def test_a_logarithm_that_takes_long_ends_with_its_step():
+    """SciPy takes a square root again and again, of what is singular but for rounding."""
+    nilpotent = np.diag(np.ones(40), 1).astype(np.complex128)
+    kernel = registry.lookup("MatrixLogarithm").kernel
+    assert kernel is not None
+    looks = 0
+
+    class Job:
+        @property
+        def is_cancelled(self) -> bool:
+            nonlocal looks
+            looks += 1
+            return looks > 1000
+
+    interruption.current.job = Job()
+    try:
+        with pytest.raises(CancelledError), np.errstate(all="ignore"):
+            kernel(SimpleNamespace(attrs={}))(nilpotent)
+    finally:
+        interruption.current.job = None
