@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from aioexec.graph import registry
 from aioexec.graph.kernel import Attrs
 from aioexec.graph.work import UNBOUNDED, Work, drawn, per_element, product, unbounded, value_of
@@ -46,7 +48,7 @@ def _product(attrs: Attrs, inputs: Sequence[Any]) -> float:
         columns = rows
     if attrs.get("adj_x", attrs.get("transpose_a", False)):
         height = width
-    return 1.5 * max(_size(x) * columns, _size(y) * height)
+    return (6.0 if x.dtype.kind == "c" else 1.5) * max(_size(x) * columns, _size(y) * height)
 
 
 def _einsum(attrs: Attrs, inputs: Sequence[Any]) -> float:
@@ -129,20 +131,30 @@ def _batched_gather(attrs: Attrs, inputs: Sequence[Any]) -> float:
     return 3000.0 * math.prod(_dims(inputs[1])[:rank]) if rank else 0.0
 
 
-def _scattered(attrs: Attrs, inputs: Sequence[Any]) -> float:
+def _scattered(each: float) -> Work:
     """Each index takes a row of the variable, even where updates are a scalar."""
-    variable, indices = inputs[0], inputs[1]
-    dims = (
-        _dims(getattr(variable, "buffer", None))
-        or _dims(variable)
-        or tuple(getattr(variable, "dims", None) or ())
-    )
-    return 5.0 * _size(indices) * math.prod(dim or 1 for dim in dims[1:]) + 300.0 * _size(indices)
+
+    def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
+        variable, indices = inputs[0], inputs[1]
+        dims = _dims(getattr(variable, "buffer", None)) or _dims(variable)
+        dims = dims or tuple(dim or 1 for dim in getattr(variable, "dims", None) or ())
+        return _size(indices) * (each + 5.0 * math.prod(dims[1:]))
+
+    return work
 
 
 def _resized(attrs: Attrs, inputs: Sequence[Any]) -> float:
-    """Rows and columns of the larger of the images are computed one by one."""
-    return 100.0 * max(map(_size, inputs)) + 4000.0 * sum(sum(_dims(each)[1:3]) for each in inputs)
+    """So much for each row and column of both images, and for each element of the larger one."""
+    largest = float(max(map(_size, inputs)))
+    rows_and_columns = float(sum(sum(_dims(each)[1:3]) for each in inputs))
+    if len(_dims(inputs[1])) == 1:
+        content = value_of(inputs[1])
+        if content is None:
+            return UNBOUNDED
+        batch, *_, channels = (1, *_dims(inputs[0]))[-4:]
+        largest = max(largest, product(content) * batch * channels)
+        rows_and_columns += float(np.abs(content.astype(np.float64)).sum())
+    return 100.0 * largest + 4000.0 * rows_and_columns
 
 
 def _resized_area(attrs: Attrs, inputs: Sequence[Any]) -> float:
@@ -248,7 +260,7 @@ _state(_resized, "ResizeNearestNeighborGrad")
 _state(_resized_area, "ResizeArea")
 for _kind in ("", "Resource"):
     for _verb in ("Add", "Div", "Max", "Min", "Mul", "Sub", "Update"):
-        _state(_scattered, f"{_kind}Scatter{_verb}")
+        _state(_scattered(6000.0 if _verb == "Div" else 300.0), f"{_kind}Scatter{_verb}")
     for _verb in ("Add", "Max", "Min", "Sub", "Update"):
         _state(per_element(1000, 1), f"{_kind}ScatterNd{_verb}")
     for _rule in (

@@ -39,7 +39,7 @@ from aioexec.planning.pending import (
     Slab,
 )
 from aioexec.planning.plan import Item
-from aioexec.planning.simplify import LONGEST_FOLDED_NS, evaluated
+from aioexec.planning.simplify import evaluated
 from aioexec.planning.versions import Versions
 from aioexec.resources.variable import Variable
 
@@ -255,12 +255,10 @@ class Layout:
                 return None
         if not row.shape_only and sum(array.nbytes for array in contents) > LARGEST_KNOWN:
             return None
-        if row.work is not None and row.work(instruction.node.op.attrs, contents) > LONGEST_FOLDED_NS:
-            return None
         specs = self._output_specs(instruction, inputs)
         if specs is not None and sum(spec.nbytes for spec in specs) > LARGEST_KNOWN:
             return None
-        outputs = evaluated(instruction.compute, contents, len(instruction.outputs))
+        outputs = evaluated(instruction.node, instruction.compute, contents)
         if outputs is None or sum(array.nbytes for array in outputs) > LARGEST_KNOWN:
             return None
         return outputs

@@ -42,19 +42,19 @@ def _folded(node: Node, bind: Bind) -> tuple[np.ndarray[Any, Any], ...] | None:
     taken = 0 if node.row.shape_only else max((value.nbytes for value in inputs), default=0)
     if size is None or max(size, taken) > LARGEST_FOLDED:
         return None
+    return evaluated(node, bind(node.op, node.device), inputs)
+
+
+def evaluated(node: Node, compute: Compute, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
+    """What the kernel of a node makes of these inputs; None if that may take long, or it fails: a step will, and say where."""
     if node.row.work is not None and node.row.work(node.op.attrs, inputs) > LONGEST_FOLDED_NS:
         return None
-    return evaluated(bind(node.op, node.device), inputs, len(node.op.outputs))
-
-
-def evaluated(compute: Compute, inputs: Sequence[Value], count: int) -> tuple[Value, ...] | None:
-    """What a kernel makes of these inputs; None if it fails: then it does so when the step runs, where its place is known."""
     try:
         with np.errstate(all="ignore"):
             result = compute(*inputs)
     except Exception:
         return None
-    outputs = result if count > 1 else (result,)
+    outputs = result if len(node.op.outputs) > 1 else (result,)
     return tuple(np.asarray(value) for value in outputs)
 
 
