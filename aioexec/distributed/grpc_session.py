@@ -43,6 +43,7 @@ from aioexec.formats.protos import (
     ReleaseCallableRequest,
     RunCallableRequest,
 )
+from aioexec.in_thread import in_thread
 from aioexec.planning.subgraph import Signature
 from aioexec.sessions.names import canonical
 from aioexec.sessions.options import SessionOptions
@@ -165,7 +166,7 @@ class GrpcSession(SessionRuntime):
             return make(graph.as_graph_def(from_version=sent))
 
         many = graph.version - sent > _MANY_NODES
-        message = await asyncio.to_thread(exported) if many else exported()
+        message = await in_thread(exported) if many else exported()
         await (self._extend(message) if self._handle else self._create(message))
         self._sent = sent + len(message.graph_def.node)
 

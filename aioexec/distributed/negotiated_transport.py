@@ -32,6 +32,7 @@ from aioexec.distributed.transport import (
 )
 from aioexec.errors import DeadlineExceededError, UnavailableError, UnimplementedError
 from aioexec.formats.protos import HelloRequest, HelloResponse
+from aioexec.in_thread import in_thread
 
 _HELLO: Final = "Peer/Hello"
 _CONNECTING_SECONDS: Final = 1.0
@@ -74,7 +75,7 @@ class NegotiatedTransport(Transport):
     async def connect(self, host: str, hello: HelloResponse) -> CallingConnection:
         """A connection of the fast path to who has said this; see `fast_transport.connect`."""
         if self._context is None and self.security.calls_tls:
-            self._context = await asyncio.to_thread(self.security.calling_context)
+            self._context = await in_thread(self.security.calling_context)
         return await connect(host, hello.port, hello.listener, self.security, self.limits, self._context)
 
 
