@@ -27,6 +27,7 @@ from aioexec.errors import DeadlineExceededError, OpError
 from aioexec.resources.variable import Variable
 from aioexec.sessions.direct import DirectSession
 from aioexec.testing.cluster import InMemoryCluster
+from aioexec.testing.tasks import all_tasks_blocked
 from tests.campaigns import campaign
 from tests.distributed.simulation.quiet import check_idle, check_quiet
 from tests.soak.soaking import remains
@@ -283,6 +284,7 @@ async def session_of(place: str, kind: str, size: int) -> AsyncIterator[tuple[An
         async with InMemoryCluster({"ps": 1, "worker": 1}) as cluster:
             async with cluster.session("worker", 0, graph=graph.graph) as session:
                 yield session, graph
+            await all_tasks_blocked()
             for server in cluster.servers:
                 check_quiet(server)
     else:
