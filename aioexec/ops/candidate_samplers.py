@@ -67,7 +67,7 @@ def _draws(sampler: Sampler, words: Words, count: int, unique: bool) -> tuple[Ar
         check_cancelled()
         if tries >= most:
             raise InvalidArgumentError(f"no {count} different classes in {tries} draws")
-        drawn = sampler.draw(words, min(max(2 * (count - len(found)), 64), _MOST_AT_ONCE))
+        drawn = sampler.draw(words, min(max(count, tries, 64), _MOST_AT_ONCE))  # twice as many each time
         for each in drawn.tolist():
             tries += 1
             found[each] = None
