@@ -153,16 +153,23 @@ class Workers:
         Raises:
             ResourceExhaustedError: the pool has no thread and can start none.
         """
+        job = Job(asyncio.get_running_loop(), call, done)
+        self.put(job)
+        return job
+
+    def put(self, job: Job[Any]) -> None:
+        """Queue a job of the running loop.
+
+        Raises:
+            ResourceExhaustedError: the pool has no thread and can start none.
+        """
         assert not self._closed, f"{self.name}: a job after close"
-        loop = asyncio.get_running_loop()
-        job = Job(loop, call, done)
-        if computes_inline(loop):
+        if computes_inline(asyncio.get_running_loop()):
             job.run_here()
-            return job
+            return
         if not self._start_thread() and not self._threads:
             raise no_thread(self.name)
         self._queue.put(job)
-        return job
 
     def invite(self, guest: Guest, count: int) -> None:
         """Let idle threads, up to so many, help; one that comes late finds nothing to do. `guest` leaves where jobs wait."""

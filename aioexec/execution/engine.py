@@ -10,6 +10,8 @@ from typing import Any, Literal
 from aioexec.devices.device import Device
 from aioexec.devices.jit.library import library
 from aioexec.devices.jit.walker import Walker, walker
+from aioexec.devices.pools import acquire_pool
+from aioexec.devices.sequence import Sequence
 from aioexec.devices.workers import Workers
 from aioexec.errors import UnimplementedError
 from aioexec.execution.arena_limit import limit_of
@@ -22,6 +24,11 @@ from aioexec.graph.kernel import Kernel, Spec
 from aioexec.planning.plan import Item, Partition
 from aioexec.planning.variant import Variant
 from aioexec.planning.variants import lay_out_item
+
+_PLANNERS = (
+    2  # planning holds the interpreter: a second thread keeps a small graph from waiting for a large one
+)
+_BUILDERS = 4  # threads that mostly wait for compilers
 
 JitMode = Literal["off", "background", "eager"]
 
@@ -47,8 +54,8 @@ class Engine:
         self.arenas = {name: Arenas(arena_bytes) for name in self.devices} if arena_bytes else {}
         self.arena_limit = limit_of(asyncio.get_running_loop(), workers)
         self.trimmer = Trimmer()
-        self.planner = Workers(1, "aioexec-planner")
-        self.builder = Workers(1, "aioexec-builder")
+        self.planner = Sequence(acquire_pool("aioexec-planner", _PLANNERS))
+        self.builder = Sequence(acquire_pool("aioexec-builder", _BUILDERS))
         self.cancellation_manager = CancellationManager()
         self.cancellation = StepCancellation(self.cancellation_manager)
         self.call: Callable[..., Awaitable[list[Any]]] = _cannot_call
@@ -95,10 +102,10 @@ class Engine:
         self.stop_building()
         self.trimmer.stop()
         self.cancellation_manager.start_cancel()
-        for pool in (self.builder, self.planner):
-            pool.dismiss()  # both at once: whatever becomes of this task, they end
-        for pool in (self.builder, self.planner):
-            await pool.close()
+        for calls in (self.builder, self.planner):
+            calls.dismiss()  # both at once: whatever becomes of this task, they end
+        for calls in (self.builder, self.planner):
+            await calls.close()
 
 
 async def _cannot_call(*arguments: Any) -> list[Any]:
