@@ -230,6 +230,7 @@ _state(
     per_element(20_000, 0), "RegexReplace StaticRegexReplace ParseExample ParseExampleV2 ParseSingleExample"
 )
 _state(per_element(20_000, 0), "DecodeCSV")
+_state(per_element(50, 1), "ImageSummary")
 _state(per_element(12_000, 0), "StringToHashBucketStrong")
 _state(per_element(5000, 0), "RegexFullMatch StaticRegexFullMatch")
 _state(_pairs(150, 1, 4), "EditDistance")
