@@ -16,6 +16,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -386,7 +387,8 @@ async def run(seed: int) -> None:
             for _ in range(2 if chance.random() < 0.8 else 0):
                 await running.add()
                 await running.save()
-            with FAULTS[seed % len(FAULTS)](chance):
+            # Python keeps what a limit has cut off of a compiled module.
+            with patch.object(sys, "dont_write_bytecode", True), FAULTS[seed % len(FAULTS)](chance):
                 for _ in range(chance.randint(1, 4)):
                     together = [chance.choice(ACTIONS)(running) for _ in range(chance.randint(1, 3))]
                     await asyncio.gather(*together)
