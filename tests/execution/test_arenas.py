@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
@@ -14,7 +15,7 @@ from hypothesis import given, strategies as st
 
 from aioexec import dtypes
 from aioexec.errors import FailedPreconditionError, ResourceExhaustedError
-from aioexec.execution.arena_limit import NoRoomError, limit_of
+from aioexec.execution.arena_limit import ArenaLimit, NoRoomError, limit_of
 from aioexec.execution.arenas import Arenas, BoundedProgram
 from aioexec.execution.frame import IDLE_FRAMES, Frame
 from aioexec.execution.trimming import TrimmedProgram
@@ -122,8 +123,8 @@ def test_a_spoilt_frame_and_one_too_many_are_not_kept():
 class Crowd:
     """Runs of some programs: `waiting` are those in line, with their turns, `running` those with an arena."""
 
-    def __init__(self, sizes: list[int]) -> None:
-        self.arenas = Arenas(100)
+    def __init__(self, sizes: list[int], arenas: ArenaLimit | None = None) -> None:
+        self.arenas = arenas or Arenas(100)
         self.owners = [Owner(size) for size in sizes]
         self.running: list[tuple[Owner, Any]] = []
         self.waiting: list[tuple[Owner, Any]] = []
@@ -184,6 +185,23 @@ def test_any_order_of_events_keeps_the_bound_and_lets_everybody_in(sizes: list[i
 
     assert not crowd.waiting
     assert crowd.arenas.used == 0
+
+
+@pytest.mark.slow
+def test_every_order_of_six_events_lets_everybody_in_under_the_limit_of_a_loop():
+    events = [(Crowd.ask, 0), (Crowd.ask, 1), (Crowd.end, 1), (Crowd.cancel, 0), (Crowd.wake, 0)]
+    for order in itertools.product(events, repeat=6):
+        crowd = Crowd([60, 150], ArenaLimit(100, least_runs=1))
+        for event, k in order:
+            event(crowd, k)
+            crowd.arenas.check_invariants()
+        crowd.wake()
+        while crowd.running:
+            crowd.end(1)
+            crowd.wake()
+            crowd.arenas.check_invariants()
+        assert not crowd.waiting
+        assert (crowd.arenas.used, crowd.arenas.runs) == (0, 0)
 
 
 # Sessions with a bound
