@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -31,6 +31,10 @@ class LinkedFork:
     successors: Array
 
 
+MOST_NS: Final = 1 << 62
+"""Of the cost of a row, which may be any number of nanoseconds."""
+
+
 def link(
     variant: Variant, walker: Walker, address: Callable[[Kernel], int]
 ) -> tuple[Array, Array, dict[int, LinkedFork]]:
@@ -47,7 +51,7 @@ def link(
             kernel = walker.jump if row.predicate is None else walker.jump_unless
             rows[index] = kernel, place, _JUMP_NS, 0
         elif isinstance(row, ProgramRow):
-            rows[index] = address(row.kernel), place, row.cost, 0
+            rows[index] = address(row.kernel), place, min(row.cost, MOST_NS), 0
         elif isinstance(row, Fork):
             forks[index] = _linked(row)
     return rows, memory, forks

@@ -19,7 +19,7 @@ from aioexec.devices.workers import Workers
 from aioexec.errors import FailedPreconditionError, InternalError, InvalidArgumentError, OpError
 from aioexec.execution.forks import ForkRun, SharedFork, shared_fork
 from aioexec.execution.frame import Frame, FramePool
-from aioexec.execution.linking import address_of, link
+from aioexec.execution.linking import MOST_NS, address_of, link
 from aioexec.execution.program_work import depends_on_data, is_in_slices, work_of_break
 from aioexec.execution.structures import StructureRun, dereferenced
 from aioexec.execution.trace import Trace, note_program
@@ -85,7 +85,7 @@ class Program(FramePool):
         self._is_for_workers = bool(self.forks) or UNBOUNDED in work
         self.is_for_loops = self.unbroken and not self.may_move and is_in_slices(variant)
         self.bound = INLINE_FUEL if variant.jumps else INLINE_NS
-        self.fuel = INLINE_FUEL if variant.jumps else max(INLINE_FUEL, variant.cost)  # else it is not to stop
+        self.fuel = INLINE_FUEL if variant.jumps else min(max(INLINE_FUEL, variant.cost), MOST_NS)
         self.inline = not self._is_for_workers and self.cost <= self.bound
         self._least, self._spent = _ENDLESS, 0
         self.last_used = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -67,7 +68,9 @@ def _reshape(array: np.ndarray[Any, Any], shape: Any, verify_shape: bool) -> np.
         return array
     if verify_shape:
         raise GraphTypeError(f"constant: expected a value of shape {dims}, got {array.shape}")
-    size = int(np.prod(dims, dtype=np.int64))
+    size = math.prod(dims)
+    if math.prod(dim or 1 for dim in dims) * array.itemsize >= 1 << 63:
+        raise GraphValueError(f"constant: no memory can hold a value of shape {dims}")
     if size == 0:
         return np.empty(dims, array.dtype)
     if array.size > size or (array.size == 0 and size > 0):

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.errors import OpError
+from aioexec.errors import GraphValueError, OpError
 
 if TYPE_CHECKING:
     from aioexec.dtypes import DType
@@ -196,6 +196,19 @@ class Spec:
     @property
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
+
+    def checked(self) -> Self:
+        """The same, if there can be such an array: its strides count bytes in 64 bits, also where a dimension is 0.
+
+        Raises:
+            GraphValueError: there cannot.
+        """
+        count = self.dtype.itemsize
+        for dim in self.shape:
+            count *= dim or 1
+        if count >= 1 << 63:
+            raise GraphValueError(f"no memory can hold a value of shape {self.shape}")
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.errors import NotFoundError, UnimplementedError
+from aioexec.errors import GraphValueError, NotFoundError, OpError, UnimplementedError
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.kernel import Attrs, ListUse, Native, Reference, Role
 from aioexec.graph.opdef import OpDef, parse_signature
@@ -236,6 +236,20 @@ def check_in_use(op_type: str, version: int) -> None:
         raise UnimplementedError(
             f"Op {op_type} is not available in GraphDef version {version}. It has been removed in version {removed}. {instead}."
         )
+
+
+def output_dims(row: Row, context: ShapeContext) -> Sequence[Dims]:
+    """What the shape rule of a row makes of these inputs and attributes.
+
+    Raises:
+        GraphValueError: they do not fit the op.
+    """
+    try:
+        return row.shape(context)
+    except OpError:
+        raise
+    except Exception as error:  # the rule took for granted what these inputs or attributes are not
+        raise GraphValueError(f"inputs or attributes do not fit ({type(error).__name__}: {error})") from error
 
 
 def lookup(op_type: str) -> Row:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from aioexec import dtypes
-from aioexec.errors import GraphValueError, OpError
+from aioexec.errors import GraphValueError
 from aioexec.graph.kernel import Role
-from aioexec.graph.registry import ShapeContext
+from aioexec.graph.registry import ShapeContext, output_dims
 from aioexec.shapes import Dims, TensorShape, is_fully_defined, of_rank
 
 if TYPE_CHECKING:
@@ -61,17 +61,10 @@ def infer_shapes(op: Operation) -> Sequence[Dims]:
         lambda i: _maker(inputs[i]),
     )
     try:
-        return op.row.shape(context)
+        return output_dims(op.row, context)
     except GraphValueError as error:
         given = ", ".join(str(tensor.shape) for tensor in inputs)
         raise GraphValueError(f"{op.type} {op.name!r}: {error.message}; input shapes {given}") from error
-    except OpError:
-        raise
-    except Exception as error:  # a rule that took for granted what these inputs or attributes are not
-        given = ", ".join(str(tensor.shape) for tensor in inputs)
-        raise GraphValueError(
-            f"{op.type} {op.name!r}: inputs or attributes do not fit ({type(error).__name__}: {error}); input shapes {given}"
-        ) from error
 
 
 def variable_dims(handle: Tensor) -> Dims:

@@ -92,13 +92,27 @@ def _equality(function: Compute) -> Any:
     return kernel
 
 
+def _equality_native(sign: str) -> Native:
+    """Shapes that do not broadcast, which may be allowed, are left to the reference kernel."""
+    form = expression(f"x, y: x {sign} y")
+
+    def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Any:
+        try:
+            shapes.broadcast(inputs[0].shape, inputs[1].shape)
+        except GraphValueError:
+            return None
+        return form.bind(attrs, inputs, outputs)
+
+    return Native(bind, form.dtypes)
+
+
 for _name, _function, _sign in _EQUALITIES:
     register(
         f"{_name}(x:T, y:T) -> (z:bool) [T:type; incompatible_shape_error:bool=true] {{commutative}}",
         shape=_equality_shape,
         kernel=_equality(_function),
         gradient=NOT_DIFFERENTIABLE,
-        native=expression(f"x, y: x {_sign} y"),
+        native=_equality_native(_sign),
     )
 
 # Logic

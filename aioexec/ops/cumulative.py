@@ -94,7 +94,11 @@ def native(body: Callable[..., int]) -> Native:
     def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
         x, axis_spec = inputs
         rank = len(x.shape)
-        if axis_spec.value is None or x.dtype.name not in ("float32", "float64", "int32", "int64"):
+        if (
+            axis_spec.value is None
+            or axis_spec.shape
+            or x.dtype.name not in ("float32", "float64", "int32", "int64")
+        ):
             return None
         if not -rank <= int(axis_spec.value) < rank:
             return None

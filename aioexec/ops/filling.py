@@ -284,6 +284,8 @@ def _one_hot_axis(attrs: Attrs, rank: int) -> int:
 
 def _one_hot_shape(context: ShapeContext) -> Sequence[Dims]:
     indices, depth = context.inputs[0], context.value(1)
+    for dims in context.inputs[1:]:
+        shapes.with_rank(dims, 0)
     if depth is not None and depth < 0:
         raise GraphValueError(f"depth must be >= 0, got {int(depth)}")
     if indices is None:
@@ -294,6 +296,9 @@ def _one_hot_shape(context: ShapeContext) -> Sequence[Dims]:
 
 def _one_hot(context: KernelContext) -> Compute:
     def compute(indices: Array, depth: Array, on_value: Array, off_value: Array) -> Array:
+        for name, value in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):
+            if value.ndim:
+                raise InvalidArgumentError(f"{name} must be a scalar, but got: {list(value.shape)}")
         if depth < 0:
             raise InvalidArgumentError(f"depth must be non-negative, got: {int(depth)}")
         axis = _one_hot_axis(context.attrs, indices.ndim)

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from aioexec.data_classes import dataclass
-from aioexec.errors import OpError, from_exception, with_context
+from aioexec.errors import InvalidArgumentError, OpError, from_exception, with_context
 from aioexec.graph.kernel import Compute
 from aioexec.planning.subgraph import Node
 
@@ -77,5 +77,12 @@ def with_inner(instructions: Sequence[Instruction]) -> Iterator[Instruction]:
 def locate(error: Exception, instruction: Instruction, device: str) -> OpError:
     """The error of a kernel as an OpError that names the node."""
     op = instruction.node.op
-    found = error if isinstance(error, OpError) else from_exception(error)
+    found: OpError
+    if isinstance(
+        error, IndexError | OverflowError
+    ):  # how NumPy and Python refuse a rank or number that does not fit
+        found = InvalidArgumentError(f"an operand does not fit ({type(error).__name__}: {error})")
+        found.__cause__ = error
+    else:
+        found = from_exception(error)
     return with_context(found, node=op.name, op_type=op.type, device=device, created_at=op.created_at, op=op)

@@ -19,7 +19,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.graph.kernel import Alias, Kernel, Launches, ListUse, Operand, Role, Spec
 from aioexec.graph.node import Operation
-from aioexec.graph.registry import ShapeContext
+from aioexec.graph.registry import ShapeContext, output_dims
 from aioexec.planning.buffers import Buffer, Local
 from aioexec.planning.instruction import Instruction, with_inner
 from aioexec.planning.layout_lists import gradient_sources, lay_list
@@ -469,12 +469,12 @@ class Layout:
             return held.dims if isinstance(held, Variable) else None
 
         given = [dims(k, held) for k, held in enumerate(inputs)]
-        found = row.shape(ShapeContext(op.attrs, given, value, partial, variable))
+        found = output_dims(row, ShapeContext(op.attrs, given, value, partial, variable))
         specs = []
         for tensor, output in zip(op.outputs, found, strict=True):
             if output is None or None in output:
                 return None
-            specs.append(Spec(tensor.dtype.numpy, tuple(int(d or 0) for d in output)))
+            specs.append(Spec(tensor.dtype.numpy, tuple(int(d or 0) for d in output)).checked())
         return specs
 
 
