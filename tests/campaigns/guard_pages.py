@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aioexec.devices.jit.walker import HEADER
 from aioexec.execution import (
     frame as frame_module,
     item_runner as item_runner_module,
@@ -168,7 +169,7 @@ def guarded(before: bool = False) -> Iterator[Guards]:
         def make_frame(self: Any, program: Any) -> None:
             made(self, program)
             self.arena = guards.arena(program.variant)
-            self.words[frame_module.HEADER + program.variant.arena_slot] = address_of(self.arena)
+            self.words[HEADER + program.variant.arena_slot] = address_of(self.arena)
 
         patch.setattr(frame_module.Frame, "__init__", make_frame)
         started = program_module.Run.__init__

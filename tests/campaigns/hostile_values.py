@@ -175,10 +175,10 @@ def hostile_element(random: Random, array: Array) -> Any:
     if array.dtype.fields:  # quantized
         return (random.randrange(0, 100),)
     with np.errstate(all="ignore"):
-        value = np.float64(random.choice(FLOATS))
+        number = np.float64(random.choice(FLOATS))
         if kind == "c":
-            return array.dtype.type(complex(value, random.choice(FLOATS)))
-        return value.astype(array.dtype)
+            return array.dtype.type(complex(number, random.choice(FLOATS)))
+        return number.astype(array.dtype)
 
 
 def emptied(random: Random, array: Array) -> Array:

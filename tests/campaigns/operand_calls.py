@@ -126,7 +126,7 @@ def from_node(node: Node, known: dict[int, Any] | None = None) -> Call:
     """
     known = {} if known is None else known
     if id(node) in known:
-        return known[id(node)]  # type: ignore[no-any-return]
+        return known[id(node)]
     definition = registry.lookup(node.op_type).definition
     attrs = {key: _plain_attr(definition, key, value) for key, value in node.attrs.items()}
     if len(definition.inputs) != len(node.inputs):

@@ -346,7 +346,7 @@ def _unlike(ours: Any, theirs: Any, compared: bool, tame: bool) -> str | None:
         return None
     tolerance = {2: 5e-2, 4: 1e-3, 8: 1e-6 if ours.dtype.kind == "f" else 1e-3}.get(ours.dtype.itemsize, 1e-6)
     with np.errstate(all="ignore"):
-        a, b = ours.astype(np.complex128), theirs.astype(np.complex128)
+        a, b = (np.asarray(each, np.complex128) for each in (ours, theirs))
         finite = np.isfinite(a) & np.isfinite(b)
         scale = max(float(np.max(np.abs(a[finite]), initial=0.0)), 1.0)
         close = np.allclose(a[finite], b[finite], rtol=tolerance, atol=tolerance * scale)
