@@ -299,10 +299,14 @@ def jumping_clock(chance: Random) -> Iterator[None]:
         yield
 
 
+_libraries: list[KernelLibrary] = []  # programs use their code for as long as they are
+
+
 @contextlib.contextmanager
 def _library(folder: Path) -> Iterator[KernelLibrary]:
     """A library of kernels that has compiled nothing, for the sessions that are opened meanwhile."""
     made = KernelLibrary(ObjectCache(folder))
+    _libraries.append(made)
     with patch.object(library_module, "PROCESS_LIBRARY", made):
         try:
             yield made
