@@ -376,7 +376,7 @@ class ListUse:
         dtype: the attr with the dtype of the elements, of the verbs that make a list.
         is_value: a list never changes; a verb gives another. Otherwise there is one list, and verbs change it.
         writes_once: an element that is set may not be set again, but in a list of gradients, where it is added to.
-        zeros: an element that is not set is read as zeros.
+        zeros: an element that is not set is read as zeros if its shape is known: it is that of the others.
         statuses: what goes wrong: an index outside (or nothing to pop), an element that is not as it must be.
         also_tensors: the op is for tensors, and lists are among them.
     """

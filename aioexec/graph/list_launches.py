@@ -2,8 +2,9 @@
 
 A list that grows has two words, its length and its room (both in elements). One of fixed length has a byte for each element:
 0 while it is not set, 1 then, and 2 when it was read for the last time; 3 if it is not set, but of a shape that is known, so
-that it is zeros (a gradient by an element there was). Statuses: 1, an index outside; 2, an element that is not set, was
-cleared, or was set before.
+that it is zeros (a gradient by an element there was, or zeros that were read). Behind these bytes is one for the list: bit 1
+if an element was set, bit 2 if a read gave the shape of each element. Statuses: 1, an index outside; 2, an element that is
+not set, was cleared, or was set before.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Any
 
 from aioexec.graph.kernel import LoopKernel
 
-ZEROS, CLEAR = 1, 2
-"""Bits of how to read: an element that is not set is zeros; one that was read is cleared."""
+ZEROS, CLEAR, INFERS, SETS_SHAPE = 1, 2, 4, 8
+"""Bits of how to read: an element that is not set is zeros; one that was read is cleared; an element that is not set is zeros
+once another was set; this read gives the shape of each element, so that those that are not set are zeros from now on.
+"""
 
 
 def reset(length: Any, room: Any) -> int:
@@ -25,7 +28,7 @@ def reset(length: Any, room: Any) -> int:
 
 def unset(flags: Any, count: int) -> int:
     """No element is set."""
-    for i in range(count):
+    for i in range(count + 1):
         flags[i] = 0
     return 0
 
@@ -35,6 +38,7 @@ def blank(flags: Any, others: Any, count: int) -> int:
     for i in range(count):
         if flags[i] == 0 and others[i] != 0:
             flags[i] = 3
+    flags[count] |= others[count]
     return 0
 
 
@@ -71,12 +75,15 @@ def read(storage: Any, flags: Any, index: Any, element: Any, count: int, size: i
     k = int(index[0])
     if k < 0 or k >= count:
         return 1
-    if flags[k] == 2 or (flags[k] == 0 and how & 1 == 0):
+    is_known = how & 1 != 0 or flags[count] & 2 != 0 or (how & 4 != 0 and flags[count] & 1 != 0)
+    if flags[k] == 2 or (flags[k] == 0 and not is_known):
         return 2
     for j in range(size):
         element[j] = storage[k * size + j] if flags[k] == 1 else 0
     if how & 2 != 0:
         flags[k] = 2
+    elif flags[k] == 0:
+        flags[k] = 3
     return 0
 
 
@@ -90,6 +97,7 @@ def write(storage: Any, flags: Any, index: Any, element: Any, count: int, size: 
     for j in range(size):
         storage[k * size + j] = element[j]
     flags[k] = 1
+    flags[count] |= 1
     return 0
 
 
@@ -107,18 +115,24 @@ def add(storage: Any, flags: Any, index: Any, element: Any, count: int, size: in
         for j in range(size):
             storage[k * size + j] += element[j]
     flags[k] = 1
+    flags[count] |= 1
     return 0
 
 
 def read_all(storage: Any, flags: Any, elements: Any, count: int, size: int, how: int) -> int:
     """Read all elements, in order."""
+    if how & 8 != 0:
+        flags[count] |= 2
+    is_known = how & 1 != 0 or flags[count] & 2 != 0 or (how & 4 != 0 and flags[count] & 1 != 0)
     for k in range(count):
-        if flags[k] == 2 or (flags[k] == 0 and how & 1 == 0):
+        if flags[k] == 2 or (flags[k] == 0 and not is_known):
             return 2
         for j in range(size):
             elements[k * size + j] = storage[k * size + j] if flags[k] == 1 else 0
         if how & 2 != 0:
             flags[k] = 2
+        elif flags[k] == 0:
+            flags[k] = 3
     return 0
 
 
@@ -130,6 +144,7 @@ def write_all(storage: Any, flags: Any, elements: Any, count: int, size: int, ag
         for j in range(size):
             storage[k * size + j] = elements[k * size + j]
         flags[k] = 1
+    flags[count] |= 1
     return 0
 
 
@@ -144,6 +159,7 @@ def add_all(storage: Any, flags: Any, elements: Any, count: int, size: int) -> i
             else:
                 storage[k * size + j] += elements[k * size + j]
         flags[k] = 1
+    flags[count] |= 1
     return 0
 
 
@@ -152,11 +168,12 @@ def add_list(storage: Any, flags: Any, others: Any, other_flags: Any, count: int
     for k in range(count):
         if other_flags[k] == 1:
             for j in range(size):
-                if flags[k] == 0:
+                if flags[k] != 1:
                     storage[k * size + j] = others[k * size + j]
                 else:
                     storage[k * size + j] += others[k * size + j]
             flags[k] = 1
+    flags[count] |= other_flags[count]
     return 0
 
 

@@ -28,7 +28,13 @@ _WRITE_ARRAY = (
         "Could not write to the TensorArray because an element has already been written to or read",
     ),
 )
-_ITEM = ((InvalidArgumentError, "Trying to access an element outside of the list"),)
+_ITEM = (
+    (InvalidArgumentError, "Trying to access an element outside of the list"),
+    (
+        InvalidArgumentError,
+        "Trying to read an uninitialized tensor of a list with non-fully-defined element_shape",
+    ),
+)
 
 _USES = {
     "StackV2": ListUse(ListVerb.EMPTY, ("list",), size=0, dtype="elem_type"),

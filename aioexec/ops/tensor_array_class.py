@@ -53,13 +53,10 @@ class _Known:
 
     def learn(self, shape: TensorShape) -> None:
         """Take in the shape of an element."""
-        if not self.infers:
-            return
         if not self.element_shape.is_compatible_with(shape):
-            raise GraphValueError(
-                f"Inconsistent shapes: saw {shape} but expected {self.element_shape} (and infer_shape=True)"
-            )
-        self.element_shape = self.element_shape.merge_with(shape)
+            raise GraphValueError(f"Inconsistent shapes: saw {shape} but expected {self.element_shape}")
+        if self.infers:
+            self.element_shape = self.element_shape.merge_with(shape)
 
 
 class TensorArray:
@@ -95,7 +92,6 @@ class TensorArray:
     ) -> None:
         _check_arguments(size, dynamic_size, clear_after_read, handle)
         dtype, shape = dtypes.as_dtype(dtype).base_dtype, TensorShape(element_shape)
-        infers = infer_shape or element_shape is not None
         if handle is None:
             with (
                 graph_of([size, flow]).as_default() as graph,
@@ -115,7 +111,7 @@ class TensorArray:
                         name=scope,
                     )
         fixed = None if dynamic_size else size
-        self._known = _Known(dtype, handle, fixed, infers, shape, colocate_with_first_write_call)
+        self._known = _Known(dtype, handle, fixed, infer_shape, shape, colocate_with_first_write_call)
         self._flow: Tensor = flow
 
     @property
@@ -213,7 +209,8 @@ class TensorArray:
         shape, count = self.element_shape, self._static_size()
         value: Tensor
         value, _ = self._apply("Concat", name=name, dtype=self.dtype, element_shape_except0=shape[1:])
-        length = None if shape.rank is None or count is None else shape[0] * count
+        is_known = self._known.infers and shape.rank is not None and count is not None
+        length = shape[0] * count if is_known else None
         value.set_shape(TensorShape([length]).concatenate(shape[1:]))
         return value
 

@@ -22,7 +22,9 @@ from aioexec.graph.kernel import Kernel, Launch, ListUse, ListVerb, Operand, Spe
 from aioexec.graph.list_launches import (
     BLANKS,
     CLEAR,
+    INFERS,
     RESET,
+    SETS_SHAPE,
     UNSET_ALL,
     ZEROS,
     add_list_kernel,
@@ -182,7 +184,9 @@ class _Verb:
             raise ListsRefusedError(f"elements of dtype {dtype.name}")
         if self.use.shape >= 0 and not isinstance(self.inputs[self.use.shape], np.ndarray):
             raise ListsRefusedError("elements of a shape that the step tells")
-        slab = Slab(dtype, count, self.use.is_value, self.use.writes_once, self.use.zeros, dims=self._said())
+        said = self._said()
+        zeros = ZEROS if shapes.is_fully_defined(said) else INFERS if self.use.zeros else 0
+        slab = Slab(dtype, count, self.use.is_value, self.use.writes_once, zeros, dims=said)
         self.layout.slabs.append(slab)
         return slab
 
@@ -194,9 +198,8 @@ class _Verb:
             raise ListsRefusedError("an array of dynamic size")
         slab = self._slab(int(size))
         slab.clears = bool(attrs.get("clear_after_read"))
-        slab.zeros |= bool(attrs.get("identical_element_shapes")) or shapes.is_fully_defined(
-            attrs.get("element_shape")
-        )
+        if attrs.get("identical_element_shapes"):
+            slab.zeros |= INFERS
         self._place_fixed(slab)
         for source in () if slab.is_value else self.layout.gradient_sources:
             slab.gradients[source] = self._gradients_by(slab)
@@ -214,7 +217,7 @@ class _Verb:
     def _place_fixed(self, slab: Slab) -> None:
         assert slab.count is not None
         slab.storage = self.layout.arena(0, self.position)
-        slab.flags = self.layout.arena(slab.count, self.position)
+        slab.flags = self.layout.arena(slab.count + 1, self.position)
         if slab.count:
             self._row(UNSET_ALL, [(slab.flags, 0)], (slab.count,))
 
@@ -230,11 +233,14 @@ class _Verb:
     def _zeros_like(self, slab: Slab) -> Slab:
         if slab.count is None:
             raise ListsRefusedError("zeros for each element of a list that grows")
-        made = Slab(slab.dtype, slab.count, slab.is_value, writes_once=False, zeros=True, dims=slab.dims)
+        made = Slab(
+            slab.dtype, slab.count, slab.is_value, writes_once=False, zeros=slab.zeros, dims=slab.dims
+        )
         self.layout.slabs.append(made)
         self._place_fixed(made)
         if slab.element is not None:
             self._agree(made, slab.element)
+            self._mark_zeros(made, slab)
         return made
 
     def _sum(self, slabs: list[Slab]) -> Slab:
@@ -326,7 +332,7 @@ class _Verb:
         result = self._result(element)
         kernel = read_kernel(_name(slab.dtype), self._index())
         operands = [(storage, 0), (flags, 0), self._operand(self.use.index), (result.buffer, 0)]
-        self._row(kernel, operands, (count, element.size, _how(slab)))
+        self._row(kernel, operands, (count, element.size, self._how(slab)))
         return result
 
     def _write(self, slab: Slab) -> None:
@@ -342,11 +348,24 @@ class _Verb:
         storage, flags, count = self._fixed(slab)
         element = self._known(slab)
         self._check_all(count)
+        if not count and not self._gives_shape(slab):
+            raise ListsRefusedError("all elements of an empty list of unknown shapes")
         result = self._result(Spec(element.dtype, (count, *element.shape)))
         if count:
             operands = [(storage, 0), (flags, 0), (result.buffer, 0)]
-            self._row(read_all_kernel(_name(slab.dtype)), operands, (count, element.size, _how(slab)))
+            self._row(read_all_kernel(_name(slab.dtype)), operands, (count, element.size, self._how(slab)))
         return result
+
+    def _gives_shape(self, slab: Slab) -> bool:
+        """Whether this read gives the shape of elements that are not set, for lists by value together with their dims."""
+        said = self._said()
+        return shapes.is_fully_defined(shapes.merge(said, slab.dims) if slab.is_value else said)
+
+    def _how(self, slab: Slab) -> int:
+        given = 0
+        if self._gives_shape(slab):
+            given = ZEROS if slab.is_value else ZEROS | SETS_SHAPE
+        return slab.zeros | CLEAR * slab.clears | given
 
     def _write_all(self, slab: Slab) -> None:
         _, _, count = self._fixed(slab)
@@ -377,13 +396,17 @@ class _Verb:
         if made is None or slab.element is None:
             raise ListsRefusedError("a list of gradients by a list that is not known")
         self._agree(made, slab.element)
-        if slab.count and not made.zeros:
-            _, flags, _ = self._fixed(made)
-            _, others, _ = self._fixed(slab)
-            self._row(BLANKS, [(flags, 0), (others, 0)], (slab.count,))
+        self._mark_zeros(made, slab)
         for buffer in made.buffers():
             self.layout.note_use(Local(buffer, 0, _BYTES), self.position)
         return made
+
+    def _mark_zeros(self, made: Slab, slab: Slab) -> None:
+        """Let the elements of a list be zeros where another has elements."""
+        if slab.count and not made.zeros & ZEROS:
+            _, flags, _ = self._fixed(made)
+            _, others, _ = self._fixed(slab)
+            self._row(BLANKS, [(flags, 0), (others, 0)], (slab.count,))
 
     # What they share
 
@@ -461,10 +484,6 @@ _BYTES = Spec(np.dtype(np.uint8), (1,))
 
 def _name(dtype: np.dtype[Any]) -> str:
     return dtype.name
-
-
-def _how(slab: Slab) -> int:
-    return ZEROS * slab.zeros | CLEAR * slab.clears
 
 
 def _again(slab: Slab) -> tuple[int, ...]:

@@ -35,7 +35,9 @@ class Slab:
         dtype, element: of each element; the shape is None until the first one is met.
         dims: what is said of the shape of each element beforehand.
         count: how many elements a list of fixed length has; None: it grows.
-        is_value, writes_once, zeros: see `ListUse`; `adds`: it is a list of gradients; `clears`: reading forgets an element.
+        is_value, writes_once: see `ListUse`; `adds`: it is a list of gradients; `clears`: reading forgets an element.
+        zeros: whether an element that is not set is zeros: always, since `dims` are defined (`ZEROS`); once another was set
+            (`INFERS`); or only where a read gives their shape (0).
         storage: the elements. A list that grows has its `length` and `room` in words, one of fixed length `flags`.
         limit: how many elements a list that grows may have; -1: any number.
         known: what each element is, if that is known: then there are none in memory.
@@ -48,7 +50,7 @@ class Slab:
     count: int | None
     is_value: bool
     writes_once: bool
-    zeros: bool
+    zeros: int
     adds: bool = False
     clears: bool = False
     element: Spec | None = None

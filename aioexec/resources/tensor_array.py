@@ -16,7 +16,7 @@ from aioexec import shapes
 from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
-from aioexec.resources.tensor_list import Array, added, kept, shown, zeros
+from aioexec.resources.tensor_list import Array, added, kept, merged, shown, zeros
 from aioexec.shapes import Dims
 
 _LONGEST = 1 << 22  # elements: reading all of them takes a second
@@ -221,7 +221,11 @@ class TensorArray:
     # Many elements
 
     def gather(self, indices: Array, dims: Dims) -> Array:
-        """The elements at these indices in one tensor; `dims` is what the reader knows of the shape of each."""
+        """The elements at these indices in one tensor.
+
+        `dims` is what the reader knows of the shape of each, which the array then knows too.
+        """
+        self.dims = merged(self.dims, dims)
         if not indices.size:
             self.check_open()
             return self._nothing(dims, "element shape", "packing")

@@ -71,7 +71,7 @@ class TensorList:
         Raises:
             InvalidArgumentError: they contradict each other.
         """
-        return _merged(dims, self.dims)
+        return merged(dims, self.dims)
 
     # One element
 
@@ -151,7 +151,7 @@ class TensorList:
         known = self.dims_with(dims)
         if not shapes.is_fully_defined(known):
             for element in elements:
-                known = _merged(known, element.shape)
+                known = merged(known, element.shape)
         return known
 
     def stacked(self, dims: Dims, count: int = -1) -> Array:
@@ -202,7 +202,7 @@ class TensorList:
         present = list(self.items.present())
         for index, element in present:
             _check_part(index, element, first)
-            inner = _merged(inner, element.shape[1:])
+            inner = merged(inner, element.shape[1:])
         if len(present) == 0 and not shapes.is_fully_defined(inner):
             raise InvalidArgumentError(f"{self._nothing_set} fully defined. element_shape: {shown(inner)}")
         lengths = self._lengths(present, first, leading)
@@ -440,7 +440,7 @@ def added(one: Array, other: Array) -> Array:
     return add_variants(one, other) if one.dtype == object else np.asarray(one + other, one.dtype)
 
 
-def _merged(a: Dims, b: Dims) -> Dims:
+def merged(a: Dims, b: Dims) -> Dims:
     if not shapes.compatible(a, b):
         what = "shapes" if a is not None and b is not None and len(a) == len(b) else "ranks"
         raise InvalidArgumentError(
