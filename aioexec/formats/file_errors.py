@@ -6,41 +6,56 @@ import errno
 import os
 from typing import Final
 
-from aioexec.errors import (
-    AlreadyExistsError,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-    OpError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    UnknownError,
-)
+from aioexec import errors
+from aioexec.errors import OpError
 
-_KINDS: Final[tuple[tuple[type[Exception], type[OpError]], ...]] = (
-    (FileNotFoundError, NotFoundError),
-    (FileExistsError, AlreadyExistsError),
-    (PermissionError, PermissionDeniedError),
-    (IsADirectoryError, FailedPreconditionError),
-    (NotADirectoryError, FailedPreconditionError),
-    (MemoryError, ResourceExhaustedError),
-    (ValueError, InvalidArgumentError),
-)
-_NUMBERS: Final[dict[int | None, type[OpError]]] = {
-    errno.EROFS: PermissionDeniedError,
-    errno.ENOSPC: ResourceExhaustedError,
-    errno.EDQUOT: ResourceExhaustedError,
-    errno.EMFILE: ResourceExhaustedError,
-    errno.ENFILE: ResourceExhaustedError,
-    errno.ENAMETOOLONG: InvalidArgumentError,
-    errno.ENOTEMPTY: FailedPreconditionError,
-    errno.ELOOP: InvalidArgumentError,
+_CLASSES: Final[dict[type[OpError], str]] = {
+    errors.InvalidArgumentError: (
+        "EINVAL ENAMETOOLONG E2BIG EDESTADDRREQ EDOM EFAULT EILSEQ ENOPROTOOPT ENOSTR ENOTSOCK ENOTTY EPROTOTYPE ESPIPE"
+    ),
+    errors.DeadlineExceededError: "ETIMEDOUT ETIME",
+    errors.NotFoundError: "ENODEV ENOENT ENXIO ESRCH",
+    errors.AlreadyExistsError: "EEXIST EADDRNOTAVAIL EALREADY",
+    errors.PermissionDeniedError: "EPERM EACCES EROFS",
+    errors.FailedPreconditionError: (
+        "ENOTEMPTY EISDIR ENOTDIR EADDRINUSE EBADF EBUSY ECHILD EISCONN ENOTBLK ENOTCONN EPIPE ESHUTDOWN ETXTBSY"
+    ),
+    errors.ResourceExhaustedError: "ENOSPC EDQUOT EMFILE EMLINK ENFILE ENOBUFS ENODATA ENOMEM ENOSR EUSERS",
+    errors.OutOfRangeError: "EFBIG EOVERFLOW ERANGE",
+    errors.UnimplementedError: (
+        "ENOSYS ENOTSUP EAFNOSUPPORT EPFNOSUPPORT EPROTONOSUPPORT ESOCKTNOSUPPORT EXDEV"
+    ),
+    errors.UnavailableError: (
+        "EAGAIN ECONNREFUSED ECONNABORTED ECONNRESET EINTR EHOSTDOWN EHOSTUNREACH ENETDOWN ENETRESET ENETUNREACH "
+        "ENOLCK ENOLINK ENONET"
+    ),
+    errors.AbortedError: "EDEADLK ESTALE",
+    errors.CancelledError: "ECANCELED",
 }
+"""As TensorFlow maps numbers; a number that is not here is unknown. Some platforms lack some of the names."""
+
+_NUMBERS: Final[dict[int | None, type[OpError]]] = {
+    getattr(errno, name): kind
+    for kind, names in _CLASSES.items()
+    for name in names.split()
+    if hasattr(errno, name)
+}
+_KINDS: Final[tuple[tuple[type[Exception], type[OpError]], ...]] = (
+    (FileNotFoundError, errors.NotFoundError),
+    (FileExistsError, errors.AlreadyExistsError),
+    (PermissionError, errors.PermissionDeniedError),
+    (IsADirectoryError, errors.FailedPreconditionError),
+    (NotADirectoryError, errors.FailedPreconditionError),
+    (MemoryError, errors.ResourceExhaustedError),
+    (ValueError, errors.InvalidArgumentError),
+)
+"""For exceptions without a number."""
 
 
 def canonical(path: str | bytes, error: Exception) -> OpError:
     """The error to raise instead of one that opening, reading or writing a file gave."""
-    by_number = _NUMBERS.get(getattr(error, "errno", None), UnknownError)
-    kind = next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), by_number)
+    kind = _NUMBERS.get(getattr(error, "errno", None))
+    if kind is None:
+        kind = next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), errors.UnknownError)
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return kind(f"{os.fsdecode(path)}; {said}")
