@@ -29,12 +29,14 @@ _AT_ONCE = (
 class TickBudget:
     """Inline work of one loop.
 
-    `spent` is how long this tick has lasted, in nanoseconds, from its first inline run to the end of its last one: what lies
-    between two runs holds the loop as well. `_tick` is when that first run began, None before it. `_line` are those who came
-    too late, in order, and `_sent_back` those of them whose turn came in a tick that others had spent meanwhile: they come
-    before the line. `_charged` counts what had room in this tick: so many get their turn in the next, since to be sent back
-    costs as much as a small step. While anybody waits, or something was charged, the begin of the next tick is due (`_is_due`).
-    `_decided` counts items that only decide. `helps` counts runs of which the loop does a share (see `hosting`).
+    `_used` is how long this tick has lasted, in nanoseconds, from its first inline run to the end of its last one: what lies
+    between two runs holds the loop as well. `spent` is the same, or more than a tick while the tick is reserved: those whose
+    turn has come resume in the next pass of the loop, and what arrives before then may not overtake them. `_tick` is when that
+    first run began, None before it. `_line` are those who came too late, in order, and `_sent_back` those of them whose turn
+    came in a tick that others had spent meanwhile: they come before the line. `_charged` counts what had room in this tick: so
+    many get their turn in the next, since to be sent back costs as much as a small step. While anybody waits, or something was
+    charged, the begin of the next tick is due (`_is_due`). `_decided` counts items that only decide. `helps` counts runs of
+    which the loop does a share (see `hosting`).
 
     Who waits is not asked again in every tick: with a thousand steps waiting, nothing else would be done.
     """
@@ -43,21 +45,21 @@ class TickBudget:
     is_bounded = True
 
     def __init__(self) -> None:
-        self.spent = 0
+        self.spent = self._used = 0
         self._tick: int | None = None
         self._charged = 0
         self._is_due = False
         self._decided = 0
         self.helps = 0
-        self._line: deque[Callable[[], object]] = deque()
-        self._sent_back: deque[Callable[[], object]] = deque()
+        self._line: deque[Callable[[], bool]] = deque()
+        self._sent_back: deque[Callable[[], bool]] = deque()
 
     def charge(self, began: int, ended: int) -> None:
         """Count a run that began and ended at these times."""
         if self._tick is None:
             self._tick = began
             self._begin_soon()
-        self.spent = ended - self._tick
+        self.spent = self._used = ended - self._tick
         self._charged += 1
 
     def decided(self) -> None:
@@ -75,29 +77,34 @@ class TickBudget:
 
     def _begin(self) -> None:
         """Begin a tick: with those who wait, until it is spent."""
-        most = max(1, min(_AT_ONCE, self._charged)) if self.spent > TICK_NS else _AT_ONCE
-        self.spent = self._charged = 0
+        most = max(1, min(_AT_ONCE, self._charged)) if self._used > TICK_NS else _AT_ONCE
+        self.spent = self._used = self._charged = 0
         self._tick = None
         self._is_due = False
+        is_reserved = False
         try:
             for _ in range(most):
                 line = self._sent_back or self._line
-                if not line or self.spent > TICK_NS:
+                if not line or self._used > TICK_NS:
                     break
-                line.popleft()()
+                is_reserved |= bool(line.popleft()())
         finally:
-            if self._sent_back or self._line:
+            if is_reserved:
+                self.spent = TICK_NS + 1
+            if is_reserved or self._sent_back or self._line:
                 self._begin_soon()
 
     def call_in_turn(self, call: Callable[[], object]) -> None:
         """Make a call in a tick that has budget left, in a copy of the caller's context; none is left in this one."""
-        self._line.append(partial(contextvars.copy_context().run, call))
+        self._line.append(partial(_make, contextvars.copy_context(), call))
         self._begin_soon()
 
     async def turn(self) -> None:
         """Wait until this tick has budget left."""
         line = self._line
-        while self.spent > TICK_NS:
+        if self.spent <= TICK_NS:
+            return
+        while True:
             waiter = asyncio.get_running_loop().create_future()
             call = partial(_wake, waiter)
             line.append(call)
@@ -107,6 +114,9 @@ class TickBudget:
                 with contextlib.suppress(ValueError):  # it may be its turn just now
                     line.remove(call)
                 raise
+            if self._used <= TICK_NS:
+                self.spent = self._used
+                return
             line = self._sent_back
 
 
@@ -120,9 +130,18 @@ class Boundless(TickBudget):
         """Nothing is ever spent."""
 
 
-def _wake(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
+def _make(context: contextvars.Context, call: Callable[[], object]) -> bool:
+    """Make a call now; no time is to be reserved for it."""
+    context.run(call)
+    return False
+
+
+def _wake(waiter: asyncio.Future[None]) -> bool:
+    """Resume a task; whether it is there."""
+    if waiter.done():
+        return False
+    waiter.set_result(None)
+    return True
 
 
 _budgets: WeakKeyDictionary[asyncio.AbstractEventLoop, TickBudget] = WeakKeyDictionary()

@@ -49,6 +49,26 @@ async def test_who_comes_late_waits_for_the_next_tick():
     assert order == ["tick", "turn"]
 
 
+async def test_what_arrives_after_a_tick_has_begun_does_not_overtake_who_waits():
+    """As requests of a client do that sends the next one when it has the answer."""
+    budget, loop = TickBudget(), asyncio.get_running_loop()
+    overtaking: list[int] = []
+
+    def arrive() -> None:
+        if budget.spent <= TICK_NS:
+            overtaking.append(1)
+            budget.charge(0, TICK_NS + 1)
+        if len(overtaking) < 100 and not waiting.done():
+            loop.call_soon(arrive)
+
+    loop.call_soon(budget.charge, 0, TICK_NS + 1)
+    waiting = asyncio.ensure_future(budget.turn())
+    loop.call_soon(arrive)
+    await waiting
+
+    assert len(overtaking) <= 1
+
+
 async def test_who_comes_early_does_not_wait():
     budget = TickBudget()
     ticks: list[int] = []
