@@ -30,7 +30,7 @@ from tests.tiers import programs, runtime
 
 CALLERS = 10_000
 CLIENTS = 1_000
-REQUESTS = 10
+REQUESTS = 100  # a client that need not wait has about ten answers in a tick of the loop
 MOST_BYTES = 8 << 10
 """Of a waiting run, its task included: twice what it takes, since Python's versions differ."""
 SIDE = 256
