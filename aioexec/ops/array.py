@@ -137,13 +137,19 @@ def _expanded_shape(context: ShapeContext) -> Sequence[Dims]:
     dims, axis = context.inputs[0], context.value(1)
     if dims is None or axis is None:
         return [None]
-    k = axis_of(int(axis.reshape(-1)[0]), len(dims) + 1)
+    k = axis_of(_single(axis), len(dims) + 1)
     return [(*dims[:k], 1, *dims[k:])]
+
+
+def _single(dim: Array) -> int:
+    if dim.size != 1:
+        raise GraphValueError(f"'dim' must be a tensor with a single value, got shape {shown(dim.shape)}")
+    return int(dim.reshape(-1)[0])
 
 
 @run_time
 def _expand(x: Array, axis: Array) -> Array:
-    return np.expand_dims(x, axis_of(int(axis.reshape(-1)[0]), x.ndim + 1))
+    return np.expand_dims(x, axis_of(_single(axis), x.ndim + 1))
 
 
 register(

@@ -10,6 +10,7 @@ With r = 1 / sqrt(variance + epsilon), n = (x - mean) r and m the mean over a ch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,7 +79,7 @@ def _backward_shape(context: ShapeContext) -> Sequence[Dims]:
 def _flat(attrs: Attrs, image: Array) -> Array:
     """The elements of each channel as a column, in float32."""
     last = np.moveaxis(image, channel_axis(attrs), -1)
-    return last.reshape(-1, last.shape[-1]).astype(np.float32)
+    return last.reshape(math.prod(last.shape[:-1]), last.shape[-1]).astype(np.float32)
 
 
 def _as_image(attrs: Attrs, columns: Array, like: Array) -> Array:

@@ -183,10 +183,12 @@ def adjoint(rule: Rule, is_sized: bool) -> Reference:
         check_centres(attrs)
 
         def compute(dy: Array, original: Array) -> Array:
-            check_image(dy)
-            if is_sized:
+            if is_sized and dy.ndim == 4:
                 height, width = checked_size(original, dy.shape[0], dy.shape[3])
+                if not dy.size:
+                    return np.zeros((dy.shape[0], height, width, dy.shape[3]), dtype)
             else:
+                check_image(dy)
                 check_image(original)
                 height, width = original.shape[1:3]
             wide = dy.astype(np.float64 if dy.dtype.itemsize == 8 or dy.dtype.kind in "iu" else Single)

@@ -50,6 +50,10 @@ CASES: dict[str, Callable[[], Built]] = {
         ax.expand_dims(fed(ax.float32, "x"), fed(ax.int32, "axis")),
         {"x:0": [1.0], "axis:0": np.zeros(0)},
     ),
+    "several axes": lambda: (
+        ax.expand_dims(fed(ax.float32, "x"), fed(ax.int32, "axis")),
+        {"x:0": [1.0], "axis:0": [0, 1]},
+    ),
     "an endless range": lambda: (ax.range(fed(ax.float32, "x", []), float("inf"), 1.0), {"x:0": 0.0}),
     "a filter that is a scalar": lambda: (
         ax.nn.conv2d(fed(ax.float32, "x"), fed(ax.float32, "filter"), [1, 1, 1, 1], "SAME"),
@@ -92,3 +96,26 @@ async def test_a_cost_beyond_64_bits_runs() -> None:
     async with ax.Session(graph=graph, config=config) as session:
         for _ in range(2):
             assert (await session.run(pooled, {x: image}) == 15).all()
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+async def test_images_without_channels_are_normalized(is_training: bool) -> None:
+    with ax.Graph().as_default() as graph:
+        x, vector = fed(ax.float32, "x"), fed(ax.float32, "vector")
+        normalized = graph.create_op(
+            "FusedBatchNormV3", [x, vector, vector, vector, vector], attrs={"is_training": is_training}
+        ).outputs
+    async with ax.Session(graph=graph) as session:
+        found = await session.run(list(normalized[:5]), {x: np.zeros((1, 2, 2, 0)), vector: np.zeros(0)})
+
+    assert [each.shape for each in found] == [(1, 2, 2, 0), (0,), (0,), (0,), (0,)]
+
+
+async def test_no_gradients_of_resized_images_are_zeros_for_the_images() -> None:
+    with ax.Graph().as_default() as graph:
+        gradients = fed(ax.float32, "gradients")
+        images = graph.create_op("ResizeNearestNeighborGrad", [gradients, ax.constant([3, 4])]).outputs[0]
+    async with ax.Session(graph=graph) as session:
+        found = await session.run(images, {gradients: np.zeros((1, 0, 2, 1))})
+
+    np.testing.assert_array_equal(found, np.zeros((1, 3, 4, 1)))
