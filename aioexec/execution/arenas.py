@@ -15,7 +15,7 @@ from collections.abc import Callable
 from aioexec.devices.jit.walker import Walker
 from aioexec.devices.workers import Workers
 from aioexec.errors import OpError, ResourceExhaustedError
-from aioexec.execution.arena_limit import ArenaLimit, ArenaOwner
+from aioexec.execution.arena_limit import ArenaLimit, ArenaOwner, NoRoomError
 from aioexec.execution.frame import Frame
 from aioexec.execution.program import Program
 from aioexec.execution.trimming import TrimmedProgram, Trimmer
@@ -39,6 +39,11 @@ class Arenas(ArenaLimit):
         """Nobody has used this one for long: its idle frames are given up."""
         while owner.frames:
             self.kept -= self._idle.pop(owner.frames.pop())[1]
+
+    def take(self, owner: ArenaOwner) -> Frame | None:
+        if not self.admits(owner):
+            raise NoRoomError
+        return self._reserve(owner)
 
     def _reserve(self, owner: ArenaOwner) -> Frame | None:
         frame = super()._reserve(owner)

@@ -88,7 +88,11 @@ class TrimmedProgram(Program):
         return self.limit.admits(self)
 
     def lease_for_worker(self) -> Frame:
-        return self._admitted(self.limit.take(self))
+        frame = self.limit.take(self)
+        if frame is None:
+            return self._admitted(None)
+        frame.is_admitted = True
+        return frame
 
     async def lease_in_turn(self) -> Frame:
         turn = asyncio.get_running_loop().create_future()
