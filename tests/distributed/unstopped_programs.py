@@ -28,9 +28,10 @@ async def _use(target: str) -> None:
 
 
 def cancelled_with_all_tasks(rounds: int) -> None:
-    """What `asyncio.run` does at its end, many times in one loop, while memory is taken again at once."""
+    """What `asyncio.run` does at its end, many times in one loop; memory that it frees is taken again and stays as it is."""
 
     async def main() -> None:
+        taken: list[bytearray] = []
         for number in range(rounds):
             server = ax.train.Server.create_local_server()
             await server.serve()
@@ -41,7 +42,8 @@ def cancelled_with_all_tasks(rounds: int) -> None:
             del server, others
             if number % 10 == 0:
                 gc.collect()
-            _taken = [bytearray(64 + 8 * (k % 64)) for k in range(2000)]
+            assert all(block.count(0xFF) == len(block) for block in taken)  # of the server before
+            taken = [bytearray(b"\xff" * (16 * (k % 64) + 15)) for k in range(20_000)]
 
     asyncio.run(main())
 
