@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+_ROOT = Path(__file__).parents[2]
 DIED = "died"
 LIMIT_S = 10.0
 MOST_MEMORY = 4 << 30
@@ -56,6 +57,7 @@ class TensorFlowChild:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
+                cwd=_ROOT,  # `tests` is found from there only
             )
             assert process.stdout is not None
             pickle.load(process.stdout)
