@@ -40,7 +40,7 @@ FAMILIES = ["elementwise", "array", "reduction", "linalg", "nn"]
 DOORS = {
     "aiohttp": "aioexec.serving",
     "blockbuster": "aioexec.testing",
-    "google_crc32c": "aioexec.formats.crc32c",
+    "crc32c": "aioexec.formats.crc32c",
     "grpc": "aioexec.distributed.grpc_transport",
     "llvmlite": "aioexec.devices.jit",
     "numba": "aioexec.devices.jit",

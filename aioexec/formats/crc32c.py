@@ -9,32 +9,26 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-import numpy as np
 import numpy.typing as npt
 
 Data = bytes | bytearray | memoryview | npt.NDArray[Any]
 
 _DELTA: Final = 0xA282EAD8
-_PIECE: Final = 1 << 20
-"""Bytes a call is given: it keeps the interpreter from other threads meanwhile."""
 
 
 @cache
-def _extend() -> Callable[[int, Any], int]:
-    import google_crc32c
+def _extend() -> Callable[[Any, int], int]:
+    from crc32c import crc32c as extend
 
-    return google_crc32c.extend  # type: ignore[no-any-return]
+    return extend
 
 
 def crc32c(data: Data, before: int = 0) -> int:
-    """The checksum of bytes, or of what has the checksum `before` and these bytes behind it."""
-    extend = _extend()
-    if isinstance(data, bytes) and len(data) <= _PIECE:  # records of a few bytes are checked by the million
-        return extend(before, data)
-    view = np.frombuffer(data, np.uint8)
-    for at in range(0, view.size, _PIECE):
-        before = extend(before, view[at : at + _PIECE])
-    return before
+    """The checksum of bytes, or of what has the checksum `before` and these bytes behind it.
+
+    The interpreter is released while more than 32 KiB are read, so that an event loop can run meanwhile.
+    """
+    return _extend()(data, before)
 
 
 def masked(checksum: int) -> int:

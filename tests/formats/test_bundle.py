@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,29 @@ def test_the_checksum_is_crc_32c():
     assert crc32c(b"") == 0
     assert crc32c(b"6789", crc32c(b"12345")) == 0xE3069283
     assert crc32c(np.arange(3 << 20, dtype=np.uint8)) == crc32c(np.arange(3 << 20, dtype=np.uint8).tobytes())
+
+
+def test_other_threads_run_while_a_checksum_of_much_is_computed():
+    content, turns, seen = np.zeros(16 << 20, np.uint8), [0], []
+    interval = sys.getswitchinterval()
+
+    def compute() -> None:
+        before = turns[0]
+        crc32c(content)
+        seen.append(turns[0] - before)
+
+    sys.setswitchinterval(1e3)  # no thread is made to release the interpreter
+    try:
+        with open("/dev/zero", "rb", buffering=0) as zeros:
+            while not any(seen):  # now and then the checksum is ready before this thread is woken
+                computing, count = threading.Thread(target=compute), len(seen)
+                computing.start()
+                while len(seen) == count:
+                    zeros.read(1)  # releases the interpreter
+                    turns[0] += 1
+                computing.join()
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_a_masked_checksum_is_unmasked():
