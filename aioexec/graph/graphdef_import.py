@@ -75,6 +75,10 @@ def import_graph_def(
             raise
         except InvalidArgumentError as error:
             raise GraphValueError(error.message) from error
+        except (
+            RecursionError
+        ) as error:  # a message that was parsed is at most 100 deep, one that was built need not be
+            raise GraphValueError("the attributes of a node are nested too deeply") from error
         _keep_version(graph, source.versions.producer)
         return elements
 

@@ -219,12 +219,12 @@ class Source:
         )
 
     def _describe_cycle(self, blocked: set[str]) -> str:
-        path: list[str] = []
+        positions: dict[str, int] = {}
         name = min(blocked)
-        while name not in path:
-            path.append(name)
+        while name not in positions:
+            positions[name] = len(positions)
             name = next(each for each in self._producers(self.nodes[name]) if each in blocked)
-        cycle = path[path.index(name) :]
+        cycle = [*positions][positions[name] :]
         shown = [*reversed(cycle[:8]), cycle[0]] if len(cycle) <= 8 else [*reversed(cycle[:8]), "…"]
         return f"{len(cycle)} nodes in a cycle: {' -> '.join(shown)}"
 

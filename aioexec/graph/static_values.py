@@ -12,7 +12,7 @@ from aioexec import dtypes
 from aioexec.errors import GraphValueError
 from aioexec.graph.kernel import Role
 from aioexec.graph.registry import ShapeContext, output_dims
-from aioexec.shapes import Dims, TensorShape, is_fully_defined, of_rank
+from aioexec.shapes import HIGHEST_RANK, Dims, TensorShape, is_fully_defined, of_rank
 
 if TYPE_CHECKING:
     from aioexec.graph.node import Operation, Tensor
@@ -189,12 +189,18 @@ def _compute(
 
 
 def constant_value_as_dims(tensor: Tensor) -> Dims:
-    """Read an integer vector as a shape: None where an element is unknown, None as a whole if nothing is known."""
+    """Read an integer vector as a shape: None where an element is unknown, None as a whole if nothing is known.
+
+    Raises:
+        GraphValueError: it has more elements than a shape has dimensions.
+    """
+    if tensor.dims is not None and len(tensor.dims) == 1 and (tensor.dims[0] or 0) > HIGHEST_RANK:
+        raise GraphValueError(f"a shape has at most {HIGHEST_RANK} dimensions, got {tensor.dims[0]}")
     return _as_dims(tensor, _whole_reach())
 
 
 def _as_dims(tensor: Tensor, reach: _Reach | None) -> Dims:
-    if tensor.dims is None or len(tensor.dims) != 1:
+    if tensor.dims is None or len(tensor.dims) != 1 or (tensor.dims[0] or 0) > HIGHEST_RANK:
         return None
     rule = _PARTIAL.get(tensor.op.type)
     deeper = None if reach is None else reach.deeper()

@@ -72,13 +72,13 @@ class Draft:
 
     def frames_from_inside(self) -> list[Frame]:
         """Every frame after those inside of it."""
-        found: dict[Frame, int] = {}
+        found: dict[Frame, None] = {}
         for frame in self.members:
             outer: Frame | None = frame
-            while outer is not None:
-                found[outer] = _depth(outer)
+            while outer is not None and outer not in found:
+                found[outer] = None
                 outer = outer.parent
-        return sorted(found, key=lambda frame: -found[frame])
+        return sorted(found, key=lambda frame: -frame.depth)
 
     def nodes_in(self, frame: Frame) -> list[Node]:
         return list(self.members.get(frame, {}).values())
@@ -189,10 +189,3 @@ def _used_inside(nodes: Iterable[Node]) -> Iterator[Node]:
             for inner in part.nodes:
                 yield from inner.producers()
             yield from _used_inside(part.nodes)
-
-
-def _depth(frame: Frame) -> int:
-    depth = 0
-    while frame.parent is not None:
-        frame, depth = frame.parent, depth + 1
-    return depth

@@ -14,14 +14,18 @@ from aioexec.errors import InvalidArgumentError
 from aioexec.graph.kernel import Role
 from aioexec.planning.subgraph import Node, Subgraph
 
+MOST_NESTED = 64
+"""Loops in one another: the passes over them are recursive."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """A loop; the outermost frame, which is none, has no name and no parent."""
+    """A loop; the outermost frame, which is none, has no name and no parent. `depth` counts the frames around it."""
 
     name: str
     parent: Frame | None
     parallel_iterations: int
+    depth: int = 0
 
 
 _LOOP_ROLES = frozenset({Role.ENTER, Role.EXIT, Role.NEXT_ITERATION, Role.LOOP_COND})
@@ -31,7 +35,7 @@ def frames(graph: Subgraph) -> dict[int, Frame]:
     """The frame each node runs in, by id(): an Enter runs outside of the frame it enters, an Exit inside.
 
     Raises:
-        InvalidArgumentError: the loops are malformed; names the nodes.
+        InvalidArgumentError: the loops are malformed, or nested too deeply; names the nodes.
     """
     finder = _Finder()
     if _has_no_loops(graph):
@@ -103,8 +107,12 @@ class _Finder:
                 )
 
     def _enter(self, node: Node, outside: Frame) -> Frame:
-        name = node.op.attrs["frame_name"]
-        made = self._entered.setdefault(name, Frame(name, outside, node.op.attrs["parallel_iterations"]))
+        if outside.depth == MOST_NESTED:
+            raise InvalidArgumentError(
+                f"Enter {node.name!r}: loops are nested in one another at most {MOST_NESTED} deep"
+            )
+        name, at_once = node.op.attrs["frame_name"], node.op.attrs["parallel_iterations"]
+        made = self._entered.setdefault(name, Frame(name, outside, at_once, outside.depth + 1))
         if made.parent is not outside:
             known = made.parent.name if made.parent is not None else ""
             raise InvalidArgumentError(

@@ -143,7 +143,7 @@ class Loops:
                 devices.setdefault(inside, {})[node.device] = None
                 inside = inside.parent
         spanning = [frame for frame, found in devices.items() if len(found) > 1]
-        return {frame: list(devices[frame]) for frame in sorted(spanning, key=_depth)}
+        return {frame: list(devices[frame]) for frame in sorted(spanning, key=lambda frame: frame.depth)}
 
     def _control_loop(self, frame: Frame, device: str, condition: Node, bring: Bring) -> list[Node]:
         make, cause = self._maker.make, condition
@@ -181,7 +181,3 @@ def _is_loop_merge(node: Node) -> bool:
     return role_of(node) is Role.MERGE and any(
         role_of(producer) is Role.NEXT_ITERATION for producer, _ in node.inputs
     )
-
-
-def _depth(frame: Frame) -> int:
-    return 0 if frame.parent is None else 1 + _depth(frame.parent)

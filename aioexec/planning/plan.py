@@ -310,7 +310,9 @@ class _Assembler:
             if item.kind is Kind.ENTER and self._entered(item.nodes[0], frame_of) is None:
                 attrs = item.nodes[0].op.attrs  # nothing runs inside
                 outside = frame_of[id(item.nodes[0])]
-                self.frames.append(Frame(attrs["frame_name"], outside, attrs["parallel_iterations"]))
+                self.frames.append(
+                    Frame(attrs["frame_name"], outside, attrs["parallel_iterations"], outside.depth + 1)
+                )
 
     def _entered(self, enter: Node, frame_of: Mapping[int, Frame]) -> Frame | None:
         """The frame an Enter leads into, if it is known: frames() says of the node itself where it stands, outside."""

@@ -127,17 +127,24 @@ _EDITS = (
 )
 
 
-def bounded(call: Callable[[], object], expected: tuple[type[BaseException], ...], size: int) -> str | None:
+def bounded(
+    call: Callable[[], object],
+    expected: tuple[type[BaseException], ...],
+    size: int,
+    most_seconds: float = MOST_SECONDS,
+) -> str | None:
     """Call a function that reads `size` bytes of input; return what is wrong with it in a sentence, or None.
 
-    It may return or raise one of the expected exceptions, within MOST_SECONDS and with MOST_BYTES of memory beyond the input.
+    It may return or raise one of the expected exceptions, within `most_seconds` and with MOST_BYTES of memory beyond the input.
     A call beyond a bound is repeated: what only the first call needs (imports, caches, a garbage collection) does not count.
     """
-    return _bounded_once(call, expected, size) and _bounded_once(call, expected, size)
+    return _bounded_once(call, expected, size, most_seconds) and _bounded_once(
+        call, expected, size, most_seconds
+    )
 
 
 def _bounded_once(
-    call: Callable[[], object], expected: tuple[type[BaseException], ...], size: int
+    call: Callable[[], object], expected: tuple[type[BaseException], ...], size: int, most_seconds: float
 ) -> str | None:
     """Do the same once."""
     _reset_peak()
@@ -152,7 +159,7 @@ def _bounded_once(
     seconds, memory = process_time() - began, _peak() - before
     if raised is not None:
         return f"raised {type(raised).__name__}: {raised}"
-    if seconds > MOST_SECONDS:
+    if seconds > most_seconds:
         return f"took {seconds:.2f} s of processor time for {size} bytes"
     if memory > MOST_BYTES + size:
         return f"took {memory >> 20} MiB for {size} bytes"

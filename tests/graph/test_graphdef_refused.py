@@ -312,3 +312,38 @@ def test_a_shape_of_more_elements_than_can_be_counted_is_refused(sizes, graph):
 
     with pytest.raises(errors.GraphValueError, match="is too large"):
         import_graph_def(graph_def(placeholder("a", shape=huge)))
+
+
+def test_a_shape_operand_of_too_many_elements_is_refused_before_it_is_read(graph):
+    """One number in the message stands for all of them."""
+    dims = splat("dims", 2**28)
+    filled = node("filled", "Fill", ["dims", "a"], T=of_type(FLOAT))
+
+    with pytest.raises(errors.GraphValueError, match="at most 254 dimensions, got 268435456"):
+        import_graph_def(graph_def(A, dims, filled))
+
+
+def test_a_constant_of_more_memory_than_is_allowed_is_refused(graph):
+    with pytest.raises(errors.GraphValueError, match="expected at most 4294967296 bytes, got 4398046511104"):
+        import_graph_def(graph_def(splat("a", 2**40)))
+
+
+def test_attributes_that_are_nested_too_deeply_are_refused(graph):
+    """A message that is parsed cannot be so deep."""
+    source = graph_def(A)
+    function = source.node[0].attr["_private"].func
+    for _ in range(5000):
+        function.name = "f"
+        function = function.attr["f"].func
+
+    with pytest.raises(errors.GraphValueError, match="nested too deeply"):
+        import_graph_def(source)
+
+
+def splat(name: str, count: int) -> NodeDef:
+    """A constant of `count` ones."""
+    value = AttrValue()
+    value.tensor.dtype = INT32  # type: ignore[assignment]  # enum numbers are ints here
+    value.tensor.tensor_shape.dim.add(size=count)
+    value.tensor.int_val.append(1)
+    return node(name, "Const", dtype=of_type(INT32), value=value)

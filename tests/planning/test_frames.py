@@ -10,7 +10,7 @@ import aioexec as ax
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.graph import Graph
 from aioexec.ops import control_flow
-from aioexec.planning.frames import frames
+from aioexec.planning.frames import MOST_NESTED, frames
 from aioexec.planning.prune import prune
 from aioexec.planning.subgraph import Signature, Subgraph
 from tests.planning.planned import by_name, pruned
@@ -180,3 +180,11 @@ def test_a_cycle_is_found_in_whatever_order_the_nodes_are(graph):
 @pytest.mark.parametrize("way_out", [control_flow.exit, control_flow.next_iteration])
 def test_outside_of_all_loops_there_is_no_way_out(graph, way_out):
     assert "is in no loop" in refused(way_out(ax.constant(1)))
+
+
+def test_loops_that_are_nested_too_deeply_are_refused(graph):
+    result: Any = ax.constant(0)
+    for depth in range(MOST_NESTED + 1):
+        result = control_flow.enter(result, f"loop_{depth}")
+
+    assert "nested in one another at most 64 deep" in refused(result)
