@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 
 from aioexec.dtypes import DType, string
-from aioexec.errors import InvalidArgumentError, NotFoundError, OpError
+from aioexec.errors import DataLossError, InvalidArgumentError, NotFoundError, OpError
 from aioexec.formats.bundle_entries import (
     HEADER_KEY,
     IS_BIG_ENDIAN,
@@ -35,7 +35,7 @@ from aioexec.formats.bundle_entries import (
     length_bytes,
     shard_name,
 )
-from aioexec.formats.bundle_reader import read_index
+from aioexec.formats.bundle_reader import parsed, read_index
 from aioexec.formats.checkpoint_files import OutputFile, make_folder_of, naming, sync_folder
 from aioexec.formats.crc32c import crc32c, masked
 from aioexec.formats.protos import BundleEntryProto, BundleHeaderProto
@@ -254,7 +254,9 @@ def _add_index(merged: dict[bytes, BundleEntryProto], prefix: str, sources: list
             raise NotFoundError(f"{name}; No such file or directory")
         sources.append(name)
     for key, data in entries.items():
-        entry = BundleEntryProto.FromString(data)
+        entry: BundleEntryProto = parsed(BundleEntryProto, data, index_name(prefix))
+        if not entry.slices and not 0 <= entry.shard_id < header.num_shards:
+            raise DataLossError(f"{prefix}: tensor {key.decode(errors='replace')!r} is in no data file")
         known = merged.get(key)
         if known is not None and entry.slices and known.slices and _identity(known) == _identity(entry):
             there = {each.SerializeToString(deterministic=True) for each in known.slices}

@@ -14,7 +14,7 @@ from aioexec.formats import sorted_table
 from aioexec.formats.bundle_reader import read_index
 from aioexec.formats.bundle_writer import merge
 from aioexec.formats.checkpoint_files import InputFile, OutputFile
-from aioexec.formats.protos import BundleHeaderProto
+from aioexec.formats.protos import BundleEntryProto, BundleHeaderProto
 from aioexec.formats.sorted_table import SortedTable, TableWriter, encode_varint
 from aioexec.formats.tensor_slice import covers
 from tests.formats.bundles import rewrite_index, save
@@ -43,6 +43,23 @@ def test_a_merge_ends_with_the_first_data_file_that_is_missing(tmp_path):
         merge([prefix], str(tmp_path / "b"))
 
     assert not os.path.exists(tmp_path / "b.index")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (b"\xff", "no BundleEntryProto"),
+        (BundleEntryProto(shard_id=(1 << 31) - 1).SerializeToString(), "is in no data file"),
+    ],
+)
+def test_an_entry_that_makes_no_sense_is_refused_by_a_merge(entry, message, tmp_path):
+    prefixes = [save(tmp_path / name, [(name, np.arange(3), dt.int64)]) for name in ("a", "b")]
+    rewrite_index(prefixes[1], lambda entries: entries.update({b"b": entry}))
+
+    with pytest.raises(DataLossError, match=message):
+        merge(prefixes, str(tmp_path / "merged"))
+
+    assert os.path.exists(tmp_path / "a.index")
 
 
 def test_a_block_that_the_index_names_twice_is_refused(tmp_path):

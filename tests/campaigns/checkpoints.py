@@ -1,0 +1,321 @@
+"""Reads mutants of checkpoints, of both formats and of the file that lists them.
+
+    python -m tests.campaigns.checkpoints [--first SEED] [--count N] [--limit SECONDS]
+
+A mutant is a checkpoint of which one file has changed: any bytes of it; entries of its table, with checksums that are right; or
+bytes of a block, with its checksum made anew. It is read as a whole and in parts, merged, and looked for in its folder. Each
+is done, or refused with a canonical error, within the bounds of `mutants.bounded`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import struct
+import tempfile
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from aioexec import dtypes as dt, errors
+from aioexec.errors import GraphValueError
+from aioexec.formats.bundle_entries import HEADER_KEY
+from aioexec.formats.bundle_reader import BundleReader
+from aioexec.formats.bundle_writer import BundleWriter, merge
+from aioexec.formats.checkpoint_files import InputFile, OutputFile
+from aioexec.formats.crc32c import crc32c, masked
+from aioexec.formats.protos import BundleEntryProto, BundleHeaderProto, SavedTensorSlices
+from aioexec.formats.slice_table import SliceTableReader, SliceTableWriter
+from aioexec.formats.sorted_table import SortedTable, TableWriter
+from aioexec.formats.tensor_slice import parse_shape_and_slice
+from aioexec.train.checkpoint_reader import CheckpointReader
+from aioexec.train.checkpoint_state import get_checkpoint_state, latest_checkpoint, update_checkpoint_state
+from tests.campaigns import campaign, mutants
+
+EXPECTED = (errors.OpError, GraphValueError)
+MEMORY_FOLDER = "/dev/shm"
+
+Files = dict[str, bytes]
+
+
+def case(seed: int) -> str | None:
+    """Read one mutant."""
+    random = Random(seed)
+    files = dict(random.choice(_corpus()))
+    name = random.choice(sorted(files))
+    tables = [each for each in files if each.endswith((".index", "v1"))]
+    kind = random.random()
+    if kind < 0.3 or not tables:
+        others = [content[name] for content in _corpus() if name in content]
+        files[name] = mutants.mutant(random, others)
+    else:
+        name = random.choice(tables)
+        change = _with_other_entries if kind < 0.7 else _with_another_block
+        files[name] = change(random, files[name])
+    size = sum(map(len, files.values()))
+    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+        for each, content in files.items():
+            Path(folder, each).write_bytes(content)
+        for reading in (_read_all, _read_parts, _merge, _find):
+            wrong = mutants.bounded(partial(reading, folder), EXPECTED, size)
+            if wrong is not None:
+                return f"{reading.__name__} of {name}: {wrong}"
+    return None
+
+
+def _read_all(folder: str) -> None:
+    """Read every tensor of what the reader lists."""
+    with CheckpointReader(f"{folder}/v1" if os.path.exists(f"{folder}/v1") else f"{folder}/ckpt") as reader:
+        reader.get_variable_to_dtype_map()
+        reader.debug_string()
+        for name in reader.get_variable_to_shape_map():
+            with contextlib.suppress(*EXPECTED):
+                reader.get_tensor(name)
+
+
+def _read_parts(folder: str) -> None:
+    """Read a part of every tensor, as a restored partitioned variable does."""
+    is_old = os.path.exists(f"{folder}/v1")
+    with SliceTableReader(f"{folder}/v1") if is_old else BundleReader(f"{folder}/ckpt") as reader:
+        for name, dtype, shape in list(reader.tensors()):
+            if not shape or not shape[0]:
+                continue
+            sizes = " ".join(map(str, shape))
+            part = ":".join([f"{shape[0] // 2},{shape[0] - shape[0] // 2}", *("-" for _ in shape[1:])])
+            with contextlib.suppress(*EXPECTED):
+                reader.read(name, dtype, parse_shape_and_slice(f"{sizes} {part}"))
+
+
+def _merge(folder: str) -> None:
+    if not os.path.exists(f"{folder}/v1"):
+        merge([f"{folder}/ckpt"], f"{folder}/merged")
+
+
+def _find(folder: str) -> None:
+    get_checkpoint_state(folder)
+    latest_checkpoint(folder)
+
+
+# Changes below the checksums
+
+
+def _with_other_entries(random: Random, table: bytes) -> bytes:
+    """Change entries of a table, and write it anew."""
+    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+        path = f"{folder}/table"
+        Path(path).write_bytes(table)
+        with InputFile(path) as source:
+            entries: dict[bytes, bytes] = dict(SortedTable(source))
+        for _ in range(random.choice((1, 1, 2, 3))):
+            random.choice((_change_bytes, _change_bytes, _change_entry, _change_entry, _change_keys))(
+                random, entries
+            )
+        with OutputFile(path) as target:
+            writer = TableWriter(target)
+            for key in sorted(entries):
+                writer.add(key, entries[key])
+            writer.finish()
+            target.commit()
+        return Path(path).read_bytes()
+
+
+def _change_bytes(random: Random, entries: dict[bytes, bytes]) -> None:
+    key = random.choice(sorted(entries))
+    entries[key] = mutants.mutant(random, [entries[key]])
+
+
+def _change_keys(random: Random, entries: dict[bytes, bytes]) -> None:
+    key, other = random.choice(sorted(entries)), random.choice(sorted(entries))
+    match random.randrange(4):
+        case 0:
+            del entries[key]
+            entries.setdefault(HEADER_KEY, b"")
+        case 1:
+            entries[mutants.mutant(random, [key])] = entries[key]
+        case 2:
+            entries[key] = entries[other]
+        case _:
+            for k in range(300):
+                entries[key + b"%d" % k] = entries[key]
+
+
+def _change_entry(random: Random, entries: dict[bytes, bytes]) -> None:
+    """Change a number that an entry or the header says."""
+    key = random.choice(sorted(entries))
+    number = random.choice((random.choice(mutants.NUMBERS), -1, -(2**63), random.randrange(300)))
+    wide, narrow = (number + 2**63) % 2**64 - 2**63, (number + 2**31) % 2**32 - 2**31
+    if key == HEADER_KEY and not _is_of_slices(entries):
+        header = BundleHeaderProto.FromString(_header(entries))
+        field = random.choice(("num_shards", "endianness", "producer"))
+        if field == "producer":
+            header.version.min_consumer = narrow
+        else:
+            setattr(header, field, narrow)
+        entries[key] = header.SerializeToString()
+        return
+    if _is_of_slices(entries):
+        entries[key] = _changed_slices(random, entries[key], wide)
+        return
+    with contextlib.suppress(Exception):  # it was changed to bytes that are no entry
+        entry = BundleEntryProto.FromString(entries[key])
+        match random.randrange(8):
+            case 0:
+                entry.dtype = narrow  # type: ignore[assignment]  # also numbers that are no DataType
+            case 1:
+                entry.shape.dim.add(size=wide)
+            case 2 if entry.shape.dim:
+                random.choice(entry.shape.dim).size = wide
+            case 3:
+                entry.offset = wide
+            case 4:
+                entry.size = wide
+            case 5:
+                entry.shard_id = narrow
+            case 6:
+                extent = entry.slices.add().extent.add()
+                extent.start, extent.length = wide, random.randrange(4)
+            case _:
+                entry.crc32c = number % 2**32
+        entries[key] = entry.SerializeToString()
+
+
+def _is_of_slices(entries: dict[bytes, bytes]) -> bool:
+    """Whether a table is a checkpoint of the older format, which has no header but a list of tensors."""
+    return BundleHeaderProto.FromString(_header(entries)).num_shards == 0
+
+
+def _header(entries: dict[bytes, bytes]) -> bytes:
+    try:
+        BundleHeaderProto.FromString(entries[HEADER_KEY])
+    except Exception:
+        return b"\x08\x01"
+    return entries[HEADER_KEY]
+
+
+def _changed_slices(random: Random, value: bytes, number: int) -> bytes:
+    with contextlib.suppress(Exception):
+        saved = SavedTensorSlices.FromString(value)
+        for tensor in saved.meta.tensor:
+            if random.random() < 0.3:
+                tensor.shape.dim.add(size=number)
+            if tensor.slice and random.random() < 0.3:
+                extent = tensor.slice[0].extent.add()
+                extent.start, extent.length = number, random.randrange(4)
+            if random.random() < 0.2:
+                tensor.slice.extend(list(tensor.slice) * 20)
+        if random.random() < 0.3:
+            saved.data.data.float_val.extend([1.0] * random.randrange(9))
+        return saved.SerializeToString()
+    return value
+
+
+def _with_another_block(random: Random, table: bytes) -> bytes:
+    """Change bytes of a block and make its checksum anew."""
+    data = bytearray(table)
+    offset, size = random.choice(_blocks(table))
+    for _ in range(random.choice((1, 1, 2, 4))):
+        if size:
+            data[offset + random.randrange(size)] = random.choice(
+                (0, 1, 127, 128, 255, random.randrange(256))
+            )
+    data[offset + size] = random.choice((0, 0, 0, 0, 1, 255))  # how it is compressed
+    data[offset + size + 1 : offset + size + 5] = struct.pack(
+        "<I", masked(crc32c(bytes(data[offset : offset + size + 1])))
+    )
+    return bytes(data)
+
+
+@cache
+def _blocks(table: bytes) -> list[tuple[int, int]]:
+    """Offset and size of each block but the empty one of the metaindex."""
+    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+        path = f"{folder}/table"
+        Path(path).write_bytes(table)
+        with InputFile(path) as source:
+            read = SortedTable(source)
+            footer = table[-48:]
+            _, position = read._handle(footer, 0)
+            index, _ = read._handle(footer, position)
+            return [(each.offset, each.size) for each in (*read._handles, index)]
+
+
+# Checkpoints to begin with
+
+
+def _folder() -> str | None:
+    return MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else None
+
+
+@cache
+def _corpus() -> list[Files]:
+    logging.getLogger("aioexec").setLevel(logging.CRITICAL)  # it warns of each state that cannot be read
+    return [_saved(make) for make in (_bundle, _bundle_of_parts, _merged_bundle, _old_format)]
+
+
+def _saved(make: Callable[[str], object]) -> Files:
+    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+        make(folder)
+        update_checkpoint_state(folder, "ckpt", ["older", "ckpt"])
+        files = {each: Path(folder, each).read_bytes() for each in os.listdir(folder)}
+        shutil.rmtree(folder)
+        os.mkdir(folder)
+        return files
+
+
+def _tensors() -> list[tuple[str, Any, dt.DType]]:
+    numbers = np.arange(24, dtype=np.float32)
+    return [
+        ("a", numbers.reshape(4, 6), dt.float32),
+        ("a/b", np.int64(7), dt.int64),
+        ("a/bool", np.array([True, False]), dt.bool_),
+        ("a/half", numbers.astype(dt.bfloat16.numpy), dt.bfloat16),
+        ("empty", np.zeros((0, 3), np.int32), dt.int32),
+        ("words", np.array([b"x", b"yz", b"", b"\xff" * 300], object), dt.string),
+    ]
+
+
+def _bundle(folder: str) -> None:
+    with BundleWriter(f"{folder}/ckpt") as writer:
+        for tensor in _tensors():
+            writer.add(*tensor)
+        writer.finish()
+
+
+def _bundle_of_parts(folder: str) -> None:
+    with BundleWriter(f"{folder}/ckpt") as writer:
+        for k in range(3):
+            part = parse_shape_and_slice(f"6 4 {2 * k},2:-")
+            writer.add_slice("parts", part, np.full((2, 4), k, np.float32), dt.float32)
+        writer.add("whole", np.arange(5), dt.int64)
+        writer.finish()
+
+
+def _merged_bundle(folder: str) -> None:
+    for k in range(2):
+        with BundleWriter(f"{folder}/part{k}") as writer:
+            for name, value, dtype in _tensors()[k::2]:
+                writer.add(name, value, dtype)
+            writer.finish()
+    merge([f"{folder}/part{k}" for k in range(2)], f"{folder}/ckpt")
+
+
+def _old_format(folder: str) -> None:
+    writer = SliceTableWriter(f"{folder}/v1")
+    for name, value, dtype in _tensors():
+        if dtype is not dt.bfloat16:
+            writer.add(name, np.asarray(value), dtype)
+    for k in range(2):
+        writer.add(
+            "parts", np.ones((2, 2), np.float32), dt.float32, parse_shape_and_slice(f"4 2 {2 * k},2:-")
+        )
+    writer.finish()
+
+
+if __name__ == "__main__":
+    raise SystemExit(campaign.main(case))
