@@ -393,7 +393,10 @@ def _rank_of(dtype: DType) -> int:
 
 def _encode(leaf: Any) -> bytes:
     if isinstance(leaf, str):
-        return leaf.encode()
+        try:
+            return leaf.encode()
+        except UnicodeEncodeError:  # a lone surrogate
+            raise GraphValueError(f"Expected text that UTF-8 can encode, got {reprlib.repr(leaf)}") from None
     if isinstance(leaf, (bytes, bytearray)):
         return bytes(leaf)
     raise _ragged(leaf) if isinstance(leaf, (list, tuple, np.ndarray)) else _unexpected(leaf, string)
