@@ -7,16 +7,16 @@ Whatever goes wrong is answered with {"error": message}, its status by the class
 an aiohttp server of its own mounts this one there: `own.add_subapp("/ml", application({"digits": model}))`.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from aioexec.errors import NotFoundError, OpError
+from aioexec.errors import NotFoundError
 from aioexec.in_thread import in_thread
-from aioexec.serving.http_status import status_of
+from aioexec.serving import request_body
+from aioexec.serving.json_errors import answer_of
 from aioexec.serving.model import Model
 from aioexec.serving.rest_json import decode_request, encode_answer
 
@@ -31,6 +31,8 @@ _LARGEST_INLINE = 1 << 14
 _BYTES_A_NUMBER = 16
 
 MODELS = web.AppKey("MODELS", Mapping[str, Model])
+DECOMPRESSES = web.AppKey("DECOMPRESSES", bool)
+"""Whether compressed bodies arrive as they are; aiohttp's own connections decompress them."""
 
 
 def application(models: Mapping[str, Model], *, largest_request: int = LARGEST_REQUEST) -> web.Application:
@@ -40,6 +42,7 @@ def application(models: Mapping[str, Model], *, largest_request: int = LARGEST_R
     """
     app = web.Application(middlewares=[_answer_errors_as_json], client_max_size=largest_request)
     app[MODELS] = models
+    app[DECOMPRESSES] = False
     app.router.add_post("/v1/models/{name}:predict", _predict)
     app.router.add_get("/v1/models/{name}", _status)
     return app
@@ -47,7 +50,9 @@ def application(models: Mapping[str, Model], *, largest_request: int = LARGEST_R
 
 async def _predict(request: web.Request) -> web.Response:
     model = _model(request)
-    body = await request.read()
+    body = await request_body.read(request)
+    if request.app[DECOMPRESSES]:
+        body = await request_body.decompress(request, body)
     asked = await _bounded(len(body), lambda: decode_request(model.inputs, body))
     values = await model.session.run(dict(model.outputs), asked.feeds)
     size = _BYTES_A_NUMBER * sum(value.size for value in values.values())
@@ -77,9 +82,5 @@ async def _bounded(size: int, work: Callable[[], T]) -> T:
 async def _answer_errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
-    except OpError as error:
-        return web.json_response({"error": error.message}, status=status_of(error))
-    except web.HTTPException as error:  # aiohttp's own: no such route, method not allowed, body too large
-        error.text = json.dumps({"error": error.text or error.reason})
-        error.content_type = "application/json"
-        raise
+    except Exception as error:
+        return answer_of(error)

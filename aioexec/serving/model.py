@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from aioexec.data_classes import dataclass
+from aioexec.dtypes import DType, bool_, string
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.node import Tensor
 
@@ -37,3 +38,13 @@ class Model:
                     raise GraphValueError(
                         f"Model: {kind}[{name!r}] must have a batch dimension, {tensor.name!r} is a scalar"
                     )
+        for name, tensor in self.outputs.items():
+            if not _has_json(tensor.dtype.base_dtype):
+                raise GraphTypeError(
+                    f"Model: outputs[{name!r}] must have a dtype whose values JSON has, got {tensor.dtype.name}"
+                )
+
+
+def _has_json(dtype: DType) -> bool:
+    is_number = dtype.is_integer or dtype.is_floating
+    return (is_number and not dtype.is_quantized) or dtype in (bool_, string)

@@ -7,7 +7,8 @@ object with a value for each name:
     {"instances": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}   {"predictions": [{"sum": 3, "product": 2}, …]}
 
 Both are JSON (RFC 8259), which has no numbers for what is not finite: in answers these are the strings "NaN", "Infinity" and
-"-Infinity", as in the JSON form of protocol buffers; in requests the words without quotes are refused.
+"-Infinity", as in the JSON form of protocol buffers; in requests the words without quotes are refused,
+and so are numbers beyond the range of their input's dtype.
 """
 
 import base64
@@ -17,6 +18,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from aioexec import shapes
@@ -133,6 +135,8 @@ def _value(name: str, tensor: Tensor, column: list[Any]) -> Array:
         value = to_array(column, tensor.dtype)
     except OpError as error:
         raise InvalidArgumentError(f"input {name!r}: {error.message}") from error
+    if (tensor.dtype.is_floating or tensor.dtype.is_complex) and not np.isfinite(value).all():
+        raise InvalidArgumentError(f"input {name!r}: expected numbers that {tensor.dtype.name} can hold")
     if not shapes.compatible(tensor.dims, value.shape):
         raise InvalidArgumentError(
             f"input {name!r}: expected shape {shapes.describe(tensor.dims)}, got {value.shape}"

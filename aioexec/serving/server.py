@@ -1,5 +1,6 @@
 """`serve`: one model over HTTP for the length of an `async with`."""
 
+import asyncio
 import ipaddress
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -12,10 +13,8 @@ from aioexec.data_classes import dataclass
 from aioexec.errors import PermissionDeniedError
 from aioexec.graph.node import Tensor
 from aioexec.serving.application import LARGEST_REQUEST, application
+from aioexec.serving.connections import connections_of
 from aioexec.serving.model import Model, Runner
-
-_GRACE_SECONDS = 1.0
-"""How long requests under way may go on after the end of the block, before they are cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +57,16 @@ async def serve(
     models = {name: Model(session, inputs, outputs)}
     app = application(models, largest_request=largest_request)
     app.middlewares.append(_refuse_other_sites)
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
-    await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
-        address, bound_port, *_ = runner.addresses[0]
-        shown = f"[{address}]" if ":" in address else address
-        yield Server(f"http://{shown}:{bound_port}", name)
+        async with connections_of(app) as connections:
+            listening = await asyncio.get_running_loop().create_server(connections, host, port)
+            try:
+                address, bound_port, *_ = listening.sockets[0].getsockname()
+                shown = f"[{address}]" if ":" in address else address
+                yield Server(f"http://{shown}:{bound_port}", name)
+            finally:
+                listening.close()
     finally:
-        await runner.cleanup()
         models.clear()
 
 

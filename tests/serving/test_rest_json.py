@@ -14,6 +14,7 @@ from aioexec.serving.rest_json import decode_request, encode_answer
 with ax.Graph().as_default():
     X = ax.placeholder(ax.float32, [None, 2])
     N = ax.placeholder(ax.int32, [None])
+    HALF = ax.placeholder(ax.bfloat16, [None])
     TEXT = ax.placeholder(ax.string, [None])
 
 
@@ -76,6 +77,10 @@ def test_the_default_signature_may_be_named():
         ({"n": N}, request([1.5]), "input 'n': Expected int32, got 1.5 of type 'float'"),
         ({"n": N}, request([2**40]), "input 'n': Expected int32, got 1099511627776, which does not fit"),
         ({"x": X}, request([[1, 10**400]]), "input 'x': Expected float32, got 1000.*, which does not fit"),
+        ({"text": TEXT}, rb'{"instances": ["\ud800"]}', "input 'text': Expected text that UTF-8 can encode"),
+        ({"x": X}, b'{"instances": [[1, 1e999]]}', "input 'x': expected numbers that float32 can hold"),
+        ({"x": X}, b'{"instances": [[1, -3.5e38]]}', "input 'x': expected numbers that float32 can hold"),
+        ({"h": HALF}, b'{"instances": [1e39]}', "input 'h': expected numbers that bfloat16 can hold"),
         ({"x": X}, b'{"instances": [[1, NaN]]}', "the request is not JSON: NaN is no JSON number"),
         ({"x": X}, b'{"instances": [[1, -Infinity]]}', "the request is not JSON"),
         ({"n": N}, request([1, {"n": 2}]), "input 'n': Expected int32, got {'n': 2}"),

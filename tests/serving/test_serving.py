@@ -20,6 +20,7 @@ pytestmark = pytest.mark.network
 with ax.Graph().as_default():
     X = ax.placeholder(ax.float32, [None, 2], name="x")
     Y = ax.placeholder(ax.float32, [None], name="y")  # stands for an output: the fake session computes it
+    COMPLEX = ax.placeholder(ax.complex64, [None], name="complex")
     SCALAR = ax.placeholder(ax.float32, [], name="scalar")
 
 
@@ -218,7 +219,7 @@ async def test_only_loopback_addresses_are_served(session, host):
             pass
 
 
-async def test_the_application_can_be_mounted_in_another(session):
+async def test_the_application_can_be_mounted_in_another(session, http):
     own = web.Application()
     own.add_subapp("/ml", application({"adder": Model(session, {"x": X}, {"y": Y})}))
     runner = web.AppRunner(own)
@@ -228,10 +229,14 @@ async def test_the_application_can_be_mounted_in_another(session):
         url = f"http://127.0.0.1:{runner.addresses[0][1]}/ml/v1/models/adder:predict"
         async with PredictionClient(url) as client:
             answer = await client.predict([[1, 2]])
+        async with http.post(url, data=b"no gzip", headers={"Content-Encoding": "gzip"}) as response:
+            refused = response.status, await response.json()
     finally:
         await runner.cleanup()
 
     assert answer == [3]
+    assert refused[0] == 400
+    assert refused[1]["error"].startswith("the request's body is malformed")
 
 
 async def test_a_client_is_used_inside_async_with():
@@ -245,9 +250,12 @@ async def test_a_client_is_used_inside_async_with():
         ({}, {"y": Y}, "inputs must name at least one tensor"),
         ({"x": X}, {"y": "y:0"}, r"outputs\['y'\] must be a Tensor, got 'y:0'"),
         ({"x": X}, {"y": SCALAR}, r"outputs\['y'\] must have a batch dim"),
+        ({"x": X}, {"y": COMPLEX}, r"outputs\['y'\] must have a dtype whose values JSON has, got complex64"),
     ],
 )
-def test_a_model_has_inputs_and_outputs_with_a_batch_dimension(inputs, outputs, message):
+def test_a_model_has_inputs_and_outputs_with_a_batch_dimension_and_values_that_json_has(
+    inputs, outputs, message
+):
     with pytest.raises(errors.InvalidArgumentError, match=message):
         Model(FakeSession(), inputs, outputs)
 

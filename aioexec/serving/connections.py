@@ -1,0 +1,147 @@
+"""Bounds of the connections of an HTTP server: their number, and how long one may be open without a request.
+
+aiohttp has neither: silent connections would use up the process's descriptors. What is malformed before aiohttp finds a handler
+for it is answered here, as JSON like every other error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from aiohttp import web
+
+from aioexec.serving.application import DECOMPRESSES
+from aioexec.serving.json_errors import answer_of
+
+_HEAD_SECONDS: Final = 10.0
+"""From the start of a connection until it has sent the head of a request."""
+
+_IDLE_SECONDS: Final = 75.0
+"""From the end of a request's handler until the answer is taken and the head of the next request is there."""
+
+_MOST_CONNECTIONS: Final = 4096
+
+_GRACE_SECONDS: Final = 1.0
+"""How long requests under way may go on after the end, before they are cancelled."""
+
+
+@asynccontextmanager
+async def connections_of(app: web.Application) -> AsyncIterator[Connections]:
+    """The connections of a server of the application; they are closed at the end.
+
+    A client that goes away cancels its request.
+    """
+    app[DECOMPRESSES] = True
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
+    await runner.setup()
+    assert runner.server is not None, "it was set up"
+    connections = Connections(runner.server)
+    try:
+        yield connections
+    finally:
+        await runner.cleanup()
+        connections.abort()
+
+
+class Connections:
+    """The open connections of a server; a call makes the protocol of a new one.
+
+    Attributes:
+        waiting: those without a request, with the timers that close them, oldest first.
+    """
+
+    def __init__(self, server: web.Server) -> None:
+        self._server = server
+        self._handle = server.request_handler
+        server.request_handler = self._handled
+        self._most = min(_MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self._open: set[_Connection] = set()
+        self.waiting: dict[_Connection, asyncio.TimerHandle] = {}
+
+    def __call__(self) -> _Connection:
+        return _Connection(self, self._server)
+
+    def opened(self, connection: _Connection) -> None:
+        """Add a connection; beyond the number, close the one that has waited longest, which may be the new one."""
+        self._open.add(connection)
+        self.wait(connection, _HEAD_SECONDS)
+        if len(self._open) > self._most:
+            self._close(next(iter(self.waiting)))
+
+    def wait(self, connection: _Connection, seconds: float) -> None:
+        """Close an open connection after so long without a request."""
+        if connection in self._open:
+            loop = asyncio.get_running_loop()
+            self.waiting[connection] = loop.call_later(seconds, self._close, connection)
+
+    def end_wait(self, connection: _Connection) -> None:
+        """Let a connection be: it has a request, or is lost."""
+        timer = self.waiting.pop(connection, None)
+        if timer is not None:
+            timer.cancel()
+
+    def lost(self, connection: _Connection) -> None:
+        self._open.discard(connection)
+        self.end_wait(connection)
+
+    def abort(self) -> None:
+        """Close all connections at once."""
+        for connection in [*self._open]:
+            self._close(connection)
+
+    def _close(self, connection: _Connection) -> None:
+        self.lost(connection)
+        connection.abort()
+
+    async def _handled(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection: Any = request.protocol
+        self.end_wait(connection)
+        try:
+            return await self._handle(request)
+        except Exception as error:
+            return answer_of(error)
+        finally:
+            self.wait(connection, _IDLE_SECONDS)
+
+
+class _Connection(web.RequestHandler):
+    """aiohttp's protocol of one connection, which is aborted instead of waiting for its peer to take what was sent."""
+
+    __slots__ = ("_connections", "_socket")
+
+    def __init__(self, connections: Connections, server: web.Server) -> None:
+        loop = asyncio.get_running_loop()
+        super().__init__(server, loop=loop, access_log=None, auto_decompress=False)  # type: ignore[arg-type]
+        self._connections = connections
+        self._socket: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._socket = transport
+        super().connection_made(transport)
+        self._connections.opened(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._connections.lost(self)
+        super().connection_lost(exc)
+        self._socket = None
+
+    def abort(self) -> None:
+        """Close the connection at once, with what is not sent."""
+        if self._socket is not None:
+            self._socket.abort()  # type: ignore[attr-defined]
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is no HTTP request."""
+        answer = web.json_response({"error": message or str(exc)}, status=status)
+        answer.force_close()
+        return answer
