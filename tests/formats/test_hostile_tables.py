@@ -51,6 +51,7 @@ def test_a_merge_ends_with_the_first_data_file_that_is_missing(tmp_path):
         (b"\xff", "no BundleEntryProto"),
         (BundleEntryProto(shard_id=(1 << 31) - 1).SerializeToString(), "is in no data file"),
     ],
+    ids=["no message", "no data file"],
 )
 def test_an_entry_that_makes_no_sense_is_refused_by_a_merge(entry, message, tmp_path):
     prefixes = [save(tmp_path / name, [(name, np.arange(3), dt.int64)]) for name in ("a", "b")]
