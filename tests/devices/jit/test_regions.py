@@ -1,0 +1,215 @@
+"""Parallel regions: the walker's own IR in every order of the steps of few threads.
+
+In each order every task is done once and after those it waits for, no two threads use one lane, nobody is left in a region that
+has ended, whose memory its host writes then, and from every state there is a way to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.devices.jit.llvm_machine import FaultError
+from tests.devices.jit.region_model import Model, changed, walker_text
+
+ONE: list[list[int]] = [[]]
+TWO: list[list[int]] = [[], []]
+CHAIN = [[1], []]
+JOIN = [[2], [2], []]
+SPLIT = [[1, 2], [], []]
+
+slow, sweep = pytest.mark.slow, pytest.mark.sweep
+
+
+def by_loop(
+    tasks: Sequence[Sequence[int]],
+    regions: int = 1,
+    guests: int = 1,
+    failing: int | None = None,
+    text: str | None = None,
+) -> Model:
+    """A loop does regions in slices, with as many guests."""
+    model = Model(guests, text)
+    region = model.region(tasks, guests, failing)
+    model.thread("loop_host", region.words, region.pad, model.looked, region.state, regions)
+    for _ in range(guests):
+        model.thread("guest", model.looked)
+    return model
+
+
+def by_worker(
+    tasks: Sequence[Sequence[int]], regions: int = 1, guests: int = 1, text: str | None = None
+) -> Model:
+    """A worker does regions, with as many guests."""
+    model = Model(guests, text)
+    region = model.region(tasks, guests)
+    model.thread("worker_host", region.words, region.pad, model.looked, regions)
+    for _ in range(guests):
+        model.thread("guest", model.looked)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("tasks", "regions", "guests"),
+    [
+        (ONE, 2, 1),
+        pytest.param(JOIN, 1, 1, marks=slow),
+        pytest.param(SPLIT, 2, 1, marks=sweep),
+        pytest.param(JOIN, 2, 1, marks=sweep),
+        pytest.param([[1], [2], [3], []], 2, 1, marks=sweep),
+        pytest.param([[2], [3], [], []], 2, 1, marks=sweep),
+        pytest.param(ONE, 2, 2, marks=sweep),
+        pytest.param(TWO, 1, 2, marks=sweep),
+    ],
+)
+def test_regions_of_a_loop_end_with_every_task_done_once(tasks, regions: int, guests: int):
+    assert by_loop(tasks, regions, guests).explore() > 1000
+
+
+@pytest.mark.parametrize(
+    ("tasks", "regions", "guests"),
+    [
+        (CHAIN, 1, 1),
+        pytest.param(JOIN, 1, 1, marks=slow),
+        pytest.param(JOIN, 3, 1, marks=sweep),
+        pytest.param(TWO, 1, 2, marks=sweep),
+        pytest.param(CHAIN, 2, 2, marks=sweep),
+        pytest.param(JOIN, 1, 2, marks=sweep),
+    ],
+)
+def test_regions_of_a_worker_end_with_every_task_done_once(tasks, regions: int, guests: int):
+    assert by_worker(tasks, regions, guests).explore() > 1000
+
+
+@pytest.mark.parametrize("failing", [0, pytest.param(1, marks=slow), pytest.param(2, marks=sweep)])
+def test_a_region_with_a_task_that_fails_is_left_by_everybody_and_done_again(failing: int):
+    assert by_loop(JOIN, 2, failing=failing).explore() > 100
+
+
+@pytest.mark.parametrize(
+    "tasks", [pytest.param(ONE, marks=slow), *(pytest.param(each, marks=sweep) for each in (TWO, JOIN))]
+)
+def test_a_step_that_is_cancelled_before_or_while_a_worker_goes_on_with_it_leaves_nobody_in_its_memory(tasks):
+    model = Model()
+    region = model.region(tasks)
+    job = model.memory.allocate([0, 0])
+    model.thread("handing_over", region.words, region.pad, model.looked, job, region.guests)
+    model.thread("taking_over", region.words, region.pad, model.looked, job)
+    model.thread("guest", model.looked)
+
+    assert model.explore() > 1000
+
+
+@pytest.mark.parametrize("tasks", [pytest.param(ONE, marks=slow), pytest.param(JOIN, marks=sweep)])
+def test_a_guest_goes_to_urgent_work_whenever_there_is_any(tasks):
+    model = by_worker(tasks)
+    model.thread("put", model.looked)
+
+    assert model.explore() > 1000
+
+
+@pytest.mark.parametrize(
+    ("tasks", "places", "regions", "guests"),
+    [
+        (ONE, 1, 1, 0),
+        pytest.param(ONE, 1, 1, 1, marks=sweep),
+        pytest.param(ONE, 2, 1, 1, marks=sweep),
+        pytest.param(ONE, 1, 2, 1, marks=sweep),
+    ],
+)
+def test_two_hosts_share_the_places_of_their_invitations(tasks, places: int, regions: int, guests: int):
+    model = Model(places)
+    for _ in range(2):
+        region = model.region(tasks)
+        model.thread("worker_host", region.words, region.pad, model.looked, regions)
+    for _ in range(guests):
+        model.thread("guest", model.looked)
+
+    assert model.explore() > 1000
+
+
+# What the exploration finds
+
+CLAIM = (
+    "%pair = cmpxchg ptr %waits.k, i64 0, i64 -1 seq_cst seq_cst\n  %mine = extractvalue { i64, i1 } %pair, 1"
+)
+COME = "call void @be_guest(ptr %frame, ptr %state, ptr %words)"
+WITHDRAW = "%pair = cmpxchg ptr %place, i64 1, i64 0 seq_cst seq_cst"
+PUBLISH = "store atomic i64 1, ptr %place seq_cst, align 8\n"
+WRITE = "%frame.at = getelementptr ptr, ptr %place, i64 %places\n  store"
+RELEASE = "%before = atomicrmw sub ptr %successor.waits, i64 1 seq_cst"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        pytest.param(
+            CLAIM,
+            "store atomic i64 -1, ptr %waits.k seq_cst, align 8\n  %mine = icmp eq i64 0, 0",
+            "a data race|done twice",
+            id="a task is taken without a look whether it is still there",
+        ),
+        pytest.param(
+            COME,
+            f"store atomic i64 0, ptr %place seq_cst, align 8\n  {COME}",
+            "a data race|outside of memory|done twice",
+            id="a guest frees its place before it comes",
+        ),
+        pytest.param(
+            WITHDRAW,
+            "store atomic i64 0, ptr %place seq_cst, align 8",
+            "a data race",
+            id="an invitation that has been followed is taken back",
+        ),
+        pytest.param(
+            "br i1 %is.there, label %wait, label %gone",
+            "br label %gone",
+            "a data race",
+            id="the host does not wait for its guests",
+        ),
+        pytest.param(
+            RELEASE,
+            f"{RELEASE}\n  %again = atomicrmw sub ptr %successor.waits, i64 1 seq_cst",
+            "expected the results|before what it waits for|no end",
+            id="a task counts twice for one that waits for it",
+            marks=slow,
+        ),
+        pytest.param(
+            "%ignored = atomicrmw sub ptr %state, i64 1 seq_cst",
+            "%ignored = add i64 0, 0",
+            "no end can be reached",
+            id="a task that is done is not counted",
+        ),
+        pytest.param(
+            "store atomic i64 {FREE}, ptr %place seq_cst, align 8\n  br label %begin".replace("{FREE}", "0"),
+            "br label %begin",
+            "no end can be reached",
+            id="a guest does not say that it has left",
+        ),
+    ],
+)
+def test_a_fault_in_the_code_is_found(old: str, new: str, fault: str):
+    with pytest.raises(FaultError, match=fault):
+        by_loop(CHAIN, 2, text=changed(walker_text(), old, new)).explore()
+
+
+def test_an_invitation_that_is_published_before_it_is_written_is_found():
+    text = walker_text()
+    text = changed(text, WRITE, f"{PUBLISH.strip()}\n  {WRITE}")
+
+    with pytest.raises(FaultError, match=r"a data race|outside of memory"):
+        by_loop(CHAIN, text=text).explore()
+
+
+def test_a_task_that_is_released_before_it_is_done_is_found():
+    early = "%early.at = getelementptr i64, ptr %waits.at, i64 4\n  %early = atomicrmw sub ptr %early.at, i64 1 seq_cst\n"
+    text = changed(
+        walker_text(),
+        "%outcome = call i64 @walk(ptr %frame)\n  %reached.at",
+        f"{early}  %outcome = call i64 @walk(ptr %frame)\n  %reached.at",
+    )
+    text = changed(text, RELEASE, "%before = add i64 1, 0")
+
+    with pytest.raises(FaultError, match=r"a data race|before what it waits for"):
+        by_loop(CHAIN, text=text).explore()
