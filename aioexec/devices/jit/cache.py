@@ -1,7 +1,7 @@
 """The on-disk cache of compiled kernels, private to the user.
 
 An entry becomes code of the process that reads it, so it must be ours and whole: the folder and the file
-belong to this user and are writable by nobody else, and the header's SHA-256 covers key, symbol and image.
+belong to this user and are writable by nobody else, and the header's SHA-256 covers key, version, symbol and image.
 Entries are written aside and renamed, so a reader never sees half of one; two writers of one key write the
 same thing. Whatever goes wrong with the disk (no home, read-only, full, gone), there is merely no cache.
 """
@@ -20,11 +20,13 @@ from aioexec.devices.jit.objects import ObjectCode
 
 logger = logging.getLogger(__name__)
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 """Raise it when block or frame layout, status codes or the calling convention of kernels change."""
 
 MAGIC = b"aioexec\x00"
-HEADER = struct.Struct("<8sIH32s")  # magic, ABI version, length of the symbol, digest of key + symbol + image
+HEADER = struct.Struct(
+    "<8sIH32s"
+)  # magic, ABI version, length of the symbol, digest of all else: see `_digest`
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOREIGN_WRITE = stat.S_IWGRP | stat.S_IWOTH
 SUFFIX = ".aioexec-kernel"
@@ -32,6 +34,8 @@ ENTRY_NAME = rf"[0-9a-f]{{64}}{SUFFIX}|\.[0-9a-f]{{64}}{SUFFIX}\.[0-9a-f]{{8}}"
 """Entries, and what killed writers left: the only names we ever remove. Other programs name files by digests, too."""
 CAPACITY = 512 * 2**20
 """Bytes the folder may hold; beyond it the entries written longest ago go."""
+LARGEST_ENTRY = 64 * 2**20
+"""Bytes of an entry that is read: the largest kernels have 0.1 MiB."""
 
 
 def default_directory(environ: Mapping[str, str] = os.environ) -> str | None:
@@ -60,8 +64,8 @@ class DamagedEntryError(Exception):
 def encode(key: str, code: ObjectCode) -> bytes:
     """The content of an entry."""
     payload = code.symbol.encode("ascii") + code.image
-    digest = sha256(key.encode("ascii") + payload)
-    return HEADER.pack(MAGIC, ABI_VERSION, len(code.symbol), digest) + payload
+    length = len(code.symbol)
+    return HEADER.pack(MAGIC, ABI_VERSION, length, _digest(key, length, payload)) + payload
 
 
 def decode(key: str, content: bytes) -> ObjectCode:
@@ -72,9 +76,15 @@ def decode(key: str, content: bytes) -> ObjectCode:
     if magic != MAGIC or version != ABI_VERSION:
         raise DamagedEntryError(f"expected ABI version {ABI_VERSION}, got {magic!r} {version}")
     payload = content[HEADER.size :]
-    if sha256(key.encode("ascii") + payload) != digest:
+    if _digest(key, symbol_length, payload) != digest:
         raise DamagedEntryError("digest differs")
     return ObjectCode(payload[:symbol_length].decode("ascii"), payload[symbol_length:])
+
+
+def _digest(key: str, symbol_length: int, payload: bytes) -> bytes:
+    """Of the key, of the header but the digest itself, and of symbol and image."""
+    header = HEADER.pack(MAGIC, ABI_VERSION, symbol_length, b"")
+    return sha256(b"".join((key.encode("ascii"), header, payload)))
 
 
 class ObjectCache:
@@ -95,11 +105,9 @@ class ObjectCache:
             folder = self._open(stack, create=False)
             if folder is None:
                 return None
-            content = self._read(folder, key)
-            if content is None:
-                return None
             try:
-                return decode(key, content)
+                content = self._read(folder, key)
+                return None if content is None else decode(key, content)
             except DamagedEntryError as error:
                 logger.warning("kernel cache: damaged entry %s removed: %s", key, error)
                 with contextlib.suppress(OSError):
@@ -147,6 +155,7 @@ class ObjectCache:
         return folder
 
     def _read(self, folder: int, key: str) -> bytes | None:
+        """The content of an entry; raises DamagedEntryError if that is too large to be one."""
         try:
             descriptor = os.open(key + SUFFIX, READ_FLAGS, dir_fd=folder)
         except FileNotFoundError:
@@ -159,6 +168,8 @@ class ObjectCache:
             if not stat.S_ISREG(status.st_mode) or not is_private(status):
                 self._say(f"entry {key} in {self.directory} belongs to, or can be written by, another user")
                 return None
+            if status.st_size > LARGEST_ENTRY:
+                raise DamagedEntryError(f"expected at most {LARGEST_ENTRY} bytes, got {status.st_size}")
             with open(descriptor, "rb", closefd=False) as file:
                 return file.read()
         except OSError as error:

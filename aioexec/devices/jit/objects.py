@@ -67,7 +67,7 @@ def read_symbols(image: bytes) -> SymbolTable:
     """
     try:
         return parse_symbols(image)
-    except (struct.error, ValueError, IndexError) as error:
+    except (struct.error, ValueError, IndexError, OverflowError) as error:
         raise ObjectRefusedError(f"object file of {len(image)} bytes: damaged, {error}") from error
 
 

@@ -40,7 +40,7 @@ def test_folder_and_entries_are_private_to_the_user(cache):
     assert os.listdir(cache.directory) == [KEY + SUFFIX]
 
 
-@pytest.mark.parametrize("place", [0, 9, HEADER.size - 1, HEADER.size + 2, -1])
+@pytest.mark.parametrize("place", [0, 9, 12, HEADER.size - 1, HEADER.size + 2, -1])
 def test_a_damaged_entry_is_not_loaded_and_is_removed(cache, place, caplog):
     cache.store(KEY, CODE)
     content = bytearray(entry(cache).read_bytes())
@@ -50,6 +50,15 @@ def test_a_damaged_entry_is_not_loaded_and_is_removed(cache, place, caplog):
     assert cache.load(KEY) is None
     assert not entry(cache).exists()
     assert "damaged" in caplog.text
+
+
+def test_an_entry_that_is_too_large_to_be_one_is_not_read_and_is_removed(cache, caplog):
+    cache.store(KEY, CODE)
+    os.truncate(entry(cache), 1 << 40)
+
+    assert cache.load(KEY) is None
+    assert not entry(cache).exists()
+    assert "expected at most" in caplog.text
 
 
 @pytest.mark.parametrize("length", [0, 10, HEADER.size, HEADER.size + 8])

@@ -171,6 +171,10 @@ def test_an_object_is_read_completely_or_refused():
     for damaged in (b"", b"MZ", code.image[:60], code.image[:200], code.image[:-100]):
         with pytest.raises(ObjectRefusedError):
             read_symbols(damaged)
+    beyond = bytearray(code.image)
+    beyond[40:48] = b"\xff" * 8  # where the section headers are
+    with pytest.raises(ObjectRefusedError, match="damaged"):
+        read_symbols(bytes(beyond))
     with pytest.raises(ObjectRefusedError, match="define 'missing'"):
         check_symbols(ObjectCode("missing", code.image), {"getpid"})
 
