@@ -33,6 +33,7 @@ from aioexec.errors import (
     UnavailableError,
     UnimplementedError,
 )
+from aioexec.execution.budget import budget_of
 from aioexec.formats.protos import (
     CloseSessionRequest,
     CreateSessionRequest,
@@ -165,8 +166,14 @@ class GrpcSession(SessionRuntime):
         def exported() -> Any:
             return make(graph.as_graph_def(from_version=sent))
 
-        many = graph.version - sent > _MANY_NODES
-        message = await in_thread(exported) if many else exported()
+        if graph.version - sent > _MANY_NODES:
+            message = await in_thread(exported)
+        else:
+            budget = budget_of(asyncio.get_running_loop())
+            await budget.turn()  # many sessions may begin at once
+            began = perf_counter_ns()
+            message = exported()
+            budget.charge(began, perf_counter_ns())
         await (self._extend(message) if self._handle else self._create(message))
         self._sent = sent + len(message.graph_def.node)
 

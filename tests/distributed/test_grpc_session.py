@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from contextlib import AsyncExitStack
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ import pytest
 
 import aioexec as ax
 from aioexec import errors
-from aioexec.distributed import channels
+from aioexec.distributed import channels, grpc_session
 from aioexec.distributed.transport import Payload
+from aioexec.execution.budget import TICK_NS
 from aioexec.formats.protos import RunMetadata, RunOptions
 from tests.distributed.scripted_master import Scripted
 
@@ -78,6 +81,38 @@ async def test_the_graph_is_sent_with_the_first_run_and_its_growth_with_later_on
     assert [[node.name for node in each.graph_def.node] for each in (first, second)] == [["w"], ["v"]]
     assert [each.current_graph_version for each in (first, second)] == [0, 1]
     assert {each.session_handle for _, each, *_ in there.calls[1:]} == {"00000000000000aa"}
+
+
+def test_graphs_that_are_sent_at_once_leave_the_loop_to_others(
+    monkeypatch: pytest.MonkeyPatch, graph: ax.Graph
+):
+    """Each takes more than the budget of a tick here, so each is exported in a tick of its own."""
+    now = itertools.count(step=2 * TICK_NS)
+    monkeypatch.setattr(grpc_session, "perf_counter_ns", lambda: next(now))
+    monkeypatch.setattr(channels, "channel_to", lambda address: Scripted())
+    exported: list[int] = []
+    turns = [0]
+    export = graph.as_graph_def
+
+    def observed(**arguments: Any) -> Any:
+        exported.append(turns[0])
+        return export(**arguments)
+
+    monkeypatch.setattr(graph, "as_graph_def", observed)
+
+    def count_turn(loop: asyncio.AbstractEventLoop) -> None:
+        turns[0] += 1
+        loop.call_soon(count_turn, loop)
+
+    async def run_at_once() -> None:
+        count_turn(asyncio.get_running_loop())
+        async with AsyncExitStack() as stack:
+            sessions = [await stack.enter_async_context(ax.Session(TARGET, graph=graph)) for _ in range(5)]
+            await asyncio.gather(*(session.run("train") for session in sessions))
+
+    asyncio.run(run_at_once())
+
+    assert len(set(exported)) == 5
 
 
 async def test_devices_are_listed_without_a_graph_which_follows(there: Scripted, graph: ax.Graph):
