@@ -21,6 +21,8 @@ from aioexec.errors import (
     InvalidArgumentError,
     NotFoundError,
     OpError,
+    OutOfRangeError,
+    ResourceExhaustedError,
 )
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.keys import GraphKeys
@@ -193,7 +195,8 @@ class Saver:
         Raises:
             GraphTypeError: `sess` is no session.
             GraphValueError: a file name that cannot be, or the folder is not there.
-            OpError: why the files cannot be written; the checkpoints that were listed are still.
+            ResourceExhaustedError: the disk is full, or a file is larger than the system allows.
+            OpError: why else the files cannot be written; the checkpoints that were listed are still.
         """
         if not self._is_built:
             raise TrainingStateError("`build()` should be called before save if defer_build==True")
@@ -225,6 +228,9 @@ class Saver:
                 path = await self._write(sess, prefix, begun, meta)
                 if write_state:
                     await off_loop(self._list, path, prefix, listed, begun)
+            except OutOfRangeError as error:
+                # EFBIG is of this class. It ends a monitored session's loop well, but nothing has been saved.
+                raise ResourceExhaustedError(f"{prefix} cannot be saved: {error.message}") from error
             finally:
                 await off_loop(begun.end)
         return path

@@ -115,6 +115,11 @@ async def test_whatever_call_fails_the_checkpoints_before_are_there_and_nothing_
         (errno.EROFS, PermissionDeniedError, "Read-only file system"),
         (errno.EACCES, PermissionDeniedError, "Permission denied"),
         (errno.EDQUOT, ResourceExhaustedError, "quota"),
+        (
+            errno.EFBIG,
+            ResourceExhaustedError,
+            "File too large",
+        ),  # not OutOfRangeError, which ends training well
     ],
 )
 @pytest.mark.parametrize("call", ["open", "write"])
