@@ -9,8 +9,15 @@ when a program uses them.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+if "free-threading" in sys.version:
+    raise ImportError(
+        "aioexec needs a build of CPython with the global interpreter lock, which protects what its event loops and workers "
+        "share; this is a free-threaded build"
+    )
 
 from aioexec.devices.builtin import register_builtin_factories
 from aioexec.distributed.grpc_factory import register_grpc_sessions

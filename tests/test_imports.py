@@ -35,3 +35,19 @@ def test_the_training_stack_is_loaded_when_it_is_used():
     )
 
     assert (result.stdout.strip(), result.stderr) == ("False Optimizer", "")
+
+
+def test_a_free_threaded_interpreter_is_refused_before_anything_is_loaded():
+    program = "import sys; sys.version = '3.14.0 free-threading build (main)'; import aioexec"
+
+    result = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode == 1
+    assert "ImportError: aioexec needs a build of CPython with the global interpreter lock" in result.stderr
+    assert "numpy" not in result.stderr

@@ -36,7 +36,7 @@ from aioexec.errors import (
 _MOST_CALLS: Final = 10_000
 """Calls of one connection at a time."""
 
-_GREETING_SECONDS: Final = 5.0
+GREETING_SECONDS: Final = 5.0
 """A connection that is not welcome after this long is closed."""
 
 _MOST_UNSENT: Final = 1 << 20
@@ -55,6 +55,7 @@ class AnsweringConnection(Connection):
         admits: why a greeting of this connection is refused, if it is.
         token: what the other side must prove to know; None for nothing.
         tasks, answers: where they are kept until they are over; whoever owns them awaits them.
+        on_made: called when there is a connection: over TLS, when the other side has shaken hands.
         on_welcome: called when the other side was admitted.
         on_gone: called when the connection is lost.
 
@@ -70,6 +71,7 @@ class AnsweringConnection(Connection):
         token: str | None,
         tasks: set[Task[None]],
         answers: set[Answer],
+        on_made: Callable[[AnsweringConnection], None],
         on_welcome: Callable[[AnsweringConnection], None],
         on_gone: Callable[[AnsweringConnection], None],
     ) -> None:
@@ -89,6 +91,7 @@ class AnsweringConnection(Connection):
         self._expected: tuple[bytes, bytes] | None = None  # what a proof is about, once there was a greeting
         self._tasks = tasks
         self._answers = answers
+        self._on_made = on_made
         self._on_welcome = on_welcome
         self._on_gone = on_gone
         self._running: dict[int, Task[None] | Answer | None] = {}  # None: in its first step
@@ -98,7 +101,8 @@ class AnsweringConnection(Connection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._greeting = self._loop.call_later(_GREETING_SECONDS, self.abort)
+        self._greeting = self._loop.call_later(GREETING_SECONDS, self.abort)
+        self._on_made(self)
 
     def resume_writing(self) -> None:
         was_choked, self._unsent = self._unsent > _MOST_UNSENT, 0

@@ -12,7 +12,7 @@ from typing import Final
 
 from aioexec.distributed import fast_frames as frames
 from aioexec.distributed.answers import Answer
-from aioexec.distributed.fast_answering import AnsweringConnection
+from aioexec.distributed.fast_answering import GREETING_SECONDS, AnsweringConnection
 from aioexec.distributed.fast_calling import CallingConnection
 from aioexec.distributed.fast_events import Greeting
 from aioexec.distributed.fast_sockets import bound_at, bound_here, connected_here
@@ -130,7 +130,12 @@ class FastListener:
         here = bound_here(self.number) if context is None else None
         loop = asyncio.get_running_loop()
         try:
-            self._servers.append(await loop.create_server(self._connection, sock=bound, ssl=context))
+            within = None if context is None else GREETING_SECONDS
+            self._servers.append(
+                await loop.create_server(
+                    self._connection, sock=bound, ssl=context, ssl_handshake_timeout=within
+                )
+            )
             if here is not None:
                 self._servers.append(await loop.create_unix_server(self._connection, sock=here))
         except BaseException:
@@ -142,7 +147,7 @@ class FastListener:
 
     def _connection(self) -> AnsweringConnection:
         peer = f"fast:{self.number:016x}/{next(self._peers)}"
-        connection = AnsweringConnection(
+        return AnsweringConnection(
             peer,
             self._handlers,
             self._limits,
@@ -150,17 +155,20 @@ class FastListener:
             self._security.token,
             self._tasks,
             self._answers,
+            self._is_made,
             self._is_known,
             self._is_gone,
         )
+
+    def _is_made(self, connection: AnsweringConnection) -> None:
         self._connections.add(connection)
-        connection.takes_calls = not self._is_stopped
+        if self._is_stopped:
+            connection.abort()  # it was shaking hands
         self._unknown[connection] = None
         if len(self._unknown) > _MOST_UNKNOWN:
             oldest = next(iter(self._unknown))
             del self._unknown[oldest]
             oldest.abort()
-        return connection
 
     def _admits(self, connection: AnsweringConnection, greeting: Greeting) -> OpError | None:
         if greeting.version != frames.VERSION:

@@ -217,3 +217,20 @@ async def test_tls_on_both_ways(pairs, two_authorities):
     assert peers.ways == ["fast"]
     with pytest.raises(UnavailableError):
         await pairs.connect(listener.address, security=other).call(RUN_STEP, step(), timeout=10)
+
+
+async def test_who_does_not_speak_tls_is_forgotten_and_does_not_hold_up_the_end(pairs, two_authorities):
+    security, _ = two_authorities
+    listener = await pairs.listen({RUN_STEP: echo}, security=security)
+    for nonsense in (b"GET / HTTP/1.1\r\n\r\n", bytes(5)):
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener._fast.port)
+        writer.write(nonsense)
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+    async with asyncio.timeout(20):
+        await listener.stop()
+    assert not listener._fast._connections
