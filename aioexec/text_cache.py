@@ -13,7 +13,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def cached_by_text(maxsize: int) -> Callable[[Function], Function]:
-    """As `functools.lru_cache`, `cache_info` included, but nothing is kept where one of the arguments is a long text."""
+    """As `functools.lru_cache`, with `cache_info` and `cache_clear`, but nothing is kept where an argument is a long text."""
 
     def decorate(function: Function) -> Function:
         kept = lru_cache(maxsize)(function)
@@ -26,6 +26,7 @@ def cached_by_text(maxsize: int) -> Callable[[Function], Function]:
             return kept(*arguments)
 
         call.cache_info = kept.cache_info  # type: ignore[attr-defined]
+        call.cache_clear = kept.cache_clear  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
 
     return decorate

@@ -27,8 +27,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from aioexec.distributed import worker
-from aioexec.execution.rendezvous import parse_key
 from aioexec.graph import attrs
 from tests.distributed.processes import ServerProcess, servers
 from tests.soak.rounds import LOCAL, Round, cache_files, process_cluster
@@ -85,7 +83,7 @@ async def _one(name: str, one: Round, chance: Random, wrong: Counter[str]) -> No
 
 async def _measured(cluster: dict[tuple[str, int], ServerProcess]) -> Sample:
     await asyncio.sleep(0.05)  # the threads of libraries end when they get to it
-    attrs._completed.clear()  # as `worker._parsed` below
+    _empty_caches()
     blocks, resident = memory()
     sample = {
         "CPU s": time.process_time(),
@@ -100,6 +98,16 @@ async def _measured(cluster: dict[tuple[str, int], ServerProcess]) -> Sample:
     for (job, _), process in cluster.items():
         sample |= _measured_process(job, process.pid)
     return sample
+
+
+def _empty_caches() -> None:
+    """Empty the library's caches of many results: bounded, but not full for hours, since names are new in each session."""
+    attrs._completed.clear()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("aioexec"):
+            for function in list(vars(module).values()):
+                if hasattr(function, "cache_clear") and (function.cache_info().maxsize or 1) > 1:
+                    function.cache_clear()
 
 
 def _measured_process(job: str, pid: int) -> Sample:
@@ -144,8 +152,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="aioexec-kernels-") as cache:
         os.environ["AIOEXEC_CACHE_DIR"] = cache
         gc.freeze()
-        # What remembers edges, whose names are new in each session, is bounded, but not full for hours.
-        worker._parsed = parse_key
         samples, wrong = asyncio.run(soaked(asked.minutes, asked.share, asked.seed, asked.log))
     growing = report(samples)
     print(f"{wrong} rounds were wrong, {growing} curves grow")
