@@ -48,6 +48,9 @@ MOST_FRAME: Final = 1 << 23
 """The longest body of any frame but a chunk, which may be as long as `MOST_CHUNK`."""
 MOST_CHUNK: Final = 1 << 20
 
+MOST_TENSORS: Final = 1 << 15
+"""Tensors of one call: those of a frame are read at once."""
+
 BY_SERVER: Final = frozenset({REPLY, FAILURE, CHUNK, CLOSING, TOLD})
 BY_CLIENT: Final = frozenset({REQUEST, CANCEL, CHUNK, CLOSING})
 _WITH_PARTS: Final = frozenset({REQUEST, REPLY, TOLD})
@@ -360,6 +363,8 @@ class Reader:
         begin = at + _PARTS_BYTES
         if (most := self._most_of.get(parts.method, self._most_message_bytes)) < length:
             raise ResourceExhaustedError(f"a message of {length} bytes: expected at most {most}")
+        if count > MOST_TENSORS:
+            raise ResourceExhaustedError(f"a call of {count} tensors: expected at most {MOST_TENSORS}")
         room = _MOST_INLINE
         if length <= INLINE_BYTES:
             end = begin + length

@@ -280,6 +280,18 @@ def test_a_call_that_is_forgotten_half_way_passes():
     assert [type(event) for event in feed(reader, data[500_000:] + frames.cancel(9))] == [Cancel]
 
 
+def test_so_many_tensors_that_reading_them_would_hold_the_loop_are_refused():
+    nothing = write(None)
+    most = frames.request(1, 1.0, METHOD, b"", [nothing] * frames.MOST_TENSORS)
+    more = frames.request(2, 1.0, METHOD, b"", [nothing] * (frames.MOST_TENSORS + 1))
+
+    fits, refused = feed(reader_of(), bytes_of([most, more]))
+
+    assert fits.refused is None
+    assert len(fits.tensors) == frames.MOST_TENSORS
+    assert isinstance(refused.refused, ResourceExhaustedError)
+
+
 def test_what_is_too_much_is_refused_and_the_rest_goes_on():
     much = frames.request(1, 1.0, METHOD, b"", [write(np.zeros(MOST_TENSOR + 1, np.uint8))])
     message = frames.request(2, 1.0, METHOD, bytes(MOST_TENSOR + 1), [])
