@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,7 +111,8 @@ def forked(rounds: int) -> None:
         server = ax.train.Server.create_local_server()
         await server.serve()
         for _ in range(rounds):
-            child = os.fork()
+            with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # since Python 3.12
+                child = os.fork()
             if child == 0:
                 os._exit(0)
             assert os.waitpid(child, 0)[1] == 0  # noqa: ASYNC222  # it ends at once
