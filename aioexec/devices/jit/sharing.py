@@ -115,7 +115,7 @@ exit:
 }}
 
 ; The word of the place where a guest was invited, if it is still about that guest, else free. The host of another fork may
-; write its own guest's frame there meanwhile, so frames are read and written atomically.
+; write its own guest's frame there meanwhile: who reads it knows that the guest before has left, and what it did.
 define internal i64 @word_of(ptr %pad, ptr %looked.at, i64 %guest) {{
 entry:
   %places.at = getelementptr i64, ptr %looked.at, i64 {PLACES}
@@ -126,7 +126,7 @@ entry:
   %place = getelementptr i64, ptr %looked.at, i64 %word.index
   %word = load atomic i64, ptr %place seq_cst, align 8
   %frame.at = getelementptr ptr, ptr %place, i64 %places
-  %found = load atomic ptr, ptr %frame.at monotonic, align 8
+  %found = load atomic ptr, ptr %frame.at acquire, align 8
   %frame = call ptr @frame_of(ptr %pad, i64 %guest)
   %is.mine = icmp eq ptr %found, %frame
   %answer = select i1 %is.mine, i64 %word, i64 {FREE}
@@ -164,7 +164,7 @@ other:
 write:
   %frame = call ptr @frame_of(ptr %pad, i64 %guest)
   %frame.at = getelementptr ptr, ptr %place, i64 %places
-  store atomic ptr %frame, ptr %frame.at monotonic, align 8
+  store atomic ptr %frame, ptr %frame.at release, align 8
   %state.at = getelementptr ptr, ptr %frame.at, i64 %places
   store ptr %state, ptr %state.at
   %note = add i64 %guest, {HEADER - 1}

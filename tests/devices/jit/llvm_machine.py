@@ -382,7 +382,7 @@ class _Translator:
         if kind == "load":
             return f"m.load{'_atomic' if instruction.is_atomic else ''}({values[1]})"
         if kind == "store":
-            publishes = f", {parts[3] == 'seq_cst'}" if instruction.is_atomic else ""
+            publishes = f", {parts[3] in ('release', 'seq_cst')}" if instruction.is_atomic else ""
             return f"m.store{'_atomic' if instruction.is_atomic else ''}({values[1]}, {values[2]}{publishes})"
         if kind == "rmw":
             return f"m.rmw({parts[0]!r}, {values[1]}, {values[2]})"

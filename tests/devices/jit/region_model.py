@@ -177,13 +177,16 @@ _LONG_AGO, _LATE = 0, 1 << 60
 FIRST_ROW, SECOND_ROW, FAILING_ROW = 101, 102, 103
 
 
+def portable_text() -> str:
+    """The walker's IR without instructions that only some machines have."""
+    with mock.patch.object(platform, "machine", return_value="any"):
+        return walker.emit()
+
+
 def walker_text() -> str:
-    """The walker's IR, for a machine without instructions of its own, where nobody waits longer than for one look."""
-    with (
-        mock.patch.object(platform, "machine", return_value="any"),
-        mock.patch.object(strands, "PATIENCE", 0),
-    ):
-        text = walker.emit()
+    """The same, where nobody waits longer than for one look."""
+    with mock.patch.object(strands, "PATIENCE", 0):
+        text = portable_text()
     text = text[: text.index("define internal i64 @lane_traced")]  # the same code again
     text = changed(text, "%looks.1 = add i64 %looks, 1", "%looks.1 = or i64 %looks, 1")
     return changed(text, f"icmp ugt i64 %n.1, {patience.PAUSES}", "icmp ugt i64 %n.1, 0")

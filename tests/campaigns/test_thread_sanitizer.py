@@ -1,0 +1,28 @@
+"""Parallel regions under ThreadSanitizer: a share of the campaign, and that it finds what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.campaigns import thread_sanitizer
+from tests.devices.jit.region_model import changed, portable_text
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not thread_sanitizer.is_available(), reason="there is no gcc with ThreadSanitizer"),
+]
+
+
+@pytest.mark.parametrize(("hosts", "guests"), [(1, 1), (2, 2)])
+def test_hosts_and_guests_do_regions_without_a_data_race(hosts: int, guests: int):
+    done = thread_sanitizer.run(portable_text(), 3000, hosts, guests)
+
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+def test_a_host_that_does_not_wait_for_its_guests_is_found():
+    text = changed(portable_text(), "br i1 %is.there, label %wait, label %gone", "br label %gone")
+
+    done = thread_sanitizer.run(text, 100_000, 1, 2)
+
+    assert "data race" in done.stderr
