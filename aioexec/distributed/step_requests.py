@@ -108,7 +108,7 @@ class StepRequest:
         tensors = list(feeds)
         for place in self._protos:
             value = tensors[place]
-            dtype = resource if not value.size or hasattr(value.flat[0], "container") else variant
+            dtype = resource if not value.size or hasattr(value.item(0), "container") else variant
             message.feed[place].tensor.CopyFrom(encode_tensor(value, dtype))
             tensors[place] = None
         return tensors

@@ -31,7 +31,7 @@ def is_variant(value: Any) -> bool:
         isinstance(value, np.ndarray)
         and value.dtype.hasobject
         and value.size > 0
-        and not isinstance(value.flat[0], bytes | str)
+        and not isinstance(value.item(0), bytes | str)
     )
 
 

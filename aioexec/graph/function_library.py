@@ -243,7 +243,7 @@ def content(value: Any) -> Hashable:
     if isinstance(value, np.ndarray):
         if is_one_repeated(value):
             return value.shape, content(value[(slice(1),) * value.ndim].copy())
-        elements: Hashable = tuple(map(content, value.flat)) if value.dtype.hasobject else value.tobytes()
+        elements: Hashable = tuple(map(content, value.ravel())) if value.dtype.hasobject else value.tobytes()
         return value.dtype.str, value.shape, elements
     if isinstance(value, NameAttrList):
         return value.name, content(value.attrs)

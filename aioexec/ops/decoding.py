@@ -121,7 +121,7 @@ def _csv_kernel(context: KernelContext) -> Compute:
         ]
         rows = [
             _chosen(number, line.fields(record), selected, len(columns))
-            for number, record in enumerate(records.flat)
+            for number, record in enumerate(records.ravel())
         ]
         results = []
         for k, column in enumerate(columns):
@@ -194,8 +194,8 @@ def _raw_kernel(context: KernelContext) -> Compute:
     def compute(value: Array) -> Array:
         if not value.size:
             return np.zeros((*value.shape, 0), dtype)
-        length = len(value.flat[0])
-        for number, element in enumerate(value.flat):
+        length = len(value.item(0))
+        for number, element in enumerate(value.ravel()):
             if len(element) != length:
                 raise InvalidArgumentError(
                     f"DecodeRaw requires input strings to all be the same size, but element {number} has size "
@@ -206,7 +206,9 @@ def _raw_kernel(context: KernelContext) -> Compute:
                 f"Input to DecodeRaw has length {length} that is not a multiple of {dtype.itemsize}, "
                 f"the size of {context.output_dtypes[0].name}"
             )
-        return _viewed(b"".join(value.flat), dtype, (*value.shape, length // dtype.itemsize), little_endian)
+        return _viewed(
+            b"".join(value.ravel()), dtype, (*value.shape, length // dtype.itemsize), little_endian
+        )
 
     return compute
 
@@ -228,7 +230,7 @@ def _padded_kernel(context: KernelContext) -> Compute:
             )
         if length * value.size > _MOST_BYTES:
             raise ResourceExhaustedError(f"{value.size} strings of {length} bytes are too many")
-        data = b"".join(element[:length].ljust(length, b"\0") for element in value.flat)
+        data = b"".join(element[:length].ljust(length, b"\0") for element in value.ravel())
         return _viewed(data, dtype, (*value.shape, length // dtype.itemsize), little_endian)
 
     return compute

@@ -263,7 +263,7 @@ def _names(names: Array, serialized: Array) -> list[str]:
             f"Expected names have the same shape as serialized: name.shape={shown(names.shape)}, "
             f"serialized.shape={shown(serialized.shape)}"
         )
-    return [text_of(bytes(name)) for name in names.flat]
+    return [text_of(bytes(name)) for name in names.ravel()]
 
 
 def _parsed(slots: Sequence[Slot], serialized: Array, names: Array) -> list[tuple[Array, ...]]:

@@ -64,7 +64,7 @@ def _matching_kernel(context: KernelContext) -> Compute:
             raise InvalidArgumentError(
                 f"Input patterns tensor must be scalar or vector, but had shape: {shown(pattern.shape)}"
             )
-        return step.run_in_worker(partial(_matching, list(pattern.flat)))
+        return step.run_in_worker(partial(_matching, pattern.ravel().tolist()))
 
     return compute
 

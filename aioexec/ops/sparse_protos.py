@@ -50,7 +50,7 @@ def _written(value: Array, dtype: DType) -> bytes:
 
 
 def _string_content(value: Array) -> bytes:
-    strings = [bytes(each) for each in value.flat]
+    strings = [bytes(each) for each in value.ravel()]
     return b"".join(map(_length, map(len, strings))) + b"".join(strings)
 
 

@@ -32,9 +32,10 @@ def each(function: Callable[[Any], Any], value: Array, dtype: Any = np.object_) 
 
 
 def _each(function: Callable[[Any], Any], value: Array) -> Iterator[Any]:
+    elements = value.ravel()  # `flat` has no more than 32 dimensions
     for first in range(0, value.size, _SLICE):
         check_cancelled()
-        yield from map(function, value.flat[first : first + _SLICE])
+        yield from map(function, elements[first : first + _SLICE])
 
 
 def array_of(elements: Iterable[Any], shape: tuple[int, ...], dtype: Any = np.object_) -> Array:

@@ -35,7 +35,7 @@ def _number_kernel(context: KernelContext) -> Compute:
                 f"StringToNumberOp could not correctly convert string: {text_of(text)}"
             ) from None
 
-    return lambda value: parsed_array(map(number, value.flat), value.shape, dtype)
+    return lambda value: parsed_array(map(number, value.ravel()), value.shape, dtype)
 
 
 register(

@@ -43,7 +43,7 @@ def _join_kernel(context: KernelContext) -> Compute:
                 raise InvalidArgumentError(
                     f"Input shapes do not match: {shown(shape)} vs. {shown(value.shape)}"
                 )
-        spread = [np.broadcast_to(value, shape).flat for value in inputs]
+        spread = [np.broadcast_to(value, shape).ravel() for value in inputs]
         return array_of(map(separator.join, zip(*spread, strict=True)) if inputs else [b""], shape)
 
     return compute
@@ -138,7 +138,7 @@ def _segment_kernel(context: KernelContext) -> Compute:
                 "segment_ids are not allowed to exceed num_segments or to have negative values."
             )
         parts: list[list[bytes]] = [[] for _ in range(size * math.prod(rest))]
-        for row, segment in zip(value.reshape(ids.size, math.prod(rest)), ids.flat, strict=True):
+        for row, segment in zip(value.reshape(ids.size, math.prod(rest)), ids.ravel(), strict=True):
             for column, text in enumerate(row):
                 parts[int(segment) * len(row) + column].append(text)
         return array_of(map(separator.join, parts), (size, *rest))
@@ -264,7 +264,7 @@ def _substr_kernel(context: KernelContext) -> Compute:
             raise InvalidArgumentError(
                 f"Incompatible shapes: {shown(value.shape)} vs. {shown(positions.shape)}"
             ) from None
-        spread = [np.broadcast_to(array, shape).flat for array in (value, positions, lengths)]
+        spread = [np.broadcast_to(array, shape).ravel() for array in (value, positions, lengths)]
         return array_of(_parts(part, zip(*spread, strict=True)), shape)
 
     return compute

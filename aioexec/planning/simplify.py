@@ -170,7 +170,7 @@ def _content(value: Any) -> Hashable:
     if isinstance(value, np.ndarray):
         if is_one_repeated(value):
             return value.shape, _content(value[(slice(1),) * value.ndim].copy())
-        content: Hashable = value.tobytes() if value.dtype != object else tuple(map(_content, value.flat))
+        content: Hashable = value.tobytes() if value.dtype != object else tuple(map(_content, value.ravel()))
         return value.dtype.str if value.dtype != object else "object", value.shape, content
     if isinstance(value, tuple | list):
         return type(value).__name__, tuple(map(_content, value))

@@ -61,7 +61,7 @@ def _is_heavy(instruction: Instruction, inputs: Sequence[Any], total: int) -> bo
 def _string_bytes(held: np.ndarray[Any, Any]) -> int:
     total = held.size * _STRING_BYTES
     if total <= HEAVY_BYTES:
-        for each in held.flat:
+        for each in held.ravel():
             if type(each) is bytes:
                 total += len(each)
     return total

@@ -431,7 +431,7 @@ def zeros_like(element: Array) -> Array:
     """Zeros of the shape and dtype of an element."""
     if element.dtype != object:
         return np.zeros(element.shape, element.dtype)
-    holds_variants = element.size and isinstance(element.flat[0], Summable)
+    holds_variants = element.size and isinstance(element.item(0), Summable)
     return zeros_like_variant(element) if holds_variants else np.full(element.shape, b"", object)
 
 
