@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aioexec.errors import DataLossError, InvalidArgumentError, NotFoundError
 from aioexec.formats.file_errors import canonical
 from aioexec.formats.records import encode_record, read_records
+from aioexec.formats.sequential_files import open_input
 
 if TYPE_CHECKING:
     from aioexec.formats.protos import Event
@@ -86,6 +87,7 @@ def summary_iterator(path: str | os.PathLike[str]) -> Iterator[Event]:
 
     Raises:
         NotFoundError: there is no such file.
+        InvalidArgumentError, FailedPreconditionError: it is no file that can be read to an end.
         DataLossError: a record is damaged, or its data is not there to the end.
     """
     from google.protobuf.message import DecodeError
@@ -93,7 +95,7 @@ def summary_iterator(path: str | os.PathLike[str]) -> Iterator[Event]:
     from aioexec.formats.protos import Event
 
     try:
-        with open(path, "rb") as file:
+        with open_input(os.fspath(path)) as file:
             for place, data in read_records(file):
                 try:
                     yield Event.FromString(data)

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from aioexec.errors import InvalidArgumentError
+from aioexec.formats.sequential_files import read_whole
 from aioexec.graph.kernel import Attrs
 from aioexec.ops import philox
 from aioexec.ops.philox import Array, Stream
@@ -214,10 +215,8 @@ def fixed(attrs: Attrs) -> Fixed:
 
 def _counts_in(path: str) -> Iterator[float]:
     """The last field of each line of a vocabulary."""
-    with open(path, encoding="utf-8") as lines:
-        for line in lines:
-            fields = line.rstrip("\n").split(",")
-            try:
-                yield float(fields[-1])
-            except ValueError:
-                raise InvalidArgumentError(f"wrong vocabulary format in {path!r} at line {line!r}") from None
+    for line in read_whole(path).splitlines():
+        try:
+            yield float(line.split(b",")[-1])
+        except ValueError:
+            raise InvalidArgumentError(f"wrong vocabulary format in {path!r} at line {line!r}") from None

@@ -13,11 +13,11 @@ import numpy as np
 from aioexec import dtypes, shapes
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from aioexec.formats.tensor_slice import ShapeAndSlice, TensorSlice
+from aioexec.formats.vocabulary_file import LINE_NUMBER, WHOLE_LINE, Layout, read
 from aioexec.graph.kernel import Compute, KernelContext, StepContext
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.ops.checkpoints import Proceed, as_path, on_worker
 from aioexec.ops.elementwise import Array, shown
-from aioexec.resources.vocabulary_file import LINE_NUMBER, WHOLE_LINE, Layout, read
 from aioexec.shapes import Dims
 
 # Vocabularies

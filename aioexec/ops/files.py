@@ -6,7 +6,6 @@ import glob
 import os
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.errors import InvalidArgumentError
 from aioexec.formats.file_errors import canonical
+from aioexec.formats.sequential_files import open_output, read_whole
 from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import Compute, KernelContext, StepContext
 from aioexec.graph.node import Operation, Tensor
@@ -35,10 +35,7 @@ def _read_kernel(context: KernelContext) -> Compute:
 
 
 def _read(path: bytes) -> Array:
-    try:
-        return array_of([Path(os.fsdecode(path)).read_bytes()], ())
-    except (OSError, ValueError) as error:
-        raise canonical(path, error) from error
+    return array_of([read_whole(path)], ())
 
 
 def _write_kernel(context: KernelContext) -> Compute:
@@ -51,9 +48,9 @@ def _write_kernel(context: KernelContext) -> Compute:
 
 def _write(path: bytes, contents: bytes) -> None:
     try:
-        file = Path(os.fsdecode(path))
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(contents)
+        os.makedirs(os.path.dirname(path) or b".", exist_ok=True)
+        with open_output(path) as file:
+            file.write(contents)
     except (OSError, ValueError) as error:
         raise canonical(path, error) from error
 

@@ -5,7 +5,6 @@ A read waits for the name of a file in a queue, without a thread; files are read
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, BinaryIO
@@ -17,6 +16,7 @@ from aioexec.errors import InvalidArgumentError
 from aioexec.formats.file_errors import canonical
 from aioexec.formats.reader_state import decode_reader_state, encode_reader_state
 from aioexec.formats.records import inflated, read_records
+from aioexec.formats.sequential_files import open_input, read_whole
 from aioexec.graph.kernel import Attrs, Compute, KernelContext, Reference, Role, StepContext
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register, undefined_gradient
 from aioexec.ops.elementwise import Array
@@ -32,16 +32,9 @@ _MOST_RECORDS = 1 << 24
 # What is in a file
 
 
-def _opened(path: bytes) -> BinaryIO:
-    try:
-        return open(os.fsdecode(path), "rb")
-    except (OSError, ValueError) as error:
-        raise canonical(path, error) from error
-
-
 def _records_of(path: bytes, make: Callable[[BinaryIO], Iterator[Record]]) -> Iterator[Record]:
     """The records of a file, which is opened now and closed behind the last one."""
-    file = _opened(path)
+    file = open_input(path)
 
     def records() -> Iterator[Record]:
         with file:
@@ -76,11 +69,7 @@ def _tf_records(attrs: Attrs) -> OpenRecords:
 
 def _whole(attrs: Attrs) -> OpenRecords:
     def record(path: bytes) -> Iterator[Record]:
-        with _opened(path) as file:
-            try:
-                yield Record(path, file.read())
-            except OSError as error:
-                raise canonical(path, error) from error
+        yield Record(path, read_whole(path))
 
     return record
 

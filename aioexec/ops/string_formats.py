@@ -13,6 +13,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.errors import InvalidArgumentError
 from aioexec.formats.file_errors import canonical
+from aioexec.formats.sequential_files import open_output
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import Compute, KernelContext, StepContext
@@ -112,8 +113,8 @@ def _print_kernel(context: KernelContext) -> Compute:
 
 def _append(path: str, text: str) -> None:
     try:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(text)
+        with open_output(path, appends=True) as file:
+            file.write(text.encode())
     except (OSError, ValueError) as error:
         raise canonical(path, error) from error
 

@@ -7,12 +7,12 @@ from typing import Any, Final
 from aioexec import dtypes as dt
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.formats import vocabulary_file
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Operation
-from aioexec.resources import vocabulary_file
 
 
 class TextFileIndex:

@@ -15,13 +15,13 @@ import numpy as np
 from aioexec import dtypes as dt, shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError, InvalidArgumentError
+from aioexec.formats.vocabulary_file import Layout, read
 from aioexec.graph.kernel import Compute, KernelContext, Reference, Role, StepContext
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register
 from aioexec.ops.elementwise import Array, shown
 from aioexec.ops.handles import finder, maker
 from aioexec.resources.dense_table import DenseHashTable
 from aioexec.resources.tables import HashTable, LookupTable, MutableHashTable, MutableHashTableOfTensors
-from aioexec.resources.vocabulary_file import Layout, read
 from aioexec.shapes import Dims
 
 # Making tables

@@ -274,3 +274,15 @@ def test_a_record_that_is_no_event_is_data_loss(tmp_path):
 
     with pytest.raises(DataLossError, match="the record at 0 is no event"):
         list(summary_iterator(tmp_path / "other"))
+
+
+def test_a_pipe_has_no_events_and_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(InvalidArgumentError, match="Illegal seek"):
+        next(summary_iterator(tmp_path / "pipe"))
+
+
+def test_a_name_that_no_file_can_have_is_an_invalid_argument():
+    with pytest.raises(InvalidArgumentError, match="null"):
+        next(summary_iterator("a\0b"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -180,6 +181,35 @@ async def test_files_are_written_with_their_folders_read_and_found(tmp_path: Pat
 
         assert await session.run(read) == b"text"
         assert list(await session.run(names)) == [name.encode()]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [ax.TFRecordReader, ax.TextLineReader, ax.WholeFileReader, lambda: ax.FixedLengthRecordReader(1)],
+    ids=["records", "lines", "whole", "fixed"],
+)
+async def test_a_reader_does_not_wait_for_who_writes_a_pipe(
+    tmp_path: Path, make: Callable[[], ax.ReaderBase]
+):
+    os.mkfifo(tmp_path / "pipe")
+    reading = Reading(make())
+    async with ax.Session() as session:
+        await reading.begin(session, str(tmp_path / "pipe"))
+
+        with pytest.raises(InvalidArgumentError, match="Illegal seek"):
+            await session.run(reading.next)
+
+
+async def test_a_pipe_is_neither_read_nor_waited_for_as_a_file(tmp_path: Path):
+    name = str(tmp_path / "pipe")
+    os.mkfifo(name)
+    async with ax.Session() as session:
+        with pytest.raises(InvalidArgumentError, match="Illegal seek"):
+            await session.run(ax.read_file(name))
+        with pytest.raises(NotFoundError):
+            await session.run(ax.write_file(name, "text"))
+        with pytest.raises(NotFoundError):
+            await session.run(ax.print("text", output_stream=f"file://{name}"))
 
 
 async def test_values_are_shown_with_their_text(capsys: pytest.CaptureFixture[str]):

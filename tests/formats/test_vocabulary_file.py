@@ -15,7 +15,7 @@ from aioexec.errors import (
     OpError,
     OutOfRangeError,
 )
-from aioexec.resources.vocabulary_file import LINE_NUMBER, WHOLE_LINE, Layout, read
+from aioexec.formats.vocabulary_file import LINE_NUMBER, WHOLE_LINE, Layout, read
 
 
 def entries(path: Path, content: bytes, *types: Any, **layout: Any) -> list[tuple[Any, Any]]:

@@ -13,14 +13,8 @@ import numpy as np
 from aioexec import dtypes as dt
 from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
-from aioexec.errors import (
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-    OpError,
-    OutOfRangeError,
-    PermissionDeniedError,
-)
+from aioexec.errors import InvalidArgumentError, OutOfRangeError
+from aioexec.formats.sequential_files import read_whole
 
 WHOLE_LINE: Final = -2
 LINE_NUMBER: Final = -1
@@ -63,7 +57,7 @@ def read(path: str, layout: Layout, key_dtype: DType, value_dtype: DType) -> tup
     Raises:
         InvalidArgumentError: its lines are not such entries, or too few.
         OutOfRangeError: there are none.
-        NotFoundError, FailedPreconditionError, PermissionDeniedError: it cannot be read.
+        OpError: it cannot be read; see `open_input`.
     """
     for what, index, dtype in (
         ("Key", layout.key_index, key_dtype),
@@ -82,12 +76,7 @@ def read(path: str, layout: Layout, key_dtype: DType, value_dtype: DType) -> tup
 
 
 def _lines(path: str, count: int) -> Sequence[bytes]:
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise _canonical(path, error) from error
-    lines = content.split(b"\n")
+    lines = read_whole(path).split(b"\n")
     if not lines[-1]:
         lines.pop()
     if lines and count >= 0:
@@ -97,15 +86,6 @@ def _lines(path: str, count: int) -> Sequence[bytes]:
     if not lines:
         raise OutOfRangeError(f"Finished reading 0 of lines from {path}")
     return [line.removesuffix(b"\r") for line in lines]
-
-
-def _canonical(path: str, error: OSError) -> OpError:
-    kinds: tuple[tuple[type[OSError], type[OpError]], ...] = (
-        (FileNotFoundError, NotFoundError),
-        (PermissionError, PermissionDeniedError),
-    )
-    kind = next((ours for theirs, ours in kinds if isinstance(error, theirs)), FailedPreconditionError)
-    return kind(f"{path}; {error.strerror}")
 
 
 def _rows(path: str, lines: Sequence[bytes], layout: Layout) -> Sequence[Sequence[bytes]]:

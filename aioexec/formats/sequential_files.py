@@ -1,0 +1,74 @@
+"""Files that are read or written from their beginning to their end: opening one never waits, whoever chose its name.
+
+For files that are read at any place, see `checkpoint_files.InputFile`. Every call blocks while the disk works: callers on an
+event loop make it on a worker.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import BinaryIO
+
+from aioexec.errors import FailedPreconditionError
+from aioexec.formats.file_errors import canonical
+
+
+def open_input(path: str | bytes) -> BinaryIO:
+    """Open a file to read it from its beginning to its end.
+
+    Raises:
+        InvalidArgumentError: a pipe, a socket or a terminal: as in TensorFlow it cannot be read at any place.
+        FailedPreconditionError: a folder, or a device that has no end.
+        OpError: the system cannot open it.
+    """
+    try:
+        descriptor = os.open(
+            path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+        )  # a pipe would wait for a writer
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        raise canonical(path, error) from error
+    try:
+        _check_kind(descriptor, path)
+        return open(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_whole(path: str | bytes) -> bytes:
+    """The content of a file; see `open_input` for errors."""
+    with open_input(path) as file:
+        try:
+            return file.read()
+        except OSError as error:
+            raise canonical(path, error) from error
+
+
+def open_output(path: str | bytes, *, appends: bool = False) -> BinaryIO:
+    """Open a file to write it anew, or to append to it.
+
+    Raises:
+        NotFoundError: a pipe that nobody reads.
+        OpError: the system cannot open it.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_APPEND if appends else os.O_TRUNC)
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except (OSError, ValueError) as error:
+        raise canonical(path, error) from error
+    os.set_blocking(descriptor, True)  # what reads a pipe may be slow
+    return open(descriptor, "wb")
+
+
+def _check_kind(descriptor: int, path: str | bytes) -> None:
+    status = os.fstat(descriptor)
+    if stat.S_ISDIR(status.st_mode):
+        raise canonical(path, OSError(errno.EISDIR, os.strerror(errno.EISDIR)))
+    try:
+        os.lseek(descriptor, 0, os.SEEK_CUR)
+    except OSError as error:
+        raise canonical(path, error) from error
+    if stat.S_ISCHR(status.st_mode) and status.st_rdev != os.stat(os.devnull).st_rdev:
+        raise FailedPreconditionError(f"{os.fsdecode(path)}; Expected a file that has an end")
