@@ -24,6 +24,8 @@ DEFAULT_NAME: Final = "checkpoint"
 V1: Final = 1
 V2: Final = 2
 _MAX_STATE: Final = 64 << 20
+_LONGEST_PATTERN: Final = 1 << 10
+"""Characters; a name has 255 at most, and to read a pattern takes time that grows with the square of its length."""
 _SHARDS_OF_PREFIX: Final = re.compile(r"-[\d?]+-of-\d+$")
 
 Path = str | os.PathLike[str]
@@ -202,8 +204,18 @@ def _file_of(prefix: str) -> str | None:
 
 
 def matching(path: str) -> list[str]:
-    """The file of that name, else those that the name matches as a pattern."""
-    return [path] if os.path.exists(path) else sorted(glob.glob(path))
+    """The file of that name, else the files of its folder whose names match its last part as a pattern.
+
+    Paths come from the file of the state, which anybody may have written: a pattern for folders could walk over all disks.
+    """
+    if os.path.exists(path):
+        return [path]
+    folder, name = os.path.split(path)
+    if len(name) > _LONGEST_PATTERN:
+        return []
+    with contextlib.suppress(ValueError):  # a zero byte
+        return sorted(glob.glob(os.path.join(glob.escape(folder), name)))
+    return []
 
 
 def meta_graph_filename(checkpoint_filename: str, meta_graph_suffix: str = "meta") -> str:

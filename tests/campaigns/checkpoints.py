@@ -2,13 +2,15 @@
 
     python -m tests.campaigns.checkpoints [--first SEED] [--count N] [--limit SECONDS]
 
-A mutant is a checkpoint of which one file has changed: any bytes of it; entries of its table, with checksums that are right; or
-bytes of a block, with its checksum made anew. It is read as a whole and in parts, merged, and looked for in its folder. Each
-is done, or refused with a canonical error, within the bounds of `mutants.bounded`.
+A mutant is a checkpoint of which one file has changed: any bytes of it; entries of its table, with checksums that are right;
+bytes of a block, or the data of a tensor, with its checksums made anew; or the path in the file that lists checkpoints. It is
+read as a whole and in parts, restored by a session, merged, and looked for in its folder. Each is done, or refused with a
+canonical error, within the bounds of `mutants.bounded`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -23,9 +25,10 @@ from typing import Any
 
 import numpy as np
 
+import aioexec as ax
 from aioexec import dtypes as dt, errors
 from aioexec.errors import GraphValueError
-from aioexec.formats.bundle_entries import HEADER_KEY
+from aioexec.formats.bundle_entries import HEADER_KEY, length_bytes
 from aioexec.formats.bundle_reader import BundleReader
 from aioexec.formats.bundle_writer import BundleWriter, merge
 from aioexec.formats.checkpoint_files import InputFile, OutputFile
@@ -34,11 +37,13 @@ from aioexec.formats.protos import BundleEntryProto, BundleHeaderProto, SavedTen
 from aioexec.formats.slice_table import SliceTableReader, SliceTableWriter
 from aioexec.formats.sorted_table import SortedTable, TableWriter
 from aioexec.formats.tensor_slice import parse_shape_and_slice
+from aioexec.graph.apply import apply_op
 from aioexec.train.checkpoint_reader import CheckpointReader
 from aioexec.train.checkpoint_state import get_checkpoint_state, latest_checkpoint, update_checkpoint_state
 from tests.campaigns import campaign, mutants
 
 EXPECTED = (errors.OpError, GraphValueError)
+UNEXPECTED = (errors.InternalError, errors.UnknownError)
 MEMORY_FOLDER = "/dev/shm"
 
 Files = dict[str, bytes]
@@ -51,7 +56,13 @@ def case(seed: int) -> str | None:
     name = random.choice(sorted(files))
     tables = [each for each in files if each.endswith((".index", "v1"))]
     kind = random.random()
-    if kind < 0.3 or not tables:
+    if kind < 0.05:
+        name = "checkpoint"
+        files[name] = _state(random)
+    elif kind < 0.15 and "ckpt.index" in files:
+        name = "a tensor's data"
+        _change_data(random, files)
+    elif kind < 0.35 or not tables:
         others = [content[name] for content in _corpus() if name in content]
         files[name] = mutants.mutant(random, others)
     else:
@@ -62,7 +73,7 @@ def case(seed: int) -> str | None:
     with tempfile.TemporaryDirectory(dir=_folder()) as folder:
         for each, content in files.items():
             Path(folder, each).write_bytes(content)
-        for reading in (_read_all, _read_parts, _merge, _find):
+        for reading in (_read_all, _read_parts, _restore, _merge, _find):
             wrong = mutants.bounded(partial(reading, folder), EXPECTED, size)
             if wrong is not None:
                 return f"{reading.__name__} of {name}: {wrong}"
@@ -92,6 +103,43 @@ def _read_parts(folder: str) -> None:
                 reader.read(name, dtype, parse_shape_and_slice(f"{sizes} {part}"))
 
 
+def _restore(folder: str) -> None:
+    """Restore tensors as a saver's graph does, by their names and dtypes in the checkpoint that was changed."""
+    prefix = f"{folder}/v1" if os.path.exists(f"{folder}/v1") else f"{folder}/ckpt"
+    _restorer().restore(prefix)
+
+
+class _Restorer:
+    """A session that restores the tensors of the corpus, on an event loop that is kept."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        with ax.Graph().as_default() as graph:
+            self._prefix = ax.placeholder(ax.string, [])
+            self._restored = [self._node(*each) for each in (("a", dt.float32), ("words", dt.string))]
+            self._restored.append(self._node("parts", dt.float32, "6 4 1,4:-"))
+        self._session = ax.Session(graph=graph)
+
+    def _node(self, name: str, dtype: dt.DType, place: str = "") -> Any:
+        return apply_op("RestoreV2", self._prefix, [name], [place], dtypes=[dtype])
+
+    def restore(self, prefix: str) -> None:
+        for restored in self._restored:
+            with contextlib.suppress(*EXPECTED):
+                self._loop.run_until_complete(self._run(restored, prefix))
+
+    async def _run(self, restored: Any, prefix: str) -> None:
+        try:
+            await self._session.run(restored, {self._prefix: prefix})
+        except UNEXPECTED as error:
+            raise AssertionError(f"{type(error).__name__}: {error}") from error
+
+
+@cache
+def _restorer() -> _Restorer:
+    return _Restorer()
+
+
 def _merge(folder: str) -> None:
     if not os.path.exists(f"{folder}/v1"):
         merge([f"{folder}/ckpt"], f"{folder}/merged")
@@ -107,15 +155,24 @@ def _find(folder: str) -> None:
 
 def _with_other_entries(random: Random, table: bytes) -> bytes:
     """Change entries of a table, and write it anew."""
+    entries = _entries(table)
+    for _ in range(random.choice((1, 1, 2, 3))):
+        random.choice((_change_bytes, _change_bytes, _change_entry, _change_entry, _change_keys))(
+            random, entries
+        )
+    return _table(entries)
+
+
+def _entries(table: bytes) -> dict[bytes, bytes]:
+    with tempfile.NamedTemporaryFile(dir=_folder()) as file:
+        Path(file.name).write_bytes(table)
+        with InputFile(file.name) as source:
+            return dict(SortedTable(source))
+
+
+def _table(entries: dict[bytes, bytes]) -> bytes:
     with tempfile.TemporaryDirectory(dir=_folder()) as folder:
         path = f"{folder}/table"
-        Path(path).write_bytes(table)
-        with InputFile(path) as source:
-            entries: dict[bytes, bytes] = dict(SortedTable(source))
-        for _ in range(random.choice((1, 1, 2, 3))):
-            random.choice((_change_bytes, _change_bytes, _change_entry, _change_entry, _change_keys))(
-                random, entries
-            )
         with OutputFile(path) as target:
             writer = TableWriter(target)
             for key in sorted(entries):
@@ -213,6 +270,62 @@ def _changed_slices(random: Random, value: bytes, number: int) -> bytes:
             saved.data.data.float_val.extend([1.0] * random.randrange(9))
         return saved.SerializeToString()
     return value
+
+
+def _change_data(random: Random, files: Files) -> None:
+    """Give a tensor other data, with checksums that are right, behind all that its data file has."""
+    entries = _entries(files["ckpt.index"])
+    key = random.choice(
+        [key for key in sorted(entries) if key and BundleEntryProto.FromString(entries[key]).size]
+    )
+    entry = BundleEntryProto.FromString(entries[key])
+    count = BundleHeaderProto.FromString(entries[HEADER_KEY]).num_shards
+    shard = f"ckpt.data-{entry.shard_id:05d}-of-{count:05d}"
+    if entry.dtype == dt.string.as_datatype_enum:
+        data, checksum = _strings(random, entry.shape.dim[0].size)
+    else:
+        old = files[shard][entry.offset : entry.offset + entry.size]
+        data = mutants.mutant(random, [old])
+        data = data[: len(old)].ljust(len(old), b"\xff") if random.random() < 0.7 else data
+        checksum = crc32c(data)
+    entry.offset, entry.size, entry.crc32c = len(files[shard]), len(data), masked(checksum)
+    files[shard] += data
+    entries[key] = entry.SerializeToString()
+    files["ckpt.index"] = _table(entries)
+
+
+def _strings(random: Random, count: int) -> tuple[bytes, int]:
+    """The data of strings that say they have any lengths, and its checksum."""
+    lengths = [random.choice((0, 1, 2, 300)) for _ in range(count)]
+    if random.random() < 0.7:
+        lengths[random.randrange(count)] = random.choice(mutants.NUMBERS)
+    of_lengths = crc32c(length_bytes(lengths))
+    size = min(sum(lengths), 1000) + random.choice((0, 0, 0, -1, 1))
+    rest = struct.pack("<I", masked(of_lengths)) + random.randbytes(max(size, 0))
+    return b"".join(map(mutants.varint, lengths)) + rest, crc32c(rest, of_lengths)
+
+
+def _state(random: Random) -> bytes:
+    """A file that lists checkpoints, whose latest has a path of odd parts."""
+    parts = (
+        "/",
+        "/",
+        "*",
+        "**",
+        "?",
+        "[",
+        "[!a]",
+        "..",
+        "ckpt",
+        "v1",
+        "\\000",
+        "\\377",
+        "\\n",
+        "~",
+        "x" * 300,
+    )
+    path = "".join(random.choices(parts, k=random.choice((1, 2, 4, 16, 4000))))
+    return f'model_checkpoint_path: "{path}"\nall_model_checkpoint_paths: "{path}"\n'.encode()
 
 
 def _with_another_block(random: Random, table: bytes) -> bytes:

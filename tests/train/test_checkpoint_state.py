@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -125,6 +126,27 @@ def test_shards_of_the_first_format_exist_under_their_pattern(tmp_path: Path) ->
     touch(tmp_path / "m-00000-of-00002", tmp_path / "m-00001-of-00002")
 
     assert checkpoint_exists(f"{tmp_path}/m-?????-of-00002")
+
+
+@pytest.mark.parametrize("path", ["\\000/*", "a\\000*", "[" * 5000, "*/a", "**/a", "/*/*/*/*/*/*/a"])
+def test_a_state_that_names_a_pattern_for_folders_or_no_file_at_all_has_no_latest_checkpoint(
+    tmp_path: Path, path: str
+) -> None:
+    (tmp_path / "checkpoint").write_text(f'model_checkpoint_path: "{path}"')
+    (tmp_path / "b").mkdir()
+    touch(tmp_path / "b" / "a.index")
+    before = process_time()
+
+    assert latest_checkpoint(tmp_path) is None
+    assert process_time() - before < 0.5, "of the processor; to walk over the disk takes far longer"
+
+
+def test_a_checkpoint_in_a_folder_whose_name_looks_like_a_pattern_exists(tmp_path: Path) -> None:
+    (tmp_path / "[x]*").mkdir()
+
+    touch(tmp_path / "[x]*" / "m-00000-of-00001")
+
+    assert checkpoint_exists(f"{tmp_path}/[x]*/m-?????-of-00001")
 
 
 def test_times_of_writing_are_of_those_that_are_there(tmp_path: Path) -> None:
