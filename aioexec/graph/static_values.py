@@ -12,6 +12,7 @@ from aioexec import dtypes
 from aioexec.errors import GraphValueError
 from aioexec.graph.kernel import Role
 from aioexec.graph.registry import ShapeContext, output_dims
+from aioexec.graph.work import stated
 from aioexec.shapes import HIGHEST_RANK, Dims, TensorShape, is_fully_defined, of_rank
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _value(tensor: Tensor, reach: _Reach | None) -> np.ndarray[Any, Any] | None:
     if int(np.prod([d for d in dims if d is not None], dtype=np.int64)) > _LARGEST:
         return None
     values = _input_values(op, reach.deeper())
-    if values is None or (row.work is not None and row.work(op.attrs, values) > _LONGEST_NS):
+    if values is None or (row.work is not None and stated(row.work, op.attrs, values) > _LONGEST_NS):
         return None
     return _compute(op, values, tensor.value_index)
 

@@ -19,6 +19,14 @@ Work = Callable[[Attrs, Sequence[Any]], float]
 UNBOUNDED = math.inf
 
 
+def stated(work: Work, attrs: Attrs, inputs: Sequence[Any]) -> float:
+    """What a statement says; infinite if it fails, as it may for inputs that the kernel refuses."""
+    try:
+        return work(attrs, inputs)
+    except Exception:
+        return UNBOUNDED
+
+
 def unbounded(attrs: Attrs, inputs: Sequence[Any]) -> float:
     """The work of a kernel that takes as long as its data makes it."""
     return UNBOUNDED

@@ -369,10 +369,12 @@ register(
 
 @run_time
 def _reverse(x: Array, axes: Array) -> Array:
-    return np.flip(x, reversed_axes(axes, x.ndim))
+    return np.flip(x, reversed_axes(axes, x.ndim) if x.ndim and x.size else ())
 
 
 def reversed_axes(axes: Array, rank: int) -> tuple[int, ...]:
+    if axes.ndim != 1:
+        raise GraphValueError(f"axis must be 1-dimensional, got shape {list(axes.shape)}")
     found = tuple(axis_of(axis, rank) for axis in axes.tolist())
     if len(set(found)) < len(found):
         raise GraphValueError(f"axis {axes.tolist()} names a dimension twice")
@@ -384,7 +386,7 @@ def _bind_reverse(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec])
     if axes.value is None or x.size == 0:
         return None if x.size else Launches(())
     strides, offset = list(c_strides(x.shape, x.dtype.itemsize)), 0
-    for axis in reversed_axes(axes.value, len(x.shape)):
+    for axis in reversed_axes(axes.value, len(x.shape)) if x.shape else ():
         offset += strides[axis] * (x.shape[axis] - 1)
         strides[axis] = -strides[axis]
     return views([Piece(0, offset, tuple(strides), x.shape)], outputs)
@@ -392,7 +394,7 @@ def _bind_reverse(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec])
 
 def _reversed_shape(context: ShapeContext) -> Sequence[Dims]:
     dims, axes = context.inputs[0], context.value(1)
-    if dims is not None and axes is not None:
+    if dims and 0 not in dims and axes is not None:
         reversed_axes(axes, len(dims))
     return [dims]
 

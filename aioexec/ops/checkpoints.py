@@ -229,6 +229,18 @@ def _restore_from_tables(proceed: Proceed, pattern: str, named: Named, types: Se
         return [reader.read(name, dtype, place) for (name, place), dtype in zip(named, types, strict=True)]
 
 
+def _restore_from_table(
+    proceed: Proceed, pattern: str, name: Array, place: Array | None, dtype: DType
+) -> list[Array]:
+    """One tensor. Its name and slice are looked at when the file has been found."""
+    from aioexec.formats.slice_table import SliceTableReader
+
+    with SliceTableReader(pattern, proceed) as reader:
+        chosen = as_path(name, "tensor_name")
+        part = None if place is None else _place(as_path(place, "shape_and_slice"))
+        return [reader.read(chosen, dtype, part)]
+
+
 async def _outputs(values: Awaitable[list[Array]]) -> Any:
     made = await values
     return made[0] if len(made) == 1 else tuple(made)
@@ -245,17 +257,11 @@ def _restore_kernel(context: KernelContext) -> Compute:
 
 
 def _restore_table_kernel(context: KernelContext) -> Compute:
-    types = context.output_dtypes
+    (dtype,) = context.output_dtypes
 
     def compute(step: StepContext, pattern: Array, name: Array, place: Array | None = None) -> Awaitable[Any]:
-        named = [
-            (
-                as_path(name, "tensor_name"),
-                None if place is None else _place(as_path(place, "shape_and_slice")),
-            )
-        ]
         path = as_path(pattern, "file_pattern")
-        return _outputs(on_worker(step, _restore_from_tables, path, named, types))
+        return _outputs(on_worker(step, _restore_from_table, path, name, place, dtype))
 
     return compute
 

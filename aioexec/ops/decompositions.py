@@ -60,11 +60,24 @@ def _cholesky_gradient(op: Operation, dy: Tensor) -> list[Tensor]:
     return [0.5 * (whole + turned(whole))]
 
 
+def _inverse_of_lower(factor: Array) -> Array:
+    """The inverses of lower triangles: infinite and NaN where there is none."""
+    inverse = np.zeros(factor.shape, factor.dtype)
+    size = factor.shape[-1]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for row in range(size):
+            known = np.matmul(factor[..., row : row + 1, :row], inverse[..., :row, :])[..., 0, :]
+            inverse[..., row, :] = (np.eye(size, dtype=factor.dtype)[row] - known) / factor[
+                ..., row, row, None
+            ]
+    return inverse
+
+
 def _cholesky_grad(factor: Array, dy: Array) -> Array:
     check_matrices(factor, dy, square=True)
     if factor.shape != dy.shape:
         raise InvalidArgumentError(f"expected a gradient of shape {factor.shape}, got {dy.shape}")
-    inverse = np.linalg.inv(np.tril(factor))
+    inverse = _inverse_of_lower(factor)
     middle = np.tril(np.matmul(adjoint(np.tril(factor)), np.tril(dy)))
     diagonal = np.arange(middle.shape[-1])
     middle[..., diagonal, diagonal] *= middle.dtype.type(0.5)

@@ -122,7 +122,7 @@ def _axes(attrs: Attrs, image: Sequence[int], filters: Sequence[int]) -> Axes:
 
 def _check_attrs(context: KernelContext) -> Attrs:
     attrs = context.attrs
-    check_spatial_only(attrs, ("strides", "dilations"))
+    check_spatial_only(attrs, ("strides",))
     height, width = (attrs["strides"][axis] for axis in SPATIAL[attrs["data_format"]])
     if height != width:
         raise InvalidArgumentError(
@@ -134,6 +134,11 @@ def _check_attrs(context: KernelContext) -> Attrs:
 
 def _forward_kernel(context: KernelContext) -> Compute:
     attrs = _check_attrs(context)
+    dilations = attrs["dilations"]
+    if dilations[0] != 1 or dilations[DEPTH[attrs["data_format"]]] != 1:  # gradients ignore these
+        raise InvalidArgumentError(
+            f"dilations in the batch and channel dimensions must be 1, got {dilations!r}"
+        )
 
     def compute(image: Array, filters: Array) -> Array:
         axes = _axes(attrs, image.shape, filters.shape)

@@ -20,7 +20,7 @@ from aioexec.formats.examples import features_of, kind_of, values_of
 from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import Array, shown
-from aioexec.ops.sparse_tensors import room_for
+from aioexec.ops.filling import room_for
 from aioexec.ops.string_elements import scalar_bytes, text_of
 from aioexec.shapes import Dims
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from aioexec import dtypes, shapes
-from aioexec.errors import GraphValueError, InvalidArgumentError
+from aioexec.errors import GraphValueError, InvalidArgumentError, ResourceExhaustedError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant, convert_to_tensor, symbolic_dtype
 from aioexec.graph.kernel import (
@@ -152,6 +153,20 @@ register(
 # Ranges
 
 
+_MOST_BYTES: Final = 1 << 40
+_LONGEST = 2**63 - 1
+
+
+def room_for(dims: Sequence[int], itemsize: int) -> None:
+    """Refuse what no machine can hold.
+
+    Raises:
+        ResourceExhaustedError: it is more than that.
+    """
+    if math.prod(dims) * max(itemsize, 1) > _MOST_BYTES:
+        raise ResourceExhaustedError(f"a tensor of shape {list(dims)} is too large to make")
+
+
 def range_size(start: Any, limit: Any, delta: Any) -> int:
     """How many elements a range has.
 
@@ -166,8 +181,12 @@ def range_size(start: Any, limit: Any, delta: Any) -> int:
             f"Requires start {relation} limit when delta {relation[0]} 0: {start}/{limit}"
         )
     if isinstance(delta, int):
-        return int(-(-abs(limit - start) // abs(delta)))
-    return int(np.ceil(abs((limit - start) / delta)))
+        count = int(-(-abs(limit - start) // abs(delta)))
+    else:
+        count = int(np.ceil(abs((limit - start) / delta)))
+    if count > _LONGEST:
+        raise InvalidArgumentError(f"Requires ((limit - start) / delta) <= {_LONGEST}")
+    return count
 
 
 def _range_shape(context: ShapeContext) -> Sequence[Dims]:
@@ -184,8 +203,12 @@ def _range_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _range(start: Array, limit: Array, delta: Array) -> Array:
+    for name, value in (("start", start), ("limit", limit), ("delta", delta)):
+        if value.ndim > 1 or value.size != 1:  # a vector of one is taken for a scalar
+            raise InvalidArgumentError(f"{name} must be a scalar, not shape {list(value.shape)}")
     first, step = start.item(), delta.item()
     count = range_size(first, limit.item(), step)
+    room_for((count,), start.dtype.itemsize)
     if start.dtype.kind in "iu":
         return np.asarray(first + step * np.arange(count)).astype(start.dtype)
     return np.asarray(first + step * np.arange(count, dtype=np.float64)).astype(start.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -23,7 +24,6 @@ from aioexec.graph.kernel import (
     Native,
     Operand,
     Spec,
-    plain,
 )
 from aioexec.graph.launches import c_strides, fill_launch
 from aioexec.graph.node import Operation, Tensor
@@ -236,13 +236,28 @@ def _gather_nd_shape(context: ShapeContext) -> Sequence[Dims]:
     return [(*indices[:-1], *params[indices[-1] :])]
 
 
+BAD_INDICES_POLICIES = {"": False, "DEFAULT": False, "ERROR": False, "IGNORE": True}
+"""Whether coordinates outside are left out, by `bad_indices_policy`."""
+
+
+def ignores_bad_indices(context: KernelContext) -> bool:
+    policy = context.attrs["bad_indices_policy"]
+    if policy not in BAD_INDICES_POLICIES:
+        raise InvalidArgumentError(f"Unknown bad indices handling attribute: {policy}")
+    return BAD_INDICES_POLICIES[policy]
+
+
+def _is_outside(indices: Array, dims: Sequence[int]) -> Array:
+    return np.asarray(((indices < 0) | (indices >= np.array(dims, np.int64))).any(-1))
+
+
 def flat_indices(indices: Array, dims: Sequence[int]) -> Array:
     """Coordinates into leading dimensions as numbers of rows.
 
     Raises:
         InvalidArgumentError: one is outside.
     """
-    bad = ((indices < 0) | (indices >= np.array(dims, indices.dtype))).any(-1)
+    bad = _is_outside(indices, dims)
     if bad.any():
         place = tuple(int(k) for k in np.argwhere(bad)[0])
         where = f"indices{shown(place)}" if place else "indices"
@@ -253,7 +268,7 @@ def flat_indices(indices: Array, dims: Sequence[int]) -> Array:
     return flat
 
 
-def _gather_nd(params: Array, indices: Array) -> Array:
+def _gather_nd(params: Array, indices: Array, ignores: bool) -> Array:
     if not indices.ndim:
         raise InvalidArgumentError("indices must be at least a vector, got a scalar")
     depth = indices.shape[-1]
@@ -261,8 +276,18 @@ def _gather_nd(params: Array, indices: Array) -> Array:
         raise InvalidArgumentError(
             f"index innermost dimension length must be <= params rank; saw: {depth} vs. {params.ndim}"
         )
-    flat = flat_indices(indices, params.shape[:depth])
-    return params.reshape(prod(params.shape[:depth]), *params.shape[depth:])[flat]
+    rows = params.reshape(prod(params.shape[:depth]), *params.shape[depth:])
+    if not ignores:
+        return rows[flat_indices(indices, params.shape[:depth])]
+    inside = ~_is_outside(indices, params.shape[:depth])
+    empty = b"" if params.dtype == object else np.zeros((), params.dtype)
+    result = np.full((*indices.shape[:-1], *params.shape[depth:]), empty, params.dtype)
+    result[inside] = rows[flat_indices(indices[inside], params.shape[:depth])]
+    return result
+
+
+def _gather_nd_kernel(context: KernelContext) -> Compute:
+    return partial(_gather_nd, ignores=ignores_bad_indices(context))
 
 
 def _flattening(indices: Spec, position: int, dims: Sequence[int]) -> list[Launch]:
@@ -281,7 +306,11 @@ def _flattening(indices: Spec, position: int, dims: Sequence[int]) -> list[Launc
 def _bind_gather_nd(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
     params, indices = inputs
     (output,) = outputs
-    if not movable(output) or not indices.shape:
+    if (
+        not movable(output)
+        or not indices.shape
+        or BAD_INDICES_POLICIES.get(attrs["bad_indices_policy"], True)
+    ):
         return None
     if output.size == 0:
         return Launches(()) if indices.size == 0 else None
@@ -307,7 +336,7 @@ register(
     "GatherNd(params:Tparams, indices:Tindices) -> (output:Tparams) "
     "[Tparams:type; Tindices:type{int16|int32|int64}; bad_indices_policy:string='']",
     shape=_gather_nd_shape,
-    kernel=plain(_gather_nd),
+    kernel=_gather_nd_kernel,
     gradient=_gather_nd_gradient,
     native=Native(_bind_gather_nd, statuses=OUTSIDE),
 )
@@ -319,7 +348,7 @@ def _scatter_nd_shape(context: ShapeContext) -> Sequence[Dims]:
     return [dims_operand(context, 2)]
 
 
-def _scatter_nd(indices: Array, updates: Array, shape: Array) -> Array:
+def _scatter_nd(indices: Array, updates: Array, shape: Array, ignores: bool) -> Array:
     dims = shape_from(shape)
     depth = indices.shape[-1] if indices.ndim else 1
     wanted = (*indices.shape[:-1], *dims[depth:])
@@ -329,16 +358,25 @@ def _scatter_nd(indices: Array, updates: Array, shape: Array) -> Array:
         raise InvalidArgumentError(
             f"updates must have shape {shown(wanted)} for these indices, got {shown(updates.shape)}"
         )
+    if ignores:
+        inside = ~_is_outside(indices, dims[:depth])
+        indices, updates = indices[inside], updates[inside]
     flat = flat_indices(indices, dims[:depth])
     result = np.zeros((prod(dims[:depth]), *dims[depth:]), updates.dtype)
     np.add.at(result, flat.reshape(-1), updates.reshape(-1, *dims[depth:]) if updates.size else updates[:0])
     return result.reshape(dims)
 
 
+def _scatter_nd_kernel(context: KernelContext) -> Compute:
+    return partial(_scatter_nd, ignores=ignores_bad_indices(context))
+
+
 def _bind_scatter_nd(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
     indices, updates, _ = inputs
     (output,) = outputs
     if output.dtype.name not in NUMBERS or (output.size == 0 and indices.size):
+        return None
+    if BAD_INDICES_POLICIES.get(attrs["bad_indices_policy"], True):
         return None
     depth, count = indices.shape[-1], prod(indices.shape[:-1])
     if depth > len(output.shape) or updates.shape != (*indices.shape[:-1], *output.shape[depth:]):
@@ -369,7 +407,7 @@ register(
     "ScatterNd(indices:Tindices, updates:T, shape:Tindices) -> (output:T) "
     "[T:type; Tindices:type{int16|int32|int64}; bad_indices_policy:string='']",
     shape=_scatter_nd_shape,
-    kernel=plain(_scatter_nd),
+    kernel=_scatter_nd_kernel,
     gradient=lambda op, dy: [None, apply_op("GatherNd", dy, op.inputs[0]), None],
     native=Native(_bind_scatter_nd, frozenset(NUMBERS), OUTSIDE),
     shape_operands=(2,),

@@ -128,6 +128,8 @@ def image_kernel(context: KernelContext) -> Compute:
             )
         shape = tuple(int(each) for each in image_size)
         checked_size(image_size[1:3], max(shape[0], 1), max(shape[3], 1))
+        if 0 in dy.shape[1:3]:
+            raise InvalidArgumentError("grads dimensions must be positive")
         check_boxes(boxes, box_ind, shape[0])
         if dy.shape[0] != len(boxes) or dy.shape[3] != shape[3]:
             raise InvalidArgumentError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -209,8 +210,10 @@ def _split_v_shape(context: ShapeContext) -> Sequence[Dims]:
     k = axis_of(int(axis.reshape(-1)[0]), len(dims))
     if sizes is None:
         return [(*dims[:k], None, *dims[k + 1 :])] * count
-    if sizes.size != count:
-        raise GraphValueError(f"{sizes.size} sizes for {count} outputs")
+    if sizes.shape != (count,):
+        raise GraphValueError(f"sizes of shape {list(sizes.shape)} for {count} outputs")
+    if count == 1 and int(sizes[0]) == -1:
+        raise GraphValueError("the size of the only output must be that of the input, got -1")
     given = [None if size < 0 else int(size) for size in sizes.tolist()]
     whole = dims[k]
     if whole is not None:
@@ -218,17 +221,30 @@ def _split_v_shape(context: ShapeContext) -> Sequence[Dims]:
     return [(*dims[:k], size, *dims[k + 1 :]) for size in given]
 
 
-@run_time
-def _split_v(value: Array, sizes: Array, axis: Array) -> Any:
+def _split_v(count: int, value: Array, sizes: Array, axis: Array) -> Any:
+    if axis.size != 1:
+        raise InvalidArgumentError(f"split_dim must have exactly one element, got {axis.size}")
+    if sizes.shape != (count,):
+        raise InvalidArgumentError(
+            f"size_splits must be a vector of as many elements as outputs, {count}, got shape {list(sizes.shape)}"
+        )
     k = axis_of(int(axis.reshape(-1)[0]), value.ndim)
+    if count == 1 and int(sizes[0]) != value.shape[k]:
+        raise InvalidArgumentError(
+            f"If there is only one output, it must have the same size as the input, {value.shape[k]}, got {int(sizes[0])}"
+        )
     ends = np.cumsum(split_sizes(sizes.tolist(), value.shape[k]))
     parts = np.split(value, ends[:-1], k)
-    return parts[0] if len(parts) == 1 else tuple(parts)
+    return parts[0] if count == 1 else tuple(parts)
+
+
+def _split_v_kernel(context: KernelContext) -> Compute:
+    return partial(run_time(_split_v), context.attrs["num_split"])
 
 
 def _bind_split_v(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | Alias | None:
     value, sizes, axis = inputs
-    if axis.value is None or sizes.value is None:
+    if axis.value is None or sizes.value is None or axis.size != 1:
         return None
     k = axis_of(int(axis.value.reshape(-1)[0]), len(value.shape))
     return _cut(k, value, 0, [spec.shape[k] for spec in outputs], outputs)
@@ -238,7 +254,7 @@ register(
     "SplitV(value:T, size_splits:Tlen, split_dim:int32) -> (output:num_split*T) "
     "[num_split:int>=1; T:type; Tlen:type{int8|int32|int64}=int64]",
     shape=_split_v_shape,
-    kernel=plain(_split_v),
+    kernel=_split_v_kernel,
     gradient=lambda op, *dys: [
         dys[0] if len(dys) == 1 else apply_op("ConcatV2", list(dys), op.inputs[2]),
         None,

@@ -16,6 +16,7 @@ from aioexec.shapes import Dims, merge, with_rank
 
 Array = np.ndarray[Any, Any]
 _NAMES = ("depth_radius", "bias", "alpha", "beta")
+_LARGEST_RADIUS = 2**31 - 1
 
 
 def neighbours(values: Array, radius: int) -> Array:
@@ -38,8 +39,15 @@ def _check(x: Array) -> None:
         raise InvalidArgumentError(f"in must be 4-dimensional, got shape {list(x.shape)}")
 
 
+def _checked_attrs(context: KernelContext) -> Attrs:
+    radius = context.attrs["depth_radius"]
+    if not 0 <= radius < _LARGEST_RADIUS:
+        raise InvalidArgumentError(f"depth_radius = {radius} is not in [0, {_LARGEST_RADIUS})")
+    return context.attrs
+
+
 def _forward(context: KernelContext) -> Compute:
-    attrs = context.attrs
+    attrs = _checked_attrs(context)
 
     def compute(x: Array) -> Array:
         _check(x)
@@ -50,7 +58,7 @@ def _forward(context: KernelContext) -> Compute:
 
 
 def _backward(context: KernelContext) -> Compute:
-    attrs = context.attrs
+    attrs = _checked_attrs(context)
     factor = np.float32(-2.0 * attrs["alpha"] * attrs["beta"])
 
     def compute(dy: Array, x: Array, y: Array) -> Array:

@@ -28,8 +28,7 @@ Array = np.ndarray[Any, Any]
 
 
 def dense_dims(context: ShapeContext) -> Sequence[Dims]:
-    features, labels = (shapes.with_rank(dims, 2) for dims in context.inputs)
-    both = shapes.broadcast(features, labels)
+    both = shapes.with_rank(shapes.broadcast(*context.inputs), 2)
     assert both is not None
     return [both[:1], both]
 
@@ -63,16 +62,17 @@ def narrow(compute: Callable[..., tuple[Array, Array]]) -> Compute:
 
 
 def dense_values(features: Array, labels: Array) -> tuple[Array, Array]:
-    if features.ndim != 2 or labels.ndim != 2:
-        raise InvalidArgumentError(
-            f"logits and labels must be 2-dimensional, got shapes {features.shape}, {labels.shape}"
-        )
     try:
         features, labels = np.broadcast_arrays(features, labels)
     except ValueError:
         raise InvalidArgumentError(
             f"logits and labels must be broadcastable: logits_size={list(features.shape)} labels_size={list(labels.shape)}"
         ) from None
+    if features.ndim != 2:
+        raise InvalidArgumentError(
+            "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional, "
+            f"got shape {list(features.shape)}"
+        )
     shifted = shifted_values(features)
     powers = np.exp(shifted)
     total = np.sum(powers, axis=-1, keepdims=True)

@@ -44,8 +44,13 @@ def channel_axis(attrs: Attrs, rank: int) -> int:
     return 1 if attrs["data_format"] == "NCHW" else rank - 1
 
 
+def _least_rank(attrs: Attrs) -> int:
+    return 3 if attrs["data_format"] == "NCHW" else 2
+
+
 def biased_dims(context: ShapeContext) -> Sequence[Dims]:
-    value, bias = shapes.with_rank_at_least(context.inputs[0], 2), shapes.with_rank(context.inputs[1], 1)
+    value = shapes.with_rank_at_least(context.inputs[0], _least_rank(context.attrs))
+    bias = shapes.with_rank(context.inputs[1], 1)
     if value is None or bias is None:
         return [value]
     axis = channel_axis(context.attrs, len(value))
@@ -95,7 +100,7 @@ def bias_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def channel_dims(context: ShapeContext) -> Sequence[Dims]:
-    dims = shapes.with_rank_at_least(context.inputs[0], 2)
+    dims = shapes.with_rank_at_least(context.inputs[0], _least_rank(context.attrs))
     return [(None,) if dims is None else (dims[channel_axis(context.attrs, len(dims))],)]
 
 

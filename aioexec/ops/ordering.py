@@ -94,12 +94,14 @@ def _reverse_shape(context: ShapeContext) -> Sequence[Dims]:
     dims, mask = context.inputs[0], shapes.with_rank(context.inputs[1], 1)
     if dims is not None and len(dims) > 8:
         raise GraphValueError(f"reverse is not for tensors of more than 8 dimensions, got {len(dims)}")
-    if mask is None or mask[0] is None:
+    if not dims or mask is None or mask[0] is None:
         return [dims]
     return [shapes.with_rank(dims, mask[0])]
 
 
 def _reverse(x: Array, mask: Array) -> Array:
+    if not x.ndim:
+        return x
     if mask.shape != (x.ndim,):
         raise InvalidArgumentError(
             f"'dims' must be a vector of {x.ndim} bools, got shape {shown(mask.shape)}"

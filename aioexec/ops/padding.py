@@ -52,6 +52,8 @@ def _shape(context: ShapeContext) -> Sequence[Dims]:
 @run_time
 def _pad(x: Array, paddings: Array, value: Any = None) -> Array:
     shape = padded(x.shape, paddings, None)
+    if value is not None and value.ndim:
+        raise InvalidArgumentError(f"constant_values must be a scalar. Found: {list(value.shape)}")
     if value is None:
         value = b"" if x.dtype == object else 0
     result = np.full([int(dim or 0) for dim in shape or ()], value, x.dtype)
@@ -85,6 +87,8 @@ def _vector(*values: int) -> Tensor:
 def _bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
     (output,), (x, paddings) = outputs, inputs[:2]
     if paddings.value is None or not movable(output) or output.dtype.name == "float16":
+        return None
+    if len(inputs) == 3 and inputs[2].shape:
         return None
     size, target = output.dtype.itemsize, Operand("output", 0)
     strides = c_strides(output.shape, size)

@@ -86,6 +86,9 @@ register(
 )
 
 
+_MOST_ROWS = 2**31 - 1  # stitched
+
+
 def _stitch_shape(context: ShapeContext) -> Sequence[Dims]:
     half = len(context.inputs) // 2
     rest: Dims = None
@@ -100,6 +103,8 @@ def _stitch_shape(context: ShapeContext) -> Sequence[Dims]:
             rows = None
         elif rows is not None and value.size:
             rows = max(rows, int(value.max()) + 1)
+    if rows is not None and rows > _MOST_ROWS:
+        raise GraphValueError(f"Expected a size of at most {_MOST_ROWS}, got {rows}")
     return [None if rest is None else (rows, *rest)]
 
 
@@ -113,8 +118,15 @@ def _stitch(*inputs: Array) -> Array:
             )
         if (indices[k] < 0).any():
             raise InvalidArgumentError(f"indices[{k}] holds {indices[k].min()}, which is negative")
-    rows = max((int(part.max()) + 1 for part in indices if part.size), default=0)
     rest = data[0].shape[indices[0].ndim :]
+    for k in range(1, half):
+        if data[k].shape[indices[k].ndim :] != rest:
+            raise InvalidArgumentError(
+                f"rows of data[0] have shape {shown(rest)}, those of data[{k}] {shown(data[k].shape[indices[k].ndim :])}"
+            )
+    rows = max((int(part.max()) + 1 for part in indices if part.size), default=0)
+    if rows > _MOST_ROWS:
+        raise InvalidArgumentError(f"Expected a size of at most {_MOST_ROWS}, got {rows}")
     empty = b"" if data[0].dtype == object else 0
     merged = np.full((rows, *rest), empty, data[0].dtype)
     for places, values in zip(indices, data, strict=True):

@@ -147,9 +147,17 @@ def _best_taps(image: Array, filters: Array, axes: Axes) -> tuple[Array, Array]:
     return best, found
 
 
+def _checked_windows(attrs: Attrs) -> Attrs:
+    windows = windows_of(attrs)
+    for name, least in (("strides", 1), ("dilations", 0)):
+        if min(windows[name]) < least or max(windows[name]) >= 2**31:
+            raise InvalidArgumentError(f"{name} must be in [{least}, 2^31), got {windows[name]}")
+    check_spatial_only(windows, ("strides", "dilations"))
+    return windows
+
+
 def _dilation_kernel(context: KernelContext) -> Compute:
-    attrs = windows_of(context.attrs)
-    check_spatial_only(attrs, ("strides", "dilations"))
+    attrs = _checked_windows(context.attrs)
     return lambda image, filters: _best_taps(image, filters, _axes_of(attrs, image, filters))[0]
 
 
@@ -160,8 +168,7 @@ def _check_dy(dy: Array, image: Array, axes: Axes) -> None:
 
 
 def _by_input_kernel(context: KernelContext) -> Compute:
-    attrs = windows_of(context.attrs)
-    check_spatial_only(attrs, ("strides", "dilations"))
+    attrs = _checked_windows(context.attrs)
 
     def compute(image: Array, filters: Array, dy: Array) -> Array:
         axes = _axes_of(attrs, image, filters)
@@ -176,8 +183,7 @@ def _by_input_kernel(context: KernelContext) -> Compute:
 
 
 def _by_filter_kernel(context: KernelContext) -> Compute:
-    attrs = windows_of(context.attrs)
-    check_spatial_only(attrs, ("strides", "dilations"))
+    attrs = _checked_windows(context.attrs)
 
     def compute(image: Array, filters: Array, dy: Array) -> Array:
         axes = _axes_of(attrs, image, filters)

@@ -15,7 +15,7 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops import pool, pool_loops
 from aioexec.ops.layouts import either_layout
-from aioexec.ops.windows import Array, counts, format_name, padding_attrs, per_axis
+from aioexec.ops.windows import DEPTH, Array, counts, format_name, padding_attrs, per_axis
 from aioexec.shapes import Dims, merge, with_rank
 
 # Where the maxima are: numbers of elements of an image (or of the batch), which has its channels last
@@ -149,6 +149,8 @@ for _name, _kernel, _shape in (
 
 
 def _given_windows(attrs: Attrs, ksize: Any, strides: Any) -> dict[str, Any]:
+    if attrs["data_format"] not in DEPTH:
+        raise InvalidArgumentError(f"data_format {attrs['data_format']!r} is for other devices")
     given = {
         name: tuple(int(each) for each in value.reshape(-1))
         for name, value in (("ksize", ksize), ("strides", strides))

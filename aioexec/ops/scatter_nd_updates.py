@@ -28,14 +28,12 @@ from aioexec.graph.launches import c_strides, copy_launch
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register, undefined_gradient
 from aioexec.ops.elementwise import Array, shown
+from aioexec.ops.gathering import BAD_INDICES_POLICIES, ignores_bad_indices
 from aioexec.ops.row_loops import rows_of_coordinates
 from aioexec.ops.scatter_updates import VERBS, Method, Verb, scatter
 from aioexec.ops.sparse_updates import OUTSIDE, keep_whole
 from aioexec.resources.variable import Variable
 from aioexec.shapes import Dims
-
-_POLICIES = {"": False, "DEFAULT": False, "ERROR": False, "IGNORE": True}
-"""Whether updates at coordinates outside are left out, by `bad_indices_policy`."""
 
 # What is checked
 
@@ -96,13 +94,6 @@ def _updated(method: Method, target: Array, indices: Array, updates: Array, igno
     return fresh
 
 
-def _ignores(context: KernelContext) -> bool:
-    policy = context.attrs["bad_indices_policy"]
-    if policy not in _POLICIES:
-        raise InvalidArgumentError(f"Unknown bad indices handling attribute: {policy}")
-    return _POLICIES[policy]
-
-
 def _merged_shape(target: Dims, indices: Dims, updates: Dims) -> Dims:
     """The shape of the target, after looking whether the others can fit it."""
     target = shapes.with_rank_at_least(target, 1)
@@ -138,7 +129,7 @@ def _bind(verb: Verb, *, is_state: bool) -> Callable[..., Launches | None]:
         if (
             name not in verb.dtypes
             or updates.dtype != target.dtype
-            or _POLICIES.get(attrs["bad_indices_policy"], True)
+            or BAD_INDICES_POLICIES.get(attrs["bad_indices_policy"], True)
         ):
             return None
         if not target.size or not indices.size or not updates.size or not indices.shape or not target.shape:
@@ -189,7 +180,7 @@ def _copied(target: Spec) -> list[Launch]:
 def _variable_kernel(method: Method, *, is_ref: bool) -> Reference:
     def bound(context: KernelContext) -> Compute:
         def run(variable: Variable, indices: Array, updates: Array) -> Variable | None:
-            fresh = _updated(method, variable.require(), indices, updates, _ignores(context))
+            fresh = _updated(method, variable.require(), indices, updates, ignores_bad_indices(context))
             variable.update(lambda present: fresh)
             return variable if is_ref else None
 
@@ -240,7 +231,7 @@ for _name in ("Update", "Add", "Sub", "Min", "Max"):
 def _tensor_kernel(method: Method) -> Reference:
     def bound(context: KernelContext) -> Compute:
         def run(tensor: Array, indices: Array, updates: Array) -> Array:
-            return _updated(method, tensor, indices, updates, _ignores(context))
+            return _updated(method, tensor, indices, updates, ignores_bad_indices(context))
 
         return run
 

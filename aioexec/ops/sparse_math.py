@@ -15,12 +15,12 @@ from aioexec.graph.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import Array, shown
+from aioexec.ops.filling import room_for
 from aioexec.ops.sparse_tensors import (
     check_inside,
     checked_parts,
     order_of,
     parts_of,
-    room_for,
 )
 from aioexec.shapes import Dims
 
@@ -323,6 +323,10 @@ def _reduced(
     """The indices among the axes that are kept, the values at each, and these axes."""
     dims = checked_parts(indices, values, shape)
     rank = len(dims)
+    if axes.ndim > 1:
+        raise InvalidArgumentError(
+            f"Expected reduction_axes to be a scalar or a vector; got shape: {shown(axes.shape)}"
+        )
     for axis in axes.reshape(-1).tolist():
         if not -rank <= axis < rank:
             raise InvalidArgumentError(

@@ -14,15 +14,15 @@ from typing import Any, Final
 import numpy as np
 
 from aioexec import shapes
-from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
+from aioexec.errors import InternalError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import Array, shown
+from aioexec.ops.filling import room_for
 from aioexec.shapes import Dims
 
-_MOST_BYTES: Final = 1 << 40
 _MOST_SIZE: Final = (1 << 63) - 1
 
 Known = tuple[int | None, ...]
@@ -57,16 +57,6 @@ def checked_size(shape: Array) -> tuple[int, ...]:
     if math.prod(dims) > _MOST_SIZE:
         raise InvalidArgumentError(f"Shape {shown(dims)} would overflow")
     return dims
-
-
-def room_for(dims: Sequence[int], itemsize: int) -> None:
-    """Refuse what no machine can hold.
-
-    Raises:
-        ResourceExhaustedError: it is more than that.
-    """
-    if math.prod(dims) * max(itemsize, 1) > _MOST_BYTES:
-        raise ResourceExhaustedError(f"a tensor of shape {shown(dims)} is too large to make")
 
 
 def check_inside(indices: Array, dims: Sequence[int]) -> None:
@@ -421,18 +411,22 @@ def _slice_back(dy: Array, indices: Array, start: Array, kept: Array) -> Array:
         dy.ndim != 1
         or indices.ndim != 2
         or kept.ndim != 2
-        or start.shape != indices.shape[1:]
+        or not start.shape == indices.shape[1:] == kept.shape[1:]
         or len(dy) != len(kept)
     ):
         raise InvalidArgumentError(
             f"a gradient of shape {shown(dy.shape)} does not fit indices of {shown(indices.shape)} and {shown(kept.shape)}"
         )
-    found = {tuple(place): k for k, place in enumerate((kept + start).tolist())}
-    result = np.zeros(len(indices), dy.dtype)
+    taken = (kept + start).tolist()
+    result, used = np.zeros(len(indices), dy.dtype), 0
     for k, place in enumerate(indices.tolist()):
-        at = found.get(tuple(place))
-        if at is not None:
-            result[k] = dy[at]
+        if used < len(taken) and place == taken[used]:
+            result[k] = dy[used]
+            used += 1
+    if used < len(taken):
+        raise InternalError(
+            f"Elements of backprop_val_grad aren't all propagated. Num elements:{len(taken)}, used: {used}"
+        )
     return result
 
 

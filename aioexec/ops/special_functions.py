@@ -12,17 +12,16 @@ from typing import Any
 import numpy as np
 
 from aioexec import shapes
-from aioexec.errors import GraphValueError
+from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
-from aioexec.graph.kernel import Compute
+from aioexec.graph.kernel import Compute, plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import (
     Array,
     Gradient,
     binary,
-    fitting,
     function_of,
     op_scope,
     reduced,
@@ -235,6 +234,17 @@ def _betainc_shape(context: ShapeContext) -> Sequence[Dims]:
     return [known if known or None not in context.inputs else None]
 
 
+_betainc_by_broadcast = by_scipy("betainc")
+
+
+def _betainc(a: Array, b: Array, x: Array) -> Array:
+    dims = {each.shape for each in (a, b, x)} - {()}
+    if len(dims) > 1:
+        raise InvalidArgumentError(f"a, b and x must have one shape or be scalars, got {sorted(dims)}")
+    found: Array = _betainc_by_broadcast(a, b, x)
+    return found
+
+
 def _betainc_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
     a, b, x = op.inputs
     log_beta = _op("Lgamma", a) + _op("Lgamma", b) - _op("Lgamma", a + b)
@@ -251,7 +261,7 @@ def _summed_to(x: Tensor, gradient: Tensor) -> Tensor:
 register(
     "Betainc(a:T, b:T, x:T) -> (z:T) [T:type{float|double}]",
     shape=_betainc_shape,
-    kernel=fitting(by_scipy("betainc")),
+    kernel=plain(_betainc),
     gradient=_betainc_gradient,
 )
 

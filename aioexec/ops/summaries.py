@@ -137,7 +137,7 @@ def _check_images(images: Array, bad_colour: Array) -> None:
         raise InvalidArgumentError(f"Tensor must be 4-D with last dim 1, 3, or 4, not {shown(images.shape)}")
     if max(images.shape) >= 1 << 31 or (images.size >= 1 << 31 and images.shape[0] == 1):
         raise InvalidArgumentError(f"Tensor too large for summary {shown(images.shape)}")
-    if images.shape[0] and not images[0].size:
+    if 0 in images.shape[1:]:
         raise InvalidArgumentError(f"input tensor must have non-zero dims. Found: {shown(images.shape)}.")
     if images.dtype != np.uint8 and bad_colour.size < images.shape[3]:
         raise InvalidArgumentError(

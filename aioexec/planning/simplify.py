@@ -11,6 +11,7 @@ import numpy as np
 from aioexec.dtypes import DType
 from aioexec.formats.repeated import is_one_repeated
 from aioexec.graph.kernel import Compute, Role
+from aioexec.graph.work import stated
 from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
 
 LARGEST_FOLDED = 10 * 2**20
@@ -47,7 +48,7 @@ def _folded(node: Node, bind: Bind) -> tuple[np.ndarray[Any, Any], ...] | None:
 
 def evaluated(node: Node, compute: Compute, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
     """What the kernel of a node makes of these inputs; None if that may take long, or it fails: a step will, and say where."""
-    if node.row.work is not None and node.row.work(node.op.attrs, inputs) > LONGEST_FOLDED_NS:
+    if node.row.work is not None and stated(node.row.work, node.op.attrs, inputs) > LONGEST_FOLDED_NS:
         return None
     try:
         with np.errstate(all="ignore"):

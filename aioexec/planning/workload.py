@@ -15,7 +15,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.graph.kernel import Spec
 from aioexec.graph.registry import ShapeContext
-from aioexec.graph.work import product
+from aioexec.graph.work import product, stated
 from aioexec.planning.instruction import Instruction
 from aioexec.resources.variable import Variable
 from aioexec.shapes import Dims
@@ -53,7 +53,7 @@ def takes_long(instruction: Instruction, inputs: Sequence[Any]) -> bool:
 def _is_heavy(instruction: Instruction, inputs: Sequence[Any], total: int) -> bool:
     """The same where static shapes do not say it; `total`: the bytes of the inputs."""
     row = instruction.node.row
-    if row.work is not None and row.work(instruction.node.op.attrs, inputs) > HEAVY_BYTES:
+    if row.work is not None and stated(row.work, instruction.node.op.attrs, inputs) > HEAVY_BYTES:
         return True
     return total + _output_bytes(instruction, inputs) > HEAVY_BYTES
 
@@ -148,4 +148,4 @@ def work_beyond_inputs(instruction: Instruction, inputs: Sequence[Any], outputs:
     if row.work is None:
         return outputs
     taken = sum(each.nbytes for each in inputs if isinstance(each, Spec | np.ndarray))
-    return max(outputs, row.work(instruction.node.op.attrs, inputs) - taken)
+    return max(outputs, stated(row.work, instruction.node.op.attrs, inputs) - taken)

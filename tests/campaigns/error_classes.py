@@ -70,7 +70,7 @@ def case(seed: int) -> str | None:
         built = _built(call)
         if built is None:
             return None
-        request = _request(built)
+        request = request_of(built)
         ours = runs().outcome(built, "off", 1)
     except ForeignExceptionError as error:
         return f"{described(call)}: {error}"
@@ -92,7 +92,7 @@ def _built(call: Call) -> Built | None:
     return None if isinstance(built, Outcome) else built
 
 
-def _request(built: Built) -> Request:
+def request_of(built: Built) -> Request:
     steps = [[each.name for each in step] for step in built.steps]
     reads = [[each.name for each in built.reads]] if built.reads else []
     return Request(

@@ -77,7 +77,7 @@ class TensorFlowChild:
     def close(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
+            self._process.communicate()
 
 
 def serve() -> None:

@@ -1,0 +1,27 @@
+"""What the table of odd operands says of TensorFlow is what TensorFlow does."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from tests.campaigns.error_classes import request_of
+from tests.campaigns.operand_calls import UNKNOWN
+from tests.campaigns.operand_runs import Builder
+from tests.campaigns.tensorflow_child import TensorFlowChild
+from tests.ops.odd_operands import ODD
+from tests.ops.test_odd_operands import known_as
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+
+
+def test_tensorflow_does_with_odd_operands_what_the_table_says() -> None:
+    found = {}
+    with contextlib.closing(TensorFlowChild()) as tensorflow:
+        for name, (call, _) in ODD.items():
+            built = Builder(known_as(call, UNKNOWN), None, "plain", taken=True).build()
+            answer = tensorflow.answer(request_of(built))
+            found[name] = answer.error or answer.shapes
+
+    assert found == {name: expected for name, (_, expected) in ODD.items()}
