@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, Protocol, TypeVar
 
@@ -36,18 +36,33 @@ def check_cancelled() -> None:
         raise CancelledError("the step was cancelled while a kernel was running")
 
 
-def interruptible(call: Callable[[], Result]) -> Result:
-    """Make a call to a library written in Python, which does not check: this checks whenever a function is called there."""
-    if current.job is None:
+class TooManyCallsError(Exception):
+    """A function was called more often than `interruptible` allows."""
+
+
+def interruptible(call: Callable[[], Result], most_calls: Mapping[str, int] | None = None) -> Result:
+    """Make a call to a library written in Python, which does not check: this checks whenever a function is called there.
+
+    Raises:
+        TooManyCallsError: a function of a name in `most_calls` was called more often than that says.
+    """
+    left = dict(most_calls or {})
+    if current.job is None and not left:
         return call()
+
+    def look(frame: FrameType, event: str, argument: Any) -> None:
+        if event != "call":
+            return
+        check_cancelled()
+        name = frame.f_code.co_name
+        if name in left:
+            left[name] -= 1
+            if left[name] < 0:
+                raise TooManyCallsError(name)
+
     before = sys.getprofile()
-    sys.setprofile(_look)
+    sys.setprofile(look)
     try:
         return call()
     finally:
         sys.setprofile(before)
-
-
-def _look(frame: FrameType, event: str, argument: Any) -> None:
-    if event == "call":
-        check_cancelled()

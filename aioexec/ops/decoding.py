@@ -230,8 +230,11 @@ def _padded_kernel(context: KernelContext) -> Compute:
             )
         if length * value.size > _MOST_BYTES:
             raise ResourceExhaustedError(f"{value.size} strings of {length} bytes are too many")
-        data = b"".join(element[:length].ljust(length, b"\0") for element in value.ravel())
-        return _viewed(data, dtype, (*value.shape, length // dtype.itemsize), little_endian)
+        padded = np.zeros((value.size, length), np.uint8)
+        for row, element in zip(padded, value.ravel(), strict=True):
+            content = np.frombuffer(element[:length], np.uint8)
+            row[: len(content)] = content
+        return _viewed(padded.tobytes(), dtype, (*value.shape, length // dtype.itemsize), little_endian)
 
     return compute
 

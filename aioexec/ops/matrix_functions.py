@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.errors import InvalidArgumentError, UnimplementedError
+from aioexec.errors import InvalidArgumentError, OpError, UnimplementedError
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.interruption import interruptible
 from aioexec.graph.kernel import Compute, plain
@@ -14,6 +14,9 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import register, undefined_gradient
 from aioexec.ops.elementwise import Array
 from aioexec.ops.matrices import check_matrices, each_matrix, op as node, square_dims, turned, wide
+
+_MOST_CALLS = {"_sqrtm_triu": 128}
+"""Square roots that `logm` may take: it takes them until they come near to the identity, which after an overflow is never."""
 
 
 def _by_scipy(name: str) -> Compute:
@@ -30,8 +33,12 @@ def _by_scipy(name: str) -> Compute:
                 return np.full_like(matrix, complex(np.nan, np.nan) if matrix.dtype.kind == "c" else np.nan)
             double = matrix.astype(np.result_type(matrix, np.float64))
             try:
-                value = np.asarray(interruptible(lambda: getattr(linalg, name)(double)))
-            except ValueError as error:
+                value = np.asarray(interruptible(lambda: getattr(linalg, name)(double), _MOST_CALLS))
+            except OpError:
+                raise
+            except Exception as error:
+                if name == "logm":  # a root overflowed, or there were too many
+                    return np.full_like(matrix, complex(np.nan, np.nan))
                 raise InvalidArgumentError(f"Input matrix: {error}") from None
             if value.dtype.kind == "c" and matrix.dtype.kind != "c":
                 return np.where(np.any(value.imag), np.nan, value.real)

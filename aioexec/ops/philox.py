@@ -76,15 +76,18 @@ Convert = Callable[[Array], Array]
 
 def fill(key: int, start: int, size: int, convert: Convert) -> Array:
     """The first `size` numbers that `convert` makes of the counters from `start` on."""
-    parts: list[Array] = []
+    result: Array | None = None
     made = at = 0
-    while made < size or not parts:
+    while made < size or result is None:
         check_cancelled()
         count = max(1, min(_CHUNK, -(-(size - made) // 2)))
         part = convert(words(key, start, np.arange(at, at + count, dtype=np.uint64))).reshape(-1)
-        parts.append(part)
+        if result is None:  # what there is no memory for is refused before it is drawn
+            result = np.empty(size, part.dtype)
+        part = part[: size - made]
+        result[made : made + len(part)] = part
         made, at = made + len(part), at + count
-    return np.concatenate(parts)[:size]
+    return result
 
 
 # Bits to numbers. A uniform number in [0, 1) is a random mantissa in [1, 2), less 1.
@@ -172,17 +175,13 @@ def truncated_normal(key: int, start: int, size: int, dtype: np.dtype[Any]) -> A
     convert = _normal64 if dtype == np.float64 else _normal32
     group = 2 if dtype == np.float64 else 4
     stretch = group * RESERVED_PER_OUTPUT // 4
-    parts = [
-        _truncated_groups(
-            key,
-            start,
-            np.arange(first, min(first + _CHUNK, -(-size // group)), dtype=np.uint64),
-            stretch,
-            convert,
-        )
-        for first in range(0, max(1, -(-size // group)), _CHUNK)
-    ]
-    return np.concatenate(parts)[:size].astype(dtype, copy=False)
+    result = np.empty(size, dtype)  # what there is no memory for is refused before it is drawn
+    count = -(-size // group)
+    for first in range(0, count, _CHUNK):
+        groups = np.arange(first, min(first + _CHUNK, count), dtype=np.uint64)
+        part = _truncated_groups(key, start, groups, stretch, convert)[: size - first * group]
+        result[first * group : first * group + len(part)] = part
+    return result
 
 
 def _truncated_groups(key: int, start: int, groups: Array, stretch: int, convert: Convert) -> Array:

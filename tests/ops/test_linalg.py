@@ -258,3 +258,21 @@ def test_a_logarithm_that_takes_long_ends_with_its_step():
             kernel(SimpleNamespace(attrs={}))(nilpotent)
     finally:
         interruption.current.job = None
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        np.full((3, 3), 1e308),
+        np.diag([1e308, 1.0, 1e-308]),
+        np.array([[1.0, 1e308], [0.0, 1.0]]),
+        np.array([[1e-300, 1e300, 1e300], [0.0, 1.0, 1e300], [0.0, 0.0, 2e-300]]),
+    ],
+    ids=["huge", "wide", "shear", "triangle"],
+)
+def test_the_logarithm_of_a_matrix_whose_roots_overflow_ends(matrix: Any) -> None:
+    kernel: Any = registry.lookup("MatrixLogarithm").kernel
+
+    found = kernel(SimpleNamespace())(matrix.astype(np.complex128))
+
+    assert found.shape == matrix.shape

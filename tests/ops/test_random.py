@@ -294,3 +294,21 @@ def test_a_poisson_number_that_no_integer_of_its_dtype_can_be_is_not_looked_for(
 def test_a_shape_of_more_dimensions_than_tensorflow_has_is_refused(graph):
     with pytest.raises(InvalidArgumentError, match="more elements than can be drawn"):
         evaluate(apply_op("RandomUniform", np.full(10_000, 2), dtype=dtypes.float32))
+
+
+def test_random_numbers_that_no_memory_can_hold_are_refused_before_they_are_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+
+    def words(*arguments: Any) -> Any:
+        calls.append(arguments)
+        assert len(calls) == 1, "more was drawn than it takes to know the dtype"
+        return np.zeros((len(arguments[2]), 4), np.uint32)
+
+    monkeypatch.setattr(philox, "words", words)
+
+    for distribution in ("Normal", "Uniform", "TruncatedNormal"):
+        calls.clear()
+        with pytest.raises(MemoryError):
+            philox.DISTRIBUTIONS[distribution](np.dtype(np.float32))(1, 0, 2**46)
