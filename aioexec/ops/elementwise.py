@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from aioexec import shapes
-from aioexec.errors import InvalidArgumentError, OpError
+from aioexec.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from aioexec.graph.apply import apply_op, graph_of
 from aioexec.graph.convert import convert_to_tensor, symbolic_dtype
 from aioexec.graph.kernel import Attrs, Compute, Native, Reference, plain
@@ -87,6 +88,19 @@ def _native(text: str | Callable[[Attrs], str], dtypes: frozenset[str] | None, s
     if dtypes is None:
         return expression(text, statuses=statuses)
     return expression(text, dtypes=dtypes, statuses=statuses)
+
+
+_MOST_BYTES: Final = 1 << 40
+
+
+def room_for(dims: Sequence[int], itemsize: int) -> None:
+    """Refuse what no machine can hold.
+
+    Raises:
+        ResourceExhaustedError: it is more than that.
+    """
+    if math.prod(dims) * max(itemsize, 1) > _MOST_BYTES:
+        raise ResourceExhaustedError(f"a tensor of shape {shown(dims)} is too large to make")
 
 
 def fitting(compute: Compute) -> Reference:

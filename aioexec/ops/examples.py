@@ -19,8 +19,7 @@ from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.formats.examples import features_of, kind_of, values_of
 from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
-from aioexec.ops.elementwise import Array, shown
-from aioexec.ops.filling import room_for
+from aioexec.ops.elementwise import Array, room_for, shown
 from aioexec.ops.string_elements import scalar_bytes, text_of
 from aioexec.shapes import Dims
 

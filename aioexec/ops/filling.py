@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from aioexec import dtypes, shapes
-from aioexec.errors import GraphValueError, InvalidArgumentError, ResourceExhaustedError
+from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant, convert_to_tensor, symbolic_dtype
 from aioexec.graph.kernel import (
@@ -29,7 +28,7 @@ from aioexec.graph.launches import c_strides, copy_launch, fill_launch
 from aioexec.graph.loop_language import float64, int64
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
-from aioexec.ops.elementwise import Array, op_scope, same_shape
+from aioexec.ops.elementwise import Array, op_scope, room_for, same_shape
 from aioexec.ops.strided_copies import movable, rows_of
 from aioexec.resources.tensor_list import zeros_like_variant
 from aioexec.shapes import Dims
@@ -153,18 +152,7 @@ register(
 # Ranges
 
 
-_MOST_BYTES: Final = 1 << 40
 _LONGEST = 2**63 - 1
-
-
-def room_for(dims: Sequence[int], itemsize: int) -> None:
-    """Refuse what no machine can hold.
-
-    Raises:
-        ResourceExhaustedError: it is more than that.
-    """
-    if math.prod(dims) * max(itemsize, 1) > _MOST_BYTES:
-        raise ResourceExhaustedError(f"a tensor of shape {list(dims)} is too large to make")
 
 
 def range_size(start: Any, limit: Any, delta: Any) -> int:

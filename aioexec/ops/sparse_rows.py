@@ -12,8 +12,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
-from aioexec.ops.elementwise import Array, shown
-from aioexec.ops.filling import room_for
+from aioexec.ops.elementwise import Array, room_for, shown
 from aioexec.ops.sparse_tensors import check_inside, checked_parts, parts_of
 from aioexec.shapes import Dims
 

@@ -19,8 +19,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
-from aioexec.ops.elementwise import Array, shown
-from aioexec.ops.filling import room_for
+from aioexec.ops.elementwise import Array, room_for, shown
 from aioexec.shapes import Dims
 
 _MOST_SIZE: Final = (1 << 63) - 1
