@@ -290,6 +290,10 @@ class Run:
             return self.fork.has_run(row)
         return bool(row < self.frame.words[walking.PC])
 
+    def _resumed(self, resume: Entry) -> int:
+        """Go on after a pause; a fork that has begun goes on even if all is cancelled, until nobody is in it."""
+        return resume(self.frame.words) if self.fork is None else Outcome.BREAK
+
     def released(self, outcome: int | None, workers: Workers) -> int:
         """Start (None) or go on, in one of these workers; PAUSED: other jobs wait for it."""
         walker = self.walker
@@ -298,7 +302,7 @@ class Run:
         if outcome is None:
             outcome = self.walk(self.start(walker.start_released), walker.resume_released)
         else:
-            outcome = self.walk(walker.resume_released(self.frame.words), walker.resume_released)
+            outcome = self.walk(self._resumed(walker.resume_released), walker.resume_released)
         while outcome == Outcome.PAUSED and not workers.are_wanted:
             outcome = self.walk(walker.resume_released(self.frame.words), walker.resume_released)
         return outcome
@@ -306,9 +310,7 @@ class Run:
     def helped(self, outcome: int | None, until: int) -> int:
         """Start (None) or go on, on the loop, which has time till then; PAUSED: it may come again, or let `released` go on."""
         walker = self.walker
-        entered = (
-            self.start(walker.start_inline) if outcome is None else walker.resume_inline(self.frame.words)
-        )
+        entered = self.start(walker.start_inline) if outcome is None else self._resumed(walker.resume_inline)
         return self.walk(entered, walker.resume_inline, until)
 
     def cancel(self) -> None:

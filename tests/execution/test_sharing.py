@@ -5,7 +5,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from aioexec.devices.jit import patience, strands as doing
+from aioexec.devices.jit import patience, strands as doing, walker as walking
 from aioexec.devices.jit.walker import Outcome, walker
 from aioexec.devices.workers import Workers
 from aioexec.execution import forks
@@ -157,3 +157,23 @@ def test_a_fork_that_is_cancelled_invites_nobody_any_more_and_can_be_done_again(
 
     assert fork.help(doing.ENDLESS) == Outcome.DONE
     assert not fork.is_stopped
+
+
+@pytest.mark.parametrize("goes_on", ["in a worker", "on the loop"])
+def test_a_cancelled_run_is_not_over_before_its_guests_have_left(run_of_branches, goes_on: str):
+    run, lookers = run_of_branches, Lookers()
+    fork = run.frame.shared[0] = fork_of(run, lookers)
+    assert run.frame.words[walking.PC] == 0
+    assert run.walk(Outcome.BREAK, run.walker.resume_inline, 0) == Outcome.PAUSED
+    assert lookers.places == [patience.INVITED]
+
+    run.cancel()
+    if goes_on == "in a worker":
+        outcome = run.released(Outcome.PAUSED, cast(Workers, lookers))
+    else:
+        assert run.helped(Outcome.PAUSED, 0) == Outcome.PAUSED
+        assert fork.is_stopped, "so it goes on in a worker"
+        outcome = run.released(Outcome.PAUSED, cast(Workers, lookers))
+
+    assert outcome == Outcome.CANCELLED
+    assert lookers.places == [patience.FREE]
