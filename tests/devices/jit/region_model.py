@@ -126,7 +126,7 @@ over:
   ret void
 }}
 
-; Worker threads: the job of `handing_over`.
+; Worker threads: the job of `handing_over`. Run.released hosts a region that has begun even if all is cancelled.
 define void @taking_over(ptr %words, ptr %pad, ptr %looked, ptr %job) {{
 entry:
   br label %get
