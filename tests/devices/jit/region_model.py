@@ -213,7 +213,7 @@ class Region:
         count = len(successors)
         self.count, self.guests, self.failing = count, guests, failing
         self.results = memory.allocate([0] * count)
-        lanes = memory.allocate([0] * (guests + 1))
+        lanes = self.lanes = memory.allocate([0] * (guests + 1))
         rows = []
         for task in range(count):
             before = [k for k in range(count) if task in successors[k]]
@@ -231,13 +231,13 @@ class Region:
         template = [count, 0, 0, count, strands_at, flat_at]
         for task in range(count):
             template += [sum(task in after for after in successors), 0, 0, 0]
-        template_at = memory.allocate(template, constant=True)
+        template_at = self.template_at = memory.allocate(template, constant=True)
         self.state = memory.allocate([0] * len(template))
         self.lane_word = walker.HEADER
         frame = [0] * (walker.HEADER + 1)
         frame[walker.ROWS], frame[walker.ROW_COUNT] = rows_at, 2 * count
         self.words = memory.allocate(frame)
-        frames = memory.allocate([0] * (len(frame) * (guests + 1)))
+        frames = self.frames = memory.allocate([0] * (len(frame) * (guests + 1)))
         self.pad = memory.allocate(
             [
                 *(
@@ -287,9 +287,8 @@ class Model:
     def thread(self, function: str, *arguments: int) -> None:
         self._threads.append((function, arguments))
 
-    def explore(self) -> int:
-        """Return how many states there are; see `exploration.explore`."""
-        intrinsics: dict[str, Callable[..., int | None]] = {
+    def intrinsics(self) -> dict[str, Callable[..., int | None]]:
+        return {
             "clock": lambda machine: _LATE if machine.choose() else _LONG_AGO,
             "clock_at_begin": lambda machine: _LONG_AGO,
             "clock_late": lambda machine: _LATE,
@@ -300,6 +299,9 @@ class Model:
             "check_stopped": self._check_stopped,
             "reuse": self._reuse,
         }
+
+    def explore(self) -> int:
+        """Return how many states there are; see `exploration.explore`."""
         text = self._text
         stays = self.memory.allocate([-1, -1], constant=True)
         text = text.replace("ptr @host,", f"ptr {stays},")
@@ -311,7 +313,12 @@ class Model:
             for name, function in parse(text).items()
             if not name.endswith(("_released", "_inline", "_traced", "clock"))
         }
-        machine = Machine(functions, intrinsics, frozenset(self.memory.constant))
+        machine = Machine(
+            functions,
+            self.intrinsics(),
+            frozenset(self.memory.constant),
+            frozenset({"lock", "unlock", "take"}),
+        )
         threads = tuple(machine.call(name, *arguments) for name, arguments in self._threads)
         return explore(machine, State(tuple(self.memory.words), threads), self._check_end)
 
