@@ -10,6 +10,7 @@ from typing import Any
 
 from aioexec.distributed.fused_nodes import expanded
 from aioexec.errors import GraphValueError, InvalidArgumentError
+from aioexec.graph.collector import collector_at_rest
 from aioexec.graph.function_defs import import_library
 from aioexec.graph.graph import Graph
 from aioexec.graph.graphdef_nodes import Importer
@@ -40,8 +41,8 @@ def imported(graph_def: Any) -> Graph:
     graph = PartitionGraph()
     graph_def = expanded(graph_def)
     try:
-        import_library(graph.functions, graph_def.library, graph_def.versions.producer)
-        with graph.as_default():
+        import_library(graph.functions, graph_def)
+        with graph.as_default(), collector_at_rest():
             source = Source(graph_def, None, set(), graph.functions.row, is_partition=True)
             Importer(graph, source, "", {}).add_nodes()
     except GraphValueError as error:

@@ -1,4 +1,4 @@
-"""Constants that are one number, as many times as their shape says, and take no more memory than that number."""
+"""Constants that are one element, as many times as their shape says, and take no more memory than that element."""
 
 from __future__ import annotations
 

@@ -94,8 +94,16 @@ def encode_tensor(array: Any, dtype: Any = None) -> TensorProto:
         GraphTypeError: the array does not convert to `dtype` without loss.
     """
     wanted = None if dtype is None else as_dtype(dtype).base_dtype
+    if isinstance(array, np.ndarray) and is_one_repeated(array):
+        converted = to_array(_one_of(array), wanted)
+        return _write(converted, wanted or as_dtype(converted.dtype), array.shape)
     converted = to_array(array, wanted)
     return _write(converted, wanted or as_dtype(converted.dtype), converted.shape)
+
+
+def _one_of(array: Array) -> Array:
+    """The element of an array of which all are one."""
+    return array[(slice(1),) * array.ndim].reshape(1)
 
 
 def make_tensor_proto(
@@ -156,7 +164,7 @@ def _static(shape: Any) -> tuple[int, ...]:
 
 def _write(array: Array, dtype: DType, dims: Sequence[int]) -> TensorProto:
     if is_one_repeated(array):
-        array = array[(slice(1),) * array.ndim].reshape(1)
+        array = _one_of(array)
     if array.nbytes > _MAX_CONTENT:
         raise GraphValueError(
             f"Expected a value of less than 2 GiB, got {array.nbytes} bytes of {dtype.name} with shape {dims}"
@@ -208,7 +216,7 @@ def decode_tensor(proto: TensorProto, max_bytes: int = MAX_BYTES) -> Array:
     Elements of strings are `bytes`, those of resources and variants their protos.
 
     Args:
-        max_bytes: the most memory the value may take where few elements stand for many. One number that stands for all
+        max_bytes: the most memory the value may take where few elements stand for many. One element that stands for all
             others takes only its own, beyond a small size: the array has strides of zero, and is read-only.
 
     Raises:
@@ -232,8 +240,8 @@ def _repeated(given: Array, dtype: DType, dims: tuple[int, ...], max_bytes: int)
         given = np.zeros(1, given.dtype)
         if dtype in _OBJECTS:
             given[0] = _OBJECTS[dtype][1]()
-    repeats_one = given.size == 1 and dtype in _NUMERIC and count * given.itemsize > SMALL
-    if repeats_one:
+    repeats_one = given.size == 1 and count * given.itemsize > SMALL
+    if repeats_one and dtype in _NUMERIC:
         max_bytes = max(max_bytes, MAX_REPEATED)
     if count * given.itemsize > max_bytes:
         raise InvalidArgumentError(
@@ -246,6 +254,18 @@ def _repeated(given: Array, dtype: DType, dims: tuple[int, ...], max_bytes: int)
     filled[: given.size] = given
     filled[given.size :].fill(given[-1])
     return filled.reshape(dims)
+
+
+def expanded_bytes(proto: TensorProto) -> int:
+    """Return how much memory the value takes for elements that are not listed; 0 also for a proto that is malformed."""
+    try:
+        dtype, dims = dtype_and_dims(proto)
+    except InvalidArgumentError:
+        return 0
+    count, listed = math.prod(dims), count_listed(proto, dtype)
+    size = count * dtype.numpy.itemsize
+    is_listed = bool(proto.tensor_content) or listed >= count
+    return 0 if is_listed or (listed <= 1 and size > SMALL) else size
 
 
 def MakeNdarray(tensor: TensorProto) -> Array:

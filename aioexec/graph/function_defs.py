@@ -16,11 +16,11 @@ from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.formats.protos import (
     AttrValue,
     FunctionDef,
-    FunctionDefLibrary,
     GraphDef,
     NodeDef,
     OpDef as OpDefProto,
 )
+from aioexec.graph.allowance import Allowance
 from aioexec.graph.attr_values import read_attr, read_private_attr, write_attr
 from aioexec.graph.attrs import arg_dtypes
 from aioexec.graph.function_library import Function, FunctionLibrary
@@ -32,12 +32,16 @@ from aioexec.graph.opdef import ArgDef, AttrDef, OpDef
 from aioexec.graph.static_values import HANDLE_SHAPE
 
 
-def import_library(functions: FunctionLibrary, library: FunctionDefLibrary, version: int) -> None:
-    """Add the functions of the library of a GraphDef of this version; their bodies are made when something calls them.
+def import_library(functions: FunctionLibrary, graph_def: GraphDef) -> None:
+    """Add the functions of the library of a GraphDef; their bodies are made when something calls them.
+
+    What the GraphDef may come to is what the library allows from now on.
 
     Raises:
-        InvalidArgumentError: a signature is malformed, or a name has another meaning already.
+        InvalidArgumentError: a signature is malformed, a name has another meaning already, or tensors are too large.
     """
+    functions.allowance = Allowance(graph_def)
+    library, version = graph_def.library, graph_def.versions.producer
     for proto in library.function:
         functions.add(function_from_def(proto, functions, version))
     for entry in library.gradient:
@@ -137,6 +141,8 @@ class _BodyReader:
         self._arguments: dict[str, list[str]] = {}
 
     def body(self, version: int) -> FuncGraph:
+        if self._functions.allowance is not None:
+            self._functions.allowance.take_body(self._proto)
         graph_def = GraphDef()
         graph_def.versions.producer = version
         self._add_inputs(graph_def)
@@ -211,7 +217,10 @@ class _BodyReader:
         if kind == "placeholder":
             if held.placeholder not in self._open:
                 raise GraphValueError(f"attr {held.placeholder!r} is left open, but is none of the function")
-            held.CopyFrom(self._open[held.placeholder])
+            given = self._open[held.placeholder]
+            if self._functions.allowance is not None:
+                self._functions.allowance.take_attribute(given)
+            held.CopyFrom(given)
         for function in (held.func,) if kind == "func" else held.list.func if kind == "list" else ():
             for inner in function.attr.values():
                 self._close(inner)

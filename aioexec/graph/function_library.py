@@ -25,6 +25,7 @@ from aioexec.graph.registry import GradientRule, Row, ShapeContext
 from aioexec.shapes import Dims
 
 if TYPE_CHECKING:
+    from aioexec.graph.allowance import Allowance
     from aioexec.graph.functions import FuncGraph
     from aioexec.graph.node import Operation
 
@@ -138,6 +139,9 @@ class Function:
         key = (id(body), tuple(inputs), tuple(variables))
         shapes = self._shapes.get(key)
         if shapes is None:
+            allowance = self.library.allowance
+            if self.source is not None and allowance is not None and not allowance.take_shapes(body):
+                return tuple(tensor.dims for tensor in body.outputs)
             with self._making():
                 shapes = tuple(tensor.dims for tensor in body.specialized(inputs, variables).outputs)
             self._shapes[key] = shapes
@@ -151,9 +155,14 @@ class Function:
 
 
 class FunctionLibrary(Mapping[str, Function]):
-    """Functions by name, in the order they were added. A body finds the functions it calls in the library it was made for."""
+    """Functions by name, in the order they were added. A body finds the functions it calls in the library it was made for.
+
+    Attributes:
+        allowance: what the last GraphDef that was imported may still come to; None if there was none.
+    """
 
     def __init__(self) -> None:
+        self.allowance: Allowance | None = None
         self._functions: dict[str, Function] = {}
 
     def __getitem__(self, name: str) -> Function:

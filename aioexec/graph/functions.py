@@ -240,7 +240,7 @@ def copy_operations(
         The copy of each operation; for one that was not copied, the operation of what stands for it.
     """
     copies: dict[Operation, Operation] = {}
-    back_edges: list[tuple[Operation, int, Tensor]] = []
+    back_edges: list[tuple[Operation, dict[int, Tensor]]] = []
     for op in operations:
         if op.outputs and all(tensor in replacements for tensor in op.outputs):
             copies[op] = replacements[op.outputs[0]].op
@@ -251,13 +251,13 @@ def copy_operations(
         copy = graph.add_node(op.row, f"{scope}{op.name}", inputs, controls, dict(op.attrs), op.device)
         copy.created_at = op.created_at
         copies[op] = copy
-        back_edges.extend(
-            (copy, k, tensor) for k, tensor in enumerate(op.inputs) if tensor not in replacements
-        )
+        later = {k: tensor for k, tensor in enumerate(op.inputs) if tensor not in replacements}
+        if later:
+            back_edges.append((copy, later))
         for old, new in zip(op.outputs, copy.outputs, strict=True):
             if shapes.compatible(old.dims, new.dims):
                 new.set_shape(shapes.TensorShape(old.dims))
             replacements[old] = new
-    for copy, k, tensor in back_edges:
-        copy.set_input(k, replacements[tensor])
+    for copy, later in back_edges:
+        copy.set_inputs({k: replacements[tensor] for k, tensor in later.items()})
     return copies

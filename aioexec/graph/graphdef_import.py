@@ -63,7 +63,7 @@ def import_graph_def(
     with graph_of(list(mapped.values())).as_default() as graph, graph.undone_on_error(), collector_at_rest():
         graph._check_not_finalized()
         try:
-            import_library(graph.functions, source.library, source.versions.producer)
+            import_library(graph.functions, source)
             parsed = Source(source, producer_ops, {parse_key(text) for text in mapped}, graph.functions.row)
             with graph.name_scope("import" if name is None else name) as scope:
                 inputs = _convert_inputs(graph, mapped, scope)
@@ -94,7 +94,7 @@ def extend_by_graph_def(graph: Graph, graph_def: GraphDef, inputs: Mapping[str, 
         InvalidArgumentError: anything else that is wrong.
     """
     with graph.as_default(), graph.undone_on_error(), collector_at_rest():
-        import_library(graph.functions, graph_def.library, graph_def.versions.producer)
+        import_library(graph.functions, graph_def)
         known = {parse_key(text): there for text, there in inputs.items()}
         there = graph._by_name
         source = Source(graph_def, None, set(known), graph.functions.row, is_sent=True, there=there)

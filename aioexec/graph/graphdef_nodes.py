@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import bisect
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from aioexec.errors import GraphValueError
@@ -30,7 +31,7 @@ class Importer:
     Attributes:
         added: the new operations by their name in the GraphDef.
 
-    `_back_edges`: inputs of Merges still to be set: operation, position, and what it is an input of and from.
+    `_back_edges`: inputs of Merges still to be set, by position: of each operation and its node.
     """
 
     def __init__(
@@ -43,13 +44,13 @@ class Importer:
         if scope is not None:
             self._names = _free_names(graph, scope, source.nodes)
         self.added: dict[str, Operation] = {}
-        self._back_edges: list[tuple[Operation, int, SourceNode, Key]] = []
+        self._back_edges: list[tuple[Operation, SourceNode, dict[int, Key]]] = []
 
     def add_nodes(self) -> None:
         for node in self._source.order:
             self.added[node.name] = self._add(node)
-        for op, position, node, key in self._back_edges:
-            op.set_input(position, self._tensor(node, key))
+        for op, node, keys in self._back_edges:
+            op.set_inputs({position: self._tensor(node, key) for position, key in keys.items()})
         for node in self._source.order:
             if node.groups and not self.added[node.name].device:
                 self.added[node.name]._device = self._device_of_group(node)
@@ -70,9 +71,9 @@ class Importer:
 
     def _add(self, node: SourceNode) -> Operation:
         graph = self._graph
-        back_edges: list[int] = []
+        back_edges: dict[int, Key] = {}
         if node.row.role is Role.MERGE:
-            back_edges = [i for i, key in enumerate(node.inputs) if self._source.is_back_edge(node, key)]
+            back_edges = {i: key for i, key in enumerate(node.inputs) if self._source.is_back_edge(node, key)}
             inputs = self._forward_inputs(node, back_edges)
         else:
             inputs = [self._tensor(node, key) for key in node.inputs]
@@ -83,15 +84,18 @@ class Importer:
         if node.groups:
             attrs[COLOCATION] = tuple(self._renamed_group(group) for group in node.groups)
         op = graph.add_node(node.row, self._names[node.name], inputs, list(controls), attrs, node.device)
+        if graph.functions.allowance is not None:
+            graph.functions.allowance.take_outputs(len(op.outputs))
         graph._apply_scopes(op)
         if node.groups:
             op._device = node.device  # device scopes do not part what is colocated
         if shapes is not None:
             _merge_shapes(op, shapes)
-        self._back_edges.extend((op, i, node, node.inputs[i]) for i in back_edges)
+        if back_edges:
+            self._back_edges.append((op, node, back_edges))
         return op
 
-    def _forward_inputs(self, node: SourceNode, back_edges: Sequence[int]) -> list[Tensor]:
+    def _forward_inputs(self, node: SourceNode, back_edges: Collection[int]) -> list[Tensor]:
         """The inputs that are there already, the first of them also in the place of those that are not."""
         forward = {i: self._tensor(node, key) for i, key in enumerate(node.inputs) if i not in back_edges}
         if back_edges and not forward:
@@ -171,16 +175,17 @@ class Importer:
 
 def _free_names(graph: Graph, scope: str, names: Mapping[str, SourceNode]) -> dict[str, str]:
     """The name in the graph of each node: under the scope, and numbered where that is taken by a node or a scope."""
-    taken = set()
-    for op in graph.get_operations():
-        name = op.name
-        while name and name not in taken:
-            taken.add(name)
-            name = name.rpartition("/")[0]
+    present = sorted(op.name for op in graph.get_operations())
+
+    def is_taken(name: str) -> bool:
+        inside = f"{name}/"
+        first = bisect.bisect_left(present, inside)
+        return name in graph._by_name or (first < len(present) and present[first].startswith(inside))
+
     found = {}
     for name in names:
         free, count = f"{scope}{name}", 0
-        while free in taken or (count and free.removeprefix(scope) in names):
+        while is_taken(free) or (count and free.removeprefix(scope) in names):
             count += 1
             free = f"{scope}{name}_{count}"
         found[name] = free

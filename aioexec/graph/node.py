@@ -7,7 +7,7 @@ setters, each of which counts up `Graph.mutations`: a plan made meanwhile is mad
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from aioexec import shapes
@@ -228,17 +228,31 @@ class Operation:
         Raises:
             GraphTypeError: the dtype differs from that of the present input.
         """
-        old = self._inputs[index]
-        if tensor.dtype.base_dtype != old.dtype.base_dtype:
-            raise GraphTypeError(
-                f"input {index} of {self.type} {self.name!r} must be {old.dtype.base_dtype.name}, "
-                f"got {tensor.dtype.base_dtype.name} from {tensor.name!r}"
-            )
-        self._inputs = (*self._inputs[:index], tensor, *self._inputs[index + 1 :])
-        if old not in self._inputs:
-            old._consumers.remove(self)
-        if self not in tensor._consumers:
-            tensor._consumers.append(self)
+        self.set_inputs({index: tensor})
+
+    def set_inputs(self, tensors: Mapping[int, Tensor]) -> None:
+        """Take several inputs, by their index, from other tensors.
+
+        Raises:
+            GraphTypeError: a dtype differs from that of the present input.
+        """
+        inputs = list(self._inputs)
+        for index, tensor in tensors.items():
+            old = inputs[index]
+            if tensor.dtype.base_dtype != old.dtype.base_dtype:
+                raise GraphTypeError(
+                    f"input {index} of {self.type} {self.name!r} must be {old.dtype.base_dtype.name}, "
+                    f"got {tensor.dtype.base_dtype.name} from {tensor.name!r}"
+                )
+            inputs[index] = tensor
+        before, after = dict.fromkeys(self._inputs), dict.fromkeys(inputs)
+        self._inputs = tuple(inputs)
+        for tensor in before:
+            if tensor not in after:
+                tensor._consumers.remove(self)
+        for tensor in after:
+            if tensor not in before:
+                tensor._consumers.append(self)
         self.graph.mutations += 1
 
     def become(self, row: Row, attrs: dict[str, Any], dtypes: Sequence[DType], dims: Sequence[Dims]) -> None:

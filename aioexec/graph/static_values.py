@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 
 from aioexec import dtypes
 from aioexec.errors import GraphValueError
+from aioexec.graph.attrs import output_dtypes
 from aioexec.graph.kernel import Role
 from aioexec.graph.registry import ShapeContext, output_dims
 from aioexec.graph.work import stated
@@ -23,7 +25,8 @@ HANDLE_SHAPE: Final = "_handle_shape"
 _DEPTH = 32
 _MOST_NODES = 1000  # a value may be used many times over on the way, which makes more paths than nodes
 _HAND_ON = (Role.IDENTITY, Role.SWITCH, Role.ENTER)  # output is input 0
-_LARGEST = 1024  # elements of a value worth computing while building
+_LARGEST = 1024  # elements of a value worth computing while building, or looked at by a shape rule
+_LARGEST_DIM = (1 << 63) - 1
 _LONGEST_NS = 1_000_000  # that a kernel may take while a graph is built
 
 
@@ -52,7 +55,7 @@ def infer_shapes(op: Operation) -> Sequence[Dims]:
     context = ShapeContext(
         op.attrs,
         [tensor.dims for tensor in inputs],
-        lambda i: constant_value(inputs[i]),
+        lambda i: _operand(op, i),
         lambda i: constant_value_as_dims(inputs[i]),
         lambda i: variable_dims(inputs[i]),
         lambda i: elements_dims(inputs[i]),
@@ -62,10 +65,33 @@ def infer_shapes(op: Operation) -> Sequence[Dims]:
         lambda i: _maker(inputs[i]),
     )
     try:
-        return output_dims(op.row, context)
+        found = output_dims(op.row, context)
+        for dims in found:
+            _check_possible(dims)
+        return found
     except GraphValueError as error:
         given = ", ".join(str(tensor.shape) for tensor in inputs)
         raise GraphValueError(f"{op.type} {op.name!r}: {error.message}; input shapes {given}") from error
+
+
+def _operand(op: Operation, index: int) -> np.ndarray[Any, Any] | None:
+    """The value of an input as a shape rule may look at it: element by element, so it is not long.
+
+    What may be longer has one element for each output, as the sizes of a SplitV.
+    """
+    value = constant_value(op.inputs[index])
+    if value is None or value.size <= _LARGEST:
+        return value
+    return value if value.size <= len(output_dtypes(op.row.definition, op.attrs)) else None
+
+
+def _check_possible(dims: Dims) -> None:
+    if dims is None:
+        return
+    of_rank(len(dims))
+    for dim in dims:
+        if dim is not None and dim > _LARGEST_DIM:
+            raise GraphValueError(f"a dimension is at most {_LARGEST_DIM}, got {dim}")
 
 
 def variable_dims(handle: Tensor) -> Dims:
@@ -150,7 +176,7 @@ def _value(tensor: Tensor, reach: _Reach | None) -> np.ndarray[Any, Any] | None:
     dims = tensor.dims
     if reach is None or not row.is_pure or row.kernel is None or dims is None or None in dims:
         return None
-    if int(np.prod([d for d in dims if d is not None], dtype=np.int64)) > _LARGEST:
+    if math.prod(d for d in dims if d is not None) > _LARGEST:
         return None
     values = _input_values(op, reach.deeper())
     if values is None or (row.work is not None and stated(row.work, op.attrs, values) > _LONGEST_NS):

@@ -37,8 +37,10 @@ def place_of(attrs: Mapping[str, Any], node_name: str, shared_by_node_name: bool
         InvalidArgumentError: a bad container or shared name.
     """
     container, shared_name = attrs["container"], attrs["shared_name"]
-    if container and not re.fullmatch(_CONTAINER, container):
+    if isinstance(container, bytes) or (container and not re.fullmatch(_CONTAINER, container)):
         raise InvalidArgumentError(f"container contains invalid characters: {container!r} (of {node_name!r})")
+    if isinstance(shared_name, bytes):  # as attributes are that are not UTF-8
+        shared_name = shared_name.decode(errors="surrogateescape")
     if shared_name.startswith("_"):
         raise InvalidArgumentError(f"shared_name cannot start with '_': {shared_name!r} (of {node_name!r})")
     if shared_name or shared_by_node_name:

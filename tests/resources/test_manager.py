@@ -150,8 +150,8 @@ def test_containers_may_be_named_so(container: str):
 
 
 @pytest.mark.behaviour(129)
-@pytest.mark.parametrize("container", ["a_b", "_a", "/a", "-a", "two words"])
-def test_containers_may_not_be_named_so(container: str):
+@pytest.mark.parametrize("container", ["a_b", "_a", "/a", "-a", "two words", b"\xff"])
+def test_containers_may_not_be_named_so(container: str | bytes):
     with pytest.raises(InvalidArgumentError, match="container contains invalid characters"):
         place_of(attrs(container), "node")
 

@@ -1,0 +1,104 @@
+"""What a GraphDef may come to beyond what it says: a few bytes can stand for much memory or work.
+
+The last listed element of a tensor stands for all that follow, an attribute says how many outputs a node has, and a function
+is made anew for each set of attributes and of input shapes it is called with, which may double from function to function. So
+each import has an allowance, which the library of functions holds; what is beyond it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from aioexec.errors import GraphValueError
+from aioexec.formats.protos import AttrValue, FunctionDef, GraphDef, NodeDef
+from aioexec.formats.tensor_codec import expanded_bytes
+
+MOST_BYTES: Final = 24 << 20
+_FEW_OUTPUTS: Final = 8  # of one node; only those beyond count
+
+
+class Allowance:
+    """What is left for one import.
+
+    Attributes:
+        tensors: bytes of elements of tensors that are not listed.
+        outputs: outputs of nodes, beyond a few of each.
+        bodies: nodes of function bodies, each time a body is made.
+        shapes: nodes of function bodies, each time the shapes in a body are found for further shapes of its inputs.
+        attributes: bytes of attributes of functions put in the place of their names.
+    """
+
+    def __init__(self, graph_def: GraphDef) -> None:
+        functions = graph_def.library.function
+        own = len(graph_def.node) + sum(len(function.node_def) for function in functions)
+        self.tensors = MOST_BYTES
+        self.outputs = (1 << 16) + 8 * own
+        self.bodies = 1000 + 8 * own
+        self.shapes = 500 + 4 * own
+        self.attributes = (1 << 16) + graph_def.library.ByteSize()
+        self._take_tensors(graph_def.node)
+        for function in functions:
+            defaults = [attr.default_value for attr in function.signature.attr]
+            self._take_tensors_of([*function.attr.values(), *defaults])
+
+    def take_outputs(self, count: int) -> None:
+        """Add a node with so many outputs.
+
+        Raises:
+            GraphValueError: they come to too many.
+        """
+        if count > _FEW_OUTPUTS:
+            self.outputs -= count
+            if self.outputs < 0:
+                raise GraphValueError("the nodes of a GraphDef have too many outputs")
+
+    def take_body(self, proto: FunctionDef) -> None:
+        """Make the body of a function once more.
+
+        Raises:
+            GraphValueError: they come to too many nodes, or their tensors to too many bytes.
+        """
+        self.bodies -= 1 + len(proto.node_def)
+        if self.bodies < 0:
+            raise GraphValueError(
+                "the bodies of functions come to too many nodes, one body for each set of attributes they are called with"
+            )
+        self._take_tensors(proto.node_def)
+
+    def take_shapes(self, body: Any) -> bool:
+        """Whether the shapes in a body, a FuncGraph, may be found once more; without that they are less precise."""
+        self.shapes -= sum(1 + len(op.outputs) // _FEW_OUTPUTS for op in body.get_operations())
+        return self.shapes >= 0
+
+    def take_attribute(self, held: AttrValue) -> None:
+        """Put an attribute of a function in the place of its name.
+
+        Raises:
+            GraphValueError: they come to too much.
+        """
+        self.attributes -= held.ByteSize()
+        if self.attributes < 0:
+            raise GraphValueError("the attributes that functions are called with come to too many bytes")
+
+    def _take_tensors(self, nodes: Iterable[NodeDef]) -> None:
+        for node in nodes:
+            self._take_tensors_of(node.attr.values())
+
+    def _take_tensors_of(self, attrs: Iterable[AttrValue]) -> None:
+        waiting = list(attrs)
+        while waiting:
+            held = waiting.pop()
+            kind = held.WhichOneof("value")
+            if kind == "tensor":
+                self.tensors -= expanded_bytes(held.tensor)
+            elif kind == "list":
+                self.tensors -= sum(map(expanded_bytes, held.list.tensor))
+                for called in held.list.func:
+                    waiting.extend(called.attr.values())
+            elif kind == "func":
+                waiting.extend(held.func.attr.values())
+        if self.tensors < 0:
+            raise GraphValueError(
+                f"the tensors of a GraphDef that list fewer elements than they have come to more than {MOST_BYTES} bytes"
+            )
