@@ -59,8 +59,7 @@ def by_worker(
         pytest.param(JOIN, 2, 1, marks=sweep),
         pytest.param([[1], [2], [3], []], 2, 1, marks=sweep),
         pytest.param([[2], [3], [], []], 2, 1, marks=sweep),
-        pytest.param(ONE, 2, 2, marks=sweep),
-        pytest.param(TWO, 1, 2, marks=sweep),
+        pytest.param(ONE, 1, 2, marks=sweep),
     ],
 )
 def test_regions_of_a_loop_end_with_every_task_done_once(tasks, regions: int, guests: int):
@@ -73,9 +72,8 @@ def test_regions_of_a_loop_end_with_every_task_done_once(tasks, regions: int, gu
         (CHAIN, 1, 1),
         pytest.param(JOIN, 1, 1, marks=slow),
         pytest.param(JOIN, 3, 1, marks=sweep),
+        pytest.param(ONE, 2, 2, marks=sweep),
         pytest.param(TWO, 1, 2, marks=sweep),
-        pytest.param(CHAIN, 2, 2, marks=sweep),
-        pytest.param(JOIN, 1, 2, marks=sweep),
     ],
 )
 def test_regions_of_a_worker_end_with_every_task_done_once(tasks, regions: int, guests: int):
