@@ -245,6 +245,10 @@ class Master:
         try:
             self._requests.check(message.request_id, "RunStep (Master)")
             session = self._session(message.session_handle, call)
+            if len(feeds) != len(request.tensors):
+                raise InvalidArgumentError(
+                    f"expected {len(feeds)} tensors of feeds, got {len(request.tensors)}"
+                )
             if not message.partial_run_handle and (
                 not message.HasField("options") or message.options == _PLAIN
             ):

@@ -25,8 +25,16 @@ from aioexec.distributed.transport import Payload
 from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
 from aioexec.formats.protos import DataType, TensorProto, TensorShapeProto
+from aioexec.formats.repeated import is_one_repeated
 from aioexec.formats.sorted_table import encode_varint
-from aioexec.formats.tensor_codec import MAX_BYTES, Array, decode_tensor, dtype_and_dims, encode_tensor
+from aioexec.formats.tensor_codec import (
+    MAX_BYTES,
+    Array,
+    count_listed,
+    decode_tensor,
+    dtype_and_dims,
+    encode_tensor,
+)
 from aioexec.in_thread import in_thread
 
 INLINE: Final = 1 << 18
@@ -34,6 +42,9 @@ INLINE: Final = 1 << 18
 
 _WITH_GRAPH: Final = ("/CreateSession", "/ExtendSession", "/RegisterGraph")
 _OBJECT_BYTES: Final = 64  # of a string, say, when it must be guessed whether encoding takes long
+
+_MOST_REPEATED: Final = 1 << 26
+"""Bytes that the tensors of one message may take where few listed elements stand for many."""
 
 _WRITE: Final = 1 << 18  # bytes that are copied at once
 _LONG_SHAPE: Final = 256  # bytes of a shape that is not remembered, whoever sends such
@@ -238,12 +249,15 @@ def decode(data: bytes, kind: type[Any], field: str, limits: Limits, writable: b
 
 
 def _tensors(message: Any, field: str, pieces: Pieces, limits: Limits, writable: bool) -> Iterator[Any]:
+    room = _MOST_REPEATED
     for index, place in enumerate(tensor_protos(message, field)):
         if place.dtype in STAY:
             yield None
             continue
         try:
-            yield _value(place, _content(place, pieces), limits, writable)
+            value = _value(place, _content(place, pieces), limits, writable, room)
+            room -= _repeated_bytes(place, value)
+            yield value
         except InvalidArgumentError as error:
             what = "fetch" if writable else "feed"
             raise InvalidArgumentError(f"Invalid TensorProto for {what} value {index}: {error}") from error
@@ -259,7 +273,16 @@ def _content(place: TensorProto, pieces: Pieces) -> memoryview | None:
     return None
 
 
-def _value(place: TensorProto, content: memoryview | None, limits: Limits, writable: bool) -> Array:
+def _repeated_bytes(place: TensorProto, value: Array) -> int:
+    """The memory of a decoded tensor, if the message lists fewer elements than it has."""
+    if is_one_repeated(value) or place.tensor_content:
+        return 0
+    return value.nbytes if count_listed(place, as_dtype(int(place.dtype))) < value.size else 0
+
+
+def _value(
+    place: TensorProto, content: memoryview | None, limits: Limits, writable: bool, room: int
+) -> Array:
     shape = place.tensor_shape.SerializeToString()
     describe = _described if len(shape) < _LONG_SHAPE else _described.__wrapped__
     dtype, dims, needed = describe(place.dtype, shape)
@@ -271,8 +294,14 @@ def _value(place: TensorProto, content: memoryview | None, limits: Limits, writa
             f"tensor of {dtype.name}{list(dims)}: expected at most {limits.tensor_bytes} bytes, got {needed}"
         )
     if not held:
-        listed = decode_tensor(place, MAX_BYTES)
-        return listed.copy() if writable and not listed.flags.writeable else listed
+        listed = decode_tensor(place, room)
+        if not writable or listed.flags.writeable:
+            return listed
+        if listed.nbytes > room:
+            raise InvalidArgumentError(
+                f"tensor of {dtype.name}{list(dims)}: expected at most {room} bytes, got {listed.nbytes} by one element"
+            )
+        return listed.copy()
     if dtype.numpy.hasobject:
         place.tensor_content = bytes(held)
         return decode_tensor(place, MAX_BYTES)

@@ -119,6 +119,8 @@ class StepRequest:
         Raises:
             InternalError: the server answered something else than it was asked.
         """
+        if len(message.tensor) != len(tensors):
+            raise InternalError(f"the server named {len(message.tensor)} tensors, and sent {len(tensors)}")
         if [each.name for each in message.tensor] == self._usual:
             self._check_dtypes(tensors)
             return list(tensors)

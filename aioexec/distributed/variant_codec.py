@@ -53,10 +53,14 @@ def variant_to_proto(value: Array) -> TensorProto:
 def variant_from_proto(proto: TensorProto) -> Array:
     """The variant tensor a message describes.
 
+    Those who write variants list each element; one that stands for many could make a few bytes as large as memory.
+
     Raises:
         InvalidArgumentError: it contradicts itself, or holds something else than lists.
     """
-    contents: Any = decode_tensor(proto)
+    if proto.dtype != DataType.DT_VARIANT:
+        raise InvalidArgumentError(f"expected a variant, got a tensor of dtype number {proto.dtype}")
+    contents: Any = decode_tensor(proto, max_bytes=0)
     boxes = np.empty(contents.shape, np.object_)
     for index in np.ndindex(contents.shape):
         boxes[index] = _read_list(contents[index])
@@ -103,7 +107,7 @@ def _read_list(held: VariantTensorDataProto) -> TensorList:
 def _element(proto: TensorProto, dtype: dtypes.DType) -> Array:
     if proto.dtype != dtype.as_datatype_enum:
         raise InvalidArgumentError(f"a list of {dtype.name} has an element of {as_dtype(proto.dtype).name}")
-    return variant_from_proto(proto) if dtype is dtypes.variant else decode_tensor(proto)
+    return variant_from_proto(proto) if dtype is dtypes.variant else decode_tensor(proto, max_bytes=0)
 
 
 class _Numbers(Iterator[int]):

@@ -209,6 +209,10 @@ class Worker:
         try:
             self._requests.check(message.request_id, "RunGraph (Worker)")
             session = self._session(message)
+            if len(message.send) != len(request.tensors):
+                raise InvalidArgumentError(
+                    f"expected {len(message.send)} tensors to send, got {len(request.tensors)}"
+                )
             replied = partial(self._part_reply, message)
             answer = (
                 session.begin_at_once(message, request.tensors, replied) if _is_plain(message, call) else None

@@ -269,3 +269,21 @@ def test_a_message_that_protobuf_could_not_hold_is_not_made():
 
     with pytest.raises(ResourceExhaustedError, match="at most 2147483647 bytes"):
         encode(step(huge), "feed")
+
+
+@pytest.mark.parametrize(("writable", "listed"), [(False, [1.0, 2.0]), (True, [1.0, 2.0]), (True, [1.0])])
+def test_few_elements_that_stand_for_many_take_a_bounded_memory_in_one_message(writable, listed):
+    request = RunStepRequest()
+    for _ in range(10):
+        feed = request.feed.add(name="x:0").tensor
+        feed.CopyFrom(TensorProto(dtype=DataType.DT_FLOAT, float_val=listed))
+        feed.tensor_shape.dim.add(size=1 << 22)
+    data = request.SerializeToString()
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidArgumentError, match="Invalid TensorProto for"):
+            decode(data, RunStepRequest, "feed", Limits(), writable)
+        assert tracemalloc.get_traced_memory()[1] < 70 << 20
+    finally:
+        tracemalloc.stop()

@@ -93,3 +93,27 @@ def test_a_list_that_contradicts_itself_is_refused(change, message):
 def test_what_only_this_process_knows_does_not_travel():
     with pytest.raises(InvalidArgumentError, match="object cannot be sent to another task"):
         variant_to_proto(boxed(object()))
+
+
+def test_something_else_than_a_variant_is_refused():
+    with pytest.raises(InvalidArgumentError, match="expected a variant"):
+        variant_from_proto(TensorProto(dtype=DataType.DT_FLOAT))
+
+
+def test_one_list_does_not_stand_for_many():
+    proto = variant_to_proto(boxed(LISTS["of vectors"]))
+    proto.tensor_shape.dim.add(size=1 << 24)
+
+    with pytest.raises(InvalidArgumentError, match="by 1 elements"):
+        variant_from_proto(proto)
+
+
+def test_elements_of_a_list_list_all_their_numbers():
+    proto = variant_to_proto(boxed(LISTS["of vectors"]))
+    element = proto.variant_val[0].tensors[0]
+    element.ClearField("tensor_content")
+    element.float_val.extend([1.0, 2.0])
+    element.tensor_shape.dim[0].size = 1 << 20
+
+    with pytest.raises(InvalidArgumentError, match="by 2 elements"):
+        variant_from_proto(proto)
