@@ -90,14 +90,18 @@ def undone_on_error(graph: Graph) -> Iterator[None]:
 
 def variables_in_scope(graph: Graph, scope: str | None) -> dict[str, Any]:
     """The global variables in a scope, by their names in it."""
-    variables = graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
+    collected = graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
+    variables = [each for each in collected if isinstance(getattr(each, "name", None), str)]
     return {strip_name_scope(each.name, scope): each for each in variables if is_in_scope(each.name, scope)}
 
 
 def _check_bound(meta_graph: MetaGraphDef, collection: str, given: Mapping[str, Any]) -> None:
     if not collection or collection not in meta_graph.collection_def:
         return
-    unbound = {name.decode() for name in meta_graph.collection_def[collection].bytes_list.value}
+    unbound = {
+        name.decode(errors="backslashreplace")
+        for name in meta_graph.collection_def[collection].bytes_list.value
+    }
     missing = sorted(unbound - set(given))
     if missing:
         raise GraphValueError(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from aioexec.formats.protos import AttrValue, FunctionDef, GraphDef, NameAttrList, NodeDef
-from tests.campaigns.mutants import NUMBERS
+from aioexec.formats.protos import AttrValue, FunctionDef, GraphDef, MetaGraphDef, NameAttrList, NodeDef
+from tests.campaigns.mutants import NUMBERS, mutant
 
 NAMES = (
     "",
@@ -62,6 +62,42 @@ def mutate(random: Random, graph: GraphDef, corpus: Sequence[GraphDef]) -> None:
         if not graph.node:
             return
         random.choice(_EDITS)(random, graph, corpus)
+
+
+def mutate_collections(random: Random, meta_graph: MetaGraphDef) -> None:
+    """Change an item of a collection, by its bytes; or give a collection another name, or items of another kind."""
+    collections = meta_graph.collection_def
+    key = random.choice(sorted(collections))
+    items = collections[key]
+    held = items.bytes_list.value
+    drawn = random.random()
+    if drawn < 0.7 and held:
+        held[random.randrange(len(held))] = mutant(random, list(held))
+    elif drawn < 0.85:
+        other = random.choice((*_COLLECTIONS, *sorted(collections)))
+        collections[other].CopyFrom(items)
+    else:
+        kind = random.choice(("bytes_list", "node_list", "int64_list", "float_list", "any_list"))
+        value: Any = {
+            "bytes_list": b"\xff",
+            "node_list": random.choice(NAMES),
+            "int64_list": -1,
+            "float_list": 1.0,
+        }
+        if kind in value:
+            getattr(items, kind).value.append(value[kind])
+        else:
+            items.any_list.value.add(type_url="x", value=b"\xff")
+
+
+_COLLECTIONS = (
+    "unbound_inputs",
+    "saved_model_train_op",
+    "variables",
+    "while_context",
+    "cond_context",
+    "queue_runners",
+)
 
 
 def _nodes(random: Random, graph: GraphDef) -> Any:

@@ -36,7 +36,7 @@ from aioexec.sessions.extending import extend_graph
 from tests.campaigns import campaign
 from tests.campaigns.graph_corpus import graph_defs, meta_graph_defs
 from tests.campaigns.graph_extremes import EXTREMES
-from tests.campaigns.graph_mutants import mutate
+from tests.campaigns.graph_mutants import mutate, mutate_collections
 from tests.campaigns.mutants import MOST_SECONDS, bounded, mutant
 from tests.planning.planned import DEVICE, Binder, signature
 
@@ -103,7 +103,10 @@ def _mutant(random: Random) -> _Message | None:
             return None
         return message
     message = kind.FromString(random.choice(corpus).SerializeToString())
-    mutate(random, message.graph_def if isinstance(message, MetaGraphDef) else message, graph_defs())
+    if isinstance(message, MetaGraphDef) and random.random() < 0.7:
+        mutate_collections(random, message)
+    else:
+        mutate(random, message.graph_def if isinstance(message, MetaGraphDef) else message, graph_defs())
     return message
 
 
