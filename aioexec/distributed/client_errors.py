@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from aioexec.distributed.status import FROM_TASK, PLACED, error_from, node_of
+from aioexec.distributed.status import PLACED, error_from, node_of, without_task
 from aioexec.errors import OpError, with_context
 from aioexec.graph.graph import Graph
 from aioexec.sessions.names import find_operation
@@ -21,7 +21,7 @@ def located(error: OpError, graph: Graph | None) -> OpError:
     if op is None:
         return error
     device = None
-    placed = PLACED.fullmatch(FROM_TASK.sub("", text, count=1))
+    placed = PLACED.fullmatch(without_task(text))
     if placed is not None and placed["node"] == name:
         device = placed["device"]
         text = placed["text"].removesuffix(f"\n\t [[{{{{node {name}}}}}]]")

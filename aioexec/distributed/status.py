@@ -17,8 +17,8 @@ SILENT: Final = "type.googleapis.com/aioexec.PeerSilent"
 """Who was called has not answered for so long that to try again would only take as long again."""
 POSSIBLY_RESTARTED: Final = "type.googleapis.com/tensorflow.distributed_runtime.WorkerPossiblyRestarted"
 
-FROM_TASK: Final = re.compile(r"From /job:[^\n]*:\n")
-"""How a master begins the error of a task's part of a step."""
+_FROM_TASK: Final = "From /job:"
+"""How a master begins the error of a task's part of a step; the rest of the line names the task and ends with a colon."""
 PLACED: Final = re.compile(
     r"(?P<type>\w+) '(?P<node>[^']+)' on (?P<device>[^\s:]+(?::[^\s:]+)*): (?P<text>.*)", re.DOTALL
 )
@@ -52,6 +52,15 @@ def told_by_master(error: OpError) -> str:
     placed = PLACED.fullmatch(message)
     task, is_device, _ = ("", "", "") if placed is None else placed["device"].partition("/device:")
     return f"From {task}:\n{message}" if task and is_device else message
+
+
+def without_task(message: str) -> str:
+    """The message of `told_by_master` without the line that names the task."""
+    begin = message.find(_FROM_TASK)
+    end = message.find(":\n", begin)
+    if begin < 0 or end < 0 or "\n" in message[begin:end]:
+        return message
+    return message[:begin] + message[end + 2 :]
 
 
 def node_of(message: str) -> str | None:

@@ -23,6 +23,11 @@ Array = np.ndarray[Any, Any]
 MOST_ELEMENTS = 1 << 28
 """Elements of a decoded image or animation, at most."""
 
+MOST_PIXELS_PER_BYTE = {"PNG": 8 * 1032, "JPEG": 1024, "BMP": 128, "GIF": 4096}
+"""Pixels that a byte of a file can stand for, at most. PNG: deflate expands a byte to 1032, of 8 pixels each. JPEG: a block of
+64 pixels has a bit or more; doubled, to be sure. BMP: two bytes are a run of 255. GIF: a code of LZW, of 9 bits or more, stands
+for less than 4096. What claims more would take memory and time that its sender did not take."""
+
 MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 MAGIC = {b"\x89PNG": "PNG", b"\xff\xd8\xff": "JPEG", b"BM": "BMP", b"GIF8": "GIF"}
 
@@ -51,10 +56,20 @@ def opened(data: bytes) -> Any:
         raise
     except Exception as error:
         raise InvalidArgumentError(f"Invalid {name} data, size {len(data)}: {error}") from error
-    width, height = image.size
-    if width <= 0 or height <= 0 or width * height * 4 > MOST_ELEMENTS:
-        raise InvalidArgumentError(f"{name} image of {width} x {height} is too large to decode")
+    image.most_pixels = len(data) * MOST_PIXELS_PER_BYTE[name]
+    check_size(image, 1)
     return image
+
+
+def check_size(image: Any, count: int) -> None:
+    """Refuse what is too large, or larger than its bytes can be."""
+    width, height = image.size
+    size = count * width * height
+    what = f"{image.format} of {count} frames of {width} x {height}"
+    if width <= 0 or height <= 0 or size * (4 if count == 1 else 3) > MOST_ELEMENTS:
+        raise InvalidArgumentError(f"{what} is too large to decode")
+    if size > image.most_pixels:
+        raise InvalidArgumentError(f"Invalid {image.format} data: {what} needs more bytes than there are")
 
 
 def contents(value: Array) -> bytes:
@@ -84,7 +99,9 @@ def pixels(image: Any, channels: int, wide: bool) -> Array:
             flat = without_colour(np.asarray(image.convert("RGBA"), np.int64), wanted)
         else:
             flat = np.asarray(image.convert(MODES[wanted]), np.uint8)
-    except (OSError, SyntaxError, ValueError, EOFError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # Pillow has no class for what is wrong with a file
         raise InvalidArgumentError(f"Invalid {image.format} data: {error}") from error
     result = flat[..., None] if flat.ndim == 2 else flat
     return result.astype(np.uint16) * np.uint16(257) if wide else result
@@ -107,16 +124,26 @@ def deepened(gray: Array, channels: int) -> Array:
 
 def frames(image: Any) -> Iterator[Array]:
     """All frames of an animation, in full colour."""
-    count = getattr(image, "n_frames", 1)
-    width, height = image.size
-    if count * width * height * 3 > MOST_ELEMENTS:
-        raise InvalidArgumentError(f"GIF of {count} frames of {width} x {height} is too large to decode")
+    count = frame_count(image)
+    check_size(image, count)
+    canvas = image.size
     for number in range(count):
         try:
             image.seek(number)
-        except EOFError as error:
+        except Exception as error:
             raise InvalidArgumentError(f"Invalid GIF data: {error}") from error
+        if image.size != canvas:  # Pillow makes the canvas larger, of all frames that follow too
+            raise InvalidArgumentError(f"Invalid GIF data: frame {number} is larger than {canvas}")
         yield pixels(image, 3, wide=False)
+
+
+def frame_count(image: Any) -> int:
+    """How many frames there are, all of which are looked for."""
+    try:
+        count: int = getattr(image, "n_frames", 1)
+    except Exception as error:
+        raise InvalidArgumentError(f"Invalid {image.format} data: {error}") from error
+    return count
 
 
 def animation(image: Any) -> Array:
@@ -168,9 +195,9 @@ def of_animation(op_type: str, image: Any, attrs: Attrs) -> Array:
     if op_type == "DecodeImage" and attrs["expand_animations"]:
         return animation(image)
     found = next(frames(image))
-    if op_type != "DecodeImage" and getattr(image, "n_frames", 1) > 1:
+    if op_type != "DecodeImage" and frame_count(image) > 1:
         raise InvalidArgumentError(
-            f"Got {image.n_frames} frames, but animated gifs can only be decoded by DecodeGif"
+            f"Got {frame_count(image)} frames, but animated gifs can only be decoded by DecodeGif"
         )
     return found
 

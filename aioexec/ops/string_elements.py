@@ -18,8 +18,9 @@ from aioexec.graph.interruption import check_cancelled
 from aioexec.ops.elementwise import Array, shown
 
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
-_FLOAT = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
-_HEXADECIMAL = re.compile(rb"[+-]?0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(p[+-]?\d+)?", re.IGNORECASE)
+# Possessive quantifiers: to try fewer digits would take time in proportion to the square of their number.
+_FLOAT = re.compile(rb"[+-]?((\d++(\.\d*+)?|\.\d++)(e[+-]?\d++)?|inf(inity)?|nan)", re.IGNORECASE)
+_HEXADECIMAL = re.compile(rb"[+-]?0x([0-9a-f]++(\.[0-9a-f]*+)?|\.[0-9a-f]++)(p[+-]?\d++)?", re.IGNORECASE)
 _SLICE = 256  # elements between two looks at the cancellation of the step
 _SPACE = b" \t\n\v\f\r"
 _MOST_DIGITS = 400
