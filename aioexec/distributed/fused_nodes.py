@@ -73,7 +73,7 @@ def expanded(graph_def: GraphDef) -> GraphDef:
 
 
 def _strings(node: NodeDef, attr: str) -> list[str]:
-    return [text.decode() for text in node.attr[attr].list.s]
+    return [text.decode(errors="backslashreplace") for text in node.attr[attr].list.s]
 
 
 def _following(node: NodeDef) -> Iterator[_Part]:

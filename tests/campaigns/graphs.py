@@ -102,12 +102,15 @@ def _mutant(random: Random) -> _Message | None:
         except DecodeError:
             return None
         return message
-    message = kind.FromString(random.choice(corpus).SerializeToString())
-    if isinstance(message, MetaGraphDef) and random.random() < 0.7:
-        mutate_collections(random, message)
-    else:
-        mutate(random, message.graph_def if isinstance(message, MetaGraphDef) else message, graph_defs())
-    return message
+    try:  # as it comes from elsewhere: attributes in attributes may have become too many
+        message = kind.FromString(random.choice(corpus).SerializeToString())
+        if isinstance(message, MetaGraphDef) and random.random() < 0.7:
+            mutate_collections(random, message)
+        else:
+            mutate(random, message.graph_def if isinstance(message, MetaGraphDef) else message, graph_defs())
+        return kind.FromString(message.SerializeToString())
+    except DecodeError:
+        return None
 
 
 @cache

@@ -9,7 +9,8 @@ import pytest
 
 import aioexec as ax
 from aioexec.distributed.fused_nodes import expanded
-from aioexec.errors import InvalidArgumentError, UnimplementedError
+from aioexec.distributed.partition_graphs import imported
+from aioexec.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from aioexec.formats.protos import AttrValue, DataType, GraphDef
 
 FLOAT = AttrValue(type=DataType.DT_FLOAT)
@@ -110,3 +111,12 @@ def test_what_cannot_be_taken_apart_is_refused():
         expanded(fused("_FusedMatMul", ["a", "b"], fused_ops=strings("BiasAdd")))
     with pytest.raises(UnimplementedError, match="quantised"):
         expanded(fused("_FusedConv2D", ["a", "b"], num_host_args=AttrValue(i=2)))
+
+
+def test_a_function_whose_name_is_no_text_is_not_found():
+    source = GraphDef()
+    node = source.node.add(name="x", op="_UnaryOpsComposition")
+    node.attr["op_names"].list.s.append(b"\xff")
+
+    with pytest.raises(NotFoundError, match=r"not registered '\\\\xff'"):
+        imported(source)
