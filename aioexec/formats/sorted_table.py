@@ -22,6 +22,7 @@ _FOOTER: Final = 48
 _TRAILER: Final = 5
 _BLOCK_SIZE: Final = 256 << 10
 _RESTART_INTERVAL: Final = 16
+_LARGEST: Final = (1 << 64) - 1
 _MAX_KEYS: Final = 256 << 20
 """Bytes of all keys of a table: they may be much larger than the file, as each may begin like the one before."""
 
@@ -57,7 +58,7 @@ def decode_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, position
+            return value & _LARGEST, position  # of the tenth byte one bit counts, as in TensorFlow
     raise DataLossError("corrupted number: Read less bytes than requested")
 
 

@@ -175,3 +175,13 @@ def test_what_is_not_a_file_is_told_at_once(tmp_path):
     for name in ("folder", "pipe"):
         with pytest.raises(FailedPreconditionError):
             load(str(tmp_path / name), "a", dt.float32)
+
+
+def test_a_length_of_more_than_64_bits_is_told(tmp_path):
+    prefix = save(tmp_path / "a", [("a", np.array([b"x" * 20], object), dt.string)])
+    damage(
+        f"{prefix}.data-00000-of-00001", lambda content: content.__setitem__(slice(10), b"\xff" * 9 + b"\x7f")
+    )
+
+    with pytest.raises(DataLossError):
+        load(prefix, "a", dt.string)
