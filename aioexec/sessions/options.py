@@ -17,6 +17,9 @@ from aioexec.execution.engine import JitMode
 
 _JIT_MODES = ("off", "background", "eager")
 
+_MOST_THREADS = 4096
+"""Threads of one pool, whatever a configuration asks for: memory is taken for each before it starts."""
+
 
 @dataclass(frozen=True, slots=True)
 class ThreadPoolOptions:
@@ -114,10 +117,10 @@ class SessionOptions:
             _jit_mode(ours.jit),
             MappingProxyType(dict(config.device_count)),
             tuple(config.device_filters),
-            max(0, config.intra_op_parallelism_threads),
-            config.inter_op_parallelism_threads,
+            min(max(0, config.intra_op_parallelism_threads), _MOST_THREADS),
+            min(config.inter_op_parallelism_threads, _MOST_THREADS),
             tuple(
-                ThreadPoolOptions(each.num_threads, each.global_name)
+                ThreadPoolOptions(min(each.num_threads, _MOST_THREADS), each.global_name)
                 for each in config.session_inter_op_thread_pool
             ),
             config.use_per_session_threads,

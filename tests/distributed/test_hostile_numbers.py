@@ -1,4 +1,4 @@
-"""Messages with more or fewer tensors than they have names for are errors of their calls."""
+"""Requests whose numbers are far from what is there: of tensors without names, of threads."""
 
 from __future__ import annotations
 
@@ -40,3 +40,14 @@ async def test_a_message_with_another_number_of_tensors_fails_its_step(kind, met
 
         cluster.network.fate = None
         assert (await session.run(y, fed)).tolist() == [2, 2]
+
+
+async def test_a_session_that_asks_for_two_billion_threads_takes_no_memory_for_them():
+    with ax.Graph().as_default() as graph:
+        y = ax.constant(1.0) + 1.0
+    config = ax.ConfigProto(inter_op_parallelism_threads=2**31 - 1, intra_op_parallelism_threads=2**31 - 1)
+    async with (
+        InMemoryCluster({"worker": 1}) as cluster,
+        cluster.session(graph=graph, config=config) as session,
+    ):
+        assert await session.run(y) == 2
