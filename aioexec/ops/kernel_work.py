@@ -243,6 +243,7 @@ _state(
     "MatrixTriangularSolve",
 )
 _state(_matrices(50_000, 20), "Svd SelfAdjointEigV2")
+_state(unbounded, "ParseTensor")  # a few bytes may stand for many elements
 _state(unbounded, "MatrixExponential MatrixLogarithm MatrixSquareRoot Lu")
 _state(_window(1, 5000), "Conv2D Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNative")
 _state(_window(1, 5000), "DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter")

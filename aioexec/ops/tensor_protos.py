@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +16,6 @@ from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.ops.elementwise import Array
 from aioexec.ops.string_elements import array_of, scalar_bytes
 from aioexec.shapes import Dims
-
-_MOST_BYTES: Final = 1 << 32
 
 
 def _serialize_kernel(context: KernelContext) -> Compute:
@@ -63,7 +61,7 @@ def _parse_kernel(context: KernelContext) -> Compute:
             raise InvalidArgumentError(
                 f"Type mismatch between parsed tensor ({proto.dtype}) and dtype ({wanted.name})"
             )
-        return np.asarray(decode_tensor(proto, _MOST_BYTES))
+        return np.asarray(decode_tensor(proto))
 
     return compute
 

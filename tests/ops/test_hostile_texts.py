@@ -14,6 +14,7 @@ from PIL import Image
 import aioexec as ax
 from aioexec.distributed.status import without_task
 from aioexec.errors import GraphValueError, InvalidArgumentError
+from aioexec.formats.protos import TensorProto
 from aioexec.ops.einsum import parsed
 
 MOST_SECONDS = 1.0
@@ -47,6 +48,15 @@ async def test_a_long_text_that_is_no_number_is_refused_at_once(text):
 )
 async def test_numbers_are_read_as_c_reads_them(text, expected):
     assert await run(ax.string_to_number(text, ax.float64)) == expected
+
+
+async def test_a_message_that_stands_for_many_strings_is_refused():
+    """One listed element is repeated as often as the shape says."""
+    message = TensorProto(dtype=ax.string.as_datatype_enum, string_val=[b"a"])
+    message.tensor_shape.dim.add(size=1 << 28)
+
+    with pytest.raises(InvalidArgumentError, match="expected at most 268435456 bytes, got 2147483648"):
+        await run(ax.parse_tensor(message.SerializeToString(), ax.string))
 
 
 def test_a_long_equation_that_is_none_is_refused_at_once():
