@@ -27,6 +27,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from aiohttp import web_app
+
 from aioexec.graph import attrs
 from tests.distributed.processes import ServerProcess, servers
 from tests.soak.rounds import LOCAL, Round, cache_files, process_cluster
@@ -101,8 +103,9 @@ async def _measured(cluster: dict[tuple[str, int], ServerProcess]) -> Sample:
 
 
 def _empty_caches() -> None:
-    """Empty the library's caches of many results: bounded, but not full for hours, since names are new in each session."""
+    """Empty caches of many results: bounded, but not full for hours, since names are new in each session."""
     attrs._completed.clear()
+    web_app._cached_build_middleware.cache_clear()  # the last 1,024 applications of aiohttp, also ended ones
     for name, module in list(sys.modules.items()):
         if name.startswith("aioexec"):
             for function in list(vars(module).values()):
