@@ -16,6 +16,10 @@ from tests.ops.test_odd_operands import known_as
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
 
+BY_ONEDNN = ("depthwise, dilations [1, 1, 1, 2]", "depthwise, dilations [2, 1, 1, 1]")
+"""Here TensorFlow's class depends on whether it takes oneDNN's kernel, which is decided by the machine and its environment."""
+
+
 def test_tensorflow_does_with_odd_operands_what_the_table_says() -> None:
     found = {}
     with contextlib.closing(TensorFlowChild()) as tensorflow:
@@ -24,4 +28,7 @@ def test_tensorflow_does_with_odd_operands_what_the_table_says() -> None:
             answer = tensorflow.answer(request_of(built))
             found[name] = answer.error or answer.shapes
 
-    assert found == {name: expected for name, (_, expected) in ODD.items()}
+    expected = {name: expected for name, (_, expected) in ODD.items()}
+    for name in BY_ONEDNN:
+        assert {found.pop(name), expected.pop(name)} <= {"InvalidArgumentError", "UnimplementedError"}
+    assert found == expected
