@@ -255,8 +255,10 @@ def _tensors(message: Any, field: str, pieces: Pieces, limits: Limits, writable:
             yield None
             continue
         try:
-            value = _value(place, _content(place, pieces), limits, writable, room)
-            room -= _repeated_bytes(place, value)
+            content = _content(place, pieces)
+            value = _value(place, content, limits, writable, room)
+            if content is None:
+                room -= _repeated_bytes(place, value)
             yield value
         except InvalidArgumentError as error:
             what = "fetch" if writable else "feed"

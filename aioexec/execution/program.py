@@ -291,7 +291,7 @@ class Run:
         return bool(row < self.frame.words[walking.PC])
 
     def _resumed(self, resume: Entry) -> int:
-        """Go on after a pause; a fork that has begun goes on even if all is cancelled, until nobody is in it."""
+        """Go on after a pause. A region that has begun is hosted until its guests have left, also when the run is cancelled."""
         return resume(self.frame.words) if self.fork is None else Outcome.BREAK
 
     def released(self, outcome: int | None, workers: Workers) -> int:

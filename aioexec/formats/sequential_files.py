@@ -1,4 +1,4 @@
-"""Files that are read or written from their beginning to their end: opening one never waits, whoever chose its name.
+"""Files that are read or written from their beginning to their end: opening one never waits for another process.
 
 For files that are read at any place, see `checkpoint_files.InputFile`. Every call blocks while the disk works: callers on an
 event loop make it on a worker.
@@ -24,9 +24,8 @@ def open_input(path: str | bytes) -> BinaryIO:
         OpError: the system cannot open it.
     """
     try:
-        descriptor = os.open(
-            path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-        )  # a pipe would wait for a writer
+        # Without O_NONBLOCK, opening a pipe waits for its writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         raise canonical(path, error) from error
     try:
@@ -50,7 +49,7 @@ def open_output(path: str | bytes, *, appends: bool = False) -> BinaryIO:
     """Open a file to write it anew, or to append to it.
 
     Raises:
-        NotFoundError: a pipe that nobody reads.
+        NotFoundError: a pipe without a reader.
         OpError: the system cannot open it.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_APPEND if appends else os.O_TRUNC)

@@ -8,7 +8,8 @@ asked for by `return_elements` is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
@@ -60,7 +61,7 @@ def import_graph_def(
     wanted = _check_names("return_elements", return_elements)
     mapped = dict(input_map or {})
     _check_names("input_map", mapped)
-    with graph_of(list(mapped.values())).as_default() as graph, graph.undone_on_error(), collector_at_rest():
+    with _adding_to(graph_of(list(mapped.values()))) as graph:
         graph._check_not_finalized()
         try:
             import_library(graph.functions, source)
@@ -75,10 +76,6 @@ def import_graph_def(
             raise
         except InvalidArgumentError as error:
             raise GraphValueError(error.message) from error
-        except (
-            RecursionError
-        ) as error:  # a message that was parsed is at most 100 deep, one that was built need not be
-            raise GraphValueError("the attributes of a node are nested too deeply") from error
         _keep_version(graph, source.versions.producer)
         return elements
 
@@ -93,13 +90,27 @@ def extend_by_graph_def(graph: Graph, graph_def: GraphDef, inputs: Mapping[str, 
         NotFoundError: an op is not registered.
         InvalidArgumentError: anything else that is wrong.
     """
-    with graph.as_default(), graph.undone_on_error(), collector_at_rest():
+    with _adding_to(graph):
         import_library(graph.functions, graph_def)
         known = {parse_key(text): there for text, there in inputs.items()}
         there = graph._by_name
         source = Source(graph_def, None, set(known), graph.functions.row, is_sent=True, there=there)
         Importer(graph, source, None, known).add_nodes()
         _keep_version(graph, graph_def.versions.producer)
+
+
+@contextmanager
+def _adding_to(graph: Graph) -> Iterator[Graph]:
+    """Make a graph the default one while nodes are added to it; an exception removes them again.
+
+    Raises:
+        GraphValueError: attributes are nested too deeply: parsed messages are at most 100 deep, built ones may be deeper.
+    """
+    with graph.as_default(), graph.undone_on_error(), collector_at_rest():
+        try:
+            yield graph
+        except RecursionError as error:
+            raise GraphValueError("the attributes of a node are nested too deeply") from error
 
 
 def _keep_version(graph: Graph, producer: int) -> None:

@@ -56,20 +56,19 @@ def opened(data: bytes) -> Any:
         raise
     except Exception as error:
         raise InvalidArgumentError(f"Invalid {name} data, size {len(data)}: {error}") from error
-    image.most_pixels = len(data) * MOST_PIXELS_PER_BYTE[name]
-    check_size(image, 1)
+    check_size(image, len(data), 4)
     return image
 
 
-def check_size(image: Any, count: int) -> None:
-    """Refuse what is too large, or larger than its bytes can be."""
+def check_size(image: Any, length: int, channels: int, count: int = 1) -> None:
+    """Refuse frames that are too large, or larger than a file of this length can hold."""
     width, height = image.size
     size = count * width * height
-    what = f"{image.format} of {count} frames of {width} x {height}"
-    if width <= 0 or height <= 0 or size * (4 if count == 1 else 3) > MOST_ELEMENTS:
-        raise InvalidArgumentError(f"{what} is too large to decode")
-    if size > image.most_pixels:
-        raise InvalidArgumentError(f"Invalid {image.format} data: {what} needs more bytes than there are")
+    what = f"{count} x {width} x {height} pixels"
+    if width <= 0 or height <= 0 or size * channels > MOST_ELEMENTS:
+        raise InvalidArgumentError(f"{image.format} image of {what} is too large to decode")
+    if size > length * MOST_PIXELS_PER_BYTE[image.format]:
+        raise InvalidArgumentError(f"Invalid {image.format} data: {what} need more than {length} bytes")
 
 
 def contents(value: Array) -> bytes:
@@ -122,11 +121,10 @@ def deepened(gray: Array, channels: int) -> Array:
     return np.stack([*colour, *([opaque] if channels in (2, 4) else [])], axis=-1)
 
 
-def frames(image: Any) -> Iterator[Array]:
-    """All frames of an animation, in full colour."""
-    count = frame_count(image)
-    check_size(image, count)
-    canvas = image.size
+def frames(image: Any, length: int) -> Iterator[Array]:
+    """All frames of an animation in a file of this length, in full colour."""
+    count, canvas = frame_count(image), image.size
+    check_size(image, length, 3, count)
     for number in range(count):
         try:
             image.seek(number)
@@ -146,8 +144,8 @@ def frame_count(image: Any) -> int:
     return count
 
 
-def animation(image: Any) -> Array:
-    return np.stack(list(frames(image)))
+def animation(image: Any, length: int) -> Array:
+    return np.stack(list(frames(image, length)))
 
 
 # Decoding
@@ -175,11 +173,12 @@ def decoding(op_type: str) -> Reference:
         wide = dtype == np.uint16
 
         def compute(value: Array) -> Array:
-            image = opened(contents(value))
+            data = contents(value)
+            image = opened(data)
             if op_type == "DecodeBmp" and image.format != "BMP":
                 raise InvalidArgumentError("Trying to decode another format with DecodeBmp")
             if image.format == "GIF":
-                return as_dtype(of_animation(op_type, image, attrs), dtype)
+                return as_dtype(of_animation(op_type, image, len(data), attrs), dtype)
             result = pixels(image, channels, wide)
             ratio = attrs.get("ratio", 1)
             return as_dtype(result if ratio == 1 else reduced(image, channels, ratio), dtype)
@@ -189,17 +188,15 @@ def decoding(op_type: str) -> Reference:
     return bind
 
 
-def of_animation(op_type: str, image: Any, attrs: Attrs) -> Array:
+def of_animation(op_type: str, image: Any, length: int, attrs: Attrs) -> Array:
     if attrs["channels"] in (1, 4):
         raise InvalidArgumentError(f"channels must be 0 or 3 for GIF, got {attrs['channels']}")
     if op_type == "DecodeImage" and attrs["expand_animations"]:
-        return animation(image)
-    found = next(frames(image))
-    if op_type != "DecodeImage" and frame_count(image) > 1:
-        raise InvalidArgumentError(
-            f"Got {frame_count(image)} frames, but animated gifs can only be decoded by DecodeGif"
-        )
-    return found
+        return animation(image, length)
+    count = frame_count(image)
+    if op_type != "DecodeImage" and count > 1:
+        raise InvalidArgumentError(f"Got {count} frames, but animated gifs can only be decoded by DecodeGif")
+    return next(frames(image, length))
 
 
 def reduced(image: Any, channels: int, ratio: int) -> Array:
@@ -222,9 +219,10 @@ def as_dtype(image: Array, dtype: np.dtype[Any]) -> Array:
 
 def gif_kernel(context: KernelContext) -> Compute:
     def compute(value: Array) -> Array:
-        image = opened(contents(value))
+        data = contents(value)
+        image = opened(data)
         if image.format == "GIF":
-            return animation(image)
+            return animation(image, len(data))
         if image.format == "BMP":
             raise InvalidArgumentError("Trying to decode BMP format using DecodeGif")
         return pixels(image, 3, wide=False)[None]

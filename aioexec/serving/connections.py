@@ -7,13 +7,13 @@ for it is answered here, as JSON like every other error.
 from __future__ import annotations
 
 import asyncio
-import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from aiohttp import web
 
+from aioexec.descriptors import most_connections
 from aioexec.serving.application import DECOMPRESSES
 from aioexec.serving.json_errors import answer_of
 
@@ -22,8 +22,6 @@ _HEAD_SECONDS: Final = 10.0
 
 _IDLE_SECONDS: Final = 75.0
 """From the end of a request's handler until the answer is taken and the head of the next request is there."""
-
-_MOST_CONNECTIONS: Final = 4096
 
 _GRACE_SECONDS: Final = 1.0
 """How long requests under way may go on after the end, before they are cancelled."""
@@ -58,7 +56,7 @@ class Connections:
         self._server = server
         self._handle = server.request_handler
         server.request_handler = self._handled
-        self._most = min(_MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self._most = most_connections()
         self._open: set[_Connection] = set()
         self.waiting: dict[_Connection, asyncio.TimerHandle] = {}
 

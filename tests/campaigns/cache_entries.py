@@ -21,7 +21,6 @@ from aioexec.devices.jit.objects import ObjectCode, ObjectRefusedError, check_sy
 from aioexec.devices.jit.target import IrCompiler, host
 from aioexec.graph.kernel import ElementwiseKernel
 from tests.campaigns import campaign, mutants
-from tests.campaigns.checkpoints import MEMORY_FOLDER
 
 KEY = "ab" * 32
 
@@ -44,7 +43,7 @@ def case(seed: int) -> str | None:
 
 
 def _load(content: bytes, is_whole: bool) -> str | None:
-    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+    with tempfile.TemporaryDirectory(dir=mutants.memory_folder()) as folder:
         path = Path(folder, KEY + SUFFIX)
         path.write_bytes(content)
         path.chmod(0o600)
@@ -60,7 +59,7 @@ def _load(content: bytes, is_whole: bool) -> str | None:
 
 def _load_other_kind(random: Random, written: bytes) -> str | None:
     """Where the entry should be there is a pipe, a folder, a link, a file of 1 TiB or one that others may write."""
-    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+    with tempfile.TemporaryDirectory(dir=mutants.memory_folder()) as folder:
         path, other = Path(folder, KEY + SUFFIX), Path(folder, "other")
         other.write_bytes(written)
         match random.randrange(5):
@@ -79,10 +78,6 @@ def _load_other_kind(random: Random, written: bytes) -> str | None:
         loaded: list[ObjectCode | None] = []
         wrong = mutants.bounded(lambda: loaded.append(ObjectCache(folder).load(KEY)), (), len(written))
         return wrong or ("what is no entry is loaded" if any(loaded) else None)
-
-
-def _folder() -> str | None:
-    return MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else None
 
 
 @cache

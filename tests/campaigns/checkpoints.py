@@ -31,20 +31,20 @@ from aioexec.errors import GraphValueError
 from aioexec.formats.bundle_entries import HEADER_KEY, length_bytes
 from aioexec.formats.bundle_reader import BundleReader
 from aioexec.formats.bundle_writer import BundleWriter, merge
-from aioexec.formats.checkpoint_files import InputFile, OutputFile
+from aioexec.formats.checkpoint_files import InputFile
 from aioexec.formats.crc32c import crc32c, masked
 from aioexec.formats.protos import BundleEntryProto, BundleHeaderProto, SavedTensorSlices
 from aioexec.formats.slice_table import SliceTableReader, SliceTableWriter
-from aioexec.formats.sorted_table import SortedTable, TableWriter
+from aioexec.formats.sorted_table import SortedTable, encode_varint
 from aioexec.formats.tensor_slice import parse_shape_and_slice
 from aioexec.graph.apply import apply_op
 from aioexec.train.checkpoint_reader import CheckpointReader
 from aioexec.train.checkpoint_state import get_checkpoint_state, latest_checkpoint, update_checkpoint_state
 from tests.campaigns import campaign, mutants
+from tests.formats.bundles import read_table, write_table
 
 EXPECTED = (errors.OpError, GraphValueError)
 UNEXPECTED = (errors.InternalError, errors.UnknownError)
-MEMORY_FOLDER = "/dev/shm"
 
 Files = dict[str, bytes]
 
@@ -70,7 +70,7 @@ def case(seed: int) -> str | None:
         change = _with_other_entries if kind < 0.7 else _with_another_block
         files[name] = change(random, files[name])
     size = sum(map(len, files.values()))
-    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+    with tempfile.TemporaryDirectory(dir=mutants.memory_folder()) as folder:
         for each, content in files.items():
             Path(folder, each).write_bytes(content)
         for reading in (_read_all, _read_parts, _restore, _merge, _find):
@@ -164,22 +164,15 @@ def _with_other_entries(random: Random, table: bytes) -> bytes:
 
 
 def _entries(table: bytes) -> dict[bytes, bytes]:
-    with tempfile.NamedTemporaryFile(dir=_folder()) as file:
+    with tempfile.NamedTemporaryFile(dir=mutants.memory_folder()) as file:
         Path(file.name).write_bytes(table)
-        with InputFile(file.name) as source:
-            return dict(SortedTable(source))
+        return read_table(file.name)
 
 
 def _table(entries: dict[bytes, bytes]) -> bytes:
-    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
-        path = f"{folder}/table"
-        with OutputFile(path) as target:
-            writer = TableWriter(target)
-            for key in sorted(entries):
-                writer.add(key, entries[key])
-            writer.finish()
-            target.commit()
-        return Path(path).read_bytes()
+    with tempfile.TemporaryDirectory(dir=mutants.memory_folder()) as folder:
+        write_table(f"{folder}/table", entries)
+        return Path(f"{folder}/table").read_bytes()
 
 
 def _change_bytes(random: Random, entries: dict[bytes, bytes]) -> None:
@@ -302,7 +295,7 @@ def _strings(random: Random, count: int) -> tuple[bytes, int]:
     of_lengths = crc32c(length_bytes(lengths))
     size = min(sum(lengths), 1000) + random.choice((0, 0, 0, -1, 1))
     rest = struct.pack("<I", masked(of_lengths)) + random.randbytes(max(size, 0))
-    return b"".join(map(mutants.varint, lengths)) + rest, crc32c(rest, of_lengths)
+    return b"".join(map(encode_varint, lengths)) + rest, crc32c(rest, of_lengths)
 
 
 def _state(random: Random) -> bytes:
@@ -347,7 +340,7 @@ def _with_another_block(random: Random, table: bytes) -> bytes:
 @cache
 def _blocks(table: bytes) -> list[tuple[int, int]]:
     """Offset and size of each block but the empty one of the metaindex."""
-    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+    with tempfile.TemporaryDirectory(dir=mutants.memory_folder()) as folder:
         path = f"{folder}/table"
         Path(path).write_bytes(table)
         with InputFile(path) as source:
@@ -361,10 +354,6 @@ def _blocks(table: bytes) -> list[tuple[int, int]]:
 # Checkpoints to begin with
 
 
-def _folder() -> str | None:
-    return MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else None
-
-
 @cache
 def _corpus() -> list[Files]:
     logging.getLogger("aioexec").setLevel(logging.CRITICAL)  # it warns of each state that cannot be read
@@ -372,7 +361,7 @@ def _corpus() -> list[Files]:
 
 
 def _saved(make: Callable[[str], object]) -> Files:
-    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+    with tempfile.TemporaryDirectory(dir=mutants.memory_folder()) as folder:
         make(folder)
         update_checkpoint_state(folder, "ckpt", ["older", "ckpt"])
         files = {each: Path(folder, each).read_bytes() for each in os.listdir(folder)}

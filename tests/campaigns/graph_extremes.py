@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from google.protobuf import text_format
 
 from aioexec.formats.protos import AttrValue, FunctionDef, GraphDef, NodeDef
-from tests.graph.written import FLOAT, INT32, STRING, graph_def, neg, no_op, node, of_type, placeholder
+from tests.graph.written import (
+    FLOAT,
+    INT32,
+    STRING,
+    graph_def,
+    neg,
+    no_op,
+    node,
+    of_type,
+    placeholder,
+    splat,
+)
 
 MANY = 20_000
-BOOL = 10
-
-
-def splat(name: str, dtype: int, *sizes: int, elements: int = 1, element: int = 1) -> NodeDef:
-    """A constant that lists fewer elements than it has."""
-    held = AttrValue()
-    held.tensor.dtype = dtype  # type: ignore[assignment]
-    for size in sizes:
-        held.tensor.tensor_shape.dim.add(size=size)
-    field: Any = {FLOAT: "float_val", INT32: "int_val", STRING: "string_val", BOOL: "bool_val"}[dtype]
-    getattr(held.tensor, field).extend([b"a" if dtype == STRING else element] * elements)
-    return node(name, "Const", dtype=of_type(dtype), value=held)
 
 
 def of(op: str, name: str, *inputs: str, **attrs: AttrValue) -> NodeDef:

@@ -13,6 +13,7 @@ import asyncio
 import json
 import zlib
 from contextlib import AsyncExitStack
+from functools import partial
 from random import Random
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -72,22 +73,21 @@ class Target:
         random = Random(seed)
         for _ in range(BODIES):
             inputs, data = self._inputs[random.choice(_NAMES)], body(random)
-            wrong = bounded(lambda: decode_request(inputs, data), (InvalidArgumentError,), len(data))  # noqa: B023
+            wrong = bounded(partial(decode_request, inputs, data), (InvalidArgumentError,), len(data))
             if wrong is not None:
                 return f"{sorted(inputs)} {wrong}: {data[:300]!r}"
         for _ in range(WHOLE):
             data = request(random)
             found: list[str | None] = []
-            wrong = bounded(lambda: found.append(self._answered(data)), (), len(data))  # noqa: B023
-            wrong = wrong or found[-1]
+            wrong = bounded(partial(self._answered, data, found), (), len(data)) or found[-1]
             if wrong is not None:
                 return f"{wrong}: {data[:500]!r}"
         if seed % SOCKET_EVERY == 0:
             return self._loop.run_until_complete(self._over_a_socket(request(random)))
         return None
 
-    def _answered(self, data: bytes) -> str | None:
-        return self._loop.run_until_complete(self._answers(data))
+    def _answered(self, data: bytes, found: list[str | None]) -> None:
+        found.append(self._loop.run_until_complete(self._answers(data)))
 
     async def _answers(self, data: bytes) -> str | None:
         """Send bytes, and then a good request on another connection; return what is wrong with the answers."""

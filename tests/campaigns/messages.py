@@ -253,7 +253,7 @@ async def _answered(method: str, handler: Handler, data: bytes) -> str | None:
 
 def _variants() -> list[bytes]:
     """Lists of tensors, one of them of lists."""
-    inner = list_of(ax.float32, (2,), [np.zeros(2, np.float32), None, np.ones(2, np.float32)])  # type: ignore[list-item]
+    inner = list_of(ax.float32, (2,), [np.zeros(2, np.float32), None, np.ones(2, np.float32)])  # type: ignore[list-item]  # None: never set
     box = np.empty((), object)
     box[()] = inner
     boxes = np.empty(2, object)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from time import process_time
+
+from aioexec.formats.sorted_table import encode_varint
 
 MOST_SECONDS = 0.1  # of processor time, all threads together
 MOST_BYTES = 64 << 20  # of resident memory, beyond the input
@@ -33,14 +36,9 @@ NUMBERS = (
 """Lengths, counts and offsets of which sums and products overflow, or that no memory holds."""
 
 
-def varint(number: int) -> bytes:
-    """Return a number as protocol buffers and table files encode it: seven bits a byte, the lowest first."""
-    encoded = bytearray()
-    while number > 127:
-        encoded.append(number & 127 | 128)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
+def memory_folder() -> str | None:
+    """A folder for files that need no disk; None, for the usual one, where the system has none."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def mutant(random: Random, corpus: Sequence[bytes]) -> bytes:
@@ -66,7 +64,7 @@ def _set_byte(random: Random, data: bytearray, corpus: Sequence[bytes]) -> bytea
 def _set_varint(random: Random, data: bytearray, corpus: Sequence[bytes]) -> bytearray:
     """Replace a byte by a number: a length or a tag, where there is one."""
     begin = random.randrange(len(data) + 1)
-    data[begin : begin + 1] = varint(random.choice(NUMBERS))
+    data[begin : begin + 1] = encode_varint(random.choice(NUMBERS))
     return data
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import struct
 import tempfile
 import zlib
@@ -25,7 +24,6 @@ from aioexec.formats.event_files import summary_iterator
 from aioexec.formats.protos import Event
 from aioexec.formats.records import encode_record, read_records
 from tests.campaigns import campaign, mutants
-from tests.campaigns.checkpoints import MEMORY_FOLDER
 from tests.ops.example_bytes import example
 
 EXPECTED = (errors.OpError,)
@@ -53,7 +51,7 @@ def case(seed: int) -> str | None:
         data = compress(b"".join(encoded))
     wrong = mutants.bounded(partial(_read, data, compression), EXPECTED, len(data))
     if wrong is None and not compression:
-        with tempfile.NamedTemporaryFile(dir=_folder()) as file:
+        with tempfile.NamedTemporaryFile(dir=mutants.memory_folder()) as file:
             Path(file.name).write_bytes(data)
             wrong = mutants.bounded(lambda: list(summary_iterator(file.name)), EXPECTED, len(data))
     return wrong
@@ -62,10 +60,6 @@ def case(seed: int) -> str | None:
 def _read(data: bytes, compression: str) -> None:
     for _ in read_records(io.BytesIO(data), compression):
         pass
-
-
-def _folder() -> str | None:
-    return MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else None
 
 
 @cache

@@ -17,21 +17,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from aioexec.devices.jit import patience, sharing, strands, walker
-from tests.devices.jit.llvm_text import Function, Instruction, parse
+from tests.devices.jit.llvm_text import COMPARISONS, OPERATORS, SIZES, Function, Instruction, parse
 from tests.devices.jit.region_model import portable_text
 
-_COMPARISONS = {
-    "eq": "==",
-    "ne": "!=",
-    "slt": "<",
-    "sgt": ">",
-    "sle": "<=",
-    "ult": "<",
-    "ugt": ">",
-    "ule": "<=",
-}
-_OPERATORS = {"add": "+", "sub": "-", "mul": "*", "or": "|", "and": "&", "xor": "^"}
-_SIZES = {"i64": 8, "ptr": 8, "i8": 1}
 _ORDERS = {
     "": "__ATOMIC_RELAXED",
     "monotonic": "__ATOMIC_RELAXED",
@@ -176,7 +164,7 @@ def _expression(instruction: Instruction) -> str:
     kind, parts = instruction.kind, instruction.parts
     values = [_value(part) if part else "" for part in parts]
     if kind == "gep":
-        return f"{values[1]} + {values[2]} * {_SIZES[parts[0]]}"
+        return f"{values[1]} + {values[2]} * {SIZES[parts[0]]}"
     if kind == "load":
         at = f"(word *){values[1]}"
         return f"__atomic_load_n({at}, {_ORDERS[parts[2]]})" if instruction.is_atomic else f"*({at})"
@@ -198,9 +186,9 @@ def _expression(instruction: Instruction) -> str:
         return values[0]
     if kind == "icmp":
         as_unsigned = "(uint64_t)" if parts[0].startswith("u") else ""
-        return f"{as_unsigned}{values[1]} {_COMPARISONS[parts[0]]} {as_unsigned}{values[2]}"
+        return f"{as_unsigned}{values[1]} {COMPARISONS[parts[0]]} {as_unsigned}{values[2]}"
     if kind == "binary":
-        return f"{values[1]} {_OPERATORS[parts[0]]} {values[2]}"
+        return f"{values[1]} {OPERATORS[parts[0]]} {values[2]}"
     if kind == "select":
         return f"{values[0]} ? {values[1]} : {values[2]}"
     assert kind == "call", kind

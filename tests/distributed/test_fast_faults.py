@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,6 +54,17 @@ async def test_a_tensor_over_the_limit_fails_its_call_alone(pairs):
     assert len(set(peers.peers)) == 2
 
 
+async def send_until_closed(listener: Any, data: bytes) -> None:
+    """Send bytes over a connection of their own, and wait until the listener has closed it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener._fast.port)
+    writer.write(data)
+    with contextlib.suppress(ConnectionError):
+        await reader.read()
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+
+
 async def test_who_speaks_nonsense_is_shown_out_and_told_why(pairs):
     listener, channel = await pairs.pair(echo)
     await channel.call(RUN_STEP, step())
@@ -62,13 +74,7 @@ async def test_who_speaks_nonsense_is_shown_out_and_told_why(pairs):
         told = await reader.read()
     assert b"malformed" in told
     for nonsense in (b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 500, frames.greeting(9, 1, bytes(32))):
-        reader, writer = await asyncio.open_connection("127.0.0.1", listener._fast.port)
-        writer.write(nonsense)
-        with contextlib.suppress(ConnectionError):
-            await reader.read()
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
+        await send_until_closed(listener, nonsense)
 
     assert (await channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
 
@@ -223,13 +229,7 @@ async def test_who_does_not_speak_tls_is_forgotten_and_does_not_hold_up_the_end(
     security, _ = two_authorities
     listener = await pairs.listen({RUN_STEP: echo}, security=security)
     for nonsense in (b"GET / HTTP/1.1\r\n\r\n", bytes(5)):
-        reader, writer = await asyncio.open_connection("127.0.0.1", listener._fast.port)
-        writer.write(nonsense)
-        with contextlib.suppress(ConnectionError):
-            await reader.read()
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
+        await send_until_closed(listener, nonsense)
 
     async with asyncio.timeout(20):
         await listener.stop()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from aioexec import descriptors
 from aioexec.distributed import fast_transport
 from aioexec.distributed.grpc_transport import listener as grpc_listener
 from tests.distributed.fast_pairs import FastPairs, Peers
@@ -44,7 +45,7 @@ async def test_a_connection_that_does_not_speak_http2_is_closed(monkeypatch):
 
 
 async def test_connections_beyond_a_number_are_closed_and_calls_over_those_there_are_go_on(monkeypatch):
-    monkeypatch.setattr(grpc_listener, "_MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(descriptors, "MOST_CONNECTIONS", 3)
     async with Pairs() as pairs:
         listener = await pairs.listen({RUN_STEP: echo})
         channel = pairs.connect(listener.address)

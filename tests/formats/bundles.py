@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,20 @@ def damage(path: str, change: Callable[[bytearray], None]) -> None:
 
 def rewrite_index(prefix: str, change: Callable[[dict[bytes, Any]], object]) -> None:
     """Change entries, with a good checksum over what they say."""
-    with InputFile(f"{prefix}.index") as source:
-        entries: dict[bytes, Any] = dict(SortedTable(source))
+    entries: dict[bytes, Any] = read_table(f"{prefix}.index")
     change(entries)
-    with OutputFile(f"{prefix}.index") as target:
+    write_table(f"{prefix}.index", entries)
+
+
+def read_table(path: str) -> dict[bytes, bytes]:
+    """The entries of a table file."""
+    with InputFile(path) as source:
+        return dict(SortedTable(source))
+
+
+def write_table(path: str, entries: Mapping[bytes, bytes]) -> None:
+    """Write a table file anew, with checksums over its entries."""
+    with OutputFile(path) as target:
         writer = TableWriter(target)
         for key in sorted(entries):
             writer.add(key, entries[key])

@@ -10,11 +10,10 @@ import pytest
 
 from aioexec import dtypes as dt
 from aioexec.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
-from aioexec.formats.checkpoint_files import InputFile, OutputFile
 from aioexec.formats.protos import SavedTensorSlices
 from aioexec.formats.slice_table import SliceTableReader, SliceTableWriter
-from aioexec.formats.sorted_table import SortedTable, TableWriter
 from aioexec.formats.tensor_slice import parse_shape_and_slice
+from tests.formats.bundles import read_table, write_table
 
 GOLDEN = (
     "00002e0a2c0a0f0a0173120412020803180322020a000a150a017712081202080212020802180122040a000a0012020801000810007300"
@@ -127,17 +126,11 @@ def test_a_file_that_was_cut_anywhere_is_told(tmp_path):
 
 def rewrite(path: str, key: bytes, change: Any) -> None:
     """Change what a table says, with a good checksum over it."""
-    with InputFile(path) as source:
-        entries = dict(SortedTable(source))
+    entries = read_table(path)
     saved = SavedTensorSlices.FromString(entries[key])
     change(saved)
     entries[key] = saved.SerializeToString()
-    with OutputFile(path) as target:
-        writer = TableWriter(target)
-        for each in sorted(entries):
-            writer.add(each, entries[each])
-        writer.finish()
-        target.commit()
+    write_table(path, entries)
 
 
 @pytest.mark.parametrize("sizes", [(-1, 2), (1 << 40, 1 << 40), (1 << 30, 1 << 28), (4, 2)], ids=str)

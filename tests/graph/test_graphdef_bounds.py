@@ -16,7 +16,7 @@ from aioexec.graph.graph import Graph
 from aioexec.graph.graphdef_import import import_graph_def
 from aioexec.sessions.extending import extend_graph
 from tests.campaigns import graph_extremes as extremes
-from tests.graph.written import FLOAT, INT32, STRING, graph_def, no_op, node, of_type, placeholder
+from tests.graph.written import FLOAT, INT32, STRING, graph_def, no_op, node, of_type, placeholder, splat
 
 REFUSED: dict[str, tuple[Callable[[], GraphDef], str]] = {
     "bodies that double": (extremes.functions_of_doubling_attributes, "bodies of functions come to too many"),
@@ -70,7 +70,7 @@ def test_functions_that_call_each_other_twice_are_not_expanded(graph):
 
 @pytest.mark.parametrize("dtype", [FLOAT, STRING])
 def test_one_element_stays_one_in_memory_and_when_it_is_exported(graph, dtype):
-    import_graph_def(graph_def(extremes.splat("x", dtype, 2**25)), name="")
+    import_graph_def(graph_def(splat("x", dtype, 2**25)), name="")
 
     value = graph.get_operation_by_name("x").attrs["value"]
     assert (value.shape, value.strides) == ((2**25,), (0,))
@@ -117,6 +117,6 @@ def test_a_graph_that_was_refused_leaves_the_next_one_its_own_bounds(graph):
     with pytest.raises(GraphValueError):
         import_graph_def(extremes.half_listed())
 
-    import_graph_def(graph_def(extremes.splat("x", FLOAT, 2**20, elements=2)))
+    import_graph_def(graph_def(splat("x", FLOAT, 2**20, elements=2)))
 
     assert graph.get_tensor_by_name("import/x:0").dims == (2**20,)

@@ -12,7 +12,7 @@ from aioexec.formats.protos import AttrValue, GraphDef, NodeDef
 from aioexec.formats.tensor_codec import encode_tensor
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
-from aioexec.graph.graphdef_import import import_graph_def
+from aioexec.graph.graphdef_import import extend_by_graph_def, import_graph_def
 from aioexec.graph.node import producers
 from tests.graph.written import (
     DRAWN_GRAPH_DEFS,
@@ -29,6 +29,7 @@ from tests.graph.written import (
     of_type,
     parse,
     placeholder,
+    splat,
     strings,
 )
 
@@ -316,7 +317,7 @@ def test_a_shape_of_more_elements_than_can_be_counted_is_refused(sizes, graph):
 
 def test_a_shape_operand_of_too_many_elements_is_refused_before_it_is_read(graph):
     """One number in the message stands for all of them."""
-    dims = splat("dims", 2**28)
+    dims = splat("dims", INT32, 2**28)
     filled = node("filled", "Fill", ["dims", "a"], T=of_type(FLOAT))
 
     with pytest.raises(errors.GraphValueError, match="at most 254 dimensions, got 268435456"):
@@ -325,7 +326,7 @@ def test_a_shape_operand_of_too_many_elements_is_refused_before_it_is_read(graph
 
 def test_a_constant_of_more_memory_than_is_allowed_is_refused(graph):
     with pytest.raises(errors.GraphValueError, match="expected at most 4294967296 bytes, got 4398046511104"):
-        import_graph_def(graph_def(splat("a", 2**40)))
+        import_graph_def(graph_def(splat("a", INT32, 2**40)))
 
 
 def test_attributes_that_are_nested_too_deeply_are_refused(graph):
@@ -338,12 +339,6 @@ def test_attributes_that_are_nested_too_deeply_are_refused(graph):
 
     with pytest.raises(errors.GraphValueError, match="nested too deeply"):
         import_graph_def(source)
-
-
-def splat(name: str, count: int) -> NodeDef:
-    """A constant of `count` ones."""
-    value = AttrValue()
-    value.tensor.dtype = INT32  # type: ignore[assignment]  # enum numbers are ints here
-    value.tensor.tensor_shape.dim.add(size=count)
-    value.tensor.int_val.append(1)
-    return node(name, "Const", dtype=of_type(INT32), value=value)
+    with pytest.raises(errors.GraphValueError, match="nested too deeply"):
+        extend_by_graph_def(graph, source, {})
+    assert names(graph) == []

@@ -10,7 +10,7 @@ from aioexec.formats.protos import AttrValue, GraphDef, NodeDef
 from aioexec.graph.graph import Graph
 from aioexec.graph.graphdef_export import GRAPH_DEF_VERSION
 
-FLOAT, INT32, STRING = 1, 3, 7
+FLOAT, INT32, STRING, BOOL = 1, 3, 7, 10
 
 
 def parse(text: str) -> GraphDef:
@@ -25,6 +25,17 @@ def of_type(number: int) -> AttrValue:
     result = AttrValue()
     result.type = number  # type: ignore[assignment]  # also numbers that are no DataType
     return result
+
+
+def splat(name: str, dtype: int, *sizes: int, elements: int = 1, element: int = 1) -> NodeDef:
+    """A constant that lists fewer elements than it has."""
+    held = AttrValue()
+    held.tensor.dtype = dtype  # type: ignore[assignment]  # enum numbers are ints here
+    for size in sizes:
+        held.tensor.tensor_shape.dim.add(size=size)
+    field: Any = {FLOAT: "float_val", INT32: "int_val", STRING: "string_val", BOOL: "bool_val"}[dtype]
+    getattr(held.tensor, field).extend([b"a" if dtype == STRING else element] * elements)
+    return node(name, "Const", dtype=of_type(dtype), value=held)
 
 
 def placeholder(name: str, dtype: int = FLOAT, **attrs: Any) -> NodeDef:

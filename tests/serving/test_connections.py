@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.serving import Model, connections as serving_connections
+from aioexec import descriptors
+from aioexec.serving import Model
 from tests.serving.memory_connection import MemoryConnection, connections, post
 
 PATH = "/v1/models/adder:predict"
@@ -115,7 +116,7 @@ async def test_a_request_under_way_is_not_bounded(server, session, virtual_clock
 
 
 async def test_beyond_a_number_the_connection_that_has_waited_longest_is_closed(monkeypatch, session):
-    monkeypatch.setattr(serving_connections, "_MOST_CONNECTIONS", 10)
+    monkeypatch.setattr(descriptors, "MOST_CONNECTIONS", 10)
     async with connections({"adder": Model(session, {"x": X}, {"y": Y})}) as server:
         session.hold = asyncio.Event()
         busy = MemoryConnection(server())
@@ -134,7 +135,7 @@ async def test_beyond_a_number_the_connection_that_has_waited_longest_is_closed(
 
 
 async def test_if_all_connections_have_requests_the_new_one_is_closed(monkeypatch, session):
-    monkeypatch.setattr(serving_connections, "_MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(descriptors, "MOST_CONNECTIONS", 2)
     async with connections({"adder": Model(session, {"x": X}, {"y": Y})}) as server:
         session.hold = asyncio.Event()
         busy = [MemoryConnection(server()) for _ in range(2)]

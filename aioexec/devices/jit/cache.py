@@ -1,7 +1,7 @@
 """The on-disk cache of compiled kernels, private to the user.
 
 An entry becomes code of the process that reads it, so it must be ours and whole: the folder and the file
-belong to this user and are writable by nobody else, and the header's SHA-256 covers key, version, symbol and image.
+belong to this user, no other user can write to them, and the header's SHA-256 covers key, version, symbol and image.
 Entries are written aside and renamed, so a reader never sees half of one; two writers of one key write the
 same thing. Whatever goes wrong with the disk (no home, read-only, full, gone), there is merely no cache.
 """
@@ -24,9 +24,8 @@ ABI_VERSION = 2
 """Raise it when block or frame layout, status codes or the calling convention of kernels change."""
 
 MAGIC = b"aioexec\x00"
-HEADER = struct.Struct(
-    "<8sIH32s"
-)  # magic, ABI version, length of the symbol, digest of all else: see `_digest`
+HEADER = struct.Struct("<8sIH32s")
+"""Magic number, ABI version, length of the symbol, digest (see `_digest`)."""
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOREIGN_WRITE = stat.S_IWGRP | stat.S_IWOTH
 SUFFIX = ".aioexec-kernel"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 from urllib.parse import unquote
@@ -16,6 +15,7 @@ from urllib.parse import unquote
 import grpc
 from google.protobuf.message import DecodeError
 
+from aioexec.descriptors import most_connections
 from aioexec.distributed.grpc_transport.accepting import AcceptingServer
 from aioexec.distributed.grpc_transport.channel import message_options
 from aioexec.distributed.grpc_transport.rpc_errors import Status, cancelled, status_of, stopped
@@ -50,9 +50,6 @@ descriptors."""
 
 _IDLE_MILLISECONDS: Final = 300_000
 """Without a call, after which a connection is closed; the caller's gRPC makes another for its next call."""
-
-_MOST_CONNECTIONS: Final = 4096
-"""Connections of one server, or half of the descriptors of the process if that is less: gRPC closes those that come beyond."""
 
 _HEALTH: Final = "/grpc.health.v1.Health/"
 
@@ -199,13 +196,12 @@ class _Router(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no type
 
 
 def _options(limits: Limits) -> tuple[tuple[str, int], ...]:
-    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return (
         *message_options(limits),
         ("grpc.so_reuseport", 0),  # or two servers could listen at one port, and share its calls
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MILLISECONDS),
         ("grpc.max_connection_idle_ms", _IDLE_MILLISECONDS),
-        ("grpc.max_allowed_incoming_connections", min(_MOST_CONNECTIONS, descriptors // 2)),
+        ("grpc.max_allowed_incoming_connections", most_connections()),
         ("grpc.keepalive_time_ms", _KEEPALIVE_MILLISECONDS),
         ("grpc.keepalive_timeout_ms", _KEEPALIVE_MILLISECONDS),
         ("grpc.http2.ping_timeout_ms", _KEEPALIVE_MILLISECONDS),

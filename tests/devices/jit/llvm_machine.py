@@ -14,21 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tests.devices.jit.llvm_text import Function, Instruction
+from tests.devices.jit.llvm_text import COMPARISONS, OPERATORS, SIZES, Function, Instruction
 
 NOTHING: frozenset[int] = frozenset()
-_COMPARISONS = {
-    "eq": "==",
-    "ne": "!=",
-    "slt": "<",
-    "sgt": ">",
-    "sle": "<=",
-    "ult": "<",
-    "ugt": ">",
-    "ule": "<=",
-}
-_OPERATORS = {"add": "+", "sub": "-", "mul": "*", "or": "|", "and": "&", "xor": "^"}
-_SIZES = {"i64": 8, "ptr": 8, "i8": 1}
 
 
 class FaultError(AssertionError):
@@ -378,7 +366,7 @@ class _Translator:
         kind, parts = instruction.kind, instruction.parts
         values = [_register(part) for part in parts]
         if kind == "gep":
-            return f"{values[1]} + {values[2]} * {_SIZES[parts[0]]}"
+            return f"{values[1]} + {values[2]} * {SIZES[parts[0]]}"
         if kind == "load":
             return f"m.load{'_atomic' if instruction.is_atomic else ''}({values[1]})"
         if kind == "store":
@@ -391,9 +379,9 @@ class _Translator:
         if kind in ("succeeded", "copy"):
             return values[0]
         if kind == "icmp":
-            return f"int({values[1]} {_COMPARISONS[parts[0]]} {values[2]})"
+            return f"int({values[1]} {COMPARISONS[parts[0]]} {values[2]})"
         if kind == "binary":
-            return f"{values[1]} {_OPERATORS[parts[0]]} {values[2]}"
+            return f"{values[1]} {OPERATORS[parts[0]]} {values[2]}"
         if kind == "select":
             return f"{values[1]} if {values[0]} else {values[2]}"
         assert kind == "call", kind

@@ -32,6 +32,19 @@ _PATTERNS = {
 }
 _COMPILED = {kind: re.compile(pattern) for kind, pattern in _PATTERNS.items()}
 _LINE = re.compile(rf"(?:({_NAME}) = )?(.*)")
+# Operators of Python and of C alike, and bytes.
+COMPARISONS = {
+    "eq": "==",
+    "ne": "!=",
+    "slt": "<",
+    "sgt": ">",
+    "sle": "<=",
+    "ult": "<",
+    "ugt": ">",
+    "ule": "<=",
+}
+OPERATORS = {"add": "+", "sub": "-", "mul": "*", "or": "|", "and": "&", "xor": "^"}
+SIZES = {"i64": 8, "ptr": 8, "i8": 1}
 TERMINATORS = ("jump", "branch", "switch", "ret")
 
 
@@ -87,8 +100,10 @@ def parse(text: str) -> dict[str, Function]:
     instruction that calls one makes an error where it is translated."""
     functions = {}
     for header, body in re.findall(r"^define (.*?) \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL):
-        name, parameters = re.fullmatch(r"(?:internal )?\w+ @(\w+)\((.*)\)", header).groups()  # type: ignore[union-attr]
-        function = Function(name, re.findall(r"%[\w.]+", parameters))
+        signature = re.fullmatch(r"(?:internal )?\w+ @(\w+)\((.*)\)", header)
+        assert signature is not None, header
+        name = signature[1]
+        function = Function(name, re.findall(r"%[\w.]+", signature[2]))
         try:
             _fill(function, body)
         except ValueError:
@@ -119,7 +134,9 @@ def _joined(body: str) -> Iterator[str]:
 
 
 def _instruction(line: str) -> Instruction:
-    result, rest = _LINE.fullmatch(line).groups()  # type: ignore[union-attr]
+    whole = _LINE.fullmatch(line)
+    assert whole is not None, line
+    result, rest = whole.groups()
     for kind, pattern in _COMPILED.items():
         if found := pattern.fullmatch(rest):
             parts = tuple(part.strip() if part else "" for part in found.groups())

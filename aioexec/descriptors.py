@@ -1,0 +1,16 @@
+"""How many connections a server may have open: each takes one of the process's file descriptors."""
+
+from __future__ import annotations
+
+import resource
+from typing import Final
+
+MOST_CONNECTIONS: Final = 4096
+
+
+def most_connections() -> int:
+    """MOST_CONNECTIONS, or half of the descriptors that the process may open if it may open fewer."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if descriptors == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return min(MOST_CONNECTIONS, descriptors // 2)
