@@ -36,6 +36,7 @@ MAX_REPEATED: Final = (
 )  # of one that is: it takes no memory, but whoever looks at all its elements takes time
 _MAX_CONTENT: Final = (1 << 31) - 1  # of one message: protobuf's own bound
 _MAX_RANK: Final = 64  # numpy's
+_SLICE: Final = 1 << 16  # elements that are Python objects at a time
 _MAX_ADDRESSABLE: Final = (1 << 63) - 1  # numpy's, with zero dimensions left out of the product
 
 
@@ -187,8 +188,10 @@ def list_elements(proto: TensorProto, array: Array, dtype: DType) -> None:
         _list_objects(proto, array, dtype)
         return
     listed = _NUMERIC[dtype]
-    flat = np.ascontiguousarray(array).reshape(-1)
-    getattr(proto, listed.field).extend(flat.view(listed.stored).tolist())
+    flat = np.ascontiguousarray(array).reshape(-1).view(listed.stored)
+    field = getattr(proto, listed.field)
+    for first in range(0, flat.size, _SLICE):  # a list of all would take eight times the memory of bools
+        field.extend(flat[first : first + _SLICE].tolist())
 
 
 def count_listed(proto: TensorProto, dtype: DType) -> int:

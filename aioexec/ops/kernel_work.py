@@ -165,6 +165,12 @@ def _resized_area(attrs: Attrs, inputs: Sequence[Any]) -> float:
     return 4000.0 * (columns + sum(_dims(inputs[0])[1:3])) + 10.0 * _size(inputs[0]) * max(columns, 1)
 
 
+def _written(attrs: Attrs, inputs: Sequence[Any]) -> float:
+    """So much for each number that is written as text, and for each character that it is padded to."""
+    longest: int = max(0, attrs.get("width", 0), attrs.get("precision", 0))
+    return _size(inputs[0]) * (1500.0 + longest)
+
+
 def _state(work: Work, names: str) -> None:
     for name in names.split():
         registry.complete(name, work=work)
@@ -213,7 +219,6 @@ for _each, _names in (
     ),
     (450, "UniqueV2 UniqueWithCountsV2"),
     (150, "ConcatOffset StringFormat"),
-    (1500, "AsString"),
 ):
     _state(per_element(_each), _names)
 for _each, _names in (
@@ -225,6 +230,7 @@ for _each, _names in (
     (1000, "Digamma Erfinv Ndtri Igamma Igammac IgammaGradA Polygamma Zeta Betainc RandomGammaGrad"),
 ):
     _state(_loads("scipy.special", per_element(_each)), _names)
+_state(_written, "AsString")
 _state(_rows(2000), "LowerBound UpperBound")
 _state(
     per_element(20_000, 0), "RegexReplace StaticRegexReplace ParseExample ParseExampleV2 ParseSingleExample"

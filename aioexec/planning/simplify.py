@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
-from aioexec.dtypes import DType
+from aioexec.dtypes import DType, string
 from aioexec.formats.repeated import is_one_repeated
 from aioexec.graph.kernel import Compute, Role
 from aioexec.graph.work import stated
 from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
+from aioexec.planning.workload import STRING_BYTES
 
 LARGEST_FOLDED = 10 * 2**20
 """Bytes of a folded value, and of each it is made from; larger ones are computed in each step, as in TensorFlow."""
@@ -39,11 +41,25 @@ def fold_constants(graph: Subgraph, bind: Bind) -> None:
 
 def _folded(node: Node, bind: Bind) -> tuple[np.ndarray[Any, Any], ...] | None:
     inputs = [producer.values[index] for producer, index in node.inputs if producer.values is not None]
-    size = _static_bytes(node)
-    taken = 0 if node.row.shape_only else max((value.nbytes for value in inputs), default=0)
-    if size is None or max(size, taken) > LARGEST_FOLDED:
+    taken = 0 if node.row.shape_only else max(map(_taken_bytes, inputs), default=0)
+    if taken > LARGEST_FOLDED:
+        return None
+    size = _static_bytes(node, inputs)
+    if size is None or size > LARGEST_FOLDED:
         return None
     return evaluated(node, bind(node.op, node.device), inputs)
+
+
+def _taken_bytes(value: Value) -> int:
+    """Bytes of an input; for strings also what it takes to handle each of them."""
+    if value.dtype != object:
+        return value.nbytes
+    total = value.nbytes + value.size * STRING_BYTES
+    return total if total > LARGEST_FOLDED else total + _text_bytes(value)
+
+
+def _text_bytes(value: Value) -> int:
+    return sum(len(each) for each in value.ravel() if isinstance(each, bytes))
 
 
 def evaluated(node: Node, compute: Compute, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
@@ -59,12 +75,18 @@ def evaluated(node: Node, compute: Compute, inputs: Sequence[Value]) -> tuple[Va
     return tuple(np.asarray(value) for value in outputs)
 
 
-def _static_bytes(node: Node) -> int | None:
+def _static_bytes(node: Node, inputs: Sequence[Value]) -> int | None:
+    """Bytes of the outputs at most; None if their number of elements is not known."""
     total = 0
     for tensor in node.op.outputs:
         if tensor.dims is None or None in tensor.dims:
             return LARGEST_FOLDED if node.row.dynamic_shape else None
-        total += int(np.prod([d or 0 for d in tensor.dims], dtype=np.int64)) * tensor.dtype.numpy.itemsize
+        each = tensor.dtype.numpy.itemsize
+        if tensor.dtype is string:
+            # RegexReplace puts one text into another at each of its bytes.
+            text = sum(_text_bytes(value) for value in inputs if value.dtype == object)
+            each += STRING_BYTES + text * text
+        total += math.prod(d or 0 for d in tensor.dims) * each
     return total
 
 
@@ -171,8 +193,11 @@ def _content(value: Any) -> Hashable:
     if isinstance(value, np.ndarray):
         if is_one_repeated(value):
             return value.shape, _content(value[(slice(1),) * value.ndim].copy())
-        content: Hashable = value.tobytes() if value.dtype != object else tuple(map(_content, value.ravel()))
-        return value.dtype.str if value.dtype != object else "object", value.shape, content
+        if value.dtype != object:
+            return value.dtype.str, value.shape, value.tobytes()
+        elements = value.ravel().tolist()
+        are_bytes = set(map(type, elements)) <= {bytes}
+        return "object", value.shape, tuple(elements if are_bytes else map(_content, elements))
     if isinstance(value, tuple | list):
         return type(value).__name__, tuple(map(_content, value))
     return (type(value).__name__, repr(value)) if not isinstance(value, str | bytes) else value

@@ -22,7 +22,8 @@ from aioexec.shapes import Dims
 
 HEAVY_BYTES = 128 * 1024
 """Bytes a kernel touches above which it goes to a worker."""
-_STRING_BYTES = 200  # to handle an element takes as long as so many bytes
+STRING_BYTES = 200
+"""To handle a string takes as long as so many bytes."""
 _MOST_SIZES = 64  # of an instruction: output bytes that are kept by what they follow from
 _MOST_CONTENT = 512  # bytes of a shape operand that may be part of a key
 _UNKNOWN = -1
@@ -59,7 +60,7 @@ def _is_heavy(instruction: Instruction, inputs: Sequence[Any], total: int) -> bo
 
 
 def _string_bytes(held: np.ndarray[Any, Any]) -> int:
-    total = held.size * _STRING_BYTES
+    total = held.size * STRING_BYTES
     if total <= HEAVY_BYTES:
         for each in held.ravel():
             if type(each) is bytes:

@@ -1,5 +1,6 @@
 """Values and shapes as protos: round trips, TensorFlow's bytes, and protos that contradict themselves."""
 
+import tracemalloc
 from typing import Any
 
 import ml_dtypes
@@ -294,6 +295,19 @@ def test_one_element_that_stands_for_all_is_never_written_out():
 
         assert not array.flags.writeable
         assert encode_tensor(array, proto.dtype) == proto
+
+
+def test_the_elements_of_a_large_value_are_not_python_objects_at_once():
+    value = np.arange(1 << 20) % 3 == 0
+    tracemalloc.start()
+    try:
+        proto = encode_tensor(value)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 2 << 20
+    np.testing.assert_array_equal(proto.bool_val, value)
 
 
 def test_the_memory_of_a_value_can_be_bounded():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from aioexec import dtypes
 from aioexec.planning import simplify
 from aioexec.planning.simplify import (
     drop_identities,
@@ -89,6 +92,53 @@ def test_large_results_are_left_to_each_step(monkeypatch: pytest.MonkeyPatch):
         "large": False,
         "huge": False,
     }
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: op("StringJoin", [many_texts(10**6), texts("b")]),
+        lambda: op("StringJoin", [texts(*"a" * 1000), texts("b" * 10**5)]),
+        lambda: op("RegexReplace", texts("a" * 5000), texts("a"), texts("b" * 5000)),
+        lambda: op("AsString", constant(np.ones(5000)), width=2**16),
+        lambda: op("StringLength", many_texts(10**6)),
+    ],
+    ids=["many", "joined", "replaced", "padded", "read"],
+)
+def test_strings_that_stand_for_much_memory_or_work_are_left_to_each_step(build: Callable[[], Any]):
+    with graph():
+        y = build()
+    subgraph = pruned([y])
+    tracemalloc.start()
+    try:
+        fold_constants(subgraph, Binder())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert not subgraph.nodes[-1].is_constant
+    assert peak < 1 << 20
+
+
+def many_texts(count: int) -> Any:
+    """One text, again and again, in the memory of one."""
+    return op("Const", value=np.broadcast_to(np.array(b"a", object), [count]), dtype=dtypes.string)
+
+
+def texts(*elements: str) -> Any:
+    value = np.array([each.encode() for each in elements], object)
+    return op("Const", value=value.reshape(()) if value.size == 1 else value, dtype=dtypes.string)
+
+
+def test_short_strings_are_folded():
+    with graph():
+        y = op("StringJoin", [texts("a", "b"), texts("c")])
+    subgraph = pruned([y])
+
+    fold_constants(subgraph, Binder())
+
+    (value,) = subgraph.nodes[0].values or ()
+    assert value.tolist() == [b"ac", b"bc"]
 
 
 def test_a_fill_that_no_memory_could_hold_is_not_tried_while_laying_out():
