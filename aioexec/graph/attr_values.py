@@ -17,11 +17,9 @@ from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.formats.protos import AttrValue, NameAttrList as NameAttrListProto
 from aioexec.formats.tensor_codec import decode_tensor, encode_tensor, shape_from_proto, shape_to_proto
-from aioexec.graph.attrs import NameAttrList
+from aioexec.graph.attrs import NameAttrList, is_too_large
 from aioexec.graph.opdef import AttrDef
 from aioexec.shapes import HIGHEST_RANK, Dims, TensorShape, as_dims
-
-_MOST_ENTRIES: Final = (1 << 63) - 1
 
 
 class _Form(NamedTuple):
@@ -70,11 +68,8 @@ def _write_tensor(value: np.ndarray[Any, Any]) -> Any:
 
 def _read_shape(proto: Any) -> Dims:
     dims = shape_from_proto(proto)
-    entries = 1
-    for size in dims or ():
-        entries *= 1 if size is None else size
-        if entries > _MOST_ENTRIES:
-            raise GraphValueError(f"Shape {list(dims or ())} is too large (more than 2**63 - 1 entries)")
+    if is_too_large(dims):
+        raise GraphValueError(f"Shape {list(dims or ())} is too large (more than 2**63 - 1 entries)")
     if dims is not None and len(dims) > HIGHEST_RANK:
         raise GraphValueError(f"a shape has at most {HIGHEST_RANK} dimensions, got {len(dims)}")
     return dims

@@ -13,6 +13,7 @@ from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.opdef import ArgDef, AttrDef, OpDef
+from aioexec.shapes import Dims
 
 MOST_TENSORS: Final = 1 << 16
 """That one argument of a node may stand for."""
@@ -82,6 +83,7 @@ def complete_attrs(
 
 
 _MOST_KEPT: Final = 4096
+_MOST_ENTRIES: Final = 2**63 - 1
 _PLAIN: Final = frozenset({bool, int, str, bytes, DType})
 _completed: dict[tuple[Any, ...], tuple[OpDef, dict[str, Any]]] = {}
 """With the definition, so that no other gets its id."""
@@ -202,6 +204,8 @@ def _check_item(where: str, attr: AttrDef, kind: str, value: Any) -> Any:
         value = _CANONICAL[kind](value)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise GraphTypeError(f"{where}: attr {attr.name!r} must be a {attr.kind}, got {value!r}") from error
+    if kind == "shape" and is_too_large(value):
+        raise GraphValueError(f"{where}: attr {attr.name!r}: shape {value} has more than 2**63 - 1 entries")
     if attr.allowed is not None and value not in attr.allowed:
         allowed = [item.name if isinstance(item, DType) else item for item in attr.allowed]
         shown = value.name if isinstance(value, DType) else repr(value)
@@ -240,6 +244,16 @@ def _shape(value: Any) -> Any:
     if plain is None:
         return None
     return tuple(None if dim is None or int(dim) < 0 else int(dim) for dim in plain)
+
+
+def is_too_large(dims: Dims) -> bool:
+    """Whether a shape has more entries than 63 bits can count; a dimension that is unknown counts as one."""
+    entries = 1
+    for size in dims or ():
+        entries *= 1 if size is None else size
+        if entries > _MOST_ENTRIES:
+            return True
+    return False
 
 
 def _function(value: Any) -> NameAttrList:

@@ -208,16 +208,18 @@ def permuted(dims: Dims, perm: Array | None) -> Dims:
 
 def _transposed_shape(context: ShapeContext) -> Sequence[Dims]:
     dims, perm = context.inputs[0], context.value(1)
-    if dims is None and perm is None and context.inputs[1] is not None:
-        (length,) = shapes.with_rank(context.inputs[1], 1) or (None,)
+    (length,) = shapes.with_rank(context.inputs[1], 1) or (None,)
+    if dims is None and perm is None and length is not None:
         return [shapes.of_rank(length)]
     return [permuted(dims, perm)]
 
 
 @run_time
 def _transpose(x: Array, perm: Array) -> Array:
+    if perm.ndim != 1:
+        raise InvalidArgumentError(f"perm must be rank 1, got shape {list(perm.shape)}")
     permuted(x.shape, perm)
-    return np.transpose(x, perm.reshape(-1))
+    return np.transpose(x, perm)
 
 
 def _conjugate_transpose(x: Array, perm: Array) -> Array:

@@ -261,6 +261,8 @@ def _restore_table_kernel(context: KernelContext) -> Compute:
 
     def compute(step: StepContext, pattern: Array, name: Array, place: Array | None = None) -> Awaitable[Any]:
         path = as_path(pattern, "file_pattern")
+        if not name.size:
+            raise InvalidArgumentError("Input tensor_name must have at least 1 element")
         return _outputs(on_worker(step, _restore_from_table, path, name, place, dtype))
 
     return compute

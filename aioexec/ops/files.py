@@ -25,7 +25,7 @@ from aioexec.shapes import Dims
 
 def _read_kernel(context: KernelContext) -> Compute:
     def compute(step: StepContext, filename: Array) -> Any:
-        if np.size(filename) != 1:
+        if np.ndim(filename) != 0:
             raise InvalidArgumentError(
                 f"Input filename tensor must be scalar, but had shape: {shown(filename.shape)}"
             )

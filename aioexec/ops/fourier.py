@@ -101,9 +101,15 @@ def _real_shape(rank: int, to_real: bool) -> Any:
 
 def _real_kernel(rank: int, to_real: bool) -> Any:
     def bind(context: KernelContext) -> Compute:
-        wanted = context.output_dtypes[0].numpy
+        (given, _), (made,) = context.input_dtypes, context.output_dtypes
+        wanted = made.numpy
+        fits = _REAL_OF[given] == made if to_real else _COMPLEX_OF[given] == made
 
         def compute(x: Array, length: Array) -> Array:
+            if not fits:
+                raise InvalidArgumentError(
+                    f"The real and complex types differ in width: {given.name}, {made.name}"
+                )
             _check_length(x, length, rank, to_real)
             sizes = length.tolist()
             out = [*sizes[:-1], sizes[-1] if to_real else sizes[-1] // 2 + 1 if sizes[-1] else 0]

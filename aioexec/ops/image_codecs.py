@@ -14,10 +14,11 @@ import numpy as np
 
 from aioexec.errors import GraphValueError, InvalidArgumentError, UnimplementedError
 from aioexec.graph.apply import apply_op
+from aioexec.graph.interruption import check_cancelled
 from aioexec.graph.kernel import Attrs, Compute, KernelContext, Reference
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
-from aioexec.shapes import Dims, with_rank
+from aioexec.shapes import Dims, with_rank, with_rank_at_least
 
 Array = np.ndarray[Any, Any]
 MOST_ELEMENTS = 1 << 28
@@ -272,9 +273,21 @@ def png_kernel(context: KernelContext) -> Compute:
     if not -1 <= level <= 9:
         raise InvalidArgumentError(f"compression should be in [-1,9], got {level}")
 
-    def compute(image: Array) -> Array:
-        check_encoded(image, (1, 2, 3, 4))
-        return saved(image, "PNG", **({} if level < 0 else {"compress_level": level}))
+    options = {} if level < 0 else {"compress_level": level}
+
+    def compute(images: Array) -> Array:
+        if images.ndim < 3:
+            raise InvalidArgumentError(
+                f"images must have at least 3 dimensions, got shape {list(images.shape)}"
+            )
+        encoded = np.empty(images.shape[:-3], object)
+        if images.shape[-1] not in (1, 2, 3, 4):
+            raise InvalidArgumentError(f"image must have 1, 2, 3, or 4 channels, got {images.shape[-1]}")
+        for place in np.ndindex(encoded.shape):
+            check_cancelled()
+            check_encoded(images[place], (1, 2, 3, 4))
+            encoded[place] = saved(images[place], "PNG", **options)[()]
+        return encoded
 
     return compute
 
@@ -314,6 +327,11 @@ def decoded_shape(op_type: str) -> Callable[[ShapeContext], Sequence[Dims]]:
         return [(None, None, channels or None)]
 
     return rule
+
+
+def png_shape(context: ShapeContext) -> Sequence[Dims]:
+    dims = with_rank_at_least(context.inputs[0], 3)
+    return [None if dims is None else dims[:-3]]
 
 
 def encoded_shape(context: ShapeContext) -> Sequence[Dims]:
@@ -356,7 +374,7 @@ register(
 )
 register(
     "EncodePng(image:T) -> (contents:string) [compression:int=-1; T:type{uint8|uint16}=uint8]",
-    shape=encoded_shape,
+    shape=png_shape,
     kernel=png_kernel,
     gradient=undefined_gradient,
 )

@@ -124,6 +124,18 @@ def batch_kernel(context: KernelContext) -> Compute:
     return compute
 
 
+def equal_batch_kernel(context: KernelContext) -> Compute:
+    multiply_batch = batch_kernel(context)
+
+    def compute(x: Array, y: Array) -> Array:
+        if x.shape[:-2] != y.shape[:-2]:
+            shown = f"In[0]: {list(x.shape)}, In[1]: {list(y.shape)}"
+            raise InvalidArgumentError(f"Batch dimensions must be the same: {shown}")
+        return np.asarray(multiply_batch(x, y))
+
+    return compute
+
+
 def adjoint(x: Array) -> Array:
     turned = np.swapaxes(x, -1, -2)
     return np.conj(turned) if x.dtype.kind == "c" else turned
@@ -346,7 +358,7 @@ register(
     "BatchMatMul(x:T, y:T) -> (output:T) "
     "[T:type@14; adj_x:bool=false; adj_y:bool=false; grad_x:bool=false; grad_y:bool=false]",
     shape=equal_batch_dims,
-    kernel=batch_kernel,
+    kernel=equal_batch_kernel,
     native=Native(bind_batch, frozenset(BODIES)),
     gradient=batch_gradient,
 )

@@ -98,10 +98,12 @@ VERBS = {
 
 def _scattered(method: Method) -> Reference:
     def kernel(context: KernelContext) -> Compute:
-        passes_on = bool(context.output_dtypes)
+        passes_on = bool(context.output_dtypes)  # the forms for references
 
         def scatter(variable: Variable, indices: Array, updates: Array) -> Variable | None:
             present = variable.require()
+            if not passes_on and not indices.size:
+                return None  # as in TensorFlow, whatever the shape of the updates is
             _check_scatter(variable, present, indices, updates)
             fresh = present.copy()
             method(fresh, indices, updates)

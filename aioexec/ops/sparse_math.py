@@ -308,6 +308,8 @@ register(
 
 def _extreme(formula: Callable[[Array, Array], Array], *inputs: Array) -> tuple[Array, Array]:
     indices, of_a, of_b = _united(inputs[:3], inputs[3:])
+    for first in (0, 3):
+        check_inside(inputs[first], inputs[first + 2].tolist())
     values = [np.zeros(len(indices), inputs[1].dtype) for _ in range(2)]
     values[0][of_a], values[1][of_b] = inputs[1], inputs[4]
     return indices, formula(*values)

@@ -54,3 +54,13 @@ def test_a_handle_is_no_value_and_a_value_no_handle(graph: Any):
         apply_op("Neg", handle)
     with pytest.raises(InvalidArgumentError, match="ReadVariableOp"):
         apply_op("ReadVariableOp", value, dtype=np.float32)
+
+
+@pytest.mark.parametrize("shape", [(2**31, 2**31, 2), (2**62, 2, 0), (None, 2**62, 2)])
+def test_a_shape_of_more_entries_than_can_be_counted_is_refused(graph: Any, shape: Any):
+    for op, attrs in (
+        ("VarHandleOp", {"shape": shape, "dtype": np.float32}),
+        ("PaddingFIFOQueueV2", {"shapes": [shape], "component_types": [np.float32]}),
+    ):
+        with pytest.raises(InvalidArgumentError, match="2\\*\\*63 - 1 entries"):
+            apply_op(op, **attrs)

@@ -11,19 +11,25 @@ from typing import Any
 import numpy as np
 
 from aioexec import dtypes as dt
-from tests.campaigns.operand_calls import Call, Leaf
+from tests.campaigns.operand_calls import Call, Leaf, Out
+from tests.interop.parity.table import dtype_of
 
 INVALID, MISSING, INTERNAL = "InvalidArgumentError", "NotFoundError", "InternalError"
 Expected = str | tuple[tuple[int, ...], ...]
 
 ODD: dict[str, tuple[Call, Expected]] = {}
+REFUSED_WHEN_KNOWN: set[str] = set()
+"""Calls that run if the shapes are unknown when the graph is built, and are refused then if they are known."""
 
 
 def odd(name: str, op_type: str, inputs: Sequence[Any], expected: Expected, **attrs: Any) -> None:
     """Add a call; a list among the inputs is several operands of one entry of the signature."""
+
+    def operand(value: Any) -> Leaf | Out:
+        return value if isinstance(value, Out) else Leaf(np.asarray(value))
+
     arguments = [
-        [Leaf(np.asarray(each)) for each in value] if isinstance(value, list) else Leaf(np.asarray(value))
-        for value in inputs
+        [operand(each) for each in value] if isinstance(value, list) else operand(value) for value in inputs
     ]
     assert name not in ODD, name
     ODD[name] = Call(op_type, arguments, attrs), expected
@@ -48,6 +54,11 @@ def texts(*values: bytes) -> Any:
 def one(value: Any, dtype: Any = np.int32) -> Any:
     """A scalar."""
     return np.array(value, dtype)
+
+
+def variable(value: Any) -> Out:
+    """The handle of a resource variable, whose value is read behind the call."""
+    return Out(Call("VarHandleOp", [], {"dtype": dtype_of(value), "shape": value.shape}, initial=value), 0)
 
 
 IMAGE = zeros(1, 4, 4, 1)
@@ -288,3 +299,53 @@ odd(
     [one(LEAST, np.int64), one(MOST, np.int64), one(1, np.int64)],
     INVALID,
 )
+
+# Pairs of operands
+
+for _type in (np.float32, np.float64, np.int32, dt.bfloat16.numpy):
+    for _x, _y in (((2, 3), (2, 3, 4)), ((2, 1, 3), (1, 3, 4)), ((1, 2, 3), (3, 4))):
+        odd(
+            f"products of matrices {_x} and {_y}, {np.dtype(_type).name}",
+            "BatchMatMul",
+            [zeros(*_x).astype(_type), zeros(*_y).astype(_type)],
+            INVALID,
+        )
+for _kind in ("Maximum", "Minimum"):
+    _inside, _outside = (
+        [longs([0, 1]), zeros(1), longs(3, 3)],
+        [longs([0, 5]), zeros(1), longs(3, 3)],
+    )
+    odd(f"SparseSparse{_kind}, the first outside", f"SparseSparse{_kind}", [*_outside, *_inside], INVALID)
+    odd(f"SparseSparse{_kind}, the second outside", f"SparseSparse{_kind}", [*_inside, *_outside], INVALID)
+for _kind in ("Add", "Sub", "Mul", "Div", "Min", "Max", "Update"):
+    _inputs = [variable(zeros(3, 2)), longs(), zeros(0, 1)]
+    odd(f"ResourceScatter{_kind} of nothing", f"ResourceScatter{_kind}", _inputs, ((3, 2),))
+    REFUSED_WHEN_KNOWN.add(f"ResourceScatter{_kind} of nothing")
+for _kind in ("Transpose", "ConjugateTranspose"):
+    for _x, _perm in (
+        (zeros(2, 3), ints([0, 1])),
+        (zeros(), np.zeros((1, 0), np.int32)),
+        (zeros(3), one(0)),
+        (zeros(), one(0)),
+    ):
+        odd(f"{_kind} {_x.shape}, an order of shape {_perm.shape}", _kind, [_x, _perm], INVALID)
+for _kind, _wide in (("RFFT", np.float64), ("IRFFT", np.complex128)):
+    _attrs = {"Tcomplex": dt.complex64, "Treal": dt.float64 if _kind == "RFFT" else dt.float32}
+    if _kind == "IRFFT":
+        _attrs["Tcomplex"] = dt.complex128
+    odd(f"{_kind} of numbers of another width", _kind, [np.zeros((2, 3), _wide), ints(3)], INVALID, **_attrs)
+    odd(f"{_kind} of nothing of another width", _kind, [np.zeros((0, 3), _wide), ints(3)], INVALID, **_attrs)
+
+# Files and images
+
+odd("read a file, a matrix of names", "ReadFile", [texts([b"no such file"])], INVALID)
+for _kind, _more in (("Restore", []), ("RestoreSlice", [texts(b"")])):
+    odd(f"{_kind}, no name", _kind, [_NO_FILE, texts(), *_more], INVALID, dt=dt.float32)
+for _dims, _expected in (
+    ((3, 4, 1, 3), ((3,),)),
+    ((2, 1, 2, 2, 4), ((2, 1),)),
+    ((0, 4, 1, 3), ((0,),)),
+    ((0, 4, 1, 5), INVALID),
+    ((1, 2), INVALID),
+):
+    odd(f"PNG files of {_dims}", "EncodePng", [np.zeros(_dims, np.uint8)], _expected)
