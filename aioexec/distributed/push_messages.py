@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from aioexec.formats.protos import PushResponse
 from aioexec.text_cache import cached_by_text
 
-_STEP: Final = Struct("<BQ")  # the key of a fixed64, and the number
+_STEP: Final = Struct("<Bq")  # the key of an sfixed64, and the number
 _STEP_KEY: Final = PushResponse.STEP_ID_FIELD_NUMBER << 3 | 1
 _MOST_REMEMBERED: Final = 1 << 12
 _LONG: Final = 1 << 10

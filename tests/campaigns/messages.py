@@ -271,7 +271,7 @@ _ENDING: Final = (
     "Status",
     "Finished",
 )
-_ALLOWED: Final[tuple[str, ...]] = ("Unable to parse",)
+_ALLOWED: Final = ("Unable to parse", "Output 0 of type")  # as in TensorFlow
 _EXPECTED: Final = (InternalError, InvalidArgumentError, ResourceExhaustedError)
 VARIANTS: Final = _variants()
 

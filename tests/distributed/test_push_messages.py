@@ -11,7 +11,7 @@ from aioexec.formats.protos import PushResponse
 
 FIELDS = ("step_id", "rendezvous_key", "is_dead", "is_kept")
 said = st.tuples(
-    st.integers(0, (1 << 64) - 1),
+    st.integers(-(1 << 63), (1 << 63) - 1),
     st.one_of(st.sampled_from(["", "key"]), st.text(max_size=2000)),
     st.booleans(),
     st.booleans(),
