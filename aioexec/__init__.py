@@ -24,7 +24,12 @@ from aioexec.distributed.grpc_factory import register_grpc_sessions
 from aioexec.graph import node, registry
 from aioexec.names.lazy import deferred, public_names
 from aioexec.names.op_modules import OP_MODULES
-from aioexec.ops import kernel_work as _kernel_work, list_uses as _list_uses, retired as _retired  # noqa: F401  (of rows)
+from aioexec.ops import (
+    kernel_work as _kernel_work,  # noqa: F401  (of rows)
+    list_uses as _list_uses,  # noqa: F401
+    retired as _retired,  # noqa: F401
+    stored_work as _stored_work,  # noqa: F401
+)
 from aioexec.sessions.direct_factory import register_direct_sessions
 from aioexec.sessions.session import eval_tensor, run_operation
 

@@ -24,6 +24,7 @@ HEAVY_BYTES = 128 * 1024
 """Bytes a kernel touches above which it goes to a worker."""
 STRING_BYTES = 200
 """To handle a string takes as long as so many bytes."""
+_LIST_ELEMENT_BYTES = 3000  # to handle an element of a list takes as long as so many bytes
 _MOST_SIZES = 64  # of an instruction: output bytes that are kept by what they follow from
 _MOST_CONTENT = 512  # bytes of a shape operand that may be part of a key
 _UNKNOWN = -1
@@ -33,11 +34,14 @@ _OBJECT = np.dtype(object)
 def takes_long(instruction: Instruction, inputs: Sequence[Any]) -> bool:
     """Whether a kernel that gets these inputs should not run on the event loop."""
     total = 0
+    lists = instruction.node.row.lists
     for held in inputs:
         if type(held) is np.ndarray:
             total += held.nbytes
             if held.dtype is _OBJECT:
                 total += _string_bytes(held)
+                if lists is not None and lists.also_tensors:
+                    total += _list_bytes(held)
         elif isinstance(held, Variable) and held.buffer is not None:
             total += held.buffer.nbytes
     sizes = instruction.sizes
@@ -66,6 +70,12 @@ def _string_bytes(held: np.ndarray[Any, Any]) -> int:
             if type(each) is bytes:
                 total += len(each)
     return total
+
+
+def _list_bytes(held: np.ndarray[Any, Any]) -> int:
+    """Of lists, which the ops that also take tensors go through."""
+    lists = [each for each in held.ravel() if hasattr(each, "stored")]
+    return sum(each.stored * (_LIST_ELEMENT_BYTES + each.element_bytes) for each in lists)
 
 
 def _static_bytes(instruction: Instruction) -> float:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,7 +93,7 @@ class DenseHashTable(LookupTable):
         self._check_values(keys, values)
         listed = self._usable(self._hashable(keys))
         with self._lock:
-            self._spread(self._in_order(), len(self._entries) + len(listed))
+            self._make_room(len(self._entries) + len(listed))
             for key, value in zip(listed, self._rows(values), strict=True):
                 self._set(key, value)
 
@@ -127,7 +127,8 @@ class DenseHashTable(LookupTable):
                 entries.pop(marker, None)
             self._places, self._buckets = {}, {}
             self._entries = entries
-            self._spread(list(entries), len(entries))
+            self._make_room(len(entries))
+            self._spread(entries)
 
     def find(self, keys: Array, default: Array) -> Array:
         self._check_keys(keys)
@@ -190,14 +191,17 @@ class DenseHashTable(LookupTable):
         """The keys as their buckets come."""
         return sorted(self._places, key=self._places.__getitem__)
 
-    def _spread(self, keys: Sequence[Hashable], count: int) -> None:
-        """Put keys into buckets again, into more of them if there is no room for so many."""
+    def _make_room(self, count: int) -> None:
+        """Put the keys into more buckets, in the order they come there, if there is no room for so many."""
         buckets = self.buckets
         while count > buckets * self.max_load_factor:
             buckets *= 2
-        if buckets == self.buckets and self._places:
-            return
-        self.buckets, self._places, self._buckets = buckets, {}, {}
+        if buckets != self.buckets:
+            self.buckets = buckets
+            self._spread(self._in_order())
+
+    def _spread(self, keys: Iterable[Hashable]) -> None:
+        self._places, self._buckets = {}, {}
         for key in keys:
             self._set(key, self._entries[key])
 

@@ -104,6 +104,17 @@ class TensorArray:
             raise InvalidArgumentError("Size should be >= 0")
         _check_size(self.size)
 
+    @property
+    def stored(self) -> int:
+        """How many elements a kernel goes through that uses all; those that nobody wrote are dealt with at once."""
+        return len(self.elements)
+
+    @property
+    def element_bytes(self) -> int:
+        """The bytes of the first element that was written, if it is still there."""
+        array = next((element.array for element in self.elements.values()), None)
+        return 0 if array is None else int(array.nbytes)
+
     def check_open(self) -> None:
         """Check that the array is not closed.
 

@@ -51,6 +51,16 @@ class TensorList:
     def length(self) -> int:
         return self.items.length
 
+    @property
+    def stored(self) -> int:
+        """How many elements a kernel goes through that uses all."""
+        return self.items.length
+
+    @property
+    def element_bytes(self) -> int:
+        """The bytes of the first element that is set."""
+        return next((int(element.nbytes) for _, element in self.items.present()), 0)
+
     def _with(self, items: PersistentVector) -> TensorList:
         return TensorList(self.dtype, self.dims, items, self.limit)
 
@@ -151,7 +161,8 @@ class TensorList:
         known = self.dims_with(dims)
         if not shapes.is_fully_defined(known):
             for element in elements:
-                known = merged(known, element.shape)
+                if known != element.shape:
+                    known = merged(known, element.shape)
         return known
 
     def stacked(self, dims: Dims, count: int = -1) -> Array:

@@ -256,3 +256,14 @@ def test_a_dense_table_is_a_dict(events: list[tuple[str, int]]):
     keys, values = made.export()
     shown = zip(keys.reshape(-1).tolist(), values.reshape(-1).tolist(), strict=True)
     assert {key: value for key, value in shown if key > 0} == expected
+
+
+def test_the_keys_of_a_dense_table_stay_where_they_are_while_there_is_room(monkeypatch: pytest.MonkeyPatch):
+    table = dense(buckets=8)
+    monkeypatch.delattr(DenseHashTable, "_in_order")
+
+    table.insert(np.array([1, 2]), np.array([10, 20]))
+    table.insert(np.array([3]), np.array([30]))
+
+    table.check_invariants()
+    assert table.size == 3
