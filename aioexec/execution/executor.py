@@ -19,7 +19,6 @@ from aioexec.execution.partial_step import PartialStep
 from aioexec.execution.partition_executor import PartitionExecutor
 from aioexec.execution.prompt import PromptRunner, is_prompt
 from aioexec.execution.step import DEFAULT, Step, StepSettings
-from aioexec.execution.straight_run import StraightRun
 from aioexec.execution.together import RemoteParts, Run, fail_at, finished, start
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition, Plan
@@ -166,10 +165,7 @@ class Executor:
         """Begin a step with the values of the client's partition; `ran` items of it have run, `feeds` are the caller's."""
         step = self._new_step(settings)
         fresh = {value for item in self.plan.client.items[:ran] for value in item.outputs}
-        client = self.partitions[0].run(step, values, fresh)
-        if ran:
-            assert isinstance(client, StraightRun)
-            client.skip(ran)
+        client = self.partitions[0].run(step, values, fresh, done=ran)
         runs: list[Run] = [] if self._remote is None else [*self._remote.runs(step)]
         runs.append(client)
         runs += [each.run(step) for each in self.partitions[1:]]

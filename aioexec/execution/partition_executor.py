@@ -1,4 +1,4 @@
-"""What outlives the steps of one partition, and makes what runs it in each of them."""
+"""The executor of one partition: what outlives its steps, and the factory of its runs."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from aioexec.execution.partition_run import PartitionRun
 from aioexec.execution.propagator import initial_items
 from aioexec.execution.rendezvous import transfer_key
 from aioexec.execution.step import Step
-from aioexec.execution.straight_run import StraightRun
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Partition
 
 PROGRAM, SEND, RECV = Kind.PROGRAM, Kind.SEND, Kind.RECV
-_STRAIGHT = PROGRAM, Kind.FEED, Kind.ASYNCHRONOUS
 
 
 class PartitionExecutor:
-    """What outlives the steps of one partition: the items it begins with, for how much each item waits, the runners of its
-    programs and the keys of its transfers, by item; `received` are the dtypes of what comes for its Recvs,
-    `targets` the items of the operations that are asked for; `is_straight`, there is nothing
-    but programs, feeds and asynchronous kernels.
+    """The parts of a partition's executor that outlive its steps.
+
+    Attributes:
+        initial: the items that are ready when a step begins.
+        runners: of the items that are programs.
+        keys: of its transfers, by item.
+        received: the dtypes of the values that its Recvs receive, by item.
+        targets: the items of the operations that were asked for.
     """
 
     def __init__(self, partition: Partition, engine: Engine) -> None:
         self.partition = partition
         self.initial = initial_items(partition.items)
-        self.waits = [item.waits for item in partition.items]
-        self.is_straight = all(item.kind in _STRAIGHT for item in partition.items)
         self.runners = [
             ItemRunner(item, partition, engine) if item.kind is PROGRAM else None for item in partition.items
         ]
@@ -60,7 +60,14 @@ class PartitionExecutor:
         values: list[Any] | None = None,
         fresh: set[int] | None = None,
         missing_feeds: int = 0,
-    ) -> PartitionRun | StraightRun:
-        """What runs it in one step, once that is started; `missing_feeds` are still to come, in a partial step."""
-        kind = StraightRun if self.is_straight else PartitionRun
-        return kind(self, step, values, fresh, missing_feeds)
+        done: int = 0,
+    ) -> PartitionRun:
+        """A run of the partition in one step, not started yet.
+
+        Args:
+            values: the values of the partition when the step begins; None: its constants.
+            fresh: collects the values that nothing else references.
+            missing_feeds: how many feeds of a partial run are still to come.
+            done: how many of the first items have run already.
+        """
+        return PartitionRun(self, step, values, fresh, missing_feeds, done)

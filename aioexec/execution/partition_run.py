@@ -1,36 +1,40 @@
-"""One partition in one step: takes what is ready, runs it or has it run, and tells the propagator when it is over.
+"""The scheduler: runs the items of one partition in one step, each as soon as its inputs are there.
 
-Driven by events: `start`, feeds, values from other partitions, and the futures of what is awaited each call `_advance`, which
-does everything that can be done at once, in slices the event loop can bear. What takes longer is a task; kernels that wait are
-the futures they returned. Nothing is left behind: the run has ended when everything begun has finished.
+A `PartitionRun` takes ready items from its `Propagator`, runs each one or starts it, and reports it finished, which makes its
+consumers ready. What cannot be done at once is a future: a program on a worker, or the awaitable of an asynchronous kernel.
+`start`, `feed`, values received from other partitions and the callbacks of those futures all call `_advance`, which runs
+everything that is ready, within the budget of the loop's tick.
+
+The event loop's thread only. Invariant: a run has ended when nothing is ready, awaited or still to come; a step that failed
+starts nothing more, cancels what it awaits, and ends when that has finished.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aioexec.errors import InvalidArgumentError, OpError
+from aioexec.errors import CancelledError, InvalidArgumentError, OpError
 from aioexec.execution.budget import TICK_NS
-from aioexec.execution.items_run import ItemsRun
 from aioexec.execution.propagator import (
     DEAD,
     Activation,
     Propagator,
+    Values,
     dead_outputs,
     input_value,
 )
 from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
-from aioexec.execution.structures import inputs_of
-from aioexec.planning.instruction import locate
+from aioexec.execution.structures import inputs_of, store
+from aioexec.execution.together import Run
+from aioexec.execution.trace import note_known, note_node
+from aioexec.planning.instruction import Instruction, locate
 from aioexec.planning.items import Kind
-from aioexec.planning.plan import Item
 
 if TYPE_CHECKING:
     from aioexec.execution.partition_executor import PartitionExecutor
@@ -39,8 +43,8 @@ PROGRAM, ASYNCHRONOUS, SEND, RECV = Kind.PROGRAM, Kind.ASYNCHRONOUS, Kind.SEND, 
 SWITCH, MERGE = Kind.SWITCH, Kind.MERGE  # an enum's attribute costs as much as a dictionary
 
 
-class _Arrival:
-    """A Recv that waits."""
+class _Receiver:
+    """A Recv whose value has not arrived; the rendezvous sets its result as it would a future's."""
 
     __slots__ = ("_activation", "_run")
 
@@ -55,17 +59,37 @@ class _Arrival:
         self._run.received(self._activation, received)
 
     def set_exception(self, error: OpError) -> None:
-        """The value will not come: the step fails, unless it has failed and that is why."""
+        """The value will not arrive: fail the step, unless its failure is the reason."""
         self._run.step.fail(error)
 
 
-class PartitionRun(ItemsRun):
+class PartitionRun(Run):
     """Runs one partition in one step.
 
-    Changing: `_expected`, how many Recvs wait, and `_arrived`, what has come for them.
+    Constant: `partition`. Changing: `values`, those of the outermost frame; `fresh`, the values that nothing else references;
+    `on_finished`, a callback for each finished item; `_awaited`, the activation of each pending future; `_missing_feeds`, how
+    many feeds of a partial run have not come; `_expected`, how many Recvs wait, and `_arrived`, the values that came for them;
+    `_is_scheduled`, whether a callback of the loop will call `_advance`.
+
+    Args:
+        values: the values of the partition when the step begins, which become those of this run; None: its constants.
+        done: how many of the first items have run already.
     """
 
-    __slots__ = ("_arrived", "_expected", "_keys", "_propagator", "_received")
+    __slots__ = (
+        "_arrived",
+        "_awaited",
+        "_executor",
+        "_expected",
+        "_is_scheduled",
+        "_missing_feeds",
+        "_propagator",
+        "_runners",
+        "fresh",
+        "on_finished",
+        "partition",
+        "values",
+    )
 
     def __init__(
         self,
@@ -74,79 +98,37 @@ class PartitionRun(ItemsRun):
         values: list[Any] | None = None,
         fresh: set[int] | None = None,
         missing_feeds: int = 0,
+        done: int = 0,
     ) -> None:
-        super().__init__(executor, step, values, fresh, missing_feeds)
-        self._keys = executor.keys
-        self._received = executor.received
-        self._propagator = Propagator(self.partition, self.values)
+        super().__init__(step)
+        self.partition = executor.partition
+        self.values = list(self.partition.values) if values is None else values
+        self.fresh = set() if fresh is None else fresh
+        self.on_finished: Callable[[PartitionRun, int], None] | None = None
+        self._executor = executor
+        self._runners = executor.runners
+        self._propagator = Propagator(self.partition, self.values, done)
+        self._awaited: dict[asyncio.Future[Any], Activation] = {}
+        self._missing_feeds = missing_feeds
         self._expected = 0
-        self._arrived: deque[tuple[Activation, Received]] = deque()
+        self._arrived: list[tuple[Activation, Received]] = []
+        self._is_scheduled = False
 
     @property
     def receives(self) -> int:
         """How many values come from other partitions."""
-        return len(self._received)
-
-    # Life
-
-    def start(self) -> None:
-        """Begin: all that can be done at once has been done when this returns."""
-        self._open()
-        self._propagator.start(self._initial)
-        self._advance()
-
-    def _is_waiting(self) -> bool:
-        return bool(self._propagator.ready or self._expected)
+        return len(self._executor.received)
 
     # Events
 
-    def _advance(self) -> None:
-        step = self.step
-        step.is_working = True
-        try:
-            self._work()
-        except BaseException as error:
-            step.fail(error)
-        step.is_working = False
-        self._check_end()
-
-    def _work(self) -> None:
-        if self._arrived:
-            self._take_arrived()
-        ready = self._propagator.ready
-        budget = self.step.engine.budget
-        while ready and self.step.error is None:
-            if budget.spent > TICK_NS:
-                self._put_off()
-                return
-            activation = ready.popleft()
-            rest = self._begin(activation)
-            if rest is not None:
-                self._wait_for(rest, activation)
-
-    def _advance_soon(self) -> None:
-        if not self._is_due:
-            self._is_due = True
-            asyncio.get_running_loop().call_soon(self._advance_now)
-
-    def received(self, activation: Activation, received: Received) -> None:
-        """What a Recv has waited for has come: from another partition here, which goes on first, or from elsewhere."""
-        self._arrived.append((activation, received))
-        step = self.step
-        if step.woken is not None:
-            if not self._is_due:
-                self._is_due = True
-                step.woken.append(self._advance_now)
-        elif step.is_working:
-            self._advance_soon()
-        else:
-            self._advance()
-
-    def _take_arrived(self) -> None:
-        while self._arrived:
-            activation, (value, is_dead) = self._arrived.popleft()
-            self._expected -= 1
-            self._take(activation, value, is_dead)
+    def start(self) -> None:
+        """Begin: all that can be done at once has been done when this returns."""
+        self.step.stops.append(self.stop)
+        if self.step.collector is not None:
+            nodes = self.partition.subgraph.nodes
+            note_known(self.step.collector, nodes, self.partition.device, perf_counter_ns())
+        self._propagator.start(self._executor.initial)
+        self._advance()
 
     def feed(self, position: int, value: Any) -> None:
         """A feed of a partial run has come."""
@@ -159,18 +141,107 @@ class PartitionRun(ItemsRun):
             self.on_finished(self, index)
         self._advance()
 
+    def received(self, activation: Activation, received: Received) -> None:
+        """The value of a waiting Recv has arrived: from another partition here, which goes on first, or from elsewhere."""
+        self._arrived.append((activation, received))
+        step = self.step
+        if step.woken is not None:
+            if not self._is_scheduled:
+                self._is_scheduled = True
+                step.woken.append(self._advance_now)
+        elif step.is_working:
+            if not self._is_scheduled:
+                self._is_scheduled = True
+                asyncio.get_running_loop().call_soon(self._advance_now)
+        else:
+            self._advance()
+
+    def stop(self) -> None:
+        """The step has failed: cancel what is awaited."""
+        for future in self._awaited:
+            future.cancel()
+        self._check_end()
+
+    # The loop over ready items
+
+    def _advance(self) -> None:
+        """Run what is ready; what does not fit into this tick of the loop runs in another one.
+
+        An exception fails the step, which raises it in the caller: raised here, in a callback of the loop, it would be lost.
+        """
+        step, ready = self.step, self._propagator.ready
+        budget = step.engine.budget
+        step.is_working = True
+        try:
+            if self._arrived:
+                self._take_arrived()
+            while ready and step.error is None:
+                if budget.spent > TICK_NS:
+                    if not self._is_scheduled:
+                        self._is_scheduled = True
+                        budget.call_in_turn(self._advance_now)
+                    break
+                activation = ready.popleft()
+                runner = self._runners[activation.item.index]
+                if runner is None or activation.dead:
+                    rest = self._begin(activation)
+                else:
+                    rest = runner.begin(activation.iteration.values, self.fresh, step)
+                    if rest is None:
+                        self._finished(activation)
+                if rest is not None:
+                    future = asyncio.ensure_future(rest)
+                    self._awaited[future] = activation
+                    future.add_done_callback(self._future_done)
+        except BaseException as error:
+            step.fail(error)
+        step.is_working = False
+        self._check_end()
+
+    def _advance_now(self) -> None:
+        self._is_scheduled = False
+        self._advance()
+
+    def _future_done(self, future: asyncio.Future[Any]) -> None:
+        activation = self._awaited.pop(future)
+        step = self.step
+        try:
+            result = future.result()
+        except BaseException as error:
+            step.fail(self._located(activation, error))
+        else:
+            if step.error is None:
+                try:
+                    if activation.item.kind is ASYNCHRONOUS:
+                        self._store(activation.item.instructions[0], activation.iteration.values, result)
+                    self._finished(activation)
+                except Exception as error:
+                    step.fail(error)
+        self._advance()
+
+    def _located(self, activation: Activation, error: BaseException) -> BaseException:
+        item = activation.item
+        if isinstance(error, asyncio.CancelledError):  # the kernel's own, unless the step has been cancelled
+            error = CancelledError(f"{item.node.name!r} was cancelled")
+        if item.kind is PROGRAM or not isinstance(error, Exception):
+            return error
+        return locate(error, item.instructions[0], self.partition.device)
+
+    def _check_end(self) -> None:
+        """End, once nothing runs and nothing more can come."""
+        if self._awaited or self.has_ended:
+            return
+        if self.step.error is None and (
+            self._missing_feeds or self._is_scheduled or self._propagator.ready or self._expected
+        ):
+            return
+        self._mark_ended()
+
     # Items
 
     def _begin(self, activation: Activation) -> Awaitable[Any] | None:
-        """Run an item, or begin it: then what is to be awaited comes back, and its result goes to `_end`."""
+        """Run an item that is not a live program, or start it and return what is to be awaited."""
         item = activation.item
-        if item.kind is PROGRAM and not activation.dead:
-            runner = self._runners[item.index]
-            assert runner is not None
-            rest = runner.begin(activation.iteration.values, self.fresh, self.step)
-            if rest is None:
-                self._finished(activation)
-            return rest
         self.step.engine.budget.decided()
         if item.kind is RECV:
             self._receive(activation)
@@ -201,14 +272,6 @@ class PartitionRun(ItemsRun):
         if self.on_finished is not None:
             self.on_finished(self, activation.item.index)
 
-    def _item(self, what: Activation) -> Item:
-        return what.item
-
-    def _end(self, what: Activation, result: Any) -> None:
-        if what.item.kind is ASYNCHRONOUS:
-            self._store(what.item.instructions[0], what.iteration.values, result)
-        self._finished(what)
-
     def _inputs(self, activation: Activation) -> list[Any]:
         return inputs_of(activation.item.instructions[0], activation.iteration.values)
 
@@ -220,6 +283,43 @@ class PartitionRun(ItemsRun):
             return input_value(instruction, position, activation.iteration.values)
         except OpError as error:
             raise locate(error, instruction, self.partition.device) from error
+
+    # Asynchronous kernels
+
+    def _call(self, instruction: Instruction, values: Values) -> Awaitable[Any] | None:
+        """Call a kernel: what is to be awaited comes back, and what that gives is to be stored; None: all is done."""
+        began = perf_counter_ns()
+        try:
+            result = instruction.compute(self.step, *inputs_of(instruction, values))
+        except Exception as error:
+            raise locate(error, instruction, self.partition.device) from error
+        if hasattr(result, "__await__"):
+            return result if self.step.collector is None else self._timed(instruction, values, result, began)
+        self._store(instruction, values, result)
+        self._record(instruction, values, began)
+        return None
+
+    def _timed(
+        self, instruction: Instruction, values: Values, result: Awaitable[Any], began: int
+    ) -> asyncio.Future[Any]:
+        future = asyncio.ensure_future(
+            result
+        )  # not one more coroutine: cancelled early, it would forget this one
+        future.add_done_callback(lambda done: self._record(instruction, values, began))
+        return future
+
+    def _store(self, instruction: Instruction, values: Values, result: Any) -> None:
+        try:
+            store(values, instruction, result)
+        except Exception as error:
+            raise locate(error, instruction, self.partition.device) from error
+
+    def _record(self, instruction: Instruction, values: Values, began: int) -> None:
+        collector = self.step.collector
+        if collector is not None:
+            outputs = [values[value] for value in instruction.outputs]
+            now = perf_counter_ns()
+            note_node(collector, instruction.node, self.partition.device, began, began, now, outputs)
 
     # Control flow and transfer
 
@@ -253,7 +353,7 @@ class PartitionRun(ItemsRun):
     def _key(self, activation: Activation) -> str:
         item, iteration = activation.item, activation.iteration
         if iteration is self._propagator.outermost:
-            return self._keys[item.index]
+            return self._executor.keys[item.index]
         return transfer_key(item.node.op.attrs, (iteration.frame.id, iteration.number))
 
     def _send(self, activation: Activation) -> None:
@@ -268,7 +368,13 @@ class PartitionRun(ItemsRun):
             self._take(activation, *received)
         else:
             self._expected += 1
-            self.step.rendezvous.expect(key, _Arrival(self, activation))
+            self.step.rendezvous.expect(key, _Receiver(self, activation))
+
+    def _take_arrived(self) -> None:
+        arrived, self._arrived = self._arrived, []
+        self._expected -= len(arrived)
+        for activation, (value, is_dead) in arrived:
+            self._take(activation, value, is_dead)
 
     def _take(self, activation: Activation, value: Any, is_dead: bool) -> None:
         """What has come for a Recv."""
@@ -277,7 +383,7 @@ class PartitionRun(ItemsRun):
         if activation.dead:
             dead_outputs(item, activation.iteration.values)
         else:
-            dtype = self._received[item.index]
+            dtype = self._executor.received[item.index]
             if type(value) is not np.ndarray or value.dtype is not dtype:
                 check_received(value, item.node.output_dtype(0), f"_Recv {item.node.name!r}")
             activation.iteration.values[item.instructions[0].outputs[0]] = value

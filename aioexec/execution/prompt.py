@@ -27,7 +27,7 @@ _MOST_ITEMS = 32
 def is_prompt(plan: Plan, executor: PartitionExecutor) -> bool:
     """Whether a plan is nothing but such items, and each fetch an array of its own that one of them makes."""
     partition = plan.client
-    if len(plan.partitions) > 1 or plan.remote or not executor.is_straight:
+    if len(plan.partitions) > 1 or plan.remote:
         return False
     made = {value for item in partition.items for value in item.outputs}
     return (

@@ -60,6 +60,11 @@ class _LoopValues(dict[int, Any]):
         return self._known[value]
 
 
+_NO_ITEMS: dict[int, int] = {}
+_NO_FRAMES: dict[int, LoopFrame] = {}
+# Never written: most iterations need none of these, and four dictionaries take longer than all else of a small step.
+
+
 class Iteration:
     """One iteration of a frame.
 
@@ -81,10 +86,9 @@ class Iteration:
         self.number = number
         self.values = values
         self.waits: dict[int, int] = {}
-        self.dead: dict[int, int] = {}
-        self.merged: dict[int, int] = {}
+        self.dead = self.merged = _NO_ITEMS
         self.outstanding = 0
-        self.children: dict[int, LoopFrame] = {}
+        self.children = _NO_FRAMES
 
 
 class LoopFrame:
@@ -161,12 +165,12 @@ class Propagator:
     `ready` collects activations; whoever runs them takes them out, and says `finished` of each.
     """
 
-    __slots__ = ("frames", "items", "known", "outermost", "ready")
+    __slots__ = ("_done", "_partition", "items", "outermost", "ready")
 
-    def __init__(self, partition: Partition, values: Values) -> None:
+    def __init__(self, partition: Partition, values: Values, done: int = 0) -> None:
+        self._partition = partition
         self.items = partition.items
-        self.frames = partition.frames
-        self.known = partition.values
+        self._done = done
         self.ready: deque[Activation] = deque()
         self.outermost = Iteration(_OUTERMOST, 0, values)
 
@@ -176,8 +180,12 @@ class Propagator:
             if item.kind is MERGE:
                 for position in item.arrived:
                     self._arrive(Edge(0, item.index, position), self.outermost, False)
-            else:
+            elif item.index >= self._done:
                 self._activate(item, self.outermost, False)
+        for item in self.items[: self._done]:
+            for edge in item.edges:
+                if edge.target >= self._done:
+                    self._arrive(edge, self.outermost, False)
 
     def arrived(self, item: Item) -> None:
         """The feed of a partial run has come."""
@@ -216,7 +224,8 @@ class Propagator:
         target = edge.target
         item = self.items[target]
         if item.waits == 1 and not dead and item.kind is not MERGE:  # most: they need no count
-            self._activate(item, iteration, False)
+            iteration.outstanding += 1
+            self.ready.append(Activation(item, iteration, False))
             return
         waits = iteration.waits.get(target)
         if waits is None:
@@ -225,6 +234,8 @@ class Propagator:
             self._arrive_at_merge(item, edge, iteration, waits, dead, by_enter)
             return
         if dead and item.kind is not TRIGGER:
+            if iteration.dead is _NO_ITEMS:
+                iteration.dead = {}
             iteration.dead[target] = 1
         iteration.waits[target] = waits - 1
         if waits == 1:
@@ -238,8 +249,12 @@ class Propagator:
         if edge.position < 0:
             waits -= 1
         elif not dead:
+            if iteration.merged is _NO_ITEMS:
+                iteration.merged = {}
             iteration.merged.setdefault(target, edge.position)
         else:
+            if iteration.dead is _NO_ITEMS:
+                iteration.dead = {}
             iteration.dead[target] = iteration.dead.get(target, 0) + 1
             if by_enter:  # the other input of a loop's Merge will never come: the loop is not entered
                 iteration.dead[target] = len(item.node.inputs)
@@ -262,7 +277,11 @@ class Propagator:
         value = DEAD if dead else input_value(item.instructions[0], 0, outside.values)
         frame = outside.children.get(item.enters)
         if frame is None:
-            frame = outside.children[item.enters] = LoopFrame(item.enters, self.frames[item.enters], outside)
+            if outside.children is _NO_FRAMES:
+                outside.children = {}
+            frame = outside.children[item.enters] = LoopFrame(
+                item.enters, self._partition.frames[item.enters], outside
+            )
             self._new_iteration(frame)
         frame.missing_enters -= 1
         if item.node.op.attrs["is_constant"]:
@@ -291,14 +310,14 @@ class Propagator:
         value = input_value(item.instructions[0], 0, iteration.values)
         if iteration.number < frame.newest:
             self._hand(item, value, frame.iterations[iteration.number + 1], False)
-        elif len(frame.iterations) >= self.frames[frame.index].parallel_iterations:
+        elif len(frame.iterations) >= self._partition.frames[frame.index].parallel_iterations:
             frame.put_off.append((item, value))
         else:
             self._hand(item, value, self._new_iteration(frame), False)
 
     def _new_iteration(self, frame: LoopFrame) -> Iteration:
         frame.newest += 1
-        made = Iteration(frame, frame.newest, _LoopValues(self.known))
+        made = Iteration(frame, frame.newest, _LoopValues(self._partition.values))
         frame.iterations[frame.newest] = made
         for item, value, dead in frame.constants:
             self._hand(item, value, made, dead)
@@ -327,7 +346,7 @@ class Propagator:
         outside = frame.parent
         assert outside is not None
         del outside.children[frame.index]
-        for index in self.frames[frame.index].exits:
+        for index in self._partition.frames[frame.index].exits:
             if index not in frame.exited:
                 self._hand(self.items[index], DEAD, outside, True)
         if outside.outstanding == 0 and outside.frame.parent is not None:
@@ -344,7 +363,7 @@ class Propagator:
         numbers = list(frame.iterations)
         assert numbers == list(range(frame.newest - len(numbers) + 1, frame.newest + 1))
         assert numbers, "a frame without iterations is done and gone"
-        assert len(numbers) <= max(1, self.frames[frame.index].parallel_iterations)
+        assert len(numbers) <= max(1, self._partition.frames[frame.index].parallel_iterations)
         for iteration in frame.iterations.values():
             self._check_iteration(iteration)
 

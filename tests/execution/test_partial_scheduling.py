@@ -1,4 +1,4 @@
-"""Partial steps of feeds and programs only: run by counts, over in the same way as all others."""
+"""The order in which a partial step runs its items, and how it ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aioexec.errors import AbortedError, CancelledError, InvalidArgumentError, O
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.step import Step
 from aioexec.testing import all_tasks_blocked
-from tests.execution.steps import Stepping, stepping
+from tests.execution.steps import stepping
 from tests.tiers import constant, feed, graph, op
 
 
@@ -26,23 +26,6 @@ def products() -> tuple[Any, list[Any], list[Any]]:
         a, b = feeds = [feed([]) for _ in range(2)]
         negative = op("Neg", a)
         return g, feeds, [negative, op("Mul", negative, b)]
-
-
-def is_straight(made: Stepping, fetches: list[Any], feeds: list[Any]) -> bool:
-    (partition,) = made.executor(fetches, feeds, partial=True).partitions
-    return partition.is_straight
-
-
-async def test_feeds_and_programs_are_straight_and_control_flow_is_not():
-    g, feeds, fetches = products()
-    with graph() as other:
-        p, x = feed([], "bool"), feed([])
-        taken = other.create_op("Switch", [x, p]).outputs[1]
-
-    async with stepping(g) as made:
-        assert is_straight(made, fetches, feeds)
-    async with stepping(other) as made:
-        assert not is_straight(made, [taken], [p, x])
 
 
 @pytest.mark.parametrize("jit", ["off", "eager"])
