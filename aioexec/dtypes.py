@@ -58,7 +58,7 @@ class DType:
 
     # All fields are set once, by `_define`.
     name: str
-    as_datatype_enum: int
+    as_datatype_enum: Any  # an int; messages take it as their DataType
     as_numpy_dtype: Any  # scalar type; np.object_ for string, resource, variant; np.dtype for quantized
     numpy: np.dtype[Any]
     base_dtype: DType  # itself, or what a reference type refers to
@@ -138,10 +138,12 @@ class DType:
             return False
 
     def __hash__(self) -> int:
-        return self.as_datatype_enum
+        number: int = self.as_datatype_enum
+        return number
 
     def __int__(self) -> int:
-        return self.as_datatype_enum
+        number: int = self.as_datatype_enum
+        return number
 
     def __repr__(self) -> str:
         return f"ax.{self.name}"

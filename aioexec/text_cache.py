@@ -25,8 +25,9 @@ def cached_by_text(maxsize: int) -> Callable[[Function], Function]:
                     return function(*arguments)
             return kept(*arguments)
 
-        call.cache_info = kept.cache_info  # type: ignore[attr-defined]
-        call.cache_clear = kept.cache_clear  # type: ignore[attr-defined]
-        return call  # type: ignore[return-value]
+        cached: Any = call
+        cached.cache_info, cached.cache_clear = kept.cache_info, kept.cache_clear
+        result: Function = cached
+        return result
 
     return decorate

@@ -15,7 +15,7 @@ from aioexec.execution import hosting, program as program_module
 from aioexec.execution.executor import Executor
 from aioexec.formats.protos import ConfigProto
 from aioexec.graph import registry
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import plain
 from aioexec.graph.launches import expression
@@ -29,7 +29,7 @@ from aioexec.sessions.session import Session
 TIERS = ("reference", "inline", "worker")
 """NumPy kernels; native programs on the event loop; native programs on worker threads."""
 
-op = apply_op
+op = apply_any_op
 
 
 def session_on(graph: Graph, jit: str) -> Session:

@@ -104,7 +104,8 @@ class Job(Generic[Result]):
         assert self._finished
         if self._error is not None:
             raise self._error
-        return self._result  # type: ignore[no-any-return]
+        result: Result = self._result
+        return result
 
 
 class Guest(Protocol):

@@ -130,7 +130,8 @@ def encode(payload: Payload, field: str) -> bytes:
     """
     message = payload.message
     if not payload.tensors:
-        return message.SerializeToString()  # type: ignore[no-any-return]
+        content: bytes = message.SerializeToString()
+        return content
     _check_size(message, _size(payload.tensors))
     chunks = _chunks(message, field, payload.tensors)
     return _joined(message, chunks)
@@ -208,7 +209,7 @@ def _head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """A TensorProto up to the length of its content."""
     dims = [TensorShapeProto.Dim(size=size) for size in shape]
     head = TensorProto(
-        dtype=as_dtype(dtype).as_datatype_enum,  # type: ignore[arg-type]  # enum numbers are ints here
+        dtype=as_dtype(dtype).as_datatype_enum,
         tensor_shape=TensorShapeProto(dim=dims),
     )
     return head.SerializeToString() + _key(TensorProto.TENSOR_CONTENT_FIELD_NUMBER)

@@ -111,7 +111,8 @@ def _inner(message: Message, number: int) -> Message | None:
     if isinstance(held, Message):
         held.SetInParent()
         return held
-    return held.add()  # type: ignore[no-any-return]
+    added: Message = held.add()
+    return added
 
 
 def _field(data: memoryview, position: int) -> tuple[int, int, int, int]:

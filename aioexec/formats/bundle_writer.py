@@ -154,7 +154,7 @@ def _pieces(elements: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def _described(shape: Sequence[int], dtype: DType) -> BundleEntryProto:
-    entry = BundleEntryProto(dtype=dtype.as_datatype_enum)  # type: ignore[arg-type]  # enum numbers are ints here
+    entry = BundleEntryProto(dtype=dtype.as_datatype_enum)
     entry.shape.SetInParent()
     for size in shape:
         entry.shape.dim.add(size=size)

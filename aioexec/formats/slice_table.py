@@ -89,7 +89,7 @@ class SliceTableWriter:
     def _tensor(self, name: str, shape: Sequence[int], dtype: DType) -> SavedSliceMeta:
         known = self._tensors.get(name)
         if known is None:
-            known = self._tensors[name] = SavedSliceMeta(name=name, type=dtype.as_datatype_enum)  # type: ignore[arg-type]
+            known = self._tensors[name] = SavedSliceMeta(name=name, type=dtype.as_datatype_enum)
             known.shape.SetInParent()
             for size in shape:
                 known.shape.dim.add(size=size)
@@ -233,7 +233,7 @@ class SliceTableReader:
         if data is None:
             raise DataLossError(f"{self._pattern}: part {part} of tensor {name!r} is missing")
         proto: TensorProto = parsed(SavedTensorSlices, data, self._pattern).data.data
-        proto.dtype = tensor.dtype.as_datatype_enum  # type: ignore[assignment]  # enum numbers are ints here
+        proto.dtype = tensor.dtype.as_datatype_enum
         for size in shape:
             proto.tensor_shape.dim.add(size=size)
         if count_listed(proto, tensor.dtype) != math.prod(shape):

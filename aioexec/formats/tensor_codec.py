@@ -170,7 +170,7 @@ def _write(array: Array, dtype: DType, dims: Sequence[int]) -> TensorProto:
         raise GraphValueError(
             f"Expected a value of less than 2 GiB, got {array.nbytes} bytes of {dtype.name} with shape {dims}"
         )
-    proto = TensorProto(dtype=dtype.as_datatype_enum)  # type: ignore[arg-type]  # enum numbers are ints here
+    proto = TensorProto(dtype=dtype.as_datatype_enum)
     proto.tensor_shape.SetInParent()
     for size in dims:
         proto.tensor_shape.dim.add(size=size)

@@ -64,8 +64,7 @@ def aggregate(gradients: Sequence[Gradient], method: int) -> Gradient | None:
 
 
 def _sum(tensors: Sequence[Tensor]) -> Tensor:
-    total: Tensor = apply_op("AddN", tensors)
-    return total
+    return apply_op("AddN", tensors)
 
 
 def _joined(slices: Sequence[IndexedSlices]) -> IndexedSlices:

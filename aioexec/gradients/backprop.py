@@ -95,8 +95,7 @@ def _ones(y: Tensor, k: int) -> Tensor | None:
         return None
     shape = apply_op("Shape", y)
     with y.graph.name_scope(f"grad_ys_{k}") as scope:
-        ones: Tensor = apply_op("Fill", shape, constant(1, y.dtype.base_dtype), name=scope)
-    return ones
+        return apply_op("Fill", shape, constant(1, y.dtype.base_dtype), name=scope)
 
 
 def _given(y: Tensor, gradient: Any, k: int) -> Gradient:

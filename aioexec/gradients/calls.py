@@ -9,7 +9,7 @@ from aioexec.errors import UnimplementedError
 from aioexec.gradients.backprop import gradients
 from aioexec.gradients.functional import gradient_of_bodies
 from aioexec.gradients.walk import is_continuous
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.functions import FuncGraph, copy_operations
@@ -28,7 +28,7 @@ def gradient_of_call(op: Operation, *output_gradients: Any) -> list[Any]:
         types = [tensor.dtype.base_dtype for tensor in op.inputs]
         given = [*op.inputs, *map(_dense, op.outputs, output_gradients)]
         gradient = NameAttrList(function.gradient, called.attrs)
-        return list(apply_op("PartitionedCall", given, f=gradient, Tout=types))
+        return list(apply_list_op("PartitionedCall", given, f=gradient, Tout=types))
     return [
         apply_op("ZerosLike", tensor) if found is None and is_continuous(tensor.dtype) else found
         for tensor, found in zip(op.inputs, gradient_of_bodies(op, *output_gradients), strict=True)

@@ -31,7 +31,7 @@ from aioexec.gradients.structure import (
     predicate,
     split_by,
 )
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernel import Role
@@ -157,8 +157,7 @@ def zeros_for(tensor: Tensor, gradient: Gradient | None = None) -> Gradient:
     """No gradient by a tensor, in the form of `gradient`."""
     dtype = tensor.dtype.base_dtype
     if dtype == dtypes.variant:
-        like: Tensor = apply_op("ZerosLike", tensor)
-        return like
+        return apply_op("ZerosLike", tensor)
     if gradient is not None:
         dtype = gradient.dtype.base_dtype
     if isinstance(gradient, IndexedSlices):
@@ -283,7 +282,7 @@ def _joined(backward: BackwardLoop, tensor: Tensor, slices: IndexedSlices) -> Ca
         row = apply_op("Slice", _shape_of(tensor), [1], [-1])
         shapes_of_parts = (apply_op("ConcatV2", [[-1], row], 0), [-1])
         values, indices = (
-            apply_op("TensorListConcatV2", backward.left(out), shape, no_dims, element_dtype=dtype)[0]
+            apply_tuple_op("TensorListConcatV2", backward.left(out), shape, no_dims, element_dtype=dtype)[0]
             for (out, dtype), shape in zip(lists, shapes_of_parts, strict=True)
         )
         dense_shape = slices.dense_shape

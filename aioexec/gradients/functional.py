@@ -24,7 +24,7 @@ from aioexec.gradients.aggregation import AggregationMethod
 from aioexec.gradients.structure import Guard
 from aioexec.gradients.walk import Walk, is_trainable
 from aioexec.graph import registry
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.attrs import NameAttrList, complete_attrs
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.functions import FuncGraph, copy_operations
@@ -280,10 +280,10 @@ def _always_there(tensor: Tensor, guards: Sequence[Guard]) -> Tensor:
     """A tensor of a branch, or where that is not taken something else of its dtype, and of its shape if that is known."""
     dims = tensor.dims
     for pred, side in reversed(guards):
-        switched = apply_op("Switch", _stand_in(tensor), pred)[1 - side]
+        switched = apply_tuple_op("Switch", _stand_in(tensor), pred)[1 - side]
         if shapes.is_fully_defined(dims) and tensor.dtype.base_dtype not in _WITHOUT_SHAPE:
             switched = apply_op("Fill", np.array(dims, np.int32), switched)
-        tensor = apply_op("Merge", [tensor, switched][:: 1 - 2 * side])[0]
+        tensor = apply_tuple_op("Merge", [tensor, switched][:: 1 - 2 * side])[0]
     return tensor
 
 
@@ -293,9 +293,9 @@ _WITHOUT_SHAPE = (dtypes.resource, dtypes.variant)
 def _stand_in(tensor: Tensor) -> Tensor:
     dtype = tensor.dtype.base_dtype
     if dtype == dtypes.variant:
-        return apply_op("EmptyTensorList", -1, -1, element_dtype=dtypes.float32)  # type: ignore[no-any-return]
+        return apply_op("EmptyTensorList", -1, -1, element_dtype=dtypes.float32)
     if dtype == dtypes.resource:
-        return apply_op("TensorArrayV3", 0, dtype=dtypes.float32)[0]  # type: ignore[no-any-return]
+        return apply_tuple_op("TensorArrayV3", 0, dtype=dtypes.float32)[0]
     return constant(np.zeros((), dtype.numpy) if dtype != dtypes.string else "", dtype)
 
 

@@ -45,5 +45,4 @@ def _derivatives(first: Tensor, x: Any, options: tuple[Any, ...]) -> Tensor:
 
     _, rows = while_loop(lambda j, _: j < count, row, (0, rows))
     shape = apply_op("Shape", first)
-    made: Tensor = apply_op("Reshape", rows.stack(), apply_op("ConcatV2", [shape, shape], 0))
-    return made
+    return apply_op("Reshape", rows.stack(), apply_op("ConcatV2", [shape, shape], 0))

@@ -134,8 +134,7 @@ class Walk:
             return gradient
         if self.contexts is not None:
             return control_flow.zeros_for(tensor)
-        zeros: Tensor = apply_op("ZerosLike", tensor, name="zeros_like")
-        return zeros
+        return apply_op("ZerosLike", tensor, name="zeros_like")
 
     def _ask(self, op: Operation, arrived: Sequence[Gradient | None]) -> None:
         """Ask the rule of an operation."""

@@ -35,15 +35,53 @@ def graph_of(values: Sequence[Any]) -> Graph:
     return get_default_graph()
 
 
-def apply_op(op_type: str, *arguments: Any, name: str | None = None, **attrs: Any) -> Any:
-    """Make a node of `op_type`; the arguments follow its signature, Python values are converted.
+def apply_op(op_type: str, *arguments: Any, name: str | None = None, **attrs: Any) -> Tensor:
+    """Make a node of `op_type`, an op with one output, and return the output.
 
-    A Python value takes the dtype of the tensors it must agree with, or the default of its type attribute. Attributes given
-    as None are left to inference or to their default. The name is a scope, in which the converted constants lie.
+    The arguments follow the op's signature, Python values are converted. A Python value takes the dtype of the tensors it must
+    agree with, or the default of its type attribute. Attributes given as None are left to inference or to their default. The
+    name is a scope, in which the converted constants lie.
 
-    Returns:
-        The Operation if it has no outputs, the Tensor (or list of them) if it has one, else a tuple of these.
+    The other functions of this file differ in what they return only: one for each form that an op's outputs can have, so that
+    type checkers know it, and `apply_any_op` for an op of unknown form.
     """
+    node = _apply(op_type, arguments, name, attrs)
+    (output,) = node.row.definition.outputs
+    assert not output.is_list, f"{op_type} returns a list"
+    return node.outputs[0]
+
+
+def apply_no_output_op(op_type: str, *arguments: Any, name: str | None = None, **attrs: Any) -> Operation:
+    """Make a node of an op without outputs."""
+    node = _apply(op_type, arguments, name, attrs)
+    assert not node.row.definition.outputs, f"{op_type} has outputs"
+    return node
+
+
+def apply_list_op(op_type: str, *arguments: Any, name: str | None = None, **attrs: Any) -> list[Tensor]:
+    """Make a node of an op whose one output is a list, and return the list."""
+    node = _apply(op_type, arguments, name, attrs)
+    (output,) = node.row.definition.outputs
+    assert output.is_list, f"{op_type} returns one tensor"
+    return list(node.outputs)
+
+
+def apply_tuple_op(
+    op_type: str, *arguments: Any, name: str | None = None, **attrs: Any
+) -> tuple[Tensor, ...]:
+    """Make a node of an op with several outputs, none of them a list, and return the outputs."""
+    node = _apply(op_type, arguments, name, attrs)
+    outputs = node.row.definition.outputs
+    assert len(outputs) == len(node.outputs) > 1, f"{op_type} has one output, none, or lists of them"
+    return tuple(node.outputs)
+
+
+def apply_any_op(op_type: str, *arguments: Any, name: str | None = None, **attrs: Any) -> Any:
+    """Make a node of an op; return what `structured_outputs` makes of it."""
+    return structured_outputs(_apply(op_type, arguments, name, attrs))
+
+
+def _apply(op_type: str, arguments: Sequence[Any], name: str | None, attrs: dict[str, Any]) -> Operation:
     row = registry.lookup(op_type)
     definition = row.definition
     if len(arguments) != len(definition.inputs):
@@ -51,12 +89,15 @@ def apply_op(op_type: str, *arguments: Any, name: str | None = None, **attrs: An
     given = {key: value for key, value in attrs.items() if value is not None}
     with graph_of(arguments).as_default() as graph, graph.name_scope(name or op_type) as scope:
         tensors = _convert(definition, arguments, given)
-        op = graph.create_op(op_type, tensors, name=scope, attrs=given)
-    return structured_outputs(op)
+        return graph.create_op(op_type, tensors, name=scope, attrs=given)
 
 
 def structured_outputs(op: Operation) -> Any:
-    """The outputs of an operation in the shape of its signature."""
+    """The outputs of an operation in the form of its signature.
+
+    Returns:
+        The operation itself if it has no outputs, the Tensor (or list of them) if it has one, else a tuple of these.
+    """
     groups: list[Any] = []
     position = 0
     for arg in op.row.definition.outputs:

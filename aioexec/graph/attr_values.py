@@ -53,7 +53,8 @@ def _read_dtype(number: int) -> DType:
 
 
 def _write_dtype(dtype: Any) -> int:
-    return as_dtype(dtype).as_datatype_enum
+    number: int = as_dtype(dtype).as_datatype_enum
+    return number
 
 
 def _read_tensor(proto: Any) -> np.ndarray[Any, Any]:

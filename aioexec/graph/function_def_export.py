@@ -27,7 +27,8 @@ def export_library(functions: FunctionLibrary, names: Iterable[str] | None = Non
 def function_to_def(function: Function) -> FunctionDef:
     """A function as it is exported; one that was imported is what it was."""
     if function.source is not None:
-        return function.source  # type: ignore[no-any-return]
+        source: FunctionDef = function.source
+        return source
     proto = FunctionDef()
     _write_signature(proto.signature, function.definition)
     for name, value in function.attrs.items():

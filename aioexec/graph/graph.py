@@ -424,7 +424,8 @@ class Graph:
     def get_operation_by_name(self, name: str) -> Operation:
         if not isinstance(name, str):
             raise GraphTypeError(f"operation names are strings, got {name!r}")
-        return self.as_graph_element(name, allow_tensor=False)  # type: ignore[no-any-return]
+        operation: Operation = self.as_graph_element(name, allow_tensor=False)
+        return operation
 
     def get_tensor_by_name(self, name: str) -> Tensor:
         if not isinstance(name, str):

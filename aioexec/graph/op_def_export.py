@@ -29,7 +29,7 @@ def op_def_proto(definition: OpDef) -> OpDefProto:
 
 def _write_arg(proto: OpDefProto.ArgDef, arg: ArgDef) -> None:
     if arg.dtype is not None:
-        proto.type = arg.dtype.as_datatype_enum  # type: ignore[assignment]
+        proto.type = arg.dtype.as_datatype_enum
     proto.type_attr = arg.type_attr
     proto.number_attr = arg.number_attr
     proto.type_list_attr = arg.type_list_attr

@@ -38,7 +38,8 @@ class Operators:
         return self
 
     def __getitem__(self, key: Any) -> Tensor:
-        return OPERATORS["getitem"](self._operand(), key)  # type: ignore[no-any-return]
+        part: Tensor = OPERATORS["getitem"](self._operand(), key)
+        return part
 
     if TYPE_CHECKING:  # made by _attach, below
 

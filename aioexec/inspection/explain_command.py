@@ -77,8 +77,9 @@ def _show_item(item: ItemReport, console: Console) -> None:
 
 def _rows_table(program: ProgramReport) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, justify in (("row", "right"), ("does", "left"), ("ops", "left"), ("nodes", "left")):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    table.add_column("row", justify="right")
+    for name in ("does", "ops", "nodes"):
+        table.add_column(name)
     table.add_column("µs, estimated", justify="right")
     if program.breaks:
         table.add_column("why outside")

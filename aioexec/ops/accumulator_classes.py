@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from aioexec import dtypes as dt
 from aioexec.dtypes import DType
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op, apply_tuple_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
@@ -40,22 +40,20 @@ class ConditionalAccumulatorBase:
 
     def num_accumulated(self, name: str | None = None) -> Tensor:
         """How many gradients have been accumulated since the last were taken."""
-        tensor: Tensor = apply_op(
+        return apply_op(
             f"{self._family}AccumulatorNumAccumulated",
             self._accumulator_ref,
             name=name or f"{self._name}_NumAccumulated",
         )
-        return tensor
 
     def set_global_step(self, new_global_step: Any, name: str | None = None) -> Operation:
         """An operation after which gradients of earlier steps are dropped."""
-        op: Operation = apply_op(
+        return apply_no_output_op(
             f"{self._family}AccumulatorSetGlobalStep",
             self._accumulator_ref,
             cast(convert_to_tensor(new_global_step), dt.int64),
             name=name,
         )
-        return op
 
     @property
     def _family(self) -> str:
@@ -65,7 +63,7 @@ class ConditionalAccumulatorBase:
 def _node(
     op_type: str, dtype: Any, shape: Any, shared_name: str | None, name: str, reduction_type: str
 ) -> Tensor:
-    handle: Tensor = apply_op(
+    return apply_op(
         op_type,
         name=name,
         dtype=dt.as_dtype(dtype),
@@ -74,7 +72,6 @@ def _node(
         shared_name=shared_name or "",
         reduction_type=reduction_type,
     )
-    return handle
 
 
 class ConditionalAccumulator(ConditionalAccumulatorBase):
@@ -106,14 +103,13 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         gradient = convert_to_tensor(grad, self._dtype)
         gradient.shape.assert_is_compatible_with(self._shape)
         step = cast(convert_to_tensor(local_step), dt.int64)
-        op: Operation = apply_op(
+        return apply_no_output_op(
             f"{self._family}AccumulatorApplyGradient", self._accumulator_ref, step, gradient, name=name
         )
-        return op
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Tensor:
         """The mean (or sum) of what has been accumulated, once it is of that many gradients; the next step begins."""
-        tensor: Tensor = apply_op(
+        tensor = apply_op(
             f"{self._family}AccumulatorTakeGradient",
             self._accumulator_ref,
             num_required,
@@ -169,7 +165,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
             grad_indices: of the slices in `grad_values`.
             grad_shape: of the whole gradient, if it is known.
         """
-        op: Operation = apply_op(
+        return apply_no_output_op(
             "SparseAccumulatorApplyGradient",
             self._accumulator_ref,
             cast(convert_to_tensor(local_step), dt.int64),
@@ -179,12 +175,11 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
             name=name,
             has_known_shape=grad_shape is not None,
         )
-        return op
 
     def take_grad(self, num_required: Any, name: str | None = None) -> TakenSlices:
         """The mean (or sum) of each slice that was given, once there have been that many gradients; the next step begins."""
         return TakenSlices(
-            *apply_op(
+            *apply_tuple_op(
                 "SparseAccumulatorTakeGradient",
                 self._accumulator_ref,
                 num_required,

@@ -63,7 +63,8 @@ def activation(
     """Register a function of each element (one input), or the op that multiplies a gradient by its derivative (two)."""
     if kernel is None:
         assert numpy is not None
-        kernel = with_attrs(lambda attrs, compute=numpy: compute)  # type: ignore[misc]
+        compute = numpy
+        kernel = with_attrs(lambda attrs: compute)
     takes_two = "gradients:T" in signature
     register(
         signature,
@@ -254,34 +255,34 @@ activation(
 
 def relu(features: Any, name: str | None = None) -> Tensor:
     """max(features, 0)."""
-    return apply_op("Relu", features, name=name)  # type: ignore[no-any-return]
+    return apply_op("Relu", features, name=name)
 
 
 def relu6(features: Any, name: str | None = None) -> Tensor:
     """min(max(features, 0), 6)."""
-    return apply_op("Relu6", features, name=name)  # type: ignore[no-any-return]
+    return apply_op("Relu6", features, name=name)
 
 
 def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """features where positive, alpha * features elsewhere."""
-    return apply_op("LeakyRelu", features, name=name, alpha=alpha)  # type: ignore[no-any-return]
+    return apply_op("LeakyRelu", features, name=name, alpha=alpha)
 
 
 def elu(features: Any, name: str | None = None) -> Tensor:
     """features where positive, exp(features) - 1 elsewhere."""
-    return apply_op("Elu", features, name=name)  # type: ignore[no-any-return]
+    return apply_op("Elu", features, name=name)
 
 
 def selu(features: Any, name: str | None = None) -> Tensor:
     """The scaled exponential linear unit: `elu` with the two factors that keep mean 0 and variance 1."""
-    return apply_op("Selu", features, name=name)  # type: ignore[no-any-return]
+    return apply_op("Selu", features, name=name)
 
 
 def softplus(features: Any, name: str | None = None) -> Tensor:
     """log(exp(features) + 1)."""
-    return apply_op("Softplus", features, name=name)  # type: ignore[no-any-return]
+    return apply_op("Softplus", features, name=name)
 
 
 def softsign(features: Any, name: str | None = None) -> Tensor:
     """features / (|features| + 1)."""
-    return apply_op("Softsign", features, name=name)  # type: ignore[no-any-return]
+    return apply_op("Softsign", features, name=name)

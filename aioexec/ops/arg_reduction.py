@@ -138,7 +138,7 @@ def arg_extremum(
         raise GraphValueError("Cannot specify both 'axis' and 'dimension'")
     chosen = dimension if axis is None else axis
     tensor = convert_to_tensor(value)
-    return apply_op(  # type: ignore[no-any-return]
+    return apply_op(
         op_type, tensor, 0 if chosen is None else chosen, name=name, output_type=dtypes.as_dtype(output_type)
     )
 

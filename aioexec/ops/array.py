@@ -10,7 +10,7 @@ import numpy as np
 
 from aioexec import dtypes, shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import Alias, Attrs, Compute, KernelContext, Launches, Native, Operand, Spec, plain
 from aioexec.graph.launches import broadcast_strides, c_strides
@@ -25,7 +25,7 @@ from aioexec.shapes import Dims
 
 def to_shape_of(op: Operation, dy: Tensor) -> Tensor:
     """A gradient reshaped to the first input of an op that only reshapes."""
-    return apply_op("Reshape", dy, apply_op("Shape", op.inputs[0]))  # type: ignore[no-any-return]
+    return apply_op("Reshape", dy, apply_op("Shape", op.inputs[0]))
 
 
 def axis_of(axis: int, rank: int) -> int:
@@ -347,7 +347,7 @@ def _broadcast_to(x: Array, shape: Array) -> Array:
 def _broadcast_to_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
     x, wanted = op.inputs
     shape = apply_op("Shape", x, out_type=wanted.dtype.base_dtype)
-    axes, _ = apply_op("BroadcastGradientArgs", shape, wanted)
+    axes, _ = apply_tuple_op("BroadcastGradientArgs", shape, wanted)
     return [apply_op("Reshape", apply_op("Sum", dy, axes), shape), None]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from aioexec import dtypes as dt, shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op, apply_no_output_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.kernel import Compute, KernelContext, Reference, Role, StepContext
@@ -248,7 +248,7 @@ class Barrier:
                     f"Empty tensors are not supported, but received shape '{shape}' at index {k}"
                 )
         self._shapes = [TensorShape(None)] * len(self._types) if dims is None else dims
-        self._barrier_ref: Tensor = apply_op(
+        self._barrier_ref = apply_op(
             "Barrier",
             name=name,
             component_types=self._types,
@@ -269,7 +269,7 @@ class Barrier:
 
     def insert_many(self, component_index: int, keys: Any, values: Any, name: str | None = None) -> Operation:
         """An operation that brings one component of tuples, those of `keys`; `values` has one dimension more."""
-        op: Operation = apply_op(
+        return apply_no_output_op(
             "BarrierInsertMany",
             self._barrier_ref,
             keys,
@@ -279,7 +279,6 @@ class Barrier:
             name=name or f"{self._name}_BarrierInsertMany",
             component_index=component_index,
         )
-        return op
 
     def take_many(
         self,
@@ -295,7 +294,7 @@ class Barrier:
             timeout: not offered, as in TensorFlow; a step has a timeout of its own.
         """
         taken = Taken(
-            *apply_op(
+            *apply_any_op(
                 "BarrierTakeMany",
                 self._barrier_ref,
                 num_elements,
@@ -319,13 +318,12 @@ class Barrier:
         Args:
             cancel_pending_enqueues: forget the tuples that are not complete; otherwise they may still be completed.
         """
-        op: Operation = apply_op(
+        return apply_no_output_op(
             "BarrierClose",
             self._barrier_ref,
             name=name or f"{self._name}_BarrierClose",
             cancel_pending_enqueues=cancel_pending_enqueues,
         )
-        return op
 
     def ready_size(self, name: str | None = None) -> Tensor:
         """How many tuples are complete."""
@@ -336,5 +334,4 @@ class Barrier:
         return self._asked("BarrierIncompleteSize", name)
 
     def _asked(self, op_type: str, name: str | None) -> Tensor:
-        tensor: Tensor = apply_op(op_type, self._barrier_ref, name=name or f"{self._name}_{op_type}")
-        return tensor
+        return apply_op(op_type, self._barrier_ref, name=name or f"{self._name}_{op_type}")

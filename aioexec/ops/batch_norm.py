@@ -18,7 +18,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import constant
 from aioexec.graph.kernel import Attrs, Compute, KernelContext, Native
 from aioexec.graph.node import Operation, Tensor
@@ -192,7 +192,9 @@ def _forward_gradient(op: Operation, dy: Tensor, *_: Any) -> Sequence[Tensor | N
     backward = _backward_op(op.type)
     if op.type != "FusedBatchNorm":
         scale = _cast(scale, "float32")
-    dx, d_scale, d_offset, *_ = apply_op(backward, dy, x, scale, mean, variance, *op.outputs[5:], **attrs)
+    dx, d_scale, d_offset = apply_tuple_op(backward, dy, x, scale, mean, variance, *op.outputs[5:], **attrs)[
+        :3
+    ]
     kept = op.inputs[1].dtype.base_dtype
     return dx, _cast(d_scale, kept.name), _cast(d_offset, kept.name), None, None
 
@@ -200,7 +202,7 @@ def _forward_gradient(op: Operation, dy: Tensor, *_: Any) -> Sequence[Tensor | N
 def _cast(value: Tensor, dtype: str) -> Tensor:
     if value.dtype.base_dtype.name == dtype:
         return value
-    return apply_op("Cast", value, DstT=dtype)  # type: ignore[no-any-return]
+    return apply_op("Cast", value, DstT=dtype)
 
 
 class _Channels:
@@ -212,13 +214,13 @@ class _Channels:
         self.others = constant(np.array([k for k in range(rank) if k != axis], np.int32))
 
     def spread(self, vector: Tensor) -> Tensor:
-        return apply_op("Reshape", vector, self.shape)  # type: ignore[no-any-return]
+        return apply_op("Reshape", vector, self.shape)
 
     def total(self, image: Tensor) -> Tensor:
-        return apply_op("Sum", image, self.others, keep_dims=True)  # type: ignore[no-any-return]
+        return apply_op("Sum", image, self.others, keep_dims=True)
 
     def mean(self, image: Tensor) -> Tensor:
-        return apply_op("Mean", image, self.others, keep_dims=True)  # type: ignore[no-any-return]
+        return apply_op("Mean", image, self.others, keep_dims=True)
 
     def centred(self, image: Tensor, normal: Tensor) -> Tensor:
         """Without what a change of mean or variance takes back."""

@@ -53,7 +53,7 @@ def _x_times_gradient(slope_of_y: Any) -> Gradient:
 
 
 def _of(op_type: str, x: Any, y: Any) -> Tensor:
-    return apply_op(op_type, x, y)  # type: ignore[no-any-return]
+    return apply_op(op_type, x, y)
 
 
 _GUARDED: tuple[tuple[str, Compute, str, Gradient], ...] = (
@@ -122,34 +122,34 @@ binary(
 
 def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y, and 0 where y is 0."""
-    return apply_op("DivNoNan", x, y, name=name or "div_no_nan")  # type: ignore[no-any-return]
+    return apply_op("DivNoNan", x, y, name=name or "div_no_nan")
 
 
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x * y, and 0 where y is 0, whatever x is."""
-    return apply_op("MulNoNan", x, y, name=name or "multiply_no_nan")  # type: ignore[no-any-return]
+    return apply_op("MulNoNan", x, y, name=name or "multiply_no_nan")
 
 
 def xdivy(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x / y, and 0 where x is 0, whatever y is."""
-    return apply_op("Xdivy", x, y, name=name or "xdivy")  # type: ignore[no-any-return]
+    return apply_op("Xdivy", x, y, name=name or "xdivy")
 
 
 def xlogy(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x log(y), and 0 where x is 0, whatever y is."""
-    return apply_op("Xlogy", x, y, name=name)  # type: ignore[no-any-return]
+    return apply_op("Xlogy", x, y, name=name)
 
 
 def xlog1py(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x log(1 + y), and 0 where x is 0, whatever y is."""
-    return apply_op("Xlog1py", x, y, name=name or "xlog1py")  # type: ignore[no-any-return]
+    return apply_op("Xlog1py", x, y, name=name or "xlog1py")
 
 
 def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
     """The angle of the point (x, y), from -pi to pi."""
-    return apply_op("Atan2", y, x, name=name)  # type: ignore[no-any-return]
+    return apply_op("Atan2", y, x, name=name)
 
 
 def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
     """The number after x1 in the direction of x2."""
-    return apply_op("NextAfter", x1, x2, name=name)  # type: ignore[no-any-return]
+    return apply_op("NextAfter", x1, x2, name=name)

@@ -48,7 +48,7 @@ def _both(outcome: Outcome, labels: Tensor, predictions: Tensor) -> Tensor:
     """Where labels and predictions are such."""
     label = labels if outcome.label else apply_op("LogicalNot", labels)
     prediction = predictions if outcome.prediction else apply_op("LogicalNot", predictions)
-    return apply_op("LogicalAnd", label, prediction)  # type: ignore[no-any-return]
+    return apply_op("LogicalAnd", label, prediction)
 
 
 # At one threshold
@@ -123,7 +123,7 @@ def _share_of_positives(
 def _share(right: Tensor, wrong: Tensor, name: str) -> Tensor:
     total = right + wrong
     is_any = apply_op("Greater", total, 0.0)
-    return apply_op("Select", is_any, apply_op("RealDiv", right, total), 0.0, name=name)  # type: ignore[no-any-return]
+    return apply_op("Select", is_any, apply_op("RealDiv", right, total), 0.0, name=name)
 
 
 RIGHT_OF_PREDICTED = "How many of those predicted as positive are"
@@ -225,7 +225,7 @@ def _share_at_thresholds(kind: str, other: str, summary: str) -> Callable[..., M
     ) -> Metric:
         def share(counts: Mapping[str, Any], called: str) -> Tensor:
             total = MARGIN + counts["tp"] + counts[other]
-            return apply_op("RealDiv", counts["tp"], total, name=f"{kind}_{called}")  # type: ignore[no-any-return]
+            return apply_op("RealDiv", counts["tp"], total, name=f"{kind}_{called}")
 
         with variable_scope(name, f"{kind}_at_thresholds", [predictions, labels, weights]):
             counts = _at_thresholds(labels, predictions, thresholds, weights, ("tp", other))
@@ -367,7 +367,7 @@ def _one_rate_at_another(
             rates = of[fixed_right] / (of[fixed_right] + of[fixed_wrong] + MARGIN)
             place = cast(nearest(rates, wanted), dtypes.int32)
             good, bad = of[right][place], of[wrong][place]
-            return apply_op("RealDiv", good, good + bad + MARGIN, name=called)  # type: ignore[no-any-return]
+            return apply_op("RealDiv", good, good + bad + MARGIN, name=called)
 
         with variable_scope(name, scope, [predictions, labels, weights]):
             counts = _at_thresholds(labels, predictions, _thresholds(num_thresholds, last), weights)

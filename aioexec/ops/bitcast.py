@@ -71,4 +71,4 @@ register(
 
 def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
     """The bytes of `input` as elements of another dtype; of another size, the last dimension goes or a new one comes."""
-    return apply_op("Bitcast", input, type=dtypes.as_dtype(type), name=name)  # type: ignore[no-any-return]
+    return apply_op("Bitcast", input, type=dtypes.as_dtype(type), name=name)

@@ -68,27 +68,27 @@ register(
 
 def bitwise_and(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits set in both x and y."""
-    return apply_op("BitwiseAnd", x, y, name=name)  # type: ignore[no-any-return]
+    return apply_op("BitwiseAnd", x, y, name=name)
 
 
 def bitwise_or(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits set in x or y."""
-    return apply_op("BitwiseOr", x, y, name=name)  # type: ignore[no-any-return]
+    return apply_op("BitwiseOr", x, y, name=name)
 
 
 def bitwise_xor(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits set in one of x and y."""
-    return apply_op("BitwiseXor", x, y, name=name)  # type: ignore[no-any-return]
+    return apply_op("BitwiseXor", x, y, name=name)
 
 
 def left_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits of x moved y places up."""
-    return apply_op("LeftShift", x, y, name=name)  # type: ignore[no-any-return]
+    return apply_op("LeftShift", x, y, name=name)
 
 
 def right_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits of x moved y places down; the sign is kept."""
-    return apply_op("RightShift", x, y, name=name)  # type: ignore[no-any-return]
+    return apply_op("RightShift", x, y, name=name)
 
 
 invert = function_of("Invert", "The other bits of x")

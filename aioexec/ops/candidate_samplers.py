@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_tuple_op
 from aioexec.graph.interruption import check_cancelled
 from aioexec.graph.kernel import Attrs, Compute, KernelContext
 from aioexec.graph.node import Tensor
@@ -229,9 +229,14 @@ register(
 # Public functions
 
 
-def _sample(op_type: str, true_classes: Any, seed: int | None, name: str | None, **attrs: Any) -> Any:
+def _sample(
+    op_type: str, true_classes: Any, seed: int | None, name: str | None, **attrs: Any
+) -> tuple[Tensor, Tensor, Tensor]:
     one, other = get_seed(seed)
-    return apply_op(op_type, true_classes, name=name, seed=one, seed2=other, **attrs)
+    sampled, true_expected, sampled_expected = apply_tuple_op(
+        op_type, true_classes, name=name, seed=one, seed2=other, **attrs
+    )
+    return sampled, true_expected, sampled_expected
 
 
 def _sampler(op_type: str, meaning: str) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
@@ -245,7 +250,7 @@ def _sampler(op_type: str, meaning: str) -> Callable[..., tuple[Tensor, Tensor, 
         name: str | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         attrs = {"num_true": num_true, "num_sampled": num_sampled, "unique": unique, "range_max": range_max}
-        return _sample(op_type, true_classes, seed, name, **attrs)  # type: ignore[no-any-return]
+        return _sample(op_type, true_classes, seed, name, **attrs)
 
     sampler.__doc__ = f"""Draw `num_sampled` of `range_max` classes, {meaning}.
 
@@ -278,7 +283,7 @@ def fixed_unigram_candidate_sampler(
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Draw classes by weights that are given, in a file or as `unigrams`; see `uniform_candidate_sampler`."""
-    return _sample(  # type: ignore[no-any-return]
+    return _sample(
         "FixedUnigramCandidateSampler",
         true_classes,
         seed,
@@ -306,7 +311,7 @@ def all_candidate_sampler(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Take all `num_sampled` classes."""
     attrs = {"num_true": num_true, "num_sampled": num_sampled, "unique": unique}
-    return _sample("AllCandidateSampler", true_classes, seed, name, **attrs)  # type: ignore[no-any-return]
+    return _sample("AllCandidateSampler", true_classes, seed, name, **attrs)
 
 
 def compute_accidental_hits(
@@ -318,7 +323,7 @@ def compute_accidental_hits(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Where true classes are among the sampled ones: rows, numbers of samples, and weights to add to their logits."""
     one, other = get_seed(seed)
-    return apply_op(  # type: ignore[no-any-return]
+    rows, numbers, weights = apply_tuple_op(
         "ComputeAccidentalHits",
         true_classes,
         sampled_candidates,
@@ -327,3 +332,4 @@ def compute_accidental_hits(
         seed=one,
         seed2=other,
     )
+    return rows, numbers, weights

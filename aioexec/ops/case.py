@@ -190,8 +190,7 @@ def _after(checks: Sequence[Operation], leaf: Any) -> Any:
 
 
 def _stacked(predicates: Sequence[Any]) -> Tensor:
-    stacked: Tensor = apply_op("Pack", list(predicates), name="preds_c")
-    return stacked
+    return apply_op("Pack", list(predicates), name="preds_c")
 
 
 def _assert_at_most(predicates: Sequence[Any], count: int, message: str) -> Operation:

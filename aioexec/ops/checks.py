@@ -33,7 +33,7 @@ def _all(condition: Tensor) -> Tensor:
         if dims is None
         else np.arange(len(dims), dtype=np.int32)
     )
-    return apply_op("All", condition, axes)  # type: ignore[no-any-return]
+    return apply_op("All", condition, axes)
 
 
 def _with_message(message: str | None, data: Sequence[Any]) -> list[Any]:
@@ -367,11 +367,11 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
 def assert_scalar(tensor: Any, name: str | None = None, message: str | None = None) -> Tensor:
     """The tensor, after refusing one that is known not to be a scalar; raises GraphValueError."""
     with _named(name, "assert_scalar") as scope:
-        tensor = convert_to_tensor(tensor, name=scope)
-        if tensor.dims not in (None, ()):
+        scalar = convert_to_tensor(tensor, name=scope)
+        if scalar.dims not in (None, ()):
             start = "" if message is None else f"{message}.  "
-            raise GraphValueError(f"{start}Expected scalar shape for {tensor.name}, got {tensor.shape}")
-        return tensor  # type: ignore[no-any-return]
+            raise GraphValueError(f"{start}Expected scalar shape for {scalar.name}, got {scalar.shape}")
+        return scalar
 
 
 def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = None) -> DType:

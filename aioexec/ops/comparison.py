@@ -9,7 +9,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.kernel import Attrs, Compute, KernelContext, Launches, Native, Operand, Spec, plain
 from aioexec.graph.launches import View, c_strides, expression, launch
 from aioexec.graph.node import Operation, Tensor
@@ -247,7 +247,7 @@ def _summed_to(gradient: Tensor, value: Tensor) -> Any:
     if shapes.is_fully_defined(value.dims) and value.dims == gradient.dims:
         return gradient
     shape = apply_op("Shape", value)
-    axes, _ = apply_op("BroadcastGradientArgs", shape, apply_op("Shape", gradient))
+    axes, _ = apply_tuple_op("BroadcastGradientArgs", shape, apply_op("Shape", gradient))
     return apply_op("Reshape", apply_op("Sum", gradient, axes), shape)
 
 

@@ -67,7 +67,7 @@ def _angle_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
 
 
 def _part(op_type: str, x: Tensor) -> Tensor:
-    return apply_op(op_type, x, Tout=_PARTS[x.dtype.base_dtype])  # type: ignore[no-any-return]
+    return apply_op(op_type, x, Tout=_PARTS[x.dtype.base_dtype])
 
 
 _FROM_COMPLEX: tuple[tuple[str, str, Compute, Gradient], ...] = (
@@ -126,7 +126,7 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
         whole = _WHOLE.get(real.dtype.base_dtype)
         if whole is None:
             raise GraphTypeError(f"complex: expected parts of float32 or float64, got {real.dtype.name}")
-        return apply_op("Complex", real, imag, Tout=whole, name=scope)  # type: ignore[no-any-return]
+        return apply_op("Complex", real, imag, Tout=whole, name=scope)
 
 
 def real(input: Any, name: str | None = None) -> Tensor:
@@ -135,7 +135,7 @@ def real(input: Any, name: str | None = None) -> Tensor:
         tensor = convert_to_tensor(input, name="input")
         if not tensor.dtype.is_complex:
             return tensor
-        return apply_op("Real", tensor, Tout=_PARTS[tensor.dtype.base_dtype], name=scope)  # type: ignore[no-any-return]
+        return apply_op("Real", tensor, Tout=_PARTS[tensor.dtype.base_dtype], name=scope)
 
 
 def imag(input: Any, name: str | None = None) -> Tensor:
@@ -143,8 +143,8 @@ def imag(input: Any, name: str | None = None) -> Tensor:
     with op_scope(name, "Imag", input) as scope:
         tensor = convert_to_tensor(input, name="input")
         if not tensor.dtype.is_complex:
-            return apply_op("ZerosLike", tensor)  # type: ignore[no-any-return]
-        return apply_op("Imag", tensor, Tout=_PARTS[tensor.dtype.base_dtype], name=scope)  # type: ignore[no-any-return]
+            return apply_op("ZerosLike", tensor)
+        return apply_op("Imag", tensor, Tout=_PARTS[tensor.dtype.base_dtype], name=scope)
 
 
 def angle(input: Any, name: str | None = None) -> Tensor:
@@ -152,9 +152,9 @@ def angle(input: Any, name: str | None = None) -> Tensor:
     with op_scope(name, "Angle", input) as scope:
         tensor = convert_to_tensor(input, name="input")
         if tensor.dtype.is_complex:
-            return apply_op("Angle", tensor, Tout=_PARTS[tensor.dtype.base_dtype], name=scope)  # type: ignore[no-any-return]
+            return apply_op("Angle", tensor, Tout=_PARTS[tensor.dtype.base_dtype], name=scope)
         pi = convert_to_tensor(np.pi, tensor.dtype.base_dtype) * apply_op("OnesLike", tensor)
-        return apply_op("Select", apply_op("Less", tensor, _zero(tensor)), pi, apply_op("ZerosLike", tensor))  # type: ignore[no-any-return]
+        return apply_op("Select", apply_op("Less", tensor, _zero(tensor)), pi, apply_op("ZerosLike", tensor))
 
 
 def conj(x: Any, name: str | None = None) -> Tensor:
@@ -165,7 +165,7 @@ def conj(x: Any, name: str | None = None) -> Tensor:
     """
     tensor = convert_to_tensor(x, name="x")
     if tensor.dtype.is_complex or tensor.dtype.base_dtype is dtypes.variant:
-        return apply_op("Conj", tensor, name=name)  # type: ignore[no-any-return]
+        return apply_op("Conj", tensor, name=name)
     if tensor.dtype.is_floating or tensor.dtype.is_integer:
         return tensor
     raise GraphTypeError(f"conj: expected a numeric or variant tensor, got {tensor.dtype.name}")

@@ -72,7 +72,8 @@ def _either(function: Any, older: Any, name: str, older_name: str) -> BranchFunc
         raise GraphTypeError(f"cond(): '{name}' argument required")
     if not callable(function):
         raise GraphTypeError(f"'{name}' must be callable, got {function!r}")
-    return function  # type: ignore[no-any-return]
+    branch: BranchFunction = function
+    return branch
 
 
 def _build_branch(context: CondContext, function: BranchFunction, name: str, strict: bool) -> Any:

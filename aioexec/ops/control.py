@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
@@ -26,7 +26,7 @@ register(
 
 def no_op(name: str | None = None) -> Operation:
     """An operation that does nothing."""
-    return apply_op("NoOp", name=name)  # type: ignore[no-any-return]
+    return apply_no_output_op("NoOp", name=name)
 
 
 def operation_of(value: Any, what: str) -> Operation:

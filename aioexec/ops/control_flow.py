@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from aioexec import shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError, UnimplementedError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
@@ -154,14 +154,16 @@ def switch(data: Any, pred: Any, dtype: Any = None, name: str | None = None) -> 
         if not isinstance(data, IndexedSlices):
             data = convert_to_tensor(data, dtype, name="data") if dtype is not None else _as_data(data)
             op_type = "RefSwitch" if data.dtype.is_ref else "Switch"
-            return apply_op(op_type, data, pred, name=scope)  # type: ignore[no-any-return]
+            if_false, if_true = apply_tuple_op(op_type, data, pred, name=scope)
+            return if_false, if_true
         pairs = [switch(part, pred) for part in _parts(data)]
         return IndexedSlices(*(pair[0] for pair in pairs)), IndexedSlices(*(pair[1] for pair in pairs))
 
 
 def ref_switch(data: Any, pred: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Hand a reference to one of two outputs, (false, true)."""
-    return apply_op("RefSwitch", data, pred, name=name)  # type: ignore[no-any-return]
+    if_false, if_true = apply_tuple_op("RefSwitch", data, pred, name=name)
+    return if_false, if_true
 
 
 def merge(inputs: Sequence[Any], name: str | None = None) -> tuple[Any, Tensor]:
@@ -177,14 +179,16 @@ def merge(inputs: Sequence[Any], name: str | None = None) -> tuple[Any, Tensor]:
         if not all(isinstance(item, IndexedSlices) for item in found):
             tensors = [convert_to_tensor(item) for item in found]
             op_type = "RefMerge" if all(tensor.dtype.is_ref for tensor in tensors) else "Merge"
-            return apply_op(op_type, tensors, name=scope)  # type: ignore[no-any-return]
+            output, index = apply_tuple_op(op_type, tensors, name=scope)
+            return output, index
         parts = [merge(list(each)) for each in zip(*map(_parts, found), strict=True)]
         return IndexedSlices(*(value for value, _ in parts)), parts[0][1]
 
 
 def ref_merge(inputs: Sequence[Any], name: str | None = None) -> tuple[Tensor, Tensor]:
     """Hand the first live one of some references on, with its index."""
-    return apply_op("RefMerge", list(inputs), name=name)  # type: ignore[no-any-return]
+    output, index = apply_tuple_op("RefMerge", list(inputs), name=name)
+    return output, index
 
 
 def ref_select(index: Any, inputs: Sequence[Any], name: str | None = None) -> Tensor:
@@ -237,7 +241,7 @@ def loop_cond(input: Any, name: str | None = None) -> Tensor:
 
 def control_trigger(name: str | None = None) -> Operation:
     """An operation that does nothing, when what it waits for is done, dead or alive."""
-    return apply_op("ControlTrigger", name=name)  # type: ignore[no-any-return]
+    return apply_no_output_op("ControlTrigger", name=name)
 
 
 def _tensor(value: Any) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.kernel import Attrs, Compute, KernelContext, Native
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register
@@ -232,7 +232,7 @@ def _same(op: Operation) -> dict[str, Any]:
 def conv_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
     image, filters = op.inputs
     _, by_input, by_filter = _family(op)
-    image_shape, filters_shape = apply_op("ShapeN", [image, filters])
+    image_shape, filters_shape = apply_list_op("ShapeN", [image, filters])
     return (
         apply_op(by_input, image_shape, filters, dy, **_same(op)),
         apply_op(by_filter, image, filters_shape, dy, **_same(op)),
@@ -330,7 +330,7 @@ def conv2d(
     """
     filters = renamed(filter, filters, "filter", "filters")
     attrs = _attrs(strides, padding, data_format, dilations, use_cudnn_on_gpu)
-    return apply_op("Conv2D", input, filters, name=name, **attrs)  # type: ignore[no-any-return]
+    return apply_op("Conv2D", input, filters, name=name, **attrs)
 
 
 def conv2d_backprop_input(
@@ -348,7 +348,7 @@ def conv2d_backprop_input(
     """The gradient of `conv2d` in its input, whose shape is `input_sizes`."""
     filters = renamed(filter, filters, "filter", "filters")
     attrs = _attrs(strides, padding, data_format, dilations, use_cudnn_on_gpu)
-    return apply_op("Conv2DBackpropInput", input_sizes, filters, out_backprop, name=name, **attrs)  # type: ignore[no-any-return]
+    return apply_op("Conv2DBackpropInput", input_sizes, filters, out_backprop, name=name, **attrs)
 
 
 def conv2d_backprop_filter(
@@ -364,7 +364,7 @@ def conv2d_backprop_filter(
 ) -> Tensor:
     """The gradient of `conv2d` in its filter, whose shape is `filter_sizes`."""
     attrs = _attrs(strides, padding, data_format, dilations, use_cudnn_on_gpu)
-    return apply_op("Conv2DBackpropFilter", input, filter_sizes, out_backprop, name=name, **attrs)  # type: ignore[no-any-return]
+    return apply_op("Conv2DBackpropFilter", input, filter_sizes, out_backprop, name=name, **attrs)
 
 
 def conv2d_transpose(
@@ -383,7 +383,7 @@ def conv2d_transpose(
     value = renamed(value, input, "value", "input")
     filters = renamed(filter, filters, "filter", "filters")
     attrs = _attrs(strides, padding, data_format, dilations)
-    return apply_op(  # type: ignore[no-any-return]
+    return apply_op(
         "Conv2DBackpropInput", output_shape, filters, value, name=name or "conv2d_transpose", **attrs
     )
 

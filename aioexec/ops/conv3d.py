@@ -130,7 +130,7 @@ def conv3d(
     """
     given = filter if filters is None else filters
     attrs = _attrs(1 if strides is None else strides, padding, data_format, dilations)
-    return apply_op("Conv3D", input, given, name=name, **attrs)  # type: ignore[no-any-return]
+    return apply_op("Conv3D", input, given, name=name, **attrs)
 
 
 def conv3d_backprop_filter_v2(
@@ -145,7 +145,7 @@ def conv3d_backprop_filter_v2(
 ) -> Tensor:
     """The gradient of `conv3d` in its filter, whose shape is `filter_sizes`."""
     attrs = _attrs(strides, padding, data_format, dilations)
-    return apply_op("Conv3DBackpropFilterV2", input, filter_sizes, out_backprop, name=name, **attrs)  # type: ignore[no-any-return]
+    return apply_op("Conv3DBackpropFilterV2", input, filter_sizes, out_backprop, name=name, **attrs)
 
 
 def conv3d_transpose(
@@ -163,6 +163,6 @@ def conv3d_transpose(
     """Apply the transpose of `conv3d`; filters are [depth, height, width, output channels, channels of `value`]."""
     above, given = value if input is None else input, filter if filters is None else filters
     attrs = _attrs(1 if strides is None else strides, padding, data_format, dilations)
-    return apply_op(  # type: ignore[no-any-return]
+    return apply_op(
         "Conv3DBackpropInputV2", output_shape, given, above, name=name or "conv3d_transpose", **attrs
     )

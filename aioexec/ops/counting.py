@@ -66,5 +66,5 @@ def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
     reference = reference_of(ref)
     if reference is None:
         dtype = ref.dtype
-        return apply_op("ResourceCountUpTo", ref.handle, limit=limit, T=dtype, name=name)  # type: ignore[no-any-return]
+        return apply_op("ResourceCountUpTo", ref.handle, limit=limit, T=dtype, name=name)
     return update_reference("CountUpTo", reference, limit=limit, name=name)

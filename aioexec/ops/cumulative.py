@@ -161,7 +161,7 @@ def logsumexp_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
     def part(values: Tensor) -> Tensor:
         logs = apply_op("SelectV2", apply_op("Greater", values, zero), apply_op("Log", values), nothing)
         summed = apply_op("CumulativeLogsumexp", logs - y, axis, **attrs)
-        return apply_op("Exp", summed + x)  # type: ignore[no-any-return]
+        return apply_op("Exp", summed + x)
 
     return part(dy) - part(-dy), None
 
@@ -179,18 +179,18 @@ def cumulative_logsumexp(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
     """Running log(sum(exp(x))) along `axis`, as `cumsum`."""
-    return apply_op("CumulativeLogsumexp", x, axis, name=name, exclusive=exclusive, reverse=reverse)  # type: ignore[no-any-return]
+    return apply_op("CumulativeLogsumexp", x, axis, name=name, exclusive=exclusive, reverse=reverse)
 
 
 def cumsum(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
     """Running sums along `axis`: [a, a + b, a + b + c]; `exclusive` [0, a, a + b]; `reverse` from the other end."""
-    return apply_op("Cumsum", x, axis, name=name, exclusive=exclusive, reverse=reverse)  # type: ignore[no-any-return]
+    return apply_op("Cumsum", x, axis, name=name, exclusive=exclusive, reverse=reverse)
 
 
 def cumprod(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
     """Running products along `axis`, as `cumsum`."""
-    return apply_op("Cumprod", x, axis, name=name, exclusive=exclusive, reverse=reverse)  # type: ignore[no-any-return]
+    return apply_op("Cumprod", x, axis, name=name, exclusive=exclusive, reverse=reverse)

@@ -11,7 +11,7 @@ import numpy as np
 from aioexec import dtypes as dt, shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError, InvalidArgumentError, ResourceExhaustedError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.node import Tensor
@@ -289,7 +289,7 @@ def decode_csv(
         select_cols: the columns wanted, in ascending order; all.
     """
     defaults = [convert_to_tensor(default) for default in record_defaults]
-    return apply_op(  # type: ignore[no-any-return]
+    return apply_list_op(
         "DecodeCSV",
         records,
         defaults,
@@ -311,5 +311,4 @@ def decode_raw(
     """The bytes of strings, all of one length, as elements of `out_type` along a new last dimension."""
     value = bytes if input_bytes is None else input_bytes
     dtype = dt.as_dtype(out_type)
-    tensor: Tensor = apply_op("DecodeRaw", value, name=name, out_type=dtype, little_endian=little_endian)
-    return tensor
+    return apply_op("DecodeRaw", value, name=name, out_type=dtype, little_endian=little_endian)

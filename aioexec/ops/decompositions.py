@@ -12,7 +12,7 @@ import numpy as np
 
 from aioexec import dtypes
 from aioexec.errors import InvalidArgumentError, UnimplementedError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Operation, Tensor
@@ -25,7 +25,6 @@ from aioexec.ops.matrices import (
     column_scale,
     identity_like,
     lower_half,
-    op as node,
     product,
     square_dims,
     turned,
@@ -54,7 +53,7 @@ def _cholesky(x: Array) -> Array:
 
 def _cholesky_gradient(op: Operation, dy: Tensor) -> list[Tensor]:
     (factor,) = op.outputs
-    inverse = node("MatrixTriangularSolve", factor, identity_like(factor))
+    inverse = apply_op("MatrixTriangularSolve", factor, identity_like(factor))
     middle = lower_half(product(factor, dy, adj_x=True))
     whole = product(product(inverse, middle, adj_x=True), inverse)
     return [0.5 * (whole + turned(whole))]
@@ -173,7 +172,7 @@ def _qr(context: KernelContext) -> Compute:
 
 def _right_divided(x: Tensor, upper: Tensor) -> Tensor:
     """x times the inverse adjoint of an upper triangular matrix."""
-    return turned(node("MatrixTriangularSolve", upper, turned(x), lower=False))
+    return turned(apply_op("MatrixTriangularSolve", upper, turned(x), lower=False))
 
 
 def _tall_qr_gradient(q: Tensor, r: Tensor, dq: Tensor, dr: Tensor) -> Tensor:
@@ -184,13 +183,15 @@ def _tall_qr_gradient(q: Tensor, r: Tensor, dq: Tensor, dr: Tensor) -> Tensor:
     total = within + _right_divided(dq - product(q, inner), r)
     if not q.dtype.is_complex:
         return total
-    turning = node("MatrixDiagPart", outer - turned(inner))  # r has a real diagonal: its phase cannot change
-    phase = turning - _complex(node("Real", turning, Tout=q.dtype.real_dtype), q)
-    return total + _right_divided(product(q, turned(node("MatrixDiag", phase))), r)
+    turning = apply_op(
+        "MatrixDiagPart", outer - turned(inner)
+    )  # r has a real diagonal: its phase cannot change
+    phase = turning - _complex(apply_op("Real", turning, Tout=q.dtype.real_dtype), q)
+    return total + _right_divided(product(q, turned(apply_op("MatrixDiag", phase))), r)
 
 
 def _complex(x: Tensor, like: Tensor) -> Tensor:
-    return node("Complex", x, node("ZerosLike", x), Tout=like.dtype.base_dtype)
+    return apply_op("Complex", x, apply_op("ZerosLike", x), Tout=like.dtype.base_dtype)
 
 
 def _qr_gradient(op: Operation, dq: Tensor, dr: Tensor) -> list[Tensor]:
@@ -207,12 +208,12 @@ def _qr_gradient(op: Operation, dq: Tensor, dr: Tensor) -> list[Tensor]:
         return [_tall_qr_gradient(q, r, dq, dr)]
     (_, rest), (square, _), (d_square, d_rest) = (_split_columns(each, rows, columns) for each in (x, r, dr))
     by_square = _tall_qr_gradient(q, square, dq + product(rest, d_rest, adj_y=True), d_square)
-    return [node("ConcatV2", [by_square, product(q, d_rest)], convert_to_tensor(-1, dtypes.int32))]
+    return [apply_op("ConcatV2", [by_square, product(q, d_rest)], convert_to_tensor(-1, dtypes.int32))]
 
 
 def _split_columns(x: Tensor, count: int, total: int) -> Any:
     sizes = convert_to_tensor([count, total - count], dtypes.int32)
-    return apply_op("SplitV", x, sizes, convert_to_tensor(-1, dtypes.int32), num_split=2)
+    return apply_list_op("SplitV", x, sizes, convert_to_tensor(-1, dtypes.int32), num_split=2)
 
 
 register(
@@ -247,20 +248,20 @@ def _eigen(context: KernelContext) -> Compute:
 
 def _reciprocal_gaps(x: Tensor) -> Tensor:
     """1 / (x[j] - x[i]) off the diagonal, 0 where that is 0."""
-    gaps = node("ExpandDims", x, convert_to_tensor(-2, dtypes.int32)) - node(
+    gaps = apply_op("ExpandDims", x, convert_to_tensor(-2, dtypes.int32)) - apply_op(
         "ExpandDims", x, convert_to_tensor(-1, dtypes.int32)
     )
-    return node("DivNoNan", convert_to_tensor(1, x.dtype.base_dtype), gaps)
+    return apply_op("DivNoNan", convert_to_tensor(1, x.dtype.base_dtype), gaps)
 
 
 def _eigen_gradient(op: Operation, de: Tensor, dv: Tensor) -> list[Tensor]:
     """Only the lower triangle is looked at, so it has the gradient of both."""
     e, v = op.outputs
     if op.attrs["compute_v"]:
-        middle = node("MatrixDiag", de) + _reciprocal_gaps(e) * product(v, dv, adj_x=True)
+        middle = apply_op("MatrixDiag", de) + _reciprocal_gaps(e) * product(v, dv, adj_x=True)
         whole = product(v, product(middle, v, adj_y=True))
     else:
-        _, v = apply_op("SelfAdjointEigV2", op.inputs[0])
+        _, v = apply_tuple_op("SelfAdjointEigV2", op.inputs[0])
         whole = product(column_scale(v, de), v, adj_y=True)
     return [lower_half(whole + turned(whole))]
 
@@ -319,7 +320,7 @@ def _svd_gradient(op: Operation, ds: Tensor, du: Tensor, dv: Tensor) -> list[Ten
     """Of s alone it is u diag(ds) v'; what moves u and v turns them, within their columns and out of them."""
     (x,), (s, u, v) = op.inputs, op.outputs
     if not op.attrs["compute_uv"]:
-        _, u, v = apply_op("Svd", x)
+        _, u, v = apply_tuple_op("Svd", x)
         return [product(column_scale(u, ds), v, adj_y=True)]
     if x.dtype.is_complex:
         raise UnimplementedError(
@@ -327,9 +328,9 @@ def _svd_gradient(op: Operation, ds: Tensor, du: Tensor, dv: Tensor) -> list[Ten
         )
     if op.attrs["full_matrices"] and (x.dims is None or x.dims[-1] is None or x.dims[-1] != x.dims[-2]):
         raise UnimplementedError(f"gradient of Svd {op.name!r}: not defined with full_matrices unless square")
-    gaps, inverse = _reciprocal_gaps(s * s), node("DivNoNan", convert_to_tensor(1, s.dtype.base_dtype), s)
+    gaps, inverse = _reciprocal_gaps(s * s), apply_op("DivNoNan", convert_to_tensor(1, s.dtype.base_dtype), s)
     left, right = (product(a, b, adj_x=True) for a, b in ((u, du), (v, dv)))
-    middle = node("MatrixDiag", ds) + column_scale(gaps * (left - turned(left)), s)
+    middle = apply_op("MatrixDiag", ds) + column_scale(gaps * (left - turned(left)), s)
     middle = middle + turned(column_scale(gaps * (right - turned(right)), s))
     out_of_u = product(column_scale(du - product(u, left), inverse), v, adj_y=True)
     out_of_v = product(u, column_scale(dv - product(v, right), inverse), adj_y=True)
@@ -348,34 +349,34 @@ register(
 
 def cholesky(input: Any, name: str | None = None) -> Tensor:
     """The lower triangular L with L L' = input, of Hermitian positive definite matrices."""
-    return node("Cholesky", input, name=name)
+    return apply_op("Cholesky", input, name=name)
 
 
 def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> tuple[Tensor, Tensor]:
     """The triangular factors of matrices in one, and the order of rows they are factors of."""
-    factors, order = apply_op("Lu", input, output_idx_type=dtypes.as_dtype(output_idx_type), name=name)
+    factors, order = apply_tuple_op("Lu", input, output_idx_type=dtypes.as_dtype(output_idx_type), name=name)
     return factors, order
 
 
 def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Orthonormal columns q and upper triangular r with q r = input."""
-    q, r = apply_op("Qr", input, full_matrices=full_matrices, name=name)
+    q, r = apply_tuple_op("Qr", input, full_matrices=full_matrices, name=name)
     return q, r
 
 
 def self_adjoint_eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Eigenvalues, ascending, and eigenvectors (columns) of Hermitian matrices."""
-    e, v = apply_op("SelfAdjointEigV2", tensor, compute_v=True, name=name)
+    e, v = apply_tuple_op("SelfAdjointEigV2", tensor, compute_v=True, name=name)
     return e, v
 
 
 def self_adjoint_eigvals(tensor: Any, name: str | None = None) -> Tensor:
     """Eigenvalues, ascending, of Hermitian matrices."""
-    return apply_op("SelfAdjointEigV2", tensor, compute_v=False, name=name)[0]  # type: ignore[no-any-return]
+    return apply_tuple_op("SelfAdjointEigV2", tensor, compute_v=False, name=name)[0]
 
 
 def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
     """Singular values, descending, and with `compute_uv` the singular vectors: (s, u, v) with u diag(s) v' = tensor."""
-    s, u, v = apply_op("Svd", tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name)
+    s, u, v = apply_tuple_op("Svd", tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name)
     real = apply_op("Real", s, Tout=s.dtype.real_dtype) if s.dtype.is_complex else s
     return (real, u, v) if compute_uv else real

@@ -291,7 +291,7 @@ def depthwise_conv2d_native(
         GraphValueError: shapes or arguments do not fit.
     """
     attrs = _arguments(strides, padding, data_format, dilations)
-    return apply_op(_FORWARD, input, filter, name=name, **attrs)  # type: ignore[no-any-return]
+    return apply_op(_FORWARD, input, filter, name=name, **attrs)
 
 
 def depthwise_conv2d(
@@ -321,7 +321,7 @@ def depthwise_conv2d_backprop_input(
 ) -> Tensor:
     """The gradient of `depthwise_conv2d` in its input, whose shape is `input_sizes`."""
     attrs = _arguments(strides, padding, data_format, dilations)
-    return apply_op(_INPUT, input_sizes, filter, out_backprop, name=name, **attrs)  # type: ignore[no-any-return]
+    return apply_op(_INPUT, input_sizes, filter, out_backprop, name=name, **attrs)
 
 
 def depthwise_conv2d_backprop_filter(
@@ -336,7 +336,7 @@ def depthwise_conv2d_backprop_filter(
 ) -> Tensor:
     """The gradient of `depthwise_conv2d` in its filter, whose shape is `filter_sizes`."""
     attrs = _arguments(strides, padding, data_format, dilations)
-    return apply_op(_FILTER, input, filter_sizes, out_backprop, name=name, **attrs)  # type: ignore[no-any-return]
+    return apply_op(_FILTER, input, filter_sizes, out_backprop, name=name, **attrs)
 
 
 def separable_conv2d(
@@ -355,4 +355,4 @@ def separable_conv2d(
     with op_scope(name, "separable_conv2d", input, depthwise_filter, pointwise_filter) as scope:
         seen = depthwise_conv2d(input, depthwise_filter, strides, padding, rate, None, data_format, dilations)
         attrs = {"strides": [1] * 4, "padding": "VALID", "data_format": order}
-        return apply_op("Conv2D", seen, pointwise_filter, name=scope, **attrs)  # type: ignore[no-any-return]
+        return apply_op("Conv2D", seen, pointwise_filter, name=scope, **attrs)

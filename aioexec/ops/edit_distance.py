@@ -121,4 +121,4 @@ def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str
         if not isinstance(value, SparseTensor):
             raise GraphTypeError(f"{what} must be a SparseTensor, got {value!r}")
     parts = [part for each in (hypothesis, truth) for part in (each.indices, each.values, each.dense_shape)]
-    return apply_op("EditDistance", *parts, normalize=normalize, name=name)  # type: ignore[no-any-return]
+    return apply_op("EditDistance", *parts, normalize=normalize, name=name)

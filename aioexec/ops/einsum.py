@@ -16,7 +16,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError, InvalidArgumentError, UnimplementedError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_n_to_tensor, convert_to_tensor
 from aioexec.graph.kernel import Attrs, Compute, KernelContext, Launch, Launches, Native, Operand, Spec
 from aioexec.graph.launches import c_strides, copy_launch
@@ -184,7 +184,7 @@ def _operand_gradient(op: Operation, dy: Tensor, position: int) -> Tensor:
 
 
 def _einsum(operands: Sequence[Tensor], equation: str) -> Tensor:
-    return apply_op("Einsum", list(operands), equation=equation)  # type: ignore[no-any-return]
+    return apply_op("Einsum", list(operands), equation=equation)
 
 
 def _vector(values: Sequence[int]) -> Tensor:
@@ -214,8 +214,8 @@ def _summed_rest(total: Tensor, x: Tensor, term: str, kept: str, dots: bool) -> 
     names, _ = spread(term, len(x.dims))
     order = [k for k, name in enumerate(names) if len(name) > 1] + [names.index(label) for label in kept]
     shape = apply_op("GatherV2", apply_op("Shape", x), _vector(order), 0)
-    axes, _ = apply_op("BroadcastGradientArgs", shape, apply_op("Shape", total))
-    return apply_op("Reshape", apply_op("Sum", total, axes), shape)  # type: ignore[no-any-return]
+    axes, _ = apply_tuple_op("BroadcastGradientArgs", shape, apply_op("Shape", total))
+    return apply_op("Reshape", apply_op("Sum", total, axes), shape)
 
 
 # Native form
@@ -354,4 +354,4 @@ def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
         kept = ("..." if "..." in terms[0] + terms[1] else "") + kept
         operands[:2] = [_einsum(operands[:2], f"{terms[0]},{terms[1]}->{kept}")]
         terms[:2] = [kept]
-    return apply_op("Einsum", operands, equation=f"{','.join(terms)}->{output}", name=name)  # type: ignore[no-any-return]
+    return apply_op("Einsum", operands, equation=f"{','.join(terms)}->{output}", name=name)

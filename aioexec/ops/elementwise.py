@@ -12,7 +12,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import InvalidArgumentError, OpError, ResourceExhaustedError
-from aioexec.graph.apply import apply_op, graph_of
+from aioexec.graph.apply import apply_op, apply_tuple_op, graph_of
 from aioexec.graph.convert import convert_to_tensor, symbolic_dtype
 from aioexec.graph.kernel import Attrs, Compute, Native, Reference, plain
 from aioexec.graph.launches import expression
@@ -124,7 +124,7 @@ def incompatible(given: Sequence[tuple[int, ...]]) -> OpError:
     return InvalidArgumentError(f"Incompatible shapes: {' vs. '.join(map(shown, given))}")
 
 
-def shown(shape: Sequence[int] | Array) -> str:
+def shown(shape: Sequence[object] | Array) -> str:
     """A shape as run-time messages show it: [2,3]."""
     return f"[{','.join(map(str, shape))}]"
 
@@ -184,7 +184,7 @@ def reduced(op: Operation, *gradients: Tensor | None) -> list[Tensor | None]:
         return list(gradients)
     out = shapes.broadcast(x.dims, y.dims) if known else None
     x_shape, y_shape = (apply_op("Shape", tensor) for tensor in (x, y))
-    axes = apply_op("BroadcastGradientArgs", x_shape, y_shape)
+    axes = apply_tuple_op("BroadcastGradientArgs", x_shape, y_shape)
     return [
         gradient
         if gradient is None or (known and tensor.dims == out)

@@ -9,7 +9,7 @@ import numpy as np
 
 from aioexec import dtypes
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.node import Tensor
 from aioexec.graph.sparse_tensor import SparseTensor
@@ -101,7 +101,7 @@ def _lookup(
         if len(parts) == 1:
             rows = _clipped(gather(parts[0], wanted), wanted, max_norm)
             found = rows if transform is None else transform(rows)
-            return apply_op("Identity", found, name=scope)  # type: ignore[no-any-return]
+            return apply_op("Identity", found, name=scope)
         flat = apply_op("Reshape", wanted, constant(np.array([-1], np.int32)))
         part, row = _place(flat, parts, strategy)
         part = apply_op("Cast", part, DstT=dtypes.int32)
@@ -122,7 +122,8 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: Any) -> Tensor:
         return rows
     if rows.dims is None or ids.dims is None:
         raise GraphValueError("embedding_lookup: max_norm needs ids and params of known rank")
-    return clip_by_norm(rows, max_norm, axes=list(range(len(ids.dims), len(rows.dims))))  # type: ignore[no-any-return]
+    clipped: Tensor = clip_by_norm(rows, max_norm, axes=list(range(len(ids.dims), len(rows.dims))))
+    return clipped
 
 
 COMBINERS = ("sum", "mean", "sqrtn")
@@ -166,13 +167,13 @@ def embedding_lookup_sparse(
             shrink_axis_mask=2,
         )
         segments = apply_op("Cast", examples, DstT=dtypes.int32)
-        different, numbers = apply_op("Unique", sp_ids.values)
+        different, numbers = apply_tuple_op("Unique", sp_ids.values)
         rows = embedding_lookup(params, different, partition_strategy, max_norm=max_norm)
         if rows.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16):
             rows = apply_op("Cast", rows, DstT=dtypes.float32)
         if sp_weights is None:
             op_type = {"sum": "SparseSegmentSum", "mean": "SparseSegmentMean", "sqrtn": "SparseSegmentSqrtN"}
-            return apply_op(op_type[combiner], rows, numbers, segments, name=scope)  # type: ignore[no-any-return]
+            return apply_op(op_type[combiner], rows, numbers, segments, name=scope)
         return _weighted(gather(rows, numbers), sp_weights.values, segments, combiner, scope)
 
 
@@ -185,8 +186,8 @@ def _weighted(rows: Tensor, weights: Tensor, segments: Tensor, combiner: str, sc
     wide = apply_op("Reshape", weights, apply_op("ConcatV2", [apply_op("Shape", weights), ones], 0))
     total = apply_op("SegmentSum", apply_op("Mul", rows, wide), segments)
     if combiner == "sum":
-        return apply_op("Identity", total, name=scope)  # type: ignore[no-any-return]
+        return apply_op("Identity", total, name=scope)
     if combiner == "mean":
-        return apply_op("DivNoNan", total, apply_op("SegmentSum", wide, segments), name=scope)  # type: ignore[no-any-return]
+        return apply_op("DivNoNan", total, apply_op("SegmentSum", wide, segments), name=scope)
     squares = apply_op("SegmentSum", apply_op("Square", wide), segments)
-    return apply_op("DivNoNan", total, apply_op("Sqrt", squares), name=scope)  # type: ignore[no-any-return]
+    return apply_op("DivNoNan", total, apply_op("Sqrt", squares), name=scope)

@@ -10,7 +10,7 @@ import numpy as np
 from aioexec import dtypes as dt, shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError
-from aioexec.graph.apply import apply_op, graph_of
+from aioexec.graph.apply import apply_any_op, graph_of
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.node import Tensor
 from aioexec.graph.sparse_tensor import SparseTensor
@@ -89,7 +89,7 @@ def parse_single_example(
 
 
 def _apply(serialized: Any, names: Any, sparse: Mapping[str, DType], dense: list[_Dense]) -> list[Tensor]:
-    found = apply_op(
+    found = apply_any_op(
         "ParseExampleV2",
         convert_to_tensor(serialized, dt.string),
         convert_to_tensor(names, dt.string),

@@ -176,7 +176,7 @@ def _together(dtype: DType, values: Sequence[Array | None]) -> tuple[Array, Arra
 
 
 def _described(dims: Dims) -> str:
-    return "<unknown>" if dims is None else shown(["?" if dim is None else dim for dim in dims])  # type: ignore[misc]
+    return "<unknown>" if dims is None else shown(["?" if dim is None else dim for dim in dims])
 
 
 # From bytes to values

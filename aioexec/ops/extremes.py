@@ -63,7 +63,7 @@ def _clip_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
     inside = apply_op("LogicalNot", apply_op("LogicalOr", under, over))
 
     def bound(mask: Tensor, tensor: Tensor) -> Tensor:
-        part: Tensor = apply_op("SelectV2", mask, dz, zeros)
+        part = apply_op("SelectV2", mask, dz, zeros)
         rank = apply_op("Rank", part)
         if tensor.dims == ():
             part = apply_op("Sum", part, apply_op("Range", _int32(0), rank, _int32(1)))

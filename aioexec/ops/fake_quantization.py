@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op, apply_op
 from aioexec.graph.kernel import Attrs, Compute, KernelContext
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
@@ -162,7 +162,7 @@ def _same(op: Operation) -> dict[str, Any]:
 
 
 def _gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
-    found = apply_op(f"{op.type}Gradient", dy, *op.inputs, **_same(op))
+    found = apply_any_op(f"{op.type}Gradient", dy, *op.inputs, **_same(op))
     return (found,) if isinstance(found, Tensor) else tuple(found)
 
 
@@ -207,7 +207,7 @@ def fake_quant_with_min_max_args(
 ) -> Tensor:
     """`inputs` as they are after being stored in `num_bits`, of a range given once and for all."""
     attrs = {"min": float(min), "max": float(max), "num_bits": num_bits, "narrow_range": narrow_range}
-    return apply_op("FakeQuantWithMinMaxArgs", inputs, name=name, **attrs)  # type: ignore[no-any-return]
+    return apply_op("FakeQuantWithMinMaxArgs", inputs, name=name, **attrs)
 
 
 def fake_quant_with_min_max_vars(
@@ -215,7 +215,7 @@ def fake_quant_with_min_max_vars(
 ) -> Tensor:
     """`inputs` as they are after being stored in `num_bits`, of a range that may be learned."""
     attrs = {"num_bits": num_bits, "narrow_range": narrow_range}
-    return apply_op("FakeQuantWithMinMaxVars", inputs, min, max, name=name, **attrs)  # type: ignore[no-any-return]
+    return apply_op("FakeQuantWithMinMaxVars", inputs, min, max, name=name, **attrs)
 
 
 def fake_quant_with_min_max_vars_per_channel(
@@ -223,6 +223,4 @@ def fake_quant_with_min_max_vars_per_channel(
 ) -> Tensor:
     """As `fake_quant_with_min_max_vars`, with a range for each element of the last dimension."""
     attrs = {"num_bits": num_bits, "narrow_range": narrow_range}
-    return apply_op(  # type: ignore[no-any-return]
-        "FakeQuantWithMinMaxVarsPerChannel", inputs, min, max, name=name, **attrs
-    )
+    return apply_op("FakeQuantWithMinMaxVarsPerChannel", inputs, min, max, name=name, **attrs)

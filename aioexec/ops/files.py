@@ -14,7 +14,7 @@ from aioexec import shapes
 from aioexec.errors import InvalidArgumentError
 from aioexec.formats.file_errors import canonical
 from aioexec.formats.sequential_files import open_output, read_whole
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op
 from aioexec.graph.kernel import Compute, KernelContext, StepContext
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
@@ -97,14 +97,14 @@ for _signature, _shape, _kernel in (
 
 def read_file(filename: Any, name: str | None = None) -> Tensor:
     """The content of a file."""
-    return apply_op("ReadFile", filename, name=name)  # type: ignore[no-any-return]
+    return apply_op("ReadFile", filename, name=name)
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> Operation:
     """An operation that writes a file, and the folders it lies in."""
-    return apply_op("WriteFile", filename, contents, name=name)  # type: ignore[no-any-return]
+    return apply_no_output_op("WriteFile", filename, contents, name=name)
 
 
 def matching_files(pattern: Any, name: str | None = None) -> Tensor:
     """The names of files that match a pattern (or one of a vector of them), sorted."""
-    return apply_op("MatchingFiles", pattern, name=name)  # type: ignore[no-any-return]
+    return apply_op("MatchingFiles", pattern, name=name)

@@ -108,7 +108,7 @@ register(
 
 def _sum_of_all(tensor: Tensor) -> Tensor:
     zero, one = (convert_to_tensor(number, dtypes.int32) for number in (0, 1))
-    return apply_op("Sum", tensor, apply_op("Range", zero, apply_op("Rank", tensor), one))  # type: ignore[no-any-return]
+    return apply_op("Sum", tensor, apply_op("Range", zero, apply_op("Rank", tensor), one))
 
 
 def _likeness(number: int) -> Any:

@@ -31,11 +31,11 @@ def _suffix(rank: int) -> str:
     return "" if rank == 1 else f"{rank}D"
 
 
-def _node(op_type: str, *inputs: Any, **attrs: Any) -> Tensor:
-    return apply_op(op_type, *inputs, **attrs)  # type: ignore[no-any-return]
-
-
 # Of complex numbers
+
+
+def _same_of_rank(rank: int) -> Callable[[ShapeContext], Sequence[Dims]]:
+    return lambda context: [shapes.with_rank_at_least(context.inputs[0], rank)]
 
 
 def _plain_kernel(rank: int, function: Callable[..., Array]) -> Any:
@@ -56,17 +56,17 @@ def _plain_kernel(rank: int, function: Callable[..., Array]) -> Any:
 
 def _size(x: Tensor, rank: int) -> Tensor:
     """How many numbers are transformed together."""
-    last = _node("StridedSlice", _node("Shape", x), [-rank], [0], [1], end_mask=1)
-    return _node("Cast", _node("Prod", last, [0]), DstT=x.dtype.base_dtype)
+    last = apply_op("StridedSlice", apply_op("Shape", x), [-rank], [0], [1], end_mask=1)
+    return apply_op("Cast", apply_op("Prod", last, [0]), DstT=x.dtype.base_dtype)
 
 
 for _rank in (1, 2, 3):
 
     def _forward_gradient(op: Operation, dy: Tensor, rank: int = _rank) -> list[Tensor]:
-        return [_node(f"IFFT{_suffix(rank)}", dy) * _size(dy, rank)]
+        return [apply_op(f"IFFT{_suffix(rank)}", dy) * _size(dy, rank)]
 
     def _backward_gradient(op: Operation, dy: Tensor, rank: int = _rank) -> list[Tensor]:
-        return [_node(f"FFT{_suffix(rank)}", dy) / _size(dy, rank)]
+        return [apply_op(f"FFT{_suffix(rank)}", dy) / _size(dy, rank)]
 
     for _name, _function, _gradient in (
         ("FFT", np.fft.fftn, _forward_gradient),
@@ -74,7 +74,7 @@ for _rank in (1, 2, 3):
     ):
         register(
             f"{_name}{_suffix(_rank)}(input:Tcomplex) -> (output:Tcomplex) [{_COMPLEX}]",
-            shape=lambda context, rank=_rank: [shapes.with_rank_at_least(context.inputs[0], rank)],  # type: ignore[misc]
+            shape=_same_of_rank(_rank),
             kernel=_plain_kernel(_rank, _function),
             gradient=_gradient,
         )
@@ -143,10 +143,10 @@ def _resized(x: Tensor, like: Tensor, rank: int) -> Tensor:
     """The last dimensions cut or filled with zeros to those of `like`: those cut off in the transform have no gradient."""
     if x.dims is not None and like.dims is not None and None not in x.dims and x.dims == like.dims:
         return x
-    have, want = _node("Shape", x), _node("Shape", like)
-    part = _node("Slice", x, _node("ZerosLike", have), _node("Minimum", have, want))
-    after = _node("Sub", want, _node("Minimum", have, want))
-    return _node("Pad", part, _node("Pack", [_node("ZerosLike", after), after], axis=1))
+    have, want = apply_op("Shape", x), apply_op("Shape", like)
+    part = apply_op("Slice", x, apply_op("ZerosLike", have), apply_op("Minimum", have, want))
+    after = apply_op("Sub", want, apply_op("Minimum", have, want))
+    return apply_op("Pad", part, apply_op("Pack", [apply_op("ZerosLike", after), after], axis=1))
 
 
 def _to_frequencies_gradient(rank: int) -> Any:
@@ -154,15 +154,15 @@ def _to_frequencies_gradient(rank: int) -> Any:
 
     def gradient(op: Operation, dy: Tensor) -> list[Any]:
         x, length = op.inputs
-        last = _node("StridedSlice", length, [-1], [0], [1], end_mask=1)
-        kept = _node("StridedSlice", _node("Shape", dy), [-1], [0], [1], end_mask=1)
-        before = _node("StridedSlice", _node("Shape", dy), [0], [-1], [1], begin_mask=1)
-        fill = _node(
-            "Fill", _node("ConcatV2", [before, last - kept], 0), convert_to_tensor(0, dy.dtype.base_dtype)
+        last = apply_op("StridedSlice", length, [-1], [0], [1], end_mask=1)
+        kept = apply_op("StridedSlice", apply_op("Shape", dy), [-1], [0], [1], end_mask=1)
+        before = apply_op("StridedSlice", apply_op("Shape", dy), [0], [-1], [1], begin_mask=1)
+        fill = apply_op(
+            "Fill", apply_op("ConcatV2", [before, last - kept], 0), convert_to_tensor(0, dy.dtype.base_dtype)
         )
-        whole = _node("ConcatV2", [dy, fill], -1)
-        back = _node(f"IFFT{_suffix(rank)}", whole) * _size(whole, rank)
-        return [_resized(_node("Real", back, Tout=x.dtype.base_dtype), x, rank), None]
+        whole = apply_op("ConcatV2", [dy, fill], -1)
+        back = apply_op(f"IFFT{_suffix(rank)}", whole) * _size(whole, rank)
+        return [_resized(apply_op("Real", back, Tout=x.dtype.base_dtype), x, rank), None]
 
     return gradient
 
@@ -173,13 +173,13 @@ def _to_real_gradient(rank: int) -> Any:
     def gradient(op: Operation, dy: Tensor) -> list[Any]:
         x, length = op.inputs
         part, whole = dy.dtype.base_dtype, x.dtype.base_dtype
-        last = _node("StridedSlice", length, [-1], [0], [1], shrink_axis_mask=1)
-        found = _node(f"RFFT{_suffix(rank)}", dy, length, Tcomplex=whole)
-        places = _node("Range", 0, last // 2 + 1, 1)
-        once = _node("LogicalOr", _node("Equal", places, 0), _node("Equal", places * 2, last))
-        weight = _node("SelectV2", once, convert_to_tensor(1, part), convert_to_tensor(2, part))
+        last = apply_op("StridedSlice", length, [-1], [0], [1], shrink_axis_mask=1)
+        found = apply_op(f"RFFT{_suffix(rank)}", dy, length, Tcomplex=whole)
+        places = apply_op("Range", 0, last // 2 + 1, 1)
+        once = apply_op("LogicalOr", apply_op("Equal", places, 0), apply_op("Equal", places * 2, last))
+        weight = apply_op("SelectV2", once, convert_to_tensor(1, part), convert_to_tensor(2, part))
         scaled = weight / _size(dy, rank)
-        return [_resized(found * _node("Cast", scaled, DstT=whole), x, rank), None]
+        return [_resized(found * apply_op("Cast", scaled, DstT=whole), x, rank), None]
 
     return gradient
 
@@ -210,7 +210,7 @@ for _rank in (1, 2, 3):
 
 def _plain_function(op_type: str, summary: str) -> Callable[..., Tensor]:
     def function(input: Any, name: str | None = None) -> Tensor:
-        return _node(op_type, input, name=name)
+        return apply_op(op_type, input, name=name)
 
     function.__name__ = function.__qualname__ = op_type.lower()
     function.__doc__ = f"{summary} of complex numbers over the last dimensions."
@@ -234,7 +234,7 @@ def _real_function(op_type: str, rank: int, to_real: bool, summary: str) -> Call
             attrs = {"Treal": _REAL_OF[own]} if to_real else {"Tcomplex": _COMPLEX_OF[own]}
             if fft_length is not None:
                 tensor = _long_enough(tensor, convert_to_tensor(length, dtypes.int32), rank, to_real)
-            return _node(op_type, tensor, length, name=scope, **attrs)
+            return apply_op(op_type, tensor, length, name=scope, **attrs)
 
     function.__name__ = function.__qualname__ = op_type.lower()
     function.__doc__ = (
@@ -244,23 +244,27 @@ def _real_function(op_type: str, rank: int, to_real: bool, summary: str) -> Call
 
 
 def _default_length(x: Tensor, rank: int, to_real: bool) -> Tensor:
-    shape = _node("StridedSlice", _node("Shape", x), [-rank], [0], [1], end_mask=1)
+    shape = apply_op("StridedSlice", apply_op("Shape", x), [-rank], [0], [1], end_mask=1)
     if not to_real:
         return shape
     last = np.array([0] * (rank - 1) + [1], np.int32)
     # n frequencies stand for 2 (n - 1) numbers; of none there are none
-    return _node("Maximum", shape + (shape - 2) * convert_to_tensor(last), convert_to_tensor(0, dtypes.int32))
+    return apply_op(
+        "Maximum", shape + (shape - 2) * convert_to_tensor(last), convert_to_tensor(0, dtypes.int32)
+    )
 
 
 def _long_enough(x: Tensor, length: Tensor, rank: int, to_real: bool) -> Tensor:
     """Zeros behind what is too short: the ops take no less than they transform."""
     halved = np.array([0] * (rank - 1) + [1], np.int32)
     wanted = length - (length - (length // 2 + 1)) * convert_to_tensor(halved) if to_real else length
-    have = _node("StridedSlice", _node("Shape", x), [-rank], [0], [1], end_mask=1)
-    missing = _node("Maximum", wanted - have, convert_to_tensor(0, dtypes.int32))
-    batch = _node("Fill", _node("ExpandDims", _node("Rank", x) - rank, 0), convert_to_tensor(0, dtypes.int32))
-    after = _node("ConcatV2", [batch, missing], 0)
-    return _node("Pad", x, _node("Pack", [_node("ZerosLike", after), after], axis=1))
+    have = apply_op("StridedSlice", apply_op("Shape", x), [-rank], [0], [1], end_mask=1)
+    missing = apply_op("Maximum", wanted - have, convert_to_tensor(0, dtypes.int32))
+    batch = apply_op(
+        "Fill", apply_op("ExpandDims", apply_op("Rank", x) - rank, 0), convert_to_tensor(0, dtypes.int32)
+    )
+    after = apply_op("ConcatV2", [batch, missing], 0)
+    return apply_op("Pad", x, apply_op("Pack", [apply_op("ZerosLike", after), after], axis=1))
 
 
 rfft, rfft2d, rfft3d = (

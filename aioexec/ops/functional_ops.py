@@ -7,7 +7,7 @@ from typing import Any
 
 from aioexec import dtypes
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Tensor
@@ -40,7 +40,7 @@ def partitioned_call(
     }
     op_type = "StatefulPartitionedCall" if f.function.definition.is_stateful else "PartitionedCall"
     with graph.control_dependencies(list(f.graph.control_captures)):
-        return apply_op(op_type, [*args, *f.captured_inputs], name=name, **attrs)
+        return apply_list_op(op_type, [*args, *f.captured_inputs], name=name, **attrs)
 
 
 def symbolic_gradient(
@@ -48,7 +48,7 @@ def symbolic_gradient(
 ) -> Any:
     """The gradients of a function's inputs, given its inputs and the gradients of its outputs."""
     f.add_to_graph(get_default_graph())
-    return apply_op("SymbolicGradient", input, Tout=list(Tout), f=f.name, name=name)
+    return apply_list_op("SymbolicGradient", input, Tout=list(Tout), f=f.name, name=name)
 
 
 def Gradient(inputs: Sequence[Any], f: DefinedFunction, name: str | None = None) -> Any:
@@ -69,7 +69,7 @@ def If(
         branch.add_to_graph(get_default_graph())
     types = [tensor.dtype.base_dtype for tensor in then_branch.graph.outputs]
     branches = {"then_branch": then_branch.name, "else_branch": else_branch.name}
-    return apply_op("If", cond, inputs, Tout=types, name=name, **branches)
+    return apply_list_op("If", cond, inputs, Tout=types, name=name, **branches)
 
 
 def While(
@@ -100,7 +100,7 @@ def While(
     for function in (cond, body):
         function.add_to_graph(graph)
     called = {"cond": cond.name, "body": body.name}
-    outputs = apply_op("While", [*values, *captured], name=name, **called)
+    outputs = apply_list_op("While", [*values, *captured], name=name, **called)
     return list(outputs[:count])
 
 
@@ -145,8 +145,7 @@ def For(
 
     def in_range(i: Tensor, end: Tensor, step: Tensor, *values: Tensor) -> Tensor:
         forward, backward = apply_op("Less", i, end), apply_op("Greater", i, end)
-        chosen: Tensor = apply_op("SelectV2", apply_op("Greater", step, 0), forward, backward)
-        return chosen
+        return apply_op("SelectV2", apply_op("Greater", step, 0), forward, backward)
 
     def round_(i: Tensor, end: Tensor, step: Tensor, *values: Tensor) -> list[Tensor]:
         result = body(i, *values)

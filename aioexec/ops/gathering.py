@@ -172,7 +172,7 @@ def _gradient_along(params: Tensor, indices: Tensor, dy: Tensor, axis: Any, batc
     flat = apply_op("Reshape", moved, apply_op("Pack", [count * each, before, behind]))
     summed = apply_op("UnsortedSegmentSum", flat, apply_op("Reshape", rows, _vector([-1])), count * size)
     split = apply_op("Reshape", summed, apply_op("Pack", [count, size, before, behind]))
-    return apply_op("Reshape", apply_op("Transpose", split, _vector([0, 2, 1, 3])), shape)  # type: ignore[no-any-return]
+    return apply_op("Reshape", apply_op("Transpose", split, _vector([0, 2, 1, 3])), shape)
 
 
 def _as_int32(axis: Any) -> Any:
@@ -182,7 +182,7 @@ def _as_int32(axis: Any) -> Any:
 def _product(shape: Tensor, begin: Any, end: Any) -> Tensor:
     """The number of elements of some of the dimensions."""
     part = apply_op("StridedSlice", shape, [begin], [end], _vector([1]))
-    return apply_op("Prod", part, _vector([0]))  # type: ignore[no-any-return]
+    return apply_op("Prod", part, _vector([0]))
 
 
 def _scalar(value: int) -> Tensor:

@@ -161,7 +161,7 @@ def histogram_fixed_width(
     """How many values are in each of `nbins` equal parts of a range; those outside count in the first and the last."""
     with op_scope(name, "histogram_fixed_width", values, value_range, nbins) as scope:
         wanted = dtypes.as_dtype(dtype)
-        return apply_op("HistogramFixedWidth", values, value_range, nbins, dtype=wanted, name=scope)  # type: ignore[no-any-return]
+        return apply_op("HistogramFixedWidth", values, value_range, nbins, dtype=wanted, name=scope)
 
 
 def bincount(
@@ -187,4 +187,4 @@ def bincount(
                 size = apply_op(op_type, convert_to_tensor(bound, dtypes.int32), size)
         if weights is None:
             weights = convert_to_tensor(np.zeros(0, dtypes.as_dtype(dtype).numpy))
-        return apply_op("Bincount", numbers, size, weights, name=scope)  # type: ignore[no-any-return]
+        return apply_op("Bincount", numbers, size, weights, name=scope)

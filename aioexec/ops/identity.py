@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from aioexec import dtypes, shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
@@ -146,7 +146,7 @@ def identity(input: Any, name: str | None = None) -> Any:
 
 def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
     """Tensors with the values of `input`, all available together."""
-    outputs = apply_op("IdentityN", list(input), name=name)
+    outputs = apply_list_op("IdentityN", list(input), name=name)
     assert isinstance(outputs, list)
     return outputs
 

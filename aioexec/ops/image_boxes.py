@@ -319,8 +319,8 @@ register(
 def draw_bounding_boxes(images: Any, boxes: Any, name: str | None = None, colors: Any = None) -> Tensor:
     """Draw boxes [batch, count, (top, left, bottom, right) in 0 … 1] into images, in `colors` or in a few of our own."""
     if colors is None:
-        return apply_op("DrawBoundingBoxes", images, boxes, name=name)  # type: ignore[no-any-return]
-    return apply_op("DrawBoundingBoxesV2", images, boxes, colors, name=name)  # type: ignore[no-any-return]
+        return apply_op("DrawBoundingBoxes", images, boxes, name=name)
+    return apply_op("DrawBoundingBoxesV2", images, boxes, colors, name=name)
 
 
 def non_max_suppression(
@@ -332,6 +332,6 @@ def non_max_suppression(
     name: str | None = None,
 ) -> Tensor:
     """The numbers of the best boxes, none of which overlaps a better one by more than `iou_threshold`."""
-    return apply_op(  # type: ignore[no-any-return]
+    return apply_op(
         "NonMaxSuppressionV3", boxes, scores, max_output_size, iou_threshold, score_threshold, name=name
     )

@@ -398,22 +398,22 @@ register(
 
 def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Tensor:
     """The elements of a BMP file, [height, width, channels]."""
-    return apply_op("DecodeBmp", contents, name=name, channels=channels)  # type: ignore[no-any-return]
+    return apply_op("DecodeBmp", contents, name=name, channels=channels)
 
 
 def decode_jpeg(contents: Any, channels: int = 0, ratio: int = 1, name: str | None = None) -> Tensor:
     """The elements of a JPEG file, [height, width, channels], at 1/`ratio` of its size."""
-    return apply_op("DecodeJpeg", contents, name=name, channels=channels, ratio=ratio)  # type: ignore[no-any-return]
+    return apply_op("DecodeJpeg", contents, name=name, channels=channels, ratio=ratio)
 
 
 def decode_png(contents: Any, channels: int = 0, dtype: Any = None, name: str | None = None) -> Tensor:
     """The elements of a PNG file, [height, width, channels], of 8 or 16 bits."""
-    return apply_op("DecodePng", contents, name=name, channels=channels, dtype=dtype)  # type: ignore[no-any-return]
+    return apply_op("DecodePng", contents, name=name, channels=channels, dtype=dtype)
 
 
 def decode_gif(contents: Any, name: str | None = None) -> Tensor:
     """The frames of a GIF file, [frames, height, width, 3]."""
-    return apply_op("DecodeGif", contents, name=name)  # type: ignore[no-any-return]
+    return apply_op("DecodeGif", contents, name=name)
 
 
 def decode_image(
@@ -425,12 +425,12 @@ def decode_image(
 ) -> Tensor:
     """The elements of an image file of any format; of an animation all frames if `expand_animations`."""
     attrs = {"channels": channels or 0, "dtype": dtype, "expand_animations": expand_animations}
-    return apply_op("DecodeImage", contents, name=name, **attrs)  # type: ignore[no-any-return]
+    return apply_op("DecodeImage", contents, name=name, **attrs)
 
 
 def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
     """An image [height, width, channels] as a PNG file."""
-    return apply_op("EncodePng", image, name=name, compression=compression)  # type: ignore[no-any-return]
+    return apply_op("EncodePng", image, name=name, compression=compression)
 
 
 def encode_jpeg(
@@ -444,6 +444,4 @@ def encode_jpeg(
 ) -> Tensor:
     """An image [height, width, channels] as a JPEG file."""
     attrs = {"format": format, "quality": quality, "progressive": progressive, "optimize_size": optimize_size}
-    return apply_op(  # type: ignore[no-any-return]
-        "EncodeJpeg", image, name=name, chroma_downsampling=chroma_downsampling, **attrs
-    )
+    return apply_op("EncodeJpeg", image, name=name, chroma_downsampling=chroma_downsampling, **attrs)

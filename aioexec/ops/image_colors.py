@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import FailedPreconditionError, GraphValueError, InvalidArgumentError, OpError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.convert import constant
 from aioexec.graph.kernel import Compute, KernelContext, Reference, plain
 from aioexec.graph.node import Operation, Tensor
@@ -112,8 +112,8 @@ def _and(first: Any, second: Any) -> Any:
 
 def _hsv_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
     """By which channel is the largest and which the smallest; of equal ones the first is largest, the last smallest."""
-    red, green, blue = apply_op("Unpack", op.inputs[0], num=3, axis=-1)
-    d_hue, d_saturation, d_value = apply_op("Unpack", dy, num=3, axis=-1)
+    red, green, blue = apply_list_op("Unpack", op.inputs[0], num=3, axis=-1)
+    d_hue, d_saturation, d_value = apply_list_op("Unpack", dy, num=3, axis=-1)
     at_least = {"rg": red >= green, "rb": red >= blue, "gb": green >= blue}
     no = {key: apply_op("LogicalNot", each) for key, each in at_least.items()}
     largest = [_and(at_least["rg"], at_least["rb"]), _and(no["rg"], at_least["gb"]), _and(no["rb"], no["gb"])]
@@ -123,7 +123,7 @@ def _hsv_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
         _and(at_least["rb"], at_least["gb"]),
     ]
     greatest, least = op.outputs[0], apply_op("Min", op.inputs[0], constant(np.array(-1, np.int32)))
-    value = apply_op("Unpack", greatest, num=3, axis=-1)[2]
+    value = apply_list_op("Unpack", greatest, num=3, axis=-1)[2]
     spread = value - least
 
     def over(dividend: Any, divisor: Any) -> Any:

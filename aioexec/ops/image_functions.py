@@ -60,7 +60,7 @@ def resize_images(
             raise GraphValueError(f"Resize method is not implemented: {method!r}")
         wanted = _within(batch, size) if preserve_aspect_ratio else size
         resized = apply_op(METHODS[number], batch, wanted, align_corners=align_corners)
-        return apply_op("Squeeze", resized, squeeze_dims=[0]) if alone else resized  # type: ignore[no-any-return]
+        return apply_op("Squeeze", resized, squeeze_dims=[0]) if alone else resized
 
 
 def _within(batch: Tensor, size: Any) -> list[int]:
@@ -88,7 +88,7 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
         given = convert_to_tensor(images)
         if given.dims is None:
             raise GraphValueError("grayscale_to_rgb: images of unknown rank")
-        return apply_op("Tile", given, [1] * (len(given.dims) - 1) + [3], name=scope)  # type: ignore[no-any-return]
+        return apply_op("Tile", given, [1] * (len(given.dims) - 1) + [3], name=scope)
 
 
 def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
@@ -98,27 +98,27 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
         given = convert_to_tensor(image)
         source = given.dtype.base_dtype
         if source == wanted:
-            return apply_op("Identity", given, name=scope)  # type: ignore[no-any-return]
+            return apply_op("Identity", given, name=scope)
         if source.is_floating and wanted.is_floating:
-            return apply_op("Cast", given, DstT=wanted, name=scope)  # type: ignore[no-any-return]
+            return apply_op("Cast", given, DstT=wanted, name=scope)
         if source.is_integer and wanted.is_integer:
             return _between_integers(given, source, wanted, scope)
         if source.is_integer:
             scale = constant(1.0 / source.max, wanted)
-            return apply_op("Mul", apply_op("Cast", given, DstT=wanted), scale, name=scope)  # type: ignore[no-any-return]
+            return apply_op("Mul", apply_op("Cast", given, DstT=wanted), scale, name=scope)
         scaled = apply_op("Mul", given, constant(wanted.max + 0.5, source))
         if saturate:
             scaled = apply_op("Minimum", apply_op("Maximum", scaled, float(wanted.min)), float(wanted.max))
-        return apply_op("Cast", scaled, DstT=wanted, name=scope)  # type: ignore[no-any-return]
+        return apply_op("Cast", scaled, DstT=wanted, name=scope)
 
 
 def _between_integers(given: Tensor, source: dtypes.DType, wanted: dtypes.DType, scope: str) -> Tensor:
     if source.max > wanted.max:
         scale = (int(source.max) + 1) // (int(wanted.max) + 1)
         less = apply_op("FloorDiv", given, constant(scale, source))
-        return apply_op("Cast", less, DstT=wanted, name=scope)  # type: ignore[no-any-return]
+        return apply_op("Cast", less, DstT=wanted, name=scope)
     scale = (int(wanted.max) + 1) // (int(source.max) + 1)
-    return apply_op("Mul", apply_op("Cast", given, DstT=wanted), constant(scale, wanted), name=scope)  # type: ignore[no-any-return]
+    return apply_op("Mul", apply_op("Cast", given, DstT=wanted), constant(scale, wanted), name=scope)
 
 
 def _flipped(image: Any, axis: int, name: str) -> Tensor:
@@ -126,7 +126,7 @@ def _flipped(image: Any, axis: int, name: str) -> Tensor:
     given = convert_to_tensor(image)
     if given.dims is None:
         raise GraphValueError(f"{name}: images of unknown rank")
-    return apply_op("ReverseV2", given, [len(given.dims) + axis], name=name)  # type: ignore[no-any-return]
+    return apply_op("ReverseV2", given, [len(given.dims) + axis], name=name)
 
 
 def flip_left_right(image: Any) -> Tensor:
@@ -151,7 +151,7 @@ def per_image_standardization(image: Any) -> Tensor:
         distance = apply_op("Sub", values, mean)
         deviation = apply_op("Sqrt", reduce_mean(apply_op("Square", distance), axes, keepdims=True))
         least = apply_op("Rsqrt", count)
-        return apply_op("Div", distance, apply_op("Maximum", deviation, least), name=scope)  # type: ignore[no-any-return]
+        return apply_op("Div", distance, apply_op("Maximum", deviation, least), name=scope)
 
 
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
@@ -192,12 +192,12 @@ def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = Non
 
 def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
     """Hue, saturation and value of images of red, green and blue, all in 0 … 1."""
-    return apply_op("RGBToHSV", images, name=name)  # type: ignore[no-any-return]
+    return apply_op("RGBToHSV", images, name=name)
 
 
 def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
     """Red, green and blue of images of hue, saturation and value, all in 0 … 1."""
-    return apply_op("HSVToRGB", images, name=name)  # type: ignore[no-any-return]
+    return apply_op("HSVToRGB", images, name=name)
 
 
 def _resizer(op_type: str) -> Any:
@@ -211,7 +211,7 @@ def _resizer(op_type: str) -> Any:
         flags = {"align_corners": align_corners}
         if op_type != "ResizeArea":
             flags["half_pixel_centers"] = half_pixel_centers
-        return apply_op(op_type, images, size, name=name, **flags)  # type: ignore[no-any-return]
+        return apply_op(op_type, images, size, name=name, **flags)
 
     resize.__doc__ = f"Resize images [batch, height, width, channels] to `size` by {op_type}."
     return resize
@@ -232,7 +232,7 @@ def crop_and_resize(
 ) -> Tensor:
     """The parts of images that `boxes` (top, left, bottom, right in 0 … 1) show, all resized to `crop_size`."""
     which = box_ind if box_indices is None else box_indices
-    return apply_op(  # type: ignore[no-any-return]
+    return apply_op(
         "CropAndResize",
         image,
         boxes,

@@ -218,7 +218,7 @@ def original_shape(context: ShapeContext) -> Sequence[Dims]:
 
 def spatial_shape(image: Tensor) -> Tensor:
     """Height and width, as a vector."""
-    return apply_op("StridedSlice", apply_op("Shape", image), [1], [3], [1])  # type: ignore[no-any-return]
+    return apply_op("StridedSlice", apply_op("Shape", image), [1], [3], [1])
 
 
 def _flags(op: Operation) -> dict[str, Any]:

@@ -89,8 +89,7 @@ def report_uninitialized_variables(
         missing = apply_op("LogicalNot", apply_op("Pack", initialized, axis=0, name="stack"))
         names = constant([variable.op.name for variable in variables], dtypes.string)
         places = apply_op("Where", missing)
-        tensor: Tensor = apply_op("GatherV2", names, apply_op("Squeeze", places, squeeze_dims=[1]), 0)
-    return tensor
+        return apply_op("GatherV2", names, apply_op("Squeeze", places, squeeze_dims=[1]), 0)
 
 
 def assert_variables_initialized(var_list: Sequence[Any] | None = None) -> Operation | None:

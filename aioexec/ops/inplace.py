@@ -126,4 +126,4 @@ def parallel_stack(values: Sequence[Any], name: str = "parallel_stack") -> Tenso
         tensors = convert_n_to_tensor(values)
         dims = (len(tensors), *(tensors[0].dims or ()))
         rows = [apply_op("ExpandDims", tensor, 0) for tensor in tensors]
-        return apply_op("ParallelConcat", rows, shape=shapes.TensorShape(dims))  # type: ignore[no-any-return]
+        return apply_op("ParallelConcat", rows, shape=shapes.TensorShape(dims))

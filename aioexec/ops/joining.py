@@ -10,7 +10,7 @@ import numpy as np
 
 from aioexec import dtypes, shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.convert import convert_n_to_tensor, convert_to_tensor, symbolic_dtype
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernel import Alias, Attrs, Compute, KernelContext, Launches, Native, Operand, Spec, plain
@@ -84,18 +84,18 @@ def _concat_gradient(axis: Tensor, values: Sequence[Tensor], dy: Any) -> list[An
         sizes = [None if tensor.dims is None else tensor.dims[number % rank] for tensor in values]
         if None not in sizes:
             parts = convert_to_tensor(sizes, dtypes.int64)
-            outputs = apply_op("SplitV", dy, parts, _as_int32(axis), num_split=len(values))
+            outputs = apply_list_op("SplitV", dy, parts, _as_int32(axis), num_split=len(values))
             return list(outputs)
-    spelled = apply_op("ShapeN", list(values))
+    spelled = apply_list_op("ShapeN", list(values))
     positive = apply_op("FloorMod", _as_int32(axis), apply_op("Rank", values[0]))
-    offsets = apply_op("ConcatOffset", positive, spelled)
+    offsets = apply_list_op("ConcatOffset", positive, spelled)
     return [apply_op("Slice", dy, begin, size) for begin, size in zip(offsets, spelled, strict=True)]
 
 
 def _as_int32(axis: Tensor) -> Tensor:
     if axis.dtype.base_dtype == dtypes.int32:
         return axis
-    return apply_op("Cast", axis, DstT=dtypes.int32)  # type: ignore[no-any-return]
+    return apply_op("Cast", axis, DstT=dtypes.int32)
 
 
 register(
@@ -316,7 +316,7 @@ register(
     "Pack(values:N*T) -> (output:T) [N:int>=1; T:type; axis:int=0]",
     shape=_pack_shape,
     kernel=_pack,
-    gradient=lambda op, dy: apply_op("Unpack", dy, num=op.attrs["N"], axis=op.attrs["axis"]),
+    gradient=lambda op, dy: apply_list_op("Unpack", dy, num=op.attrs["N"], axis=op.attrs["axis"]),
     native=Native(_bind_pack),
 )
 
@@ -396,12 +396,12 @@ def split(
     """
     if symbolic_dtype(num_or_size_splits) is None and np.ndim(num_or_size_splits) == 0:
         count = int(num_or_size_splits)
-        return _listed(apply_op("Split", axis, value, name=name, num_split=count))
+        return _listed(apply_list_op("Split", axis, value, name=name, num_split=count))
     sizes = convert_to_tensor(num_or_size_splits)
     known = num if num is not None else sizes.dims[0] if sizes.dims else None
     if known is None:
         raise GraphValueError(f"split: how many parts cannot be told from {sizes!r}: give num")
-    return _listed(apply_op("SplitV", value, sizes, axis, name=name, num_split=known))
+    return _listed(apply_list_op("SplitV", value, sizes, axis, name=name, num_split=known))
 
 
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
@@ -423,7 +423,7 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unst
         num = tensor.dims[axis_of(axis, len(tensor.dims))]
     if num is None:
         raise GraphValueError(f"unstack: cannot infer num from {tensor!r}")
-    return _listed(apply_op("Unpack", tensor, name=name, num=num, axis=axis))
+    return _listed(apply_list_op("Unpack", tensor, name=name, num=num, axis=axis))
 
 
 def meshgrid(*args: Any, indexing: str = "xy", name: str = "meshgrid") -> list[Tensor]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import FailedPreconditionError, GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor, stands_for_tensor, symbolic_dtype
 from aioexec.graph.kernel import (
     Attrs,
@@ -318,7 +318,7 @@ def operand_gradients(
 
     def product(x: Tensor, y: Tensor, flip_x: bool, flip_y: bool) -> Tensor:
         flips: dict[str, Any] = {first: flip_x, second: flip_y}
-        return apply_op(op_type, x, y, **flips)  # type: ignore[no-any-return]
+        return apply_op(op_type, x, y, **flips)
 
     match bool(op.attrs[first]), bool(op.attrs[second]):
         case False, False:
@@ -338,7 +338,7 @@ def batch_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, Tensor]:
         return gx, gy
     whole = [apply_op("Shape", each) for each in (x, y)]
     batch = [apply_op("StridedSlice", shape, [0], [-2], [1], begin_mask=1) for shape in whole]
-    axes = apply_op("BroadcastGradientArgs", *batch)
+    axes = apply_tuple_op("BroadcastGradientArgs", *batch)
     summed = [apply_op("Sum", each, over) for each, over in zip((gx, gy), axes, strict=True)]
     left, right = (apply_op("Reshape", each, shape) for each, shape in zip(summed, whole, strict=True))
     return left, right
@@ -441,7 +441,7 @@ register(
 
 def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
     """The cross products of vectors of three numbers along the last dimension."""
-    return apply_op("Cross", a, b, name=name)  # type: ignore[no-any-return]
+    return apply_op("Cross", a, b, name=name)
 
 
 def matmul(
@@ -474,8 +474,8 @@ def matmul(
             left = conjugate(left) if transpose_a else left
             right = conjugate(right) if transpose_b else right
             flips = {"adj_x": transpose_a or adjoint_a, "adj_y": transpose_b or adjoint_b}
-            return apply_op("BatchMatMulV2", left, right, name=scope, **flips)  # type: ignore[no-any-return]
+            return apply_op("BatchMatMulV2", left, right, name=scope, **flips)
         left = conjugate(left) if adjoint_a else left
         right = conjugate(right) if adjoint_b else right
         flips = {"transpose_a": transpose_a or adjoint_a, "transpose_b": transpose_b or adjoint_b}
-        return apply_op("MatMul", left, right, name=scope, **flips)  # type: ignore[no-any-return]
+        return apply_op("MatMul", left, right, name=scope, **flips)

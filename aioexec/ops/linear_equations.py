@@ -9,7 +9,7 @@ import numpy as np
 
 from aioexec import dtypes
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Operation, Tensor
@@ -21,7 +21,6 @@ from aioexec.ops.matrices import (
     check_equations,
     check_matrices,
     identity_like,
-    op as node,
     product,
     solution_dims,
     square_dims,
@@ -89,16 +88,16 @@ def _batch(context: ShapeContext) -> Dims:
 def _spread(values: Tensor) -> Tensor:
     """A number for each matrix, broadcast over it."""
     last = convert_to_tensor(-1, dtypes.int32)
-    return node("ExpandDims", node("ExpandDims", values, last), last)
+    return apply_op("ExpandDims", apply_op("ExpandDims", values, last), last)
 
 
 def _determinant_gradient(op: Operation, dy: Tensor) -> list[Tensor]:
-    inverse = node("MatrixInverse", op.inputs[0], adjoint=True)
+    inverse = apply_op("MatrixInverse", op.inputs[0], adjoint=True)
     return [_spread(dy * op.outputs[0]) * inverse]
 
 
 def _log_determinant_gradient(op: Operation, sign: Tensor, dy: Tensor) -> list[Tensor]:
-    return [_spread(dy) * node("MatrixInverse", op.inputs[0], adjoint=True)]
+    return [_spread(dy) * apply_op("MatrixInverse", op.inputs[0], adjoint=True)]
 
 
 register(
@@ -130,7 +129,7 @@ def _solve(context: KernelContext) -> Compute:
 def _solution_gradients(op: Operation, dy: Tensor, **attrs: Any) -> tuple[Tensor, Tensor]:
     flips = bool(op.attrs["adjoint"])
     (x,) = op.outputs
-    by_rhs = node(op.type, op.inputs[0], dy, adjoint=not flips, **attrs)
+    by_rhs = apply_op(op.type, op.inputs[0], dy, adjoint=not flips, **attrs)
     by_matrix = product(x, by_rhs, adj_y=True) if flips else product(by_rhs, x, adj_y=True)
     return -by_matrix, by_rhs
 
@@ -174,11 +173,11 @@ def _triangular_gradient(op: Operation, dy: Tensor) -> list[Tensor]:
     matrix, rhs = op.inputs
     if matrix.dims is not None and rhs.dims is not None and matrix.dims[:-2] == rhs.dims[:-2]:
         return [by_matrix, by_rhs]
-    whole = [node("Shape", each) for each in (matrix, rhs)]
-    batch = [node("StridedSlice", shape, [0], [-2], [1], begin_mask=1) for shape in whole]
-    axes = apply_op("BroadcastGradientArgs", *batch)
+    whole = [apply_op("Shape", each) for each in (matrix, rhs)]
+    batch = [apply_op("StridedSlice", shape, [0], [-2], [1], begin_mask=1) for shape in whole]
+    axes = apply_tuple_op("BroadcastGradientArgs", *batch)
     return [
-        node("Reshape", node("Sum", each, over), shape)
+        apply_op("Reshape", apply_op("Sum", each, over), shape)
         for each, over, shape in zip((by_matrix, by_rhs), axes, whole, strict=True)
     ]
 
@@ -225,16 +224,16 @@ def _least_squares_gradient(op: Operation, dy: Tensor) -> list[Any]:
     matrix, rhs, regularizer = op.inputs
     (x,) = op.outputs
     dims = matrix.dims
-    strength = node("Cast", regularizer, DstT=matrix.dtype.base_dtype)
+    strength = apply_op("Cast", regularizer, DstT=matrix.dtype.base_dtype)
     tall = dims is None or dims[-2] is None or dims[-1] is None or dims[-2] >= dims[-1]
     normal = product(matrix, matrix, adj_x=tall, adj_y=not tall)
     normal = normal + strength * identity_like(normal)
     if tall:
-        z = node("MatrixSolve", normal, dy)
+        z = apply_op("MatrixSolve", normal, dy)
         both = product(x, z, adj_y=True)
         by_matrix = product(rhs, z, adj_y=True) - product(matrix, both + turned(both))
         return [by_matrix, product(matrix, z), None]
-    by_rhs, inner = node("MatrixSolve", normal, product(matrix, dy)), node("MatrixSolve", normal, rhs)
+    by_rhs, inner = apply_op("MatrixSolve", normal, product(matrix, dy)), apply_op("MatrixSolve", normal, rhs)
     direct = product(inner, dy - product(matrix, by_rhs, adj_x=True), adj_y=True)
     return [direct - product(by_rhs, product(inner, matrix, adj_x=True)), by_rhs, None]
 
@@ -256,38 +255,38 @@ register(
 
 def matrix_inverse(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverses of square matrices, or of their adjoints."""
-    return node("MatrixInverse", input, adjoint=adjoint, name=name)
+    return apply_op("MatrixInverse", input, adjoint=adjoint, name=name)
 
 
 def matrix_determinant(input: Any, name: str | None = None) -> Tensor:
     """The determinants of square matrices."""
-    return node("MatrixDeterminant", input, name=name)
+    return apply_op("MatrixDeterminant", input, name=name)
 
 
 def slogdet(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """The signs of the determinants, and the logarithms of their absolute values."""
-    sign, logarithm = apply_op("LogMatrixDeterminant", input, name=name)
+    sign, logarithm = apply_tuple_op("LogMatrixDeterminant", input, name=name)
     return sign, logarithm
 
 
 def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """The logarithms of the determinants of Hermitian positive definite matrices."""
-    diagonal = node("MatrixDiagPart", node("Cholesky", convert_to_tensor(matrix)))
-    real = node("Real", diagonal) if diagonal.dtype.is_complex else diagonal
-    total = node("Sum", node("Log", real), convert_to_tensor([-1], dtypes.int32))
-    return node("Mul", convert_to_tensor(2, total.dtype.base_dtype), total, name=name)
+    diagonal = apply_op("MatrixDiagPart", apply_op("Cholesky", convert_to_tensor(matrix)))
+    real = apply_op("Real", diagonal) if diagonal.dtype.is_complex else diagonal
+    total = apply_op("Sum", apply_op("Log", real), convert_to_tensor([-1], dtypes.int32))
+    return apply_op("Mul", convert_to_tensor(2, total.dtype.base_dtype), total, name=name)
 
 
 def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The x in matrix x = rhs."""
-    return node("MatrixSolve", matrix, rhs, adjoint=adjoint, name=name)
+    return apply_op("MatrixSolve", matrix, rhs, adjoint=adjoint, name=name)
 
 
 def matrix_triangular_solve(
     matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
     """The x in matrix x = rhs, where only one triangle of `matrix` is looked at."""
-    return node("MatrixTriangularSolve", matrix, rhs, lower=lower, adjoint=adjoint, name=name)
+    return apply_op("MatrixTriangularSolve", matrix, rhs, lower=lower, adjoint=adjoint, name=name)
 
 
 def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
@@ -301,4 +300,4 @@ def matrix_solve_ls(
 ) -> Tensor:
     """The x for which matrix x is nearest to rhs, the shortest of them; `fast` by normal equations."""
     strength = convert_to_tensor(l2_regularizer, dtypes.float64)
-    return node("MatrixSolveLs", matrix, rhs, strength, fast=fast, name=name)
+    return apply_op("MatrixSolveLs", matrix, rhs, strength, fast=fast, name=name)

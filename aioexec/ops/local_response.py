@@ -116,7 +116,7 @@ def local_response_normalization(
 ) -> Tensor:
     """input / (bias + alpha * sum of squares of neighbours in depth) ** beta."""
     attrs = {"depth_radius": depth_radius, "bias": bias, "alpha": alpha, "beta": beta}
-    return apply_op("LRN", input, name=name, **attrs)  # type: ignore[no-any-return]
+    return apply_op("LRN", input, name=name, **attrs)
 
 
 lrn = local_response_normalization

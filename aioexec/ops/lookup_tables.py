@@ -7,7 +7,7 @@ from typing import Any
 from aioexec import dtypes as dt
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.keys import GraphKeys
@@ -84,7 +84,7 @@ class _Table(LookupInterface):
         super().__init__(key_dtype, value_dtype)
         self._default_value = convert_to_tensor(default_value, self._value_dtype)
         attrs.setdefault("container", get_default_graph().default_container)
-        self._resource_handle: Tensor = apply_op(
+        self._resource_handle = apply_op(
             op_type, *inputs, name=name, key_dtype=self._key_dtype, value_dtype=self._value_dtype, **attrs
         )
         self._name: str = self._resource_handle.op.name.split("/")[-1]
@@ -104,10 +104,7 @@ class _Table(LookupInterface):
         return self._name
 
     def size(self, name: str | None = None) -> Tensor:
-        tensor: Tensor = apply_op(
-            "LookupTableSizeV2", self._resource_handle, name=name or f"{self._name}_Size"
-        )
-        return tensor
+        return apply_op("LookupTableSizeV2", self._resource_handle, name=name or f"{self._name}_Size")
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         return self._found(keys, self._default_value, name)
@@ -119,7 +116,7 @@ class _Table(LookupInterface):
             graph.name_scope(name or f"{self._name}_lookup_table_export_values"),
             graph.colocate_with(handle.op),
         ):
-            keys, values = apply_op(
+            keys, values = apply_tuple_op(
                 "LookupTableExportV2",
                 handle,
                 Tkeys=self._key_dtype,
@@ -136,7 +133,7 @@ class _Table(LookupInterface):
     def _found(self, keys: Any, default: Any, name: str | None) -> Any:
         tensor, result_of = as_keys(keys, self._key_dtype)
         self._check_keys(tensor)
-        values: Tensor = apply_op(
+        values = apply_op(
             "LookupTableFindV2",
             self._resource_handle,
             tensor,
@@ -218,25 +215,23 @@ class _Mutable(_Table):
     def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
         """An operation that sets the values of keys."""
         tensor = convert_to_tensor(keys, self._key_dtype, name="keys")
-        op: Operation = apply_op(
+        return apply_no_output_op(
             "LookupTableInsertV2",
             self._resource_handle,
             tensor,
             convert_to_tensor(values, self._value_dtype, name="values"),
             name=name or f"{self._name}_lookup_table_insert",
         )
-        return op
 
     def remove(self, keys: Any, name: str | None = None) -> Operation:
         """An operation that forgets keys."""
         tensor = convert_to_tensor(keys, self._key_dtype, name="keys")
-        op: Operation = apply_op(
+        return apply_no_output_op(
             "LookupTableRemoveV2",
             self._resource_handle,
             tensor,
             name=name or f"{self._name}_lookup_table_remove",
         )
-        return op
 
 
 class MutableHashTable(_Mutable):

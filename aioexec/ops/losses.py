@@ -9,7 +9,7 @@ import numpy as np
 
 from aioexec import dtypes, shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.kernel import Attrs, Compute, Launch, Launches, LoopKernel, Native, Operand, Spec, plain
 from aioexec.graph.launches import broadcast_strides, c_strides, copy_launch
@@ -180,7 +180,7 @@ def is_zero(gradient: Tensor | None) -> bool:
 
 
 def scaled_rows(factors: Tensor, rows: Tensor) -> Tensor:
-    return apply_op("Mul", apply_op("ExpandDims", factors, -1), rows)  # type: ignore[no-any-return]
+    return apply_op("Mul", apply_op("ExpandDims", factors, -1), rows)
 
 
 def logits_gradient(op: Operation, d_loss: Tensor, d_backprop: Tensor | None) -> Tensor:
@@ -191,7 +191,7 @@ def logits_gradient(op: Operation, d_loss: Tensor, d_backprop: Tensor | None) ->
     y = apply_op("Softmax", op.inputs[0])
     along = apply_op("Sum", apply_op("Mul", d_backprop, y), constant(np.array([1], np.int32)), keep_dims=True)
     second = apply_op("Mul", apply_op("Sub", d_backprop, along), y)
-    return apply_op("AddV2", gradient, second)  # type: ignore[no-any-return]
+    return apply_op("AddV2", gradient, second)
 
 
 def dense_gradient(op: Operation, d_loss: Tensor, d_backprop: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -236,21 +236,21 @@ def require_named(function: str, sentinel: Any, labels: Any, logits: Any) -> Non
 def widened(logits: Tensor) -> Tensor:
     """16-bit logits become float32."""
     if logits.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16):
-        return apply_op("Cast", logits, DstT=dtypes.float32)  # type: ignore[no-any-return]
+        return apply_op("Cast", logits, DstT=dtypes.float32)
     return logits
 
 
 def as_matrix(x: Tensor) -> Tensor:
     """Merge all dimensions but the last."""
     if x.dims is not None and x.dims[-1]:
-        return apply_op("Reshape", x, constant(np.array([-1, x.dims[-1]], np.int32)))  # type: ignore[no-any-return]
+        return apply_op("Reshape", x, constant(np.array([-1, x.dims[-1]], np.int32)))
     last = apply_op("StridedSlice", apply_op("Shape", x), [-1], [0], [1], end_mask=1)
-    return apply_op("Reshape", x, apply_op("ConcatV2", [constant(np.array([-1], np.int32)), last], 0))  # type: ignore[no-any-return]
+    return apply_op("Reshape", x, apply_op("ConcatV2", [constant(np.array([-1], np.int32)), last], 0))
 
 
 def without_last(x: Tensor) -> Tensor:
     """The shape without its last dimension."""
-    return apply_op("StridedSlice", apply_op("Shape", x), [0], [-1], [1], begin_mask=1)  # type: ignore[no-any-return]
+    return apply_op("StridedSlice", apply_op("Shape", x), [0], [-1], [1], begin_mask=1)
 
 
 def moved_last(x: Tensor, axis: int) -> Tensor:
@@ -263,7 +263,7 @@ def moved_last(x: Tensor, axis: int) -> Tensor:
     if not -rank <= axis < rank:
         raise GraphValueError(f"axis must be in the range [{-rank}, {rank}), got {axis}")
     order = [k for k in range(rank) if k != axis % rank] + [axis % rank]
-    return apply_op("Transpose", x, constant(np.array(order, np.int32)))  # type: ignore[no-any-return]
+    return apply_op("Transpose", x, constant(np.array(order, np.int32)))
 
 
 def softmax_cross_entropy_with_logits_v2(
@@ -291,7 +291,7 @@ def softmax_cross_entropy_with_logits_v2(
         targets = moved_last(targets, along)
         is_matrix = precise.dims is not None and len(precise.dims) == 2
         left, right = (precise, targets) if is_matrix else (as_matrix(precise), as_matrix(targets))
-        loss, _ = apply_op("SoftmaxCrossEntropyWithLogits", left, right, name=scope)
+        loss, _ = apply_tuple_op("SoftmaxCrossEntropyWithLogits", left, right, name=scope)
         if not is_matrix:
             loss = apply_op("Reshape", loss, without_last(precise))
             loss.set_shape(None if precise.dims is None else precise.dims[:-1])
@@ -302,7 +302,7 @@ def narrowed(loss: Tensor, given: Tensor) -> Tensor:
     """A loss in the dtype of the logits as they were given."""
     if loss.dtype.base_dtype == given.dtype.base_dtype:
         return loss
-    return apply_op("Cast", loss, DstT=given.dtype.base_dtype)  # type: ignore[no-any-return]
+    return apply_op("Cast", loss, DstT=given.dtype.base_dtype)
 
 
 def softmax_cross_entropy_with_logits(
@@ -345,9 +345,11 @@ def sparse_softmax_cross_entropy_with_logits(
             )
         op_type = "SparseSoftmaxCrossEntropyWithLogits"
         if precise.dims is not None and len(precise.dims) == 2:
-            return narrowed(apply_op(op_type, precise, classes)[0], given)
+            return narrowed(apply_tuple_op(op_type, precise, classes)[0], given)
         flat = apply_op("Reshape", classes, constant(np.array([-1], np.int32)))
-        loss = apply_op("Reshape", apply_op(op_type, as_matrix(precise), flat)[0], apply_op("Shape", classes))
+        loss = apply_op(
+            "Reshape", apply_tuple_op(op_type, as_matrix(precise), flat)[0], apply_op("Shape", classes)
+        )
         loss.set_shape(classes.dims)
         return narrowed(loss, given)
 
@@ -371,7 +373,7 @@ def sigmoid_cross_entropy_with_logits(
         positive = apply_op("Select", is_positive, x, zeros)
         negative = apply_op("Select", is_positive, apply_op("Neg", x), x)
         linear = apply_op("Sub", positive, apply_op("Mul", x, z))
-        return apply_op("AddV2", linear, apply_op("Log1p", apply_op("Exp", negative)), name=scope)  # type: ignore[no-any-return]
+        return apply_op("AddV2", linear, apply_op("Log1p", apply_op("Exp", negative)), name=scope)
 
 
 def weighted_cross_entropy_with_logits(
@@ -392,4 +394,4 @@ def weighted_cross_entropy_with_logits(
         smooth = apply_op("Log1p", apply_op("Exp", apply_op("Neg", apply_op("Abs", x))))
         smooth = apply_op("AddV2", smooth, apply_op("Relu", apply_op("Neg", x)))
         linear = apply_op("Mul", apply_op("Sub", one, z), x)
-        return apply_op("AddV2", linear, apply_op("Mul", weight, smooth), name=scope)  # type: ignore[no-any-return]
+        return apply_op("AddV2", linear, apply_op("Mul", weight, smooth), name=scope)

@@ -104,13 +104,8 @@ def adjoint(x: Array) -> Array:
 # In gradients
 
 
-def op(op_type: str, *inputs: Any, **attrs: Any) -> Tensor:
-    """A node with one output."""
-    return apply_op(op_type, *inputs, **attrs)  # type: ignore[no-any-return]
-
-
 def product(x: Tensor, y: Tensor, adj_x: bool = False, adj_y: bool = False) -> Tensor:
-    return op("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y)
+    return apply_op("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y)
 
 
 def turned(x: Tensor) -> Tensor:
@@ -120,19 +115,19 @@ def turned(x: Tensor) -> Tensor:
             np.array([*range(len(x.dims) - 2), len(x.dims) - 1, len(x.dims) - 2], np.int32)
         )
     else:
-        rank = op("Rank", x)
-        batch = op("Range", 0, rank - 2, 1)
-        order = op("ConcatV2", [batch, op("Pack", [rank - 1, rank - 2])], 0)
-    return op("ConjugateTranspose" if x.dtype.is_complex else "Transpose", x, order)
+        rank = apply_op("Rank", x)
+        batch = apply_op("Range", 0, rank - 2, 1)
+        order = apply_op("ConcatV2", [batch, apply_op("Pack", [rank - 1, rank - 2])], 0)
+    return apply_op("ConjugateTranspose" if x.dtype.is_complex else "Transpose", x, order)
 
 
 def column_scale(x: Tensor, scale: Tensor) -> Tensor:
     """x diag(scale)."""
-    return x * op("ExpandDims", scale, convert_to_tensor(-2, dtypes.int32))
+    return x * apply_op("ExpandDims", scale, convert_to_tensor(-2, dtypes.int32))
 
 
 def band(x: Tensor, lower: int, upper: int) -> Tensor:
-    return op(
+    return apply_op(
         "MatrixBandPart", x, convert_to_tensor(lower, dtypes.int64), convert_to_tensor(upper, dtypes.int64)
     )
 
@@ -140,9 +135,9 @@ def band(x: Tensor, lower: int, upper: int) -> Tensor:
 def lower_half(x: Tensor) -> Tensor:
     """The lower triangle with half the diagonal."""
     lower = band(x, -1, 0)
-    return op("MatrixSetDiag", lower, 0.5 * op("MatrixDiagPart", lower))
+    return apply_op("MatrixSetDiag", lower, 0.5 * apply_op("MatrixDiagPart", lower))
 
 
 def identity_like(x: Tensor) -> Tensor:
     """Identity matrices in the place of square ones."""
-    return op("MatrixDiag", op("OnesLike", op("MatrixDiagPart", x)))
+    return apply_op("MatrixDiag", apply_op("OnesLike", apply_op("MatrixDiagPart", x)))

@@ -157,8 +157,9 @@ def _set_shape(context: ShapeContext) -> Sequence[Dims]:
     single = k is None or k[0] == k[1]
     if dims is not None and k is not None and diagonal is not None:
         shapes.with_rank(diagonal, len(dims) - single)
-    if dims is not None and k is not None and None not in dims[-2:]:
-        band = band_of(*k, *dims[-2:])  # type: ignore[arg-type]
+    rows, columns = (None, None) if dims is None else dims[-2:]
+    if dims is not None and k is not None and rows is not None and columns is not None:
+        band = band_of(*k, rows, columns)
         shapes.merge((*dims[:-2], *([] if single else [band.count]), band.longest), diagonal)
     if diagonal is None or (dims is not None and k is None):
         return [dims]
@@ -263,10 +264,6 @@ def _diag_kernel(context: KernelContext) -> Compute:
     return compute
 
 
-def _op(op_type: str, *inputs: Any, **attrs: Any) -> Tensor:
-    return apply_op(op_type, *inputs, **attrs)  # type: ignore[no-any-return]
-
-
 def _zero(like: Tensor) -> Tensor:
     return convert_to_tensor(0, like.dtype.base_dtype)
 
@@ -275,8 +272,8 @@ def _part(op: Operation, dy: Tensor, k: Sequence[Tensor]) -> Tensor:
     """The diagonals of a gradient that belong to those the op put in."""
     version = op.type[-2:] if op.type[-2:] in ("V2", "V3") else ""
     if not version:
-        return _op("MatrixDiagPart", dy)
-    return _op(f"MatrixDiagPart{version}", dy, *k, _zero(dy), **_alignment(op))
+        return apply_op("MatrixDiagPart", dy)
+    return apply_op(f"MatrixDiagPart{version}", dy, *k, _zero(dy), **_alignment(op))
 
 
 def _alignment(op: Operation) -> dict[str, Any]:
@@ -291,18 +288,21 @@ def _part_gradient(op: Operation, dy: Tensor) -> list[Any]:
     """Zero but for the diagonals; a new matrix where its size is known, else one set into zeros."""
     x, rest = op.inputs[0], [None] * (len(op.inputs) - 1)
     if not rest:
-        return [_op("MatrixSetDiag", _op("ZerosLike", x), dy)]
+        return [apply_op("MatrixSetDiag", apply_op("ZerosLike", x), dy)]
     version = op.type[-2:]
     if x.dims is not None and None not in x.dims[-2:]:
         size = [convert_to_tensor(dim, dtypes.int32) for dim in x.dims[-2:]]
-        made = _op(f"MatrixDiag{version}", dy, op.inputs[1], *size, _zero(dy), **_alignment(op))
+        made = apply_op(f"MatrixDiag{version}", dy, op.inputs[1], *size, _zero(dy), **_alignment(op))
         return [made, *rest]
-    return [_op(f"MatrixSetDiag{version}", _op("ZerosLike", x), dy, op.inputs[1], **_alignment(op)), *rest]
+    return [
+        apply_op(f"MatrixSetDiag{version}", apply_op("ZerosLike", x), dy, op.inputs[1], **_alignment(op)),
+        *rest,
+    ]
 
 
 def _set_gradient(op: Operation, dy: Tensor) -> list[Any]:
     diagonal, k = op.inputs[1], op.inputs[2:]
-    inside = _op(op.type, dy, _op("ZerosLike", diagonal), *k, **_alignment(op))
+    inside = apply_op(op.type, dy, apply_op("ZerosLike", diagonal), *k, **_alignment(op))
     return [inside, _part(op, dy, k), *[None] * len(k)]
 
 
@@ -367,7 +367,7 @@ register(
     "MatrixBandPart(input:T, num_lower:Tindex, num_upper:Tindex) -> (band:T) [T:type; Tindex:type{int32|int64}=int64]",
     shape=_band_shape,
     kernel=plain(_band_part),
-    gradient=lambda op, dy: [_op("MatrixBandPart", dy, *op.inputs[1:]), None, None],
+    gradient=lambda op, dy: [apply_op("MatrixBandPart", dy, *op.inputs[1:]), None, None],
 )
 
 # Diagonals of tensors
@@ -408,13 +408,13 @@ register(
     "Diag(diagonal:T) -> (output:T) [T:type@14]",
     shape=_doubled_shape,
     kernel=plain(_tensor_diag),
-    gradient=lambda op, dy: [_op("DiagPart", dy)],
+    gradient=lambda op, dy: [apply_op("DiagPart", dy)],
 )
 register(
     "DiagPart(input:T) -> (diagonal:T) [T:type@14]",
     shape=lambda context: [_half(context.inputs[0])],
     kernel=plain(_tensor_diag_part),
-    gradient=lambda op, dy: [_op("Diag", dy)],
+    gradient=lambda op, dy: [apply_op("Diag", dy)],
 )
 
 # Functions
@@ -432,7 +432,7 @@ def matrix_diag(
     """Matrices with these diagonals (see the module) and `padding_value` elsewhere."""
     tensor = convert_to_tensor(diagonal)
     padding = convert_to_tensor(padding_value, tensor.dtype.base_dtype)
-    return _op("MatrixDiagV3", tensor, k, num_rows, num_cols, padding, align=align, name=name)
+    return apply_op("MatrixDiagV3", tensor, k, num_rows, num_cols, padding, align=align, name=name)
 
 
 def matrix_diag_part(
@@ -441,35 +441,35 @@ def matrix_diag_part(
     """The diagonals of matrices (see the module)."""
     tensor = convert_to_tensor(input)
     padding = convert_to_tensor(padding_value, tensor.dtype.base_dtype)
-    return _op("MatrixDiagPartV3", tensor, k, padding, align=align, name=name)
+    return apply_op("MatrixDiagPartV3", tensor, k, padding, align=align, name=name)
 
 
 def matrix_set_diag(
     input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
     """Matrices with other diagonals (see the module)."""
-    return _op("MatrixSetDiagV3", input, diagonal, k, align=align, name=name)
+    return apply_op("MatrixSetDiagV3", input, diagonal, k, align=align, name=name)
 
 
 def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
     """Matrices but for what is beyond so many diagonals below and above the main one (negative: all), which is 0."""
-    return _op("MatrixBandPart", input, num_lower, num_upper, name=name)
+    return apply_op("MatrixBandPart", input, num_lower, num_upper, name=name)
 
 
 def diag(diagonal: Any, name: str | None = None) -> Tensor:
     """A tensor of twice the rank that has this diagonal and is 0 elsewhere."""
-    return _op("Diag", diagonal, name=name)
+    return apply_op("Diag", diagonal, name=name)
 
 
 def diag_part(input: Any, name: str | None = None) -> Tensor:
     """The diagonal of a tensor whose shape is that of the diagonal twice."""
-    return _op("DiagPart", input, name=name)
+    return apply_op("DiagPart", input, name=name)
 
 
 def trace(x: Any, name: str | None = None) -> Tensor:
     """The sums of the main diagonals of matrices."""
-    diagonal = _op("MatrixDiagPart", convert_to_tensor(x))
-    return _op("Sum", diagonal, convert_to_tensor([-1], dtypes.int32), name=name)
+    diagonal = apply_op("MatrixDiagPart", convert_to_tensor(x))
+    return apply_op("Sum", diagonal, convert_to_tensor([-1], dtypes.int32), name=name)
 
 
 def eye(
@@ -483,8 +483,8 @@ def eye(
     columns = num_rows if num_columns is None else num_columns
     with op_scope(name, "eye", num_rows, columns, batch_shape) as scope:
         rows, columns = (convert_to_tensor(size, dtypes.int32) for size in (num_rows, columns))
-        length = _op("Reshape", _op("Minimum", rows, columns), [1])
+        length = apply_op("Reshape", apply_op("Minimum", rows, columns), [1])
         batch = [] if batch_shape is None else [convert_to_tensor(batch_shape, dtypes.int32)]
         one, zero = (convert_to_tensor(value, dtypes.as_dtype(dtype)) for value in (1, 0))
-        diagonal = _op("Fill", _op("ConcatV2", [*batch, length], 0) if batch else length, one)
-        return _op("MatrixDiagV3", diagonal, 0, rows, columns, zero, name=scope)
+        diagonal = apply_op("Fill", apply_op("ConcatV2", [*batch, length], 0) if batch else length, one)
+        return apply_op("MatrixDiagV3", diagonal, 0, rows, columns, zero, name=scope)

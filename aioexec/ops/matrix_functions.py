@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import InvalidArgumentError, OpError, UnimplementedError
+from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.interruption import interruptible
 from aioexec.graph.kernel import Compute, plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import register, undefined_gradient
 from aioexec.ops.elementwise import Array
-from aioexec.ops.matrices import check_matrices, each_matrix, op as node, square_dims, turned, wide
+from aioexec.ops.matrices import check_matrices, each_matrix, square_dims, turned, wide
 
 _MOST_CALLS = {"_sqrtm_triu": 128}
 """Square roots that `logm` may take: it takes them until they come near to the identity, which after an overflow is never."""
@@ -60,21 +61,23 @@ def _root_gradient(op: Operation, dy: Tensor) -> list[Tensor]:
     size = dims[-1]
     root = _transposed(op.outputs[0])
     unit = convert_to_tensor(np.eye(size), root.dtype.base_dtype)
-    batch = node("StridedSlice", node("Shape", root), [0], [-2], [1], begin_mask=1)
+    batch = apply_op("StridedSlice", apply_op("Shape", root), [0], [-2], [1], begin_mask=1)
 
     def shaped(x: Tensor, *last: int) -> Tensor:
-        return node("Reshape", x, node("ConcatV2", [batch, convert_to_tensor(list(last), "int32")], 0))
+        return apply_op(
+            "Reshape", x, apply_op("ConcatV2", [batch, convert_to_tensor(list(last), "int32")], 0)
+        )
 
-    fixed = node("Reshape", unit, [size, 1, size, 1]) * shaped(root, 1, size, 1, size)
-    moved = node("Reshape", unit, [1, size, 1, size]) * shaped(_transposed(root), size, 1, size, 1)
+    fixed = apply_op("Reshape", unit, [size, 1, size, 1]) * shaped(root, 1, size, 1, size)
+    moved = apply_op("Reshape", unit, [1, size, 1, size]) * shaped(_transposed(root), size, 1, size, 1)
     system = shaped(moved + fixed, size * size, size * size)
     columns = shaped(_transposed(dy), size * size, 1)
-    return [_transposed(shaped(node("MatrixSolve", system, columns), size, size))]
+    return [_transposed(shaped(apply_op("MatrixSolve", system, columns), size, size))]
 
 
 def _transposed(x: Tensor) -> Tensor:
     turned_over = turned(x)
-    return node("Conj", turned_over) if x.dtype.is_complex else turned_over
+    return apply_op("Conj", turned_over) if x.dtype.is_complex else turned_over
 
 
 for _name, _types, _function, _gradient in (
@@ -92,14 +95,14 @@ for _name, _types, _function, _gradient in (
 
 def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
     """The exponentials of square matrices."""
-    return node("MatrixExponential", input, name=name)
+    return apply_op("MatrixExponential", input, name=name)
 
 
 def matrix_logarithm(input: Any, name: str | None = None) -> Tensor:
     """The principal logarithms of complex square matrices."""
-    return node("MatrixLogarithm", input, name=name)
+    return apply_op("MatrixLogarithm", input, name=name)
 
 
 def matrix_square_root(input: Any, name: str | None = None) -> Tensor:
     """The principal square roots of square matrices."""
-    return node("MatrixSquareRoot", input, name=name)
+    return apply_op("MatrixSquareRoot", input, name=name)

@@ -309,4 +309,4 @@ def _intersection_by_union(matrix: Any) -> Tensor:
     divisor = apply_op("Select", apply_op("Greater", union, 0.0), union, ones_like(union))
     total = reduce_sum(both / divisor, name="mean_iou")
     is_any = apply_op("Greater", occurring, 0.0)
-    return apply_op("Select", is_any, total / occurring, 0.0)  # type: ignore[no-any-return]
+    return apply_op("Select", is_any, total / occurring, 0.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.kernel import (
     Alias,
@@ -56,7 +56,7 @@ def biased_dims(context: ShapeContext) -> Sequence[Dims]:
     axis = channel_axis(context.attrs, len(value))
     if not shapes.compatible((value[axis],), bias):
         raise GraphValueError(f"Dimensions must be equal, but are {value[axis]} and {bias[0]}")
-    return [value[:axis] + shapes.merge((value[axis],), bias) + value[axis + 1 :]]  # type: ignore[operator]
+    return [(*value[:axis], *(shapes.merge((value[axis],), bias) or ()), *value[axis + 1 :])]
 
 
 def bias_kernel(context: KernelContext) -> Compute:
@@ -276,7 +276,7 @@ def top_gradient(op: Operation, dy: Tensor, _: Any) -> tuple[Tensor, None]:
 
 def last_dim(x: Tensor) -> Tensor:
     """The size of the last dimension, a vector of one element."""
-    return apply_op("StridedSlice", apply_op("Shape", x), [-1], [0], [1], end_mask=1)  # type: ignore[no-any-return]
+    return apply_op("StridedSlice", apply_op("Shape", x), [-1], [0], [1], end_mask=1)
 
 
 register(
@@ -299,7 +299,7 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
         GraphValueError: `value` has fewer than 2 dimensions, or another number of channels than `bias` elements.
     """
     layout = "NCHW" if data_format is not None and data_format.startswith("NC") else "NHWC"
-    return apply_op("BiasAdd", value, bias, name=name, data_format=layout)  # type: ignore[no-any-return]
+    return apply_op("BiasAdd", value, bias, name=name, data_format=layout)
 
 
 def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
@@ -311,12 +311,12 @@ def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Ten
 def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
     """relu(x @ weights + biases)."""
     with op_scope(name, "relu_layer", x, weights, biases) as scope:
-        return apply_op("Relu", bias_add(apply_op("MatMul", x, weights), biases), name=scope)  # type: ignore[no-any-return]
+        return apply_op("Relu", bias_add(apply_op("MatMul", x, weights), biases), name=scope)
 
 
 def l2_loss(t: Any, name: str | None = None) -> Tensor:
     """sum(t ** 2) / 2."""
-    return apply_op("L2Loss", t, name=name)  # type: ignore[no-any-return]
+    return apply_op("L2Loss", t, name=name)
 
 
 def l2_normalize(
@@ -329,13 +329,13 @@ def l2_normalize(
         tensor = convert_to_tensor(x)
         total = reduce_sum(apply_op("Square", tensor), dim if axis is None else axis, keepdims=True)
         inverse = apply_op("Rsqrt", apply_op("Maximum", total, epsilon))
-        return apply_op("Mul", tensor, inverse, name=scope)  # type: ignore[no-any-return]
+        return apply_op("Mul", tensor, inverse, name=scope)
 
 
 def in_top_k(predictions: Any, targets: Any, k: Any, name: str | None = None) -> Tensor:
     """Whether the class `targets[i]` is among the k best of row i of `predictions`; ties count, non-finite rows do not."""
     with op_scope(name, "in_top_k", predictions, targets):
-        return apply_op("InTopKV2", predictions, targets, k)  # type: ignore[no-any-return]
+        return apply_op("InTopKV2", predictions, targets, k)
 
 
 class TopKV2(NamedTuple):
@@ -347,4 +347,4 @@ class TopKV2(NamedTuple):
 
 def top_k(input: Any, k: Any = 1, sorted: bool = True, name: str | None = None) -> TopKV2:
     """The `k` largest elements along the last dimension and their indices, the earlier of equal ones first."""
-    return TopKV2(*apply_op("TopKV2", input, k, name=name, sorted=sorted))
+    return TopKV2(*apply_tuple_op("TopKV2", input, k, name=name, sorted=sorted))

@@ -8,7 +8,7 @@ import numpy as np
 
 from aioexec import dtypes
 from aioexec.errors import GraphValueError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.node import Tensor
 from aioexec.ops import batch_norm as batch_norm  # its rows
@@ -38,7 +38,7 @@ def batch_normalization(
         shift = apply_op("Mul", mean, inverse)
         shift = apply_op("Neg", shift) if offset is None else apply_op("Sub", offset, shift)
         product = apply_op("Mul", value, in_dtype(inverse, dtype))
-        return apply_op("AddV2", product, in_dtype(shift, dtype))  # type: ignore[no-any-return]
+        return apply_op("AddV2", product, in_dtype(shift, dtype))
 
 
 def in_dtype(value: Tensor, dtype: dtypes.DType) -> Tensor:
@@ -69,7 +69,7 @@ def fused_batch_norm(
         raise GraphValueError("Both `mean` and `variance` must be a 1D tensor when `is_training` is False")
     value = convert_to_tensor(x)
     moments = [constant(np.zeros(0, np.float32)) if each is None else each for each in (mean, variance)]
-    y, running_mean, running_variance, *_ = apply_op(
+    y, running_mean, running_variance, *_ = apply_tuple_op(
         "FusedBatchNormV3",
         value,
         scale,

@@ -55,7 +55,7 @@ def norm_kept(x: Tensor, ord: Any, axis: Any) -> Tensor:
     if ord in ("fro", "euclidean", 2):
         squares = apply_op("Mul", x, conjugate(x))
         total = reduce_sum(squares, axis, keepdims=True)
-        return apply_op("Sqrt", apply_op("Real", total) if x.dtype.is_complex else total)  # type: ignore[no-any-return]
+        return apply_op("Sqrt", apply_op("Real", total) if x.dtype.is_complex else total)
     size = apply_op("ComplexAbs" if x.dtype.is_complex else "Abs", x)
     if isinstance(axis, list):
         first, last = (axis[0], axis[1]) if ord == 1 else (axis[1], axis[0])
@@ -66,12 +66,12 @@ def norm_kept(x: Tensor, ord: Any, axis: Any) -> Tensor:
         return reduce_max(size, axis, keepdims=True)
     power = constant(float(ord), size.dtype.base_dtype)
     total = reduce_sum(apply_op("Pow", size, power), axis, keepdims=True)
-    return apply_op("Pow", total, constant(1.0 / float(ord), size.dtype.base_dtype))  # type: ignore[no-any-return]
+    return apply_op("Pow", total, constant(1.0 / float(ord), size.dtype.base_dtype))
 
 
 def squeezed(x: Tensor, axis: Any) -> Tensor:
     axes = [] if axis is None else [axis] if isinstance(axis, int) else list(axis)
-    return apply_op("Squeeze", x, squeeze_dims=axes)  # type: ignore[no-any-return]
+    return apply_op("Squeeze", x, squeeze_dims=axes)
 
 
 def values_of(t: Any) -> Tensor:
@@ -118,7 +118,7 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
         halves = [apply_op("L2Loss", values_of(t)) for t in tensors if t is not None]
         total = reduce_sum(apply_op("Pack", halves, name="stack"))
         doubled = apply_op("Mul", total, constant(2.0, total.dtype.base_dtype))
-        return apply_op("Sqrt", doubled, name="global_norm")  # type: ignore[no-any-return]
+        return apply_op("Sqrt", doubled, name="global_norm")
 
 
 def clip_by_global_norm(
@@ -147,7 +147,7 @@ def clip_by_global_norm(
 
 
 def scaled(values: Tensor, scale: Tensor, name: str) -> Tensor:
-    return apply_op("Identity", apply_op("Mul", values, scale), name=name)  # type: ignore[no-any-return]
+    return apply_op("Identity", apply_op("Mul", values, scale), name=name)
 
 
 def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Tensor:
@@ -161,4 +161,4 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Ten
             apply_op("Mul", inverse, count),
             apply_op("RealDiv", constant(1.0, x.dtype.base_dtype), clip_norm),
         )
-        return apply_op("Mul", apply_op("Mul", x, clip_norm), least, name=scope)  # type: ignore[no-any-return]
+        return apply_op("Mul", apply_op("Mul", x, clip_norm), least, name=scope)

@@ -96,7 +96,7 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
     Raises:
         InvalidArgumentError: (in a run) the value is not finite.
     """
-    return apply_op("CheckNumerics", tensor, message=message, name=name)  # type: ignore[no-any-return]
+    return apply_op("CheckNumerics", tensor, message=message, name=name)
 
 
 def verify_tensor_all_finite(
@@ -106,7 +106,8 @@ def verify_tensor_all_finite(
     with get_default_graph().name_scope(name or "VerifyFinite"):
         tensor = convert_to_tensor(x if t is None else t, name="t")
         checked = check_numerics(tensor, str(message if msg is None else msg))
-        return with_dependencies([checked], tensor)  # type: ignore[no-any-return]
+        result: Tensor = with_dependencies([checked], tensor)
+        return result
 
 
 def add_check_numerics_ops() -> Operation:

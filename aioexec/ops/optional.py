@@ -11,7 +11,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import GraphValueError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
@@ -25,13 +25,12 @@ def _from_value(*components: Array) -> Array:
 
 
 def _value_gradient(op: Operation, doptional: Tensor) -> Sequence[Any]:
-    found = apply_op(
+    return apply_list_op(
         "OptionalGetValue",
         doptional,
         output_types=[each.dtype for each in op.inputs],
         output_shapes=[each.shape for each in op.inputs],
     )
-    return list(found) if isinstance(found, list | tuple) else [found]
 
 
 register(

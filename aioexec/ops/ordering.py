@@ -182,7 +182,7 @@ register(
 
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """`input` with its elements moved `shift` places along `axis`; what leaves at one end comes in at the other."""
-    return apply_op("Roll", input, shift, axis, name=name)  # type: ignore[no-any-return]
+    return apply_op("Roll", input, shift, axis, name=name)
 
 
 def reverse_sequence(
@@ -205,4 +205,4 @@ def reverse_sequence(
     across = batch_axis if batch_axis is not None else batch_dim
     if along is None:
         raise GraphValueError("reverse_sequence: expected seq_axis, got None")
-    return apply_op("ReverseSequence", input, seq_lengths, seq_dim=along, batch_dim=across or 0, name=name)  # type: ignore[no-any-return]
+    return apply_op("ReverseSequence", input, seq_lengths, seq_dim=along, batch_dim=across or 0, name=name)

@@ -9,7 +9,7 @@ import numpy as np
 
 from aioexec import dtypes, shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Operation, Tensor
@@ -71,8 +71,7 @@ def _partition_gradient(op: Operation, *dys: Tensor) -> list[Any]:
     size = apply_op("Size", partitions)
     numbers = apply_op("Reshape", apply_op("Range", zero, size, one), shape)
     count = op.attrs["num_partitions"]
-    places = apply_op("DynamicPartition", numbers, partitions, num_partitions=count)
-    places = [places] if isinstance(places, Tensor) else places
+    places = apply_list_op("DynamicPartition", numbers, partitions, num_partitions=count)
     stitched = apply_op("DynamicStitch", places, list(dys), N=count)
     return [apply_op("Reshape", stitched, apply_op("Shape", op.inputs[0])), None]
 
@@ -157,7 +156,7 @@ def dynamic_partition(
     data: Any, partitions: Any, num_partitions: int, name: str | None = None
 ) -> list[Tensor]:
     """The rows of `data` by the number that `partitions` gives each."""
-    outputs = apply_op("DynamicPartition", data, partitions, name=name, num_partitions=num_partitions)
+    outputs = apply_list_op("DynamicPartition", data, partitions, name=name, num_partitions=num_partitions)
     assert isinstance(outputs, list)
     return outputs
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.convert import constant
 from aioexec.graph.kernel import Attrs, Compute, KernelContext
 from aioexec.graph.node import Operation, Tensor
@@ -89,8 +89,8 @@ def _returned(op: Operation, dy: Tensor) -> Tensor:
     attrs = windows_of(op.attrs)
     _, height, width, _ = attrs.pop("ksize")
     picked = height * width
-    batch, rows, columns, depth = apply_op("Unpack", apply_op("Shape", op.inputs[0]), num=4)
-    out_rows, out_columns = apply_op("Unpack", apply_op("Shape", dy), num=4)[1:3]
+    batch, rows, columns, depth = apply_list_op("Unpack", apply_op("Shape", op.inputs[0]), num=4)
+    out_rows, out_columns = apply_list_op("Unpack", apply_op("Shape", dy), num=4)[1:3]
     split = apply_op("Reshape", dy, apply_op("Pack", [batch, out_rows, out_columns, picked, depth]))
     apart = apply_op("Transpose", split, constant(np.array([0, 4, 1, 2, 3], np.int32)))
     images = apply_op("Mul", batch, depth)
@@ -100,7 +100,7 @@ def _returned(op: Operation, dy: Tensor) -> Tensor:
         "Conv2DBackpropInput", apply_op("Pack", [images, rows, columns, 1]), filters, above, **attrs
     )
     joined = apply_op("Reshape", dx, apply_op("Pack", [batch, depth, rows, columns]))
-    return apply_op("Transpose", joined, constant(np.array([0, 2, 3, 1], np.int32)))  # type: ignore[no-any-return]
+    return apply_op("Transpose", joined, constant(np.array([0, 2, 3, 1], np.int32)))
 
 
 register(
@@ -213,13 +213,13 @@ register(
     kernel=_dilation_kernel,
     gradient=_dilation_gradient,
 )
-for _name, _output, _operand, _kernel in (
-    ("Input", "in_backprop", 0, _by_input_kernel),
-    ("Filter", "filter_backprop", 1, _by_filter_kernel),
+for _name, _output, _shape, _kernel in (
+    ("Input", "in_backprop", lambda context: [context.inputs[0]], _by_input_kernel),
+    ("Filter", "filter_backprop", lambda context: [context.inputs[1]], _by_filter_kernel),
 ):
     register(
         f"Dilation2DBackprop{_name}(input:T, filter:T, out_backprop:T) -> ({_output}:T) [{_WINDOWS}]",
-        shape=lambda context, operand=_operand: [context.inputs[operand]],  # type: ignore[misc]
+        shape=_shape,
         kernel=_kernel,
         gradient=undefined_gradient,
     )
@@ -241,7 +241,7 @@ def extract_image_patches(
     if given is None or padding is None:
         raise GraphValueError("extract_image_patches: sizes and padding must be given")
     windows = {"ksizes": list(given), "strides": list(strides), "rates": list(rates), "padding": padding}
-    return apply_op("ExtractImagePatches", images, name=name, **windows)  # type: ignore[no-any-return]
+    return apply_op("ExtractImagePatches", images, name=name, **windows)
 
 
 def dilation2d(
@@ -257,4 +257,4 @@ def dilation2d(
     """The largest sum of a window and the filter [height, width, channels], for each channel."""
     taken, apart = filter if filters is None else filters, rates if dilations is None else dilations
     windows = {"strides": list(strides), "rates": list(apart), "padding": padding}
-    return apply_op("Dilation2D", input, taken, name=name, **windows)  # type: ignore[no-any-return]
+    return apply_op("Dilation2D", input, taken, name=name, **windows)

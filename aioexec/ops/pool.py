@@ -148,7 +148,8 @@ def take_from(image: Array, chosen: Array, axes: Axes) -> Array:
 def inside_count(axes: Axes) -> Array:
     """How many elements of each window lie in the image."""
     along = [np.sum([axis.inside(tap) for tap in range(axis.window)], axis=0) for axis in axes]
-    return functools.reduce(np.multiply.outer, along)[None, ..., None]  # type: ignore[no-any-return]
+    count: Array = functools.reduce(np.multiply.outer, along)
+    return count[None, ..., None]
 
 
 def average(image: Array, axes: Axes) -> Array:
@@ -157,7 +158,8 @@ def average(image: Array, axes: Axes) -> Array:
     total = np.zeros((len(image), *counts(axes), image.shape[-1]), image.dtype)
     for tap in taps(axes):
         total += padded[seen_by(axes, tap)]
-    return total / inside_count(axes).astype(image.dtype)  # type: ignore[no-any-return]
+    mean: Array = total / inside_count(axes).astype(image.dtype)
+    return mean
 
 
 def average_adjoint(dy: Array, axes: Axes) -> Array:
@@ -377,7 +379,7 @@ def max_pool(
         GraphValueError: shapes or arguments do not fit.
     """
     value = renamed(value, input, "value", "input")
-    return apply_op("MaxPool", value, name=name, **_attrs(ksize, strides, padding, data_format))  # type: ignore[no-any-return]
+    return apply_op("MaxPool", value, name=name, **_attrs(ksize, strides, padding, data_format))
 
 
 def avg_pool(
@@ -395,4 +397,4 @@ def avg_pool(
         GraphValueError: shapes or arguments do not fit.
     """
     value = renamed(value, input, "value", "input")
-    return apply_op("AvgPool", value, name=name, **_attrs(ksize, strides, padding, data_format))  # type: ignore[no-any-return]
+    return apply_op("AvgPool", value, name=name, **_attrs(ksize, strides, padding, data_format))

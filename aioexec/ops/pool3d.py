@@ -111,7 +111,7 @@ def _pool(
 ) -> Tensor:
     order = format_name(data_format, "NDHWC")
     sizes = {"ksize": per_axis(ksize, "ksize", order), "strides": per_axis(strides, "strides", order)}
-    return apply_op(op_type, value, name=name, data_format=order, **sizes, **padding_attrs(padding))  # type: ignore[no-any-return]
+    return apply_op(op_type, value, name=name, data_format=order, **sizes, **padding_attrs(padding))
 
 
 def max_pool3d(

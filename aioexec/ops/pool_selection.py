@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.kernel import Alias, Attrs, Compute, KernelContext, Launches, Native, Spec
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
@@ -277,7 +277,7 @@ def max_pool_with_argmax(
     """The maximum of each window of images [batch, height, width, channels], and the number of its element in the image."""
     order = format_name(data_format)
     wanted = Targmax if output_dtype is None else output_dtype
-    return apply_op(  # type: ignore[no-any-return]
+    output, index = apply_tuple_op(
         "MaxPoolWithArgmax",
         input,
         name=name,
@@ -287,3 +287,4 @@ def max_pool_with_argmax(
         include_batch_in_index=include_batch_in_index,
         **padding_attrs(padding),
     )
+    return output, index

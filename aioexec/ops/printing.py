@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.node import Operation, Tensor
@@ -108,7 +108,7 @@ def Assert(
         InvalidArgumentError: (in a run) the condition does not hold.
     """
     with get_default_graph().name_scope(name or "Assert"):
-        return apply_op("Assert", condition, list(data), summarize=summarize)  # type: ignore[no-any-return]
+        return apply_no_output_op("Assert", condition, list(data), summarize=summarize)
 
 
 # Print
@@ -163,6 +163,6 @@ def Print(
         first_n: print only so many times in a session.
         summarize: elements to print of each of `data` (3); all if negative.
     """
-    return apply_op(  # type: ignore[no-any-return]
+    return apply_op(
         "Print", input_, list(data), message=message, first_n=first_n, summarize=summarize, name=name
     )

@@ -9,7 +9,7 @@ from typing import Any
 from aioexec import dtypes as dt, shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_no_output_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.defaults import get_default_session
 from aioexec.graph.graph import get_default_graph
@@ -100,8 +100,7 @@ class QueueBase:
             tensors = self._components(vals)
             for tensor, shape in zip(tensors, self._shapes, strict=True):
                 tensor.shape.assert_is_compatible_with(shape)
-            op: Operation = apply_op("QueueEnqueueV2", self._queue_ref, tensors, name=scope)
-        return op
+            return apply_no_output_op("QueueEnqueueV2", self._queue_ref, tensors, name=scope)
 
     def enqueue_many(self, vals: Any, name: str | None = None) -> Operation:
         """An operation that brings in the elements of a batch, one by one: each component has one dimension more."""
@@ -112,8 +111,7 @@ class QueueBase:
                 dims = shapes.with_rank_at_least(tensor.dims, 1)
                 batch = shapes.merge(batch, None if dims is None else dims[:1])
                 TensorShape(None if dims is None else dims[1:]).assert_is_compatible_with(shape)
-            op: Operation = apply_op("QueueEnqueueManyV2", self._queue_ref, tensors, name=scope)
-        return op
+            return apply_no_output_op("QueueEnqueueManyV2", self._queue_ref, tensors, name=scope)
 
     def dequeue(self, name: str | None = None) -> Any:
         """The next element: a tensor, a list of them if there are several components, or with names a dict."""
@@ -133,13 +131,12 @@ class QueueBase:
         Args:
             cancel_pending_enqueues: enqueues that wait for room fail; otherwise closing waits for them.
         """
-        op: Operation = apply_op(
+        return apply_no_output_op(
             "QueueCloseV2",
             self._queue_ref,
             name=name or f"{self._name}_Close",
             cancel_pending_enqueues=cancel_pending_enqueues,
         )
-        return op
 
     def is_closed(self, name: str | None = None) -> Tensor:
         """Whether the queue is closed."""
@@ -179,11 +176,10 @@ class QueueBase:
     # Service
 
     def _asked(self, op_type: str, name: str) -> Tensor:
-        tensor: Tensor = apply_op(op_type, self._queue_ref, name=name)
-        return tensor
+        return apply_op(op_type, self._queue_ref, name=name)
 
     def _taken(self, op_type: str, label: str, name: str | None, *count: Any) -> Any:
-        tensors: list[Tensor] = apply_op(
+        tensors = apply_list_op(
             op_type,
             self._queue_ref,
             *count,
@@ -340,7 +336,7 @@ def _queue_node(
     name: str,
     **more: Any,
 ) -> Tensor:
-    handle: Tensor = apply_op(
+    return apply_op(
         op_type,
         name=name,
         component_types=types,
@@ -350,7 +346,6 @@ def _queue_node(
         shared_name=shared_name or "",
         **more,
     )
-    return handle
 
 
 def _as_lists(

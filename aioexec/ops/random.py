@@ -295,14 +295,14 @@ def random_uniform(
             minval, maxval = convert_to_tensor(minval, dtype, "min"), convert_to_tensor(maxval, dtype, "max")
         one, other = get_seed(seed)
         if dtype.is_integer:
-            return apply_op("RandomUniformInt", shape, minval, maxval, seed=one, seed2=other, name=scope)  # type: ignore[no-any-return]
-        drawn: Tensor = apply_op("RandomUniform", shape, dtype=dtype, seed=one, seed2=other)
+            return apply_op("RandomUniformInt", shape, minval, maxval, seed=one, seed2=other, name=scope)
+        drawn = apply_op("RandomUniform", shape, dtype=dtype, seed=one, seed2=other)
         if starts_at_0 and ends_at_1:
             return drawn
         if starts_at_0:
-            return apply_op("Mul", drawn, maxval)  # type: ignore[no-any-return]
+            return apply_op("Mul", drawn, maxval)
         scaled = apply_op("Mul", drawn, apply_op("Sub", maxval, minval, name="sub"), name="mul")
-        return apply_op("AddV2", scaled, minval, name=scope)  # type: ignore[no-any-return]
+        return apply_op("AddV2", scaled, minval, name=scope)
 
 
 def _scaled(
@@ -315,7 +315,7 @@ def _scaled(
         mean, stddev = convert_to_tensor(mean, dtype, "mean"), convert_to_tensor(stddev, dtype, "stddev")
         one, other = get_seed(seed)
         drawn = apply_op(op, shape, dtype=dtype, seed=one, seed2=other)
-        return apply_op("AddV2", apply_op("Mul", drawn, stddev, name="mul"), mean, name=scope)  # type: ignore[no-any-return]
+        return apply_op("AddV2", apply_op("Mul", drawn, stddev, name="mul"), mean, name=scope)
 
 
 def random_normal(
@@ -345,7 +345,7 @@ def truncated_normal(
 def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
     """The slices of `value` along its first dimension in random order."""
     one, other = get_seed(seed)
-    return apply_op("RandomShuffle", value, seed=one, seed2=other, name=name)  # type: ignore[no-any-return]
+    return apply_op("RandomShuffle", value, seed=one, seed2=other, name=name)
 
 
 def multinomial(
@@ -356,7 +356,7 @@ def multinomial(
         logits = convert_to_tensor(logits, name="logits")
         one, other = get_seed(seed)
         wanted = None if output_dtype is None else dtypes.as_dtype(output_dtype)
-        return apply_op("Multinomial", logits, num_samples, seed=one, seed2=other, output_dtype=wanted)  # type: ignore[no-any-return]
+        return apply_op("Multinomial", logits, num_samples, seed=one, seed2=other, output_dtype=wanted)
 
 
 def categorical(
@@ -389,15 +389,15 @@ def dropout(
     if isinstance(rate, int | float) and not 0 <= rate < 1:
         raise GraphValueError(f"dropout: rate must be in [0, 1), got {rate!r}")
     with get_default_graph().name_scope(name or "dropout"):
-        x = convert_to_tensor(x, name="x")
-        dtype = real(x.dtype.base_dtype, "dropout")
+        value = convert_to_tensor(x, name="x")
+        dtype = real(value.dtype.base_dtype, "dropout")
         if isinstance(rate, int | float) and rate == 0:
-            return x  # type: ignore[no-any-return]
+            return value
         rate = convert_to_tensor(rate, dtype, "rate")
-        drawn = random_uniform(_noise_shape(x, noise_shape), dtype=dtype, seed=seed)
-        scaled = apply_op("Mul", x, apply_op("RealDiv", 1, apply_op("Sub", 1, rate)))
-        kept: Tensor = apply_op("SelectV2", apply_op("GreaterEqual", drawn, rate), scaled, constant(0, dtype))
-        kept.set_shape(x.dims)
+        drawn = random_uniform(_noise_shape(value, noise_shape), dtype=dtype, seed=seed)
+        scaled = apply_op("Mul", value, apply_op("RealDiv", 1, apply_op("Sub", 1, rate)))
+        kept = apply_op("SelectV2", apply_op("GreaterEqual", drawn, rate), scaled, constant(0, dtype))
+        kept.set_shape(value.dims)
         return kept
 
 

@@ -43,7 +43,7 @@ def gamma_gradient(alpha: Tensor, sample: Tensor, dy: Tensor) -> Tensor:
     extra = apply_op("Sub", apply_op("Rank", sample), apply_op("Rank", alpha))
     zero, one = (convert_to_tensor(number, dtypes.int32) for number in (0, 1))
     axes = apply_op("Range", zero, extra, one)
-    return apply_op("Sum", apply_op("Mul", dy, slope), axes)  # type: ignore[no-any-return]
+    return apply_op("Sum", apply_op("Mul", dy, slope), axes)
 
 
 def _gamma_kernel(context: KernelContext) -> Compute:
@@ -176,7 +176,7 @@ def random_gamma(
         one, other = get_seed(seed)
         drawn = apply_op("RandomGamma", sizes, wide, seed=one, seed2=other)
         smallest = convert_to_tensor(np.finfo(drawn.dtype.numpy).tiny, drawn.dtype)
-        return apply_op("Maximum", smallest, apply_op("RealDiv", drawn, rates))  # type: ignore[no-any-return]
+        return apply_op("Maximum", smallest, apply_op("RealDiv", drawn, rates))
 
 
 def random_poisson(
@@ -187,9 +187,7 @@ def random_poisson(
         wanted = dtypes.as_dtype(dtype)
         one, other = get_seed(seed)
         rate = convert_to_tensor(lam, name="lam")
-        return apply_op(  # type: ignore[no-any-return]
-            "RandomPoissonV2", shape_tensor(shape), rate, seed=one, seed2=other, dtype=wanted
-        )
+        return apply_op("RandomPoissonV2", shape_tensor(shape), rate, seed=one, seed2=other, dtype=wanted)
 
 
 def parameterized_truncated_normal(
@@ -209,6 +207,6 @@ def parameterized_truncated_normal(
     with get_default_graph().name_scope(name or "parameterized_truncated_normal"):
         parameters = [convert_to_tensor(each, wanted) for each in (means, stddevs, minvals, maxvals)]
         one, other = get_seed(seed)
-        return apply_op(  # type: ignore[no-any-return]
+        return apply_op(
             "ParameterizedTruncatedNormal", shape_tensor(shape), *parameters, seed=one, seed2=other
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aioexec.errors import GraphTypeError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op, apply_tuple_op
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Operation, Tensor
 from aioexec.ops import readers  # noqa: F401  (its rows)
@@ -35,36 +35,38 @@ class ReaderBase:
 
     def read(self, queue: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
         """The next record and its key, of the next file in the queue if the one being read is over."""
-        return self._verb("Read", _handle(queue), name=name)  # type: ignore[no-any-return]
+        key, value = apply_tuple_op(self._op_type("Read"), self._reader_ref, _handle(queue), name=name)
+        return key, value
 
     def read_up_to(self, queue: Any, num_records: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
         """Up to so many records and their keys: fewer where a file ends."""
-        return self._verb("ReadUpTo", _handle(queue), num_records, name=name)  # type: ignore[no-any-return]
+        key, value = apply_tuple_op(
+            self._op_type("ReadUpTo"), self._reader_ref, _handle(queue), num_records, name=name
+        )
+        return key, value
 
     def num_records_produced(self, name: str | None = None) -> Tensor:
         """How many records were given."""
-        return self._verb("NumRecordsProduced", name=name)  # type: ignore[no-any-return]
+        return apply_op(self._op_type("NumRecordsProduced"), self._reader_ref, name=name)
 
     def num_work_units_completed(self, name: str | None = None) -> Tensor:
         """How many files are over."""
-        return self._verb("NumWorkUnitsCompleted", name=name)  # type: ignore[no-any-return]
+        return apply_op(self._op_type("NumWorkUnitsCompleted"), self._reader_ref, name=name)
 
     def serialize_state(self, name: str | None = None) -> Tensor:
         """What `restore_state` takes, where the kind of reader has that."""
-        return self._verb("SerializeState", name=name)  # type: ignore[no-any-return]
+        return apply_op(self._op_type("SerializeState"), self._reader_ref, name=name)
 
     def restore_state(self, state: Any, name: str | None = None) -> Operation:
         """An operation that makes it as another reader was."""
-        return self._verb("RestoreState", state, name=name)  # type: ignore[no-any-return]
+        return apply_no_output_op(self._op_type("RestoreState"), self._reader_ref, state, name=name)
 
     def reset(self, name: str | None = None) -> Operation:
         """An operation that makes it as it was at first."""
-        return self._verb("Reset", name=name)  # type: ignore[no-any-return]
+        return apply_no_output_op(self._op_type("Reset"), self._reader_ref, name=name)
 
-    def _verb(self, verb: str, *inputs: Any, name: str | None) -> Any:
-        version = "" if self._reader_ref.dtype.is_ref else "V2"
-        op_type = f"Reader{verb}{version}"
-        return apply_op(op_type, self._reader_ref, *inputs, name=name or op_type)
+    def _op_type(self, verb: str) -> str:
+        return f"Reader{verb}{'' if self._reader_ref.dtype.is_ref else 'V2'}"
 
 
 def _handle(queue: Any) -> Tensor:
@@ -76,7 +78,7 @@ def _handle(queue: Any) -> Tensor:
 
 def _made(op_type: str, name: str | None, **attrs: Any) -> Tensor:
     attrs["container"] = get_default_graph().default_container
-    return apply_op(op_type, name=name, **attrs)  # type: ignore[no-any-return]
+    return apply_op(op_type, name=name, **attrs)
 
 
 class WholeFileReader(ReaderBase):

@@ -9,7 +9,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.kernel import (
     Alias,
@@ -190,15 +190,15 @@ def expanded(op: Operation, value: Tensor) -> Tensor:
         return value
     axes, dims = static_axes(op), op.inputs[0].dims
     if axes is None or dims is None:
-        return apply_op("Reshape", value, kept_shape(op))  # type: ignore[no-any-return]
+        return apply_op("Reshape", value, kept_shape(op))
     kept = [1 if axis in axes else dim for axis, dim in enumerate(dims)]
     if kept.count(None) <= 1 and 0 not in kept:
-        return apply_op("Reshape", value, constant([-1 if dim is None else dim for dim in kept], "int32"))  # type: ignore[no-any-return]
+        return apply_op("Reshape", value, constant([-1 if dim is None else dim for dim in kept], "int32"))
     if len(axes) == 1:
-        return apply_op("ExpandDims", value, constant(axes[0], "int32"))  # type: ignore[no-any-return]
+        return apply_op("ExpandDims", value, constant(axes[0], "int32"))
     stays = np.array([axis not in axes for axis in range(len(dims))], np.int32)
     sizes = apply_op("Mul", apply_op("Shape", op.inputs[0]), constant(stays))
-    return apply_op("Reshape", value, apply_op("AddV2", sizes, constant(1 - stays)))  # type: ignore[no-any-return]
+    return apply_op("Reshape", value, apply_op("AddV2", sizes, constant(1 - stays)))
 
 
 def kept_shape(op: Operation) -> Tensor:
@@ -208,7 +208,7 @@ def kept_shape(op: Operation) -> Tensor:
     axes = apply_op("Reshape", apply_op("Cast", op.inputs[1], DstT="int32"), constant([-1], "int32"))
     axes = apply_op("FloorMod", apply_op("AddV2", axes, rank), rank)
     ones = apply_op("Fill", apply_op("Shape", axes), constant(1, "int32"))
-    return apply_op("DynamicStitch", [apply_op("Range", 0, rank, 1), axes], [shape, ones], N=2)  # type: ignore[no-any-return]
+    return apply_op("DynamicStitch", [apply_op("Range", 0, rank, 1), axes], [shape, ones], N=2)
 
 
 def spread(op: Operation, value: Tensor) -> Tensor:
@@ -216,7 +216,7 @@ def spread(op: Operation, value: Tensor) -> Tensor:
     dims = op.inputs[0].dims
     known = shapes.is_fully_defined(dims)
     shape = constant(np.array(dims, np.int32)) if known else apply_op("Shape", op.inputs[0])
-    return apply_op("BroadcastTo", value, shape)  # type: ignore[no-any-return]
+    return apply_op("BroadcastTo", value, shape)
 
 
 def sum_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
@@ -235,12 +235,13 @@ def mean_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
 def reduced_count(op: Operation, dy: Tensor) -> Tensor:
     """How many elements went into one, in the dtype of the gradient."""
     axes, dims = static_axes(op), op.inputs[0].dims
-    if axes is not None and dims is not None and None not in [dims[axis] for axis in axes]:
-        count = int(np.prod([dims[axis] for axis in axes], dtype=np.int64))  # type: ignore[arg-type]
+    reduced = None if axes is None or dims is None else [dims[axis] for axis in axes]
+    if reduced is not None and None not in reduced:
+        count = int(np.prod(np.array(reduced, np.int64)))
         return constant(float(count), dy.dtype.base_dtype)
     whole, part = apply_op("Size", op.inputs[0]), apply_op("Size", op.outputs[0])
     count_tensor = apply_op("FloorDiv", whole, apply_op("Maximum", part, 1))
-    return apply_op("Cast", count_tensor, DstT=dy.dtype.base_dtype)  # type: ignore[no-any-return]
+    return apply_op("Cast", count_tensor, DstT=dy.dtype.base_dtype)
 
 
 def extremum_gradient(op: Operation, dy: Tensor) -> tuple[Tensor, None]:
@@ -279,8 +280,8 @@ def product_order(op: Operation) -> tuple[Tensor, Tensor]:
     rank = apply_op("Rank", op.inputs[0])
     given = apply_op("Reshape", apply_op("Cast", op.inputs[1], DstT="int32"), [-1])
     chosen = apply_op("FloorMod", apply_op("AddV2", given, rank), rank)
-    others, _ = apply_op("ListDiff", apply_op("Range", 0, rank, 1), chosen)
-    return chosen, others
+    rest, _ = apply_tuple_op("ListDiff", apply_op("Range", 0, rank, 1), chosen)
+    return chosen, rest
 
 
 # Rows
@@ -306,13 +307,16 @@ row("Max", 20, max_values, native(lambda dtype: MAXIMUM), extremum_gradient)
 row("EuclideanNorm", 6, norm_values, None, norm_gradient)
 row("Min", 20, min_values, native(lambda dtype: MINIMUM), extremum_gradient)
 
-for _name, _compute, _kind in (("All", all_values, MINIMUM), ("Any", any_values, MAXIMUM)):
+for _name, _compute, _form in (
+    ("All", all_values, native(lambda dtype: MINIMUM, dtypes=frozenset({"bool"}))),
+    ("Any", any_values, native(lambda dtype: MAXIMUM, dtypes=frozenset({"bool"}))),
+):
     register(
         f"{_name}(input:bool, reduction_indices:Tidx) -> (output:bool)"
         " [keep_dims:bool=false; Tidx:type{int32|int64}=int32]",
         shape=reduced_dims,
         kernel=reference(_compute),
-        native=native(lambda dtype, kind=_kind: kind, dtypes=frozenset({"bool"})),  # type: ignore[misc]
+        native=_form,
         gradient=NOT_DIFFERENTIABLE,
         shape_operands=(1,),
     )
@@ -352,7 +356,7 @@ def reduce(
     x = convert_to_tensor(value)
     keep_dims = keeps_dims(keepdims, keep)
     axes = reduction_axes(x, axis, indices)
-    result: Tensor = apply_op(op_type, x, axes, name=name, keep_dims=keep_dims)
+    result = apply_op(op_type, x, axes, name=name, keep_dims=keep_dims)
     if axis is None and indices is None and not keep_dims:
         result.set_shape(())
     return result

@@ -199,7 +199,7 @@ def regex_replace(
 ) -> Tensor:
     """Strings with what matches an RE2 pattern replaced; `\\\\1` in `rewrite` is the first group, `\\\\0` the match."""
     if isinstance(pattern, str | bytes) and isinstance(rewrite, str | bytes):
-        return apply_op(  # type: ignore[no-any-return]
+        return apply_op(
             "StaticRegexReplace",
             input,
             pattern=pattern,
@@ -207,11 +207,11 @@ def regex_replace(
             replace_global=replace_global,
             name=name,
         )
-    return apply_op("RegexReplace", input, pattern, rewrite, replace_global=replace_global, name=name)  # type: ignore[no-any-return]
+    return apply_op("RegexReplace", input, pattern, rewrite, replace_global=replace_global, name=name)
 
 
 def regex_full_match(input: object, pattern: object, name: str | None = None) -> Tensor:
     """Whether strings match an RE2 pattern from beginning to end."""
     if isinstance(pattern, str | bytes):
-        return apply_op("StaticRegexFullMatch", input, pattern=pattern, name=name)  # type: ignore[no-any-return]
-    return apply_op("RegexFullMatch", input, pattern, name=name)  # type: ignore[no-any-return]
+        return apply_op("StaticRegexFullMatch", input, pattern=pattern, name=name)
+    return apply_op("RegexFullMatch", input, pattern, name=name)

@@ -22,12 +22,12 @@ SampledValues = tuple[Any, Any, Any]
 def _rows(value: Tensor, first: Any, count: Any) -> Tensor:
     """`count` rows of a matrix from `first` on (-1: all that follow)."""
     begin, size = apply_op("Pack", [first, 0]), apply_op("Pack", [count, -1])
-    return apply_op("Slice", value, begin, size)  # type: ignore[no-any-return]
+    return apply_op("Slice", value, begin, size)
 
 
 def _entries(value: Tensor, first: Any, count: Any) -> Tensor:
     begin, size = apply_op("ExpandDims", first, 0), apply_op("ExpandDims", count, 0)
-    return apply_op("Slice", value, begin, size)  # type: ignore[no-any-return]
+    return apply_op("Slice", value, begin, size)
 
 
 def _sum_rows(x: Tensor) -> Tensor:
@@ -82,7 +82,7 @@ def _true_logits(inputs: Tensor, weights: Tensor, biases: Tensor, num_true: int)
     flat = apply_op("Reshape", products, apply_op("ConcatV2", [constant(np.array([-1], np.int32)), width], 0))
     shape = constant(np.array([-1, num_true], np.int32))
     logits = apply_op("Reshape", _sum_rows(flat), shape)
-    return apply_op("AddV2", logits, apply_op("Reshape", biases, shape))  # type: ignore[no-any-return]
+    return apply_op("AddV2", logits, apply_op("Reshape", biases, shape))
 
 
 def _without_hits(logits: Tensor, truth: Tensor, sampled: Tensor, num_true: int) -> Tensor:
@@ -100,7 +100,7 @@ def _without_hits(logits: Tensor, truth: Tensor, sampled: Tensor, num_true: int)
     if lowered.dtype.base_dtype != logits.dtype.base_dtype:
         lowered = apply_op("Cast", lowered, DstT=logits.dtype.base_dtype)
     shape = apply_op("Shape", logits, out_type=dtypes.int64)
-    return apply_op("AddV2", logits, apply_op("ScatterNd", places, lowered, shape))  # type: ignore[no-any-return]
+    return apply_op("AddV2", logits, apply_op("ScatterNd", places, lowered, shape))
 
 
 def nce_loss(

@@ -239,7 +239,7 @@ def _tensor_kernel(method: Method) -> Reference:
 
 
 def _at(tensor: Tensor, indices: Tensor) -> Tensor:
-    return apply_op("GatherNd", tensor, indices)  # type: ignore[no-any-return]
+    return apply_op("GatherNd", tensor, indices)
 
 
 def _replaced_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
@@ -326,24 +326,24 @@ def scatter_nd_sub(
 
 def tensor_scatter_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """The tensor with slices replaced at coordinates."""
-    return apply_op("TensorScatterUpdate", tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+    return apply_op("TensorScatterUpdate", tensor, indices, updates, name=name)
 
 
 def tensor_scatter_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """The tensor with updates added to its slices at coordinates."""
-    return apply_op("TensorScatterAdd", tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+    return apply_op("TensorScatterAdd", tensor, indices, updates, name=name)
 
 
 def tensor_scatter_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """The tensor with updates subtracted from its slices at coordinates."""
-    return apply_op("TensorScatterSub", tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+    return apply_op("TensorScatterSub", tensor, indices, updates, name=name)
 
 
 def tensor_scatter_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """The tensor with slices at coordinates reduced to the least of them and the updates."""
-    return apply_op("TensorScatterMin", tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+    return apply_op("TensorScatterMin", tensor, indices, updates, name=name)
 
 
 def tensor_scatter_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """The tensor with slices at coordinates reduced to the greatest of them and the updates."""
-    return apply_op("TensorScatterMax", tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+    return apply_op("TensorScatterMax", tensor, indices, updates, name=name)

@@ -11,7 +11,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import (
     Attrs,
@@ -189,8 +189,7 @@ ResourceScatter = Callable[..., Operation]
 
 def _on_resources(verb: str, does: str) -> ResourceScatter:
     def scatter(resource: Tensor, indices: Any, updates: Any, name: str | None = None) -> Operation:
-        op: Operation = apply_op(f"ResourceScatter{verb}", resource, indices, updates, name=name)
-        return op
+        return apply_no_output_op(f"ResourceScatter{verb}", resource, indices, updates, name=name)
 
     scatter.__name__, scatter.__doc__ = f"resource_scatter_{verb.lower()}", f"{does} of a resource variable."
     return scatter
@@ -259,6 +258,6 @@ def scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: boo
     reference = reference_of(ref)
     if reference is None:
         values = convert_to_tensor(updates, ref.dtype)
-        op: Operation = apply_op(f"Resource{op_type}", ref.handle, indices, values, name=name)
+        op = apply_no_output_op(f"Resource{op_type}", ref.handle, indices, values, name=name)
         return ref.after(op)
     return update_reference(op_type, reference, indices, updates, name=name, use_locking=use_locking)

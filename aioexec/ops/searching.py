@@ -134,7 +134,7 @@ register(
 
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
     """The coordinates of elements given by their number in a tensor of shape `dims`, a column for each."""
-    return apply_op("UnravelIndex", indices, dims, name=name)  # type: ignore[no-any-return]
+    return apply_op("UnravelIndex", indices, dims, name=name)
 
 
 def searchsorted(
@@ -178,4 +178,4 @@ def searchsorted(
         ]
         op_type = "LowerBound" if side == "left" else "UpperBound"
         found = apply_op(op_type, *flat, out_type=wanted)
-        return apply_op("Reshape", found, apply_op("Shape", looked_up), name=scope)  # type: ignore[no-any-return]
+        return apply_op("Reshape", found, apply_op("Shape", looked_up), name=scope)

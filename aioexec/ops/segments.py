@@ -146,7 +146,8 @@ def _unsorted(reduction: Reduction) -> Any:
 
     def kernel(data: Array, ids: Array, count: Array) -> Array:
         initial = reduction.neutral(data.dtype)
-        return _first_widened(compute)(data, ids, count, initial)  # type: ignore[no-any-return]
+        reduced: Array = _first_widened(compute)(data, ids, count, initial)
+        return reduced
 
     return plain(kernel)
 
@@ -172,28 +173,24 @@ def scalar(value: int) -> Tensor:
     return convert_to_tensor(value, dtypes.int32)
 
 
-def _op(op_type: str, *inputs: Any, **attrs: Any) -> Tensor:
-    return apply_op(op_type, *inputs, **attrs)  # type: ignore[no-any-return]
-
-
 def _taken(op: Operation, values: Tensor) -> Tensor:
     """For each row of data the row of its segment in `values`; zeros where a row is left out."""
     ids = op.inputs[1]
     if not op.type.startswith("Unsorted"):
-        return _op("GatherV2", values, ids, scalar(0))
-    zero = _op("ZerosLike", ids)
-    rows = _op("GatherV2", values, _op("Maximum", ids, zero), scalar(0))
-    kept = _op("GreaterEqual", ids, zero)
-    extra = _op("Sub", _op("Rank", rows), _op("Rank", kept))
-    ones = _op("Fill", _op("Reshape", extra, convert_to_tensor([1], dtypes.int32)), scalar(1))
-    mask = _op("Reshape", kept, _op("ConcatV2", [_op("Shape", kept), ones], scalar(0)))
-    return _op("SelectV2", mask, rows, _op("ZerosLike", rows))
+        return apply_op("GatherV2", values, ids, scalar(0))
+    zero = apply_op("ZerosLike", ids)
+    rows = apply_op("GatherV2", values, apply_op("Maximum", ids, zero), scalar(0))
+    kept = apply_op("GreaterEqual", ids, zero)
+    extra = apply_op("Sub", apply_op("Rank", rows), apply_op("Rank", kept))
+    ones = apply_op("Fill", apply_op("Reshape", extra, convert_to_tensor([1], dtypes.int32)), scalar(1))
+    mask = apply_op("Reshape", kept, apply_op("ConcatV2", [apply_op("Shape", kept), ones], scalar(0)))
+    return apply_op("SelectV2", mask, rows, apply_op("ZerosLike", rows))
 
 
 def _again(op: Operation, kind: str, data: Tensor) -> Tensor:
     """Another reduction of the same segments."""
     name = op.type.replace(op.type.removeprefix("Unsorted").removeprefix("Segment"), kind)
-    return _op(name, data, *op.inputs[1:])
+    return apply_op(name, data, *op.inputs[1:])
 
 
 def _rest(op: Operation) -> list[None]:
@@ -206,30 +203,32 @@ def _sum_gradient(op: Operation, dy: Tensor) -> list[Any]:
 
 def _mean_gradient(op: Operation, dy: Tensor) -> list[Any]:
     data, ids = op.inputs
-    extra = _op("Reshape", _op("Sub", _op("Rank", data), scalar(1)), convert_to_tensor([1], dtypes.int32))
-    shape = _op("ConcatV2", [_op("Shape", ids), _op("Fill", extra, scalar(1))], scalar(0))
-    counts = _again(op, "Sum", _op("Fill", shape, convert_to_tensor(1, dy.dtype.base_dtype)))
-    return [_taken(op, _op("RealDiv", dy, counts)), None]
+    extra = apply_op(
+        "Reshape", apply_op("Sub", apply_op("Rank", data), scalar(1)), convert_to_tensor([1], dtypes.int32)
+    )
+    shape = apply_op("ConcatV2", [apply_op("Shape", ids), apply_op("Fill", extra, scalar(1))], scalar(0))
+    counts = _again(op, "Sum", apply_op("Fill", shape, convert_to_tensor(1, dy.dtype.base_dtype)))
+    return [_taken(op, apply_op("RealDiv", dy, counts)), None]
 
 
 def _extremum_gradient(op: Operation, dy: Tensor) -> list[Any]:
     """Rows that share an extremum share its gradient."""
     data = op.inputs[0]
-    chosen = _op("Equal", data, _taken(op, op.outputs[0]))
-    count = _again(op, "Sum", _op("Cast", chosen, DstT=dy.dtype.base_dtype))
-    part = _taken(op, _op("RealDiv", dy, count))
-    return [_op("SelectV2", chosen, part, _op("ZerosLike", part)), *_rest(op)]
+    chosen = apply_op("Equal", data, _taken(op, op.outputs[0]))
+    count = _again(op, "Sum", apply_op("Cast", chosen, DstT=dy.dtype.base_dtype))
+    part = _taken(op, apply_op("RealDiv", dy, count))
+    return [apply_op("SelectV2", chosen, part, apply_op("ZerosLike", part)), *_rest(op)]
 
 
 def _product_gradient(op: Operation, dy: Tensor) -> list[Any]:
     """The product of the other rows: the whole divided by the row, but where the row is zero, the product without it."""
     data, (product,) = op.inputs[0], op.outputs
-    is_zero = _op("Equal", data, _op("ZerosLike", data))
-    zeros = _again(op, "Sum", _op("Cast", is_zero, DstT=dtypes.int32))
-    dy = _op("SelectV2", _op("Greater", zeros, scalar(1)), _op("ZerosLike", dy), dy)
-    others = _again(op, "Prod", _op("SelectV2", is_zero, _op("OnesLike", data), data))
-    divided = _op("RealDiv", _taken(op, product), data)
-    slope = _op("SelectV2", is_zero, _taken(op, others), divided)
+    is_zero = apply_op("Equal", data, apply_op("ZerosLike", data))
+    zeros = _again(op, "Sum", apply_op("Cast", is_zero, DstT=dtypes.int32))
+    dy = apply_op("SelectV2", apply_op("Greater", zeros, scalar(1)), apply_op("ZerosLike", dy), dy)
+    others = _again(op, "Prod", apply_op("SelectV2", is_zero, apply_op("OnesLike", data), data))
+    divided = apply_op("RealDiv", _taken(op, product), data)
+    slope = apply_op("SelectV2", is_zero, _taken(op, others), divided)
     return [_taken(op, dy) * slope, *_rest(op)]
 
 
@@ -300,7 +299,7 @@ register(
 
 def _sorted_function(kind: str, summary: str) -> Callable[..., Tensor]:
     def function(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
-        return _op(f"Segment{kind}", data, segment_ids, name=name)
+        return apply_op(f"Segment{kind}", data, segment_ids, name=name)
 
     function.__name__ = function.__qualname__ = f"segment_{kind.lower()}"
     function.__doc__ = (
@@ -311,7 +310,7 @@ def _sorted_function(kind: str, summary: str) -> Callable[..., Tensor]:
 
 def _unsorted_function(kind: str, summary: str) -> Callable[..., Tensor]:
     def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-        return _op(f"UnsortedSegment{kind}", data, segment_ids, num_segments, name=name)
+        return apply_op(f"UnsortedSegment{kind}", data, segment_ids, num_segments, name=name)
 
     function.__name__ = function.__qualname__ = f"unsorted_segment_{kind.lower()}"
     function.__doc__ = (
@@ -337,14 +336,14 @@ def _divided_by_counts(
     """Sums of segments over how many rows they have, or over the root of that; 0 where there are none."""
     rows, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
     total = unsorted_segment_sum(rows, ids, num_segments)
-    ones = _op("Fill", _op("Shape", ids), convert_to_tensor(1, rows.dtype.base_dtype))
+    ones = apply_op("Fill", apply_op("Shape", ids), convert_to_tensor(1, rows.dtype.base_dtype))
     counts = unsorted_segment_sum(ones, ids, num_segments)
-    counts = _op("Maximum", counts, convert_to_tensor(1, rows.dtype.base_dtype))
-    counts = _op("Sqrt", counts) if root else counts
-    tail = _op("Sub", _op("Rank", total), scalar(1))
-    ones = _op("Fill", _op("Reshape", tail, convert_to_tensor([1], dtypes.int32)), scalar(1))
-    shape = _op("ConcatV2", [_op("Shape", counts), ones], scalar(0))
-    return _op("RealDiv", total, _op("Reshape", counts, shape), name=name)
+    counts = apply_op("Maximum", counts, convert_to_tensor(1, rows.dtype.base_dtype))
+    counts = apply_op("Sqrt", counts) if root else counts
+    tail = apply_op("Sub", apply_op("Rank", total), scalar(1))
+    ones = apply_op("Fill", apply_op("Reshape", tail, convert_to_tensor([1], dtypes.int32)), scalar(1))
+    shape = apply_op("ConcatV2", [apply_op("Shape", counts), ones], scalar(0))
+    return apply_op("RealDiv", total, apply_op("Reshape", counts, shape), name=name)
 
 
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:

@@ -16,7 +16,7 @@ import numpy as np
 from aioexec import dtypes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, InternalError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.node import Operation, Tensor
@@ -185,8 +185,7 @@ def get_session_handle(data: Tensor, name: str | None = None) -> Tensor:
     if not isinstance(data, Tensor):
         raise GraphTypeError(f"`data` must be of type Tensor, got {data!r}")
     with data.graph.as_default() as graph, graph.colocate_with(data.op):
-        tensor: Tensor = apply_op("GetSessionHandle", data, name=name)
-    return tensor
+        return apply_op("GetSessionHandle", data, name=name)
 
 
 def get_session_tensor(handle: Any, dtype: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
@@ -197,7 +196,7 @@ def get_session_tensor(handle: Any, dtype: Any, name: str | None = None) -> tupl
     """
     with get_default_graph().device(device_of(str(handle))):
         holder = placeholder(dtypes.string)
-        tensor: Tensor = apply_op("GetSessionTensor", holder, name=name, dtype=dtypes.as_dtype(dtype))
+        tensor = apply_op("GetSessionTensor", holder, name=name, dtype=dtypes.as_dtype(dtype))
     return holder, tensor
 
 
@@ -209,5 +208,5 @@ def delete_session_tensor(handle: Any, name: str | None = None) -> tuple[Tensor,
     """
     with get_default_graph().device(device_of(str(handle))):
         holder = placeholder(dtypes.string)
-        operation: Operation = apply_op("DeleteSessionTensor", holder, name=name)
+        operation = apply_no_output_op("DeleteSessionTensor", holder, name=name)
     return holder, operation

@@ -9,7 +9,7 @@ import numpy as np
 
 from aioexec import dtypes, shapes
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_tuple_op
 from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
@@ -56,5 +56,5 @@ register(
 def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> ListDiff:
     """The elements of the vector x that are not in y, in their order and with repetitions, and their positions."""
     return ListDiff(
-        *apply_op("ListDiff", x, y, name=name or "ListDiff", out_idx=dtypes.as_dtype(index_dtype))
+        *apply_tuple_op("ListDiff", x, y, name=name or "ListDiff", out_idx=dtypes.as_dtype(index_dtype))
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from aioexec import dtypes, shapes
 from aioexec.errors import GraphTypeError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Tensor
@@ -207,7 +207,7 @@ def shape_internal(
 
 def shape_n(input: Sequence[Any], out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
     """The shapes of several tensors."""
-    outputs = apply_op("ShapeN", input, name=name, out_type=out_type)
+    outputs = apply_list_op("ShapeN", input, name=name, out_type=out_type)
     assert isinstance(outputs, list)
     return outputs
 

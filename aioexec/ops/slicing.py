@@ -244,7 +244,9 @@ def _selection(shape: tuple[int, ...], begin: Array, end: Array, strides: Array,
 def _strided_slice_shape(context: ShapeContext) -> Sequence[Dims]:
     dims = context.inputs[0]
     specs = functools.reduce(shapes.merge, context.inputs[1:])
-    length = shapes.with_rank(specs, 1)[0]  # type: ignore[index]
+    ranked = shapes.with_rank(specs, 1)
+    assert ranked is not None
+    length = ranked[0]
     if dims is None or length is None or context.value(3) is None:
         return [None]
     begin, end, strides = (None if (value := context.value(k)) is None else value.tolist() for k in (1, 2, 3))

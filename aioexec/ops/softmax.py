@@ -155,7 +155,7 @@ def along_axis(op_type: str, logits: Any, axis: Any, dim: Any, name: str | None)
     chosen = -1 if axis is None and dim is None else int(dim if axis is None else axis)
     x = convert_to_tensor(logits)
     if chosen == -1 or (x.dims is not None and chosen == len(x.dims) - 1):
-        return apply_op(op_type, x, name=name)  # type: ignore[no-any-return]
+        return apply_op(op_type, x, name=name)
     if x.dims is None:
         raise GraphValueError(f"{op_type}: expected logits of known rank to use axis {chosen}, got {x!r}")
     rank = len(x.dims)
@@ -167,7 +167,7 @@ def along_axis(op_type: str, logits: Any, axis: Any, dim: Any, name: str | None)
     order[chosen], order[-1] = order[-1], order[chosen]
     swapped = apply_op("Transpose", x, np.array(order, np.int32), name="transpose")
     result = apply_op(op_type, swapped)
-    return apply_op("Transpose", result, np.array(order, np.int32), name=name or "transpose")  # type: ignore[no-any-return]
+    return apply_op("Transpose", result, np.array(order, np.int32), name=name or "transpose")
 
 
 def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:

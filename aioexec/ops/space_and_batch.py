@@ -6,7 +6,7 @@ into the batch the blocks come first, padding is put around before and taken off
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -35,7 +35,14 @@ def _block(context: ShapeContext) -> tuple[Array | None, int]:
     return context.value(1), 2
 
 
-def _checked(block: Array, paddings: Array) -> list[tuple[int, int, int]]:
+Plan = list[tuple[int, int, int]]
+"""Of each axis that is cut: the size of its blocks, and the paddings (or crops) before and after it."""
+
+Rule = Callable[[tuple[int | None, ...], Plan], tuple[int | None, ...]]
+"""The dimensions of the result, of those of the input."""
+
+
+def _checked(block: Array, paddings: Array) -> Plan:
     """(block size, before, after) along each dimension.
 
     Raises:
@@ -52,7 +59,7 @@ def _checked(block: Array, paddings: Array) -> list[tuple[int, int, int]]:
     return [(int(b), int(lo), int(hi)) for b, (lo, hi) in zip(block, paddings.tolist(), strict=True)]
 
 
-def _to_batch_dims(dims: tuple[int | None, ...], plan: list[tuple[int, int, int]]) -> tuple[int | None, ...]:
+def _to_batch_dims(dims: tuple[int | None, ...], plan: Plan) -> tuple[int | None, ...]:
     sizes = []
     for dim, (size, before, after) in zip(dims[1:], plan, strict=False):
         whole = None if dim is None else dim + before + after
@@ -63,9 +70,7 @@ def _to_batch_dims(dims: tuple[int | None, ...], plan: list[tuple[int, int, int]
     return (batch, *sizes, *dims[1 + len(plan) :])
 
 
-def _from_batch_dims(
-    dims: tuple[int | None, ...], plan: list[tuple[int, int, int]]
-) -> tuple[int | None, ...]:
+def _from_batch_dims(dims: tuple[int | None, ...], plan: Plan) -> tuple[int | None, ...]:
     sizes = []
     for dim, (size, before, after) in zip(dims[1:], plan, strict=False):
         left = None if dim is None else dim * size - before - after
@@ -80,7 +85,7 @@ def _from_batch_dims(
     return (None if dims[0] is None else dims[0] // blocks, *sizes, *dims[1 + len(plan) :])
 
 
-def _batch_shape(rule: Any) -> Any:
+def _batch_shape(rule: Rule) -> Any:
     def shape(context: ShapeContext) -> Sequence[Dims]:
         block, position = _block(context)
         dims, paddings = context.inputs[0], context.value(position)
@@ -97,7 +102,7 @@ def _batch_shape(rule: Any) -> Any:
     return shape
 
 
-def _known_in_part(context: ShapeContext, dims: Dims, block: Array | None, rule: Any) -> Dims:
+def _known_in_part(context: ShapeContext, dims: Dims, block: Array | None, rule: Rule) -> Dims:
     """The shape when block sizes or paddings are not known: the dimensions that are left alone, and perhaps the batch."""
     sizes = context.inputs[1] if block is None else block.shape
     if dims is None or sizes is None or sizes[0] is None:
@@ -107,10 +112,10 @@ def _known_in_part(context: ShapeContext, dims: Dims, block: Array | None, rule:
     if block is None:
         return (None, *inner, *rest)
     plan = _checked(block, np.zeros((sizes[0], 2), np.int64))
-    return rule((dims[0], *inner, *rest), plan)  # type: ignore[no-any-return]
+    return rule((dims[0], *inner, *rest), plan)
 
 
-def _to_batch(x: Array, plan: list[tuple[int, int, int]]) -> Array:
+def _to_batch(x: Array, plan: Plan) -> Array:
     rank = len(plan)
     widths = [(0, 0), *((before, after) for _, before, after in plan), *[(0, 0)] * (x.ndim - 1 - rank)]
     filler = b"" if x.dtype == object else np.zeros((), x.dtype)
@@ -122,7 +127,7 @@ def _to_batch(x: Array, plan: list[tuple[int, int, int]]) -> Array:
     return np.transpose(apart, order).reshape(_known(_to_batch_dims(x.shape, plan)))
 
 
-def _from_batch(x: Array, plan: list[tuple[int, int, int]]) -> Array:
+def _from_batch(x: Array, plan: Plan) -> Array:
     rank, target = len(plan), _known(_from_batch_dims(x.shape, plan))
     apart = x.reshape(*(size for size, _, _ in plan), target[0], *x.shape[1:])
     order = [rank, *(n for k in range(rank) for n in (rank + 1 + k, k)), *range(2 * rank + 1, apart.ndim)]
@@ -136,7 +141,7 @@ def _known(dims: tuple[int | None, ...]) -> tuple[int, ...]:
     return tuple(int(dim or 0) for dim in dims)
 
 
-def _batch_kernel(move: Any, rule: Any) -> Any:
+def _batch_kernel(move: Callable[[Array, Plan], Array], rule: Rule) -> Any:
     def bind(context: KernelContext) -> Compute:
         size = context.attrs.get("block_size")
 
@@ -147,7 +152,7 @@ def _batch_kernel(move: Any, rule: Any) -> Any:
             if x.ndim < 1 + len(plan) or (size is not None and x.ndim != 4):
                 raise GraphValueError(f"input rank should be at least {1 + len(plan)}, got {x.ndim}")
             rule(x.shape, plan)
-            return move(x, plan)  # type: ignore[no-any-return]
+            return move(x, plan)
 
         return compute
 
@@ -302,18 +307,14 @@ for _name, _back, _to_depth in (
 # Functions
 
 
-def _op(op_type: str, *inputs: Any, **attrs: Any) -> Tensor:
-    return apply_op(op_type, *inputs, **attrs)  # type: ignore[no-any-return]
-
-
 def space_to_batch_nd(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
     """Blocks of positions of the dimensions after the first, padded, moved into the batch."""
-    return _op("SpaceToBatchND", input, block_shape, paddings, name=name)
+    return apply_op("SpaceToBatchND", input, block_shape, paddings, name=name)
 
 
 def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
     """Blocks of positions moved from the batch to the dimensions after it, then cropped."""
-    return _op("BatchToSpaceND", input, block_shape, crops, name=name)
+    return apply_op("BatchToSpaceND", input, block_shape, crops, name=name)
 
 
 def space_to_batch(
@@ -339,9 +340,9 @@ def batch_to_space(
 
 def space_to_depth(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
     """Blocks of positions of an image moved into the depth."""
-    return _op("SpaceToDepth", input, block_size=block_size, data_format=data_format, name=name)
+    return apply_op("SpaceToDepth", input, block_size=block_size, data_format=data_format, name=name)
 
 
 def depth_to_space(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
     """Blocks of the depth of an image moved to positions."""
-    return _op("DepthToSpace", input, block_size=block_size, data_format=data_format, name=name)
+    return apply_op("DepthToSpace", input, block_size=block_size, data_format=data_format, name=name)

@@ -9,7 +9,7 @@ import numpy as np
 
 from aioexec import dtypes as dt
 from aioexec.errors import GraphTypeError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op, apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.node import Tensor
 from aioexec.graph.sparse_tensor import SparseTensor, is_sparse
@@ -35,7 +35,7 @@ def sparse_to_dense(
     name: str | None = None,
 ) -> Tensor:
     """A tensor with `sparse_values` at `sparse_indices`, and `default_value` everywhere else."""
-    return apply_op(  # type: ignore[no-any-return]
+    return apply_op(
         "SparseToDense",
         sparse_indices,
         output_shape,
@@ -60,7 +60,7 @@ def sparse_tensor_dense_matmul(
     sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
 ) -> Tensor:
     """The product of a sparse matrix and a dense one, each transposed and conjugated if asked for."""
-    return apply_op(  # type: ignore[no-any-return]
+    return apply_op(
         "SparseTensorDenseMatMul", *_parts(sp_a), b, adjoint_a=adjoint_a, adjoint_b=adjoint_b, name=name
     )
 
@@ -79,13 +79,13 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
         return apply_op("SparseTensorDenseAdd", indices, values, shape, b)
     real = values.dtype.real_dtype
     limit = convert_to_tensor(0 if least is None else least, real)
-    return SparseTensor(*apply_op("SparseAdd", indices, values, shape, *_parts(b), limit))
+    return SparseTensor(*apply_tuple_op("SparseAdd", indices, values, shape, *_parts(b), limit))
 
 
 def sparse_reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
     """The same tensor with its indices in order."""
     indices, values, shape = _parts(sp_input)
-    places, ordered = apply_op("SparseReorder", indices, values, shape, name=name)
+    places, ordered = apply_tuple_op("SparseReorder", indices, values, shape, name=name)
     return SparseTensor(places, ordered, shape)
 
 
@@ -93,7 +93,9 @@ def sparse_reshape(sp_input: Any, shape: Any, name: str | None = None) -> Sparse
     """The same elements in another shape; -1 stands for what is left."""
     indices, values, own = _parts(sp_input)
     with op_scope(name, "SparseReshape", indices) as scope:
-        places, dims = apply_op("SparseReshape", indices, own, convert_to_tensor(shape, dt.int64), name=scope)
+        places, dims = apply_tuple_op(
+            "SparseReshape", indices, own, convert_to_tensor(shape, dt.int64), name=scope
+        )
         return SparseTensor(places, apply_op("Identity", values), dims)
 
 
@@ -119,7 +121,9 @@ def sparse_concat(
         is_along = np.arange(rank) == along % rank
         dims = [apply_op("SelectV2", is_along, each, largest) for each in dims]
     columns = [list(column) for column in zip(*parts, strict=True)]
-    return SparseTensor(*apply_op("SparseConcat", columns[0], columns[1], dims, concat_dim=along, name=name))
+    return SparseTensor(
+        *apply_tuple_op("SparseConcat", columns[0], columns[1], dims, concat_dim=along, name=name)
+    )
 
 
 def sparse_split(
@@ -132,17 +136,17 @@ def sparse_split(
 ) -> list[SparseTensor]:
     """So many parts of a SparseTensor along an axis, as nearly alike as can be."""
     along = convert_to_tensor(split_dim if axis is None else axis, dt.int64)
-    groups = apply_op("SparseSplit", along, *_parts(sp_input), num_split=num_split, name=name)
+    groups = apply_any_op("SparseSplit", along, *_parts(sp_input), num_split=num_split, name=name)
     return [SparseTensor(*each) for each in zip(*groups, strict=True)]
 
 
 def sparse_slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> SparseTensor:
     """The part from `start` on of at most `size`."""
     corner = [convert_to_tensor(each, dt.int64) for each in (start, size)]
-    return SparseTensor(*apply_op("SparseSlice", *_parts(sp_input), *corner, name=name))
+    return SparseTensor(*apply_tuple_op("SparseSlice", *_parts(sp_input), *corner, name=name))
 
 
-def _reduced(op_type: str, sp_input: Any, axis: Any, keepdims: bool | None) -> Any:
+def _reduced(op_type: str, sp_input: Any, axis: Any, keepdims: bool | None) -> Tensor:
     indices, values, shape = _parts(sp_input)
     rank = shape.dims[0] if shape.dims is not None else None
     if axis is None:
@@ -164,7 +168,7 @@ def sparse_reduce_sum(
 ) -> Tensor:
     """Sums over axes, or over all, as a dense tensor."""
     axes, keeps = (reduction_axes if axis is None else axis), (keep_dims if keepdims is None else keepdims)
-    return _reduced("SparseReduceSum", sp_input, axes, keeps)  # type: ignore[no-any-return]
+    return _reduced("SparseReduceSum", sp_input, axes, keeps)
 
 
 def sparse_reduce_max(
@@ -176,7 +180,7 @@ def sparse_reduce_max(
 ) -> Tensor:
     """The largest of the given elements along axes, or of all, as a dense tensor."""
     axes, keeps = (reduction_axes if axis is None else axis), (keep_dims if keepdims is None else keepdims)
-    return _reduced("SparseReduceMax", sp_input, axes, keeps)  # type: ignore[no-any-return]
+    return _reduced("SparseReduceMax", sp_input, axes, keeps)
 
 
 def sparse_softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
@@ -191,7 +195,9 @@ def sparse_fill_empty_rows(
     """The same with `default_value` in the first place of each row that has none; and which rows those are."""
     indices, values, shape = _parts(sp_input)
     default = convert_to_tensor(default_value, values.dtype)
-    places, filled, is_empty, _ = apply_op("SparseFillEmptyRows", indices, values, shape, default, name=name)
+    places, filled, is_empty, _ = apply_tuple_op(
+        "SparseFillEmptyRows", indices, values, shape, default, name=name
+    )
     return SparseTensor(places, filled, shape), is_empty
 
 
@@ -208,7 +214,7 @@ def sparse_transpose(
     """The dimensions in another order, by default reversed; the indices in order."""
     indices, values, shape = _parts(sp_input)
     with op_scope(name, "SparseTranspose", indices):
-        order = perm
+        order: Any = perm
         if order is None:
             rank = apply_op("Size", shape)
             order = apply_op("Sub", apply_op("Sub", rank, 1), apply_op("Range", 0, rank, 1))
@@ -218,7 +224,7 @@ def sparse_transpose(
 
 def _chosen(op_type: str, a: Any, b: Any, name: str | None) -> SparseTensor:
     parts = _parts(a)
-    places, values = apply_op(op_type, *parts, *_parts(b), name=name)
+    places, values = apply_tuple_op(op_type, *parts, *_parts(b), name=name)
     return SparseTensor(places, values, parts[2])
 
 

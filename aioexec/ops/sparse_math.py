@@ -10,7 +10,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op, apply_tuple_op
 from aioexec.graph.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
@@ -80,7 +80,7 @@ def _product_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor | None]:
     back = apply_op("SparseTensorDenseMatMul", indices, values, shape, dy, adjoint_a=not flips_a)
     if flips_b:
         back = _adjoint(back)
-    places = apply_op("Unpack", indices, num=2, axis=1)
+    places = apply_list_op("Unpack", indices, num=2, axis=1)
     rows, columns = places[::-1] if flips_a else places
     of_rows = apply_op("Gather", dy, rows)
     of_columns = apply_op("Gather", _adjoint(b) if flips_b else b, columns)
@@ -93,7 +93,7 @@ def _product_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor | None]:
 
 
 def _adjoint(matrix: Tensor) -> Tensor:
-    turned: Tensor = apply_op("Transpose", matrix, [1, 0])
+    turned = apply_op("Transpose", matrix, [1, 0])
     return apply_op("Conj", turned) if matrix.dtype.is_complex else turned
 
 
@@ -165,7 +165,7 @@ def _over_gradient(op: Operation, dy: Tensor) -> Sequence[Tensor | None]:
 def _dense_values(op: Operation) -> Tensor:
     """What each value is computed with."""
     indices, values, shape, dense = op.inputs
-    return apply_op("SparseDenseCwiseAdd", indices, apply_op("ZerosLike", values), shape, dense)  # type: ignore[no-any-return]
+    return apply_op("SparseDenseCwiseAdd", indices, apply_op("ZerosLike", values), shape, dense)
 
 
 def _both_sides(op: Operation, by_value: Tensor, spread: Tensor) -> Sequence[Tensor | None]:
@@ -262,7 +262,7 @@ def _sum(*inputs: Array) -> tuple[Array, Array, Array]:
 
 
 def _sum_gradient(op: Operation, *gradients: Tensor) -> Sequence[Tensor | None]:
-    a, b = apply_op("SparseAddGrad", gradients[1], op.inputs[0], op.inputs[3], op.outputs[0])
+    a, b = apply_tuple_op("SparseAddGrad", gradients[1], op.inputs[0], op.inputs[3], op.outputs[0])
     return None, a, None, None, b, None, None
 
 

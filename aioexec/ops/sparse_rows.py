@@ -8,7 +8,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.kernel import plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
@@ -56,7 +56,7 @@ def _fill_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _fill_gradient(op: Operation, *gradients: Tensor) -> Sequence[Tensor | None]:
-    by_value, by_default = apply_op("SparseFillEmptyRowsGrad", op.outputs[3], gradients[1])
+    by_value, by_default = apply_tuple_op("SparseFillEmptyRowsGrad", op.outputs[3], gradients[1])
     return None, by_value, None, by_default
 
 

@@ -133,7 +133,7 @@ def _scaled_gradient(op_type: str) -> Any:
 def _length(data: Tensor) -> Tensor:
     """The first dimension."""
     bounds = (convert_to_tensor([n], dtypes.int32) for n in (0, 1, 1))
-    return apply_op("StridedSlice", apply_op("Shape", data), *bounds, shrink_axis_mask=1)  # type: ignore[no-any-return]
+    return apply_op("StridedSlice", apply_op("Shape", data), *bounds, shrink_axis_mask=1)
 
 
 # Rows

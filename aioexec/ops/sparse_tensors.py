@@ -15,7 +15,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import InternalError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
@@ -157,7 +157,7 @@ def _rest(op: Operation, dy: Tensor) -> Tensor:
     one = apply_op("OnesLike", op.inputs[3])
     kept = apply_op("SparseToDense", op.inputs[0], op.inputs[1], zeros, one, validate_indices=False)
     flat = apply_op("Reshape", dy * kept, [-1])
-    return apply_op("Sum", flat, [0])  # type: ignore[no-any-return]
+    return apply_op("Sum", flat, [0])
 
 
 register(
@@ -187,7 +187,7 @@ def _reorder_shape(context: ShapeContext) -> Sequence[Dims]:
 def _reorder_gradient(op: Operation, _: Any, dy: Tensor) -> Sequence[Tensor | None]:
     count = apply_op("Shape", op.inputs[1], out_type="int32")
     numbers = apply_op("Range", 0, apply_op("Squeeze", count), 1)
-    _, order = apply_op("SparseReorder", op.inputs[0], numbers, op.inputs[2])
+    _, order = apply_tuple_op("SparseReorder", op.inputs[0], numbers, op.inputs[2])
     return None, apply_op("Gather", dy, apply_op("InvertPermutation", order)), None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
@@ -163,8 +163,7 @@ def _added(
     op_type: str, sparse: SparseTensor, container: str | None, shared_name: str | None, name: str | None
 ) -> Tensor:
     parts = (sparse.indices, sparse.values, sparse.dense_shape)
-    made: Tensor = apply_op(op_type, *parts, name=name, container=container, shared_name=shared_name)
-    return made
+    return apply_op(op_type, *parts, name=name, container=container, shared_name=shared_name)
 
 
 def take_many_sparse_from_tensors_map(
@@ -178,7 +177,7 @@ def take_many_sparse_from_tensors_map(
     """
     attrs = sparse_map_op.attrs
     with sparse_map_op.graph.colocate_with(sparse_map_op):
-        indices, values, shape = apply_op(
+        indices, values, shape = apply_tuple_op(
             "TakeManySparseFromTensorsMap",
             sparse_handles,
             name=name,

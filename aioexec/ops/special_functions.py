@@ -13,7 +13,7 @@ import numpy as np
 
 from aioexec import shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import Compute, plain
 from aioexec.graph.node import Operation, Tensor
@@ -44,10 +44,6 @@ def by_scipy(name: str) -> Compute:
     return compute
 
 
-def _op(op_type: str, *inputs: Any) -> Tensor:
-    return apply_op(op_type, *inputs)  # type: ignore[no-any-return]
-
-
 # Functions of one number
 
 Slope = Callable[[Tensor, Tensor], Tensor]
@@ -58,44 +54,48 @@ def _at(point: float, value: float, slope: Slope) -> Slope:
     """A slope whose formula is not defined at one point."""
 
     def repaired(x: Tensor, y: Tensor) -> Tensor:
-        there = _op("Equal", x, convert_to_tensor(point, x.dtype.base_dtype))
+        there = apply_op("Equal", x, convert_to_tensor(point, x.dtype.base_dtype))
         known = convert_to_tensor(value, x.dtype.base_dtype)
-        return _op("SelectV2", there, known, slope(x, y))
+        return apply_op("SelectV2", there, known, slope(x, y))
 
     return repaired
 
 
 def _over(numerator: Tensor, denominator: Tensor) -> Tensor:
-    return _op("RealDiv", numerator, denominator)
+    return apply_op("RealDiv", numerator, denominator)
 
 
 _HALF_PI, _ROOT_HALF_PI, _HALF_ROOT_PI = math.pi / 2, math.sqrt(2 * math.pi), math.sqrt(math.pi) / 2
 
 _FUNCTIONS: dict[str, tuple[str, Slope]] = {
-    "Lgamma": ("gammaln", lambda x, y: _op("Digamma", x)),
-    "Digamma": ("digamma", lambda x, y: _op("Polygamma", _one(x), x)),
-    "Erfinv": ("erfinv", lambda x, y: _HALF_ROOT_PI * _op("Exp", y * y)),
-    "Ndtri": ("ndtri", lambda x, y: _ROOT_HALF_PI * _op("Exp", y * y / 2.0)),
+    "Lgamma": ("gammaln", lambda x, y: apply_op("Digamma", x)),
+    "Digamma": ("digamma", lambda x, y: apply_op("Polygamma", _one(x), x)),
+    "Erfinv": ("erfinv", lambda x, y: _HALF_ROOT_PI * apply_op("Exp", y * y)),
+    "Ndtri": ("ndtri", lambda x, y: _ROOT_HALF_PI * apply_op("Exp", y * y / 2.0)),
     "Dawsn": ("dawsn", lambda x, y: 1.0 - 2.0 * x * y),
-    "Expint": ("expi", lambda x, y: _over(_op("Exp", x), x)),
-    "Spence": ("spence", _at(1.0, -1.0, lambda x, y: _over(_op("Log", x), 1.0 - x))),
-    "FresnelCos": ("fresnel", lambda x, y: _op("Cos", _HALF_PI * (x * x))),
-    "FresnelSin": ("fresnel", lambda x, y: _op("Sin", _HALF_PI * (x * x))),
-    "BesselI0": ("i0", lambda x, y: _op("BesselI1", x)),
-    "BesselI0e": ("i0e", lambda x, y: _op("BesselI1e", x) - _op("Sign", x) * y),
-    "BesselI1": ("i1", _at(0.0, 1.0, lambda x, y: _op("BesselI0", x) - _over(y, x))),
+    "Expint": ("expi", lambda x, y: _over(apply_op("Exp", x), x)),
+    "Spence": ("spence", _at(1.0, -1.0, lambda x, y: _over(apply_op("Log", x), 1.0 - x))),
+    "FresnelCos": ("fresnel", lambda x, y: apply_op("Cos", _HALF_PI * (x * x))),
+    "FresnelSin": ("fresnel", lambda x, y: apply_op("Sin", _HALF_PI * (x * x))),
+    "BesselI0": ("i0", lambda x, y: apply_op("BesselI1", x)),
+    "BesselI0e": ("i0e", lambda x, y: apply_op("BesselI1e", x) - apply_op("Sign", x) * y),
+    "BesselI1": ("i1", _at(0.0, 1.0, lambda x, y: apply_op("BesselI0", x) - _over(y, x))),
     "BesselI1e": (
         "i1e",
-        _at(0.0, 0.5, lambda x, y: _op("BesselI0e", x) - y * (_op("Sign", x) + _op("Reciprocal", x))),
+        _at(
+            0.0,
+            0.5,
+            lambda x, y: apply_op("BesselI0e", x) - y * (apply_op("Sign", x) + apply_op("Reciprocal", x)),
+        ),
     ),
-    "BesselK0": ("k0", lambda x, y: -_op("BesselK1", x)),
-    "BesselK0e": ("k0e", lambda x, y: y - _op("BesselK1e", x)),
-    "BesselK1": ("k1", lambda x, y: -_op("BesselK0", x) - _over(y, x)),
-    "BesselK1e": ("k1e", lambda x, y: y * (1.0 - _op("Reciprocal", x)) - _op("BesselK0e", x)),
-    "BesselJ0": ("j0", lambda x, y: -_op("BesselJ1", x)),
-    "BesselJ1": ("j1", _at(0.0, 0.5, lambda x, y: _op("BesselJ0", x) - _over(y, x))),
-    "BesselY0": ("y0", lambda x, y: -_op("BesselY1", x)),
-    "BesselY1": ("y1", lambda x, y: _op("BesselY0", x) - _over(y, x)),
+    "BesselK0": ("k0", lambda x, y: -apply_op("BesselK1", x)),
+    "BesselK0e": ("k0e", lambda x, y: y - apply_op("BesselK1e", x)),
+    "BesselK1": ("k1", lambda x, y: -apply_op("BesselK0", x) - _over(y, x)),
+    "BesselK1e": ("k1e", lambda x, y: y * (1.0 - apply_op("Reciprocal", x)) - apply_op("BesselK0e", x)),
+    "BesselJ0": ("j0", lambda x, y: -apply_op("BesselJ1", x)),
+    "BesselJ1": ("j1", _at(0.0, 0.5, lambda x, y: apply_op("BesselJ0", x) - _over(y, x))),
+    "BesselY0": ("y0", lambda x, y: -apply_op("BesselY1", x)),
+    "BesselY1": ("y1", lambda x, y: apply_op("BesselY0", x) - _over(y, x)),
 }
 
 
@@ -154,25 +154,25 @@ def gamma_slope(a: Array, x: Array) -> Array:
 
 
 def _gamma_density(a: Tensor, x: Tensor) -> Tensor:
-    return _op("Exp", (a - 1.0) * _op("Log", x) - x - _op("Lgamma", a))
+    return apply_op("Exp", (a - 1.0) * apply_op("Log", x) - x - apply_op("Lgamma", a))
 
 
 def _incomplete_gamma_gradient(sign: float) -> Gradient:
     def gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
         a, x = op.inputs
-        return reduced(op, sign * _op("IgammaGradA", a, x) * dz, sign * _gamma_density(a, x) * dz)
+        return reduced(op, sign * apply_op("IgammaGradA", a, x) * dz, sign * _gamma_density(a, x) * dz)
 
     return gradient
 
 
 def _polygamma_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
     a, x = op.inputs
-    return reduced(op, None, dz * _op("Polygamma", a + 1.0, x))
+    return reduced(op, None, dz * apply_op("Polygamma", a + 1.0, x))
 
 
 def _zeta_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
     x, q = op.inputs
-    return reduced(op, None, dz * (-x * _op("Zeta", x + 1.0, q)))
+    return reduced(op, None, dz * (-x * apply_op("Zeta", x + 1.0, q)))
 
 
 def _polygamma(n: Array, x: Array) -> Array:
@@ -247,15 +247,15 @@ def _betainc(a: Array, b: Array, x: Array) -> Array:
 
 def _betainc_gradient(op: Operation, dz: Tensor) -> Sequence[Any]:
     a, b, x = op.inputs
-    log_beta = _op("Lgamma", a) + _op("Lgamma", b) - _op("Lgamma", a + b)
-    density = _op("Exp", (b - 1.0) * _op("Log1p", -x) + (a - 1.0) * _op("Log", x) - log_beta)
+    log_beta = apply_op("Lgamma", a) + apply_op("Lgamma", b) - apply_op("Lgamma", a + b)
+    density = apply_op("Exp", (b - 1.0) * apply_op("Log1p", -x) + (a - 1.0) * apply_op("Log", x) - log_beta)
     return [None, None, _summed_to(x, density * dz)]
 
 
 def _summed_to(x: Tensor, gradient: Tensor) -> Tensor:
     shape = apply_op("Shape", x)
-    axes, _ = apply_op("BroadcastGradientArgs", shape, apply_op("Shape", gradient))
-    return _op("Reshape", _op("Sum", gradient, axes), shape)
+    axes, _ = apply_tuple_op("BroadcastGradientArgs", shape, apply_op("Shape", gradient))
+    return apply_op("Reshape", apply_op("Sum", gradient, axes), shape)
 
 
 register(
@@ -292,27 +292,27 @@ bessel_y1 = function_of("BesselY1", "The Bessel function of the second kind of o
 
 def igamma(a: Any, x: Any, name: str | None = None) -> Tensor:
     """The regularised lower incomplete gamma function P(a, x)."""
-    return apply_op("Igamma", a, x, name=name)  # type: ignore[no-any-return]
+    return apply_op("Igamma", a, x, name=name)
 
 
 def igammac(a: Any, x: Any, name: str | None = None) -> Tensor:
     """The regularised upper incomplete gamma function 1 - P(a, x)."""
-    return apply_op("Igammac", a, x, name=name)  # type: ignore[no-any-return]
+    return apply_op("Igammac", a, x, name=name)
 
 
 def polygamma(a: Any, x: Any, name: str | None = None) -> Tensor:
     """Derivative a (a whole number) of digamma at x."""
-    return apply_op("Polygamma", a, x, name=name)  # type: ignore[no-any-return]
+    return apply_op("Polygamma", a, x, name=name)
 
 
 def zeta(x: Any, q: Any, name: str | None = None) -> Tensor:
     """Hurwitz's zeta function: the sum over n of (q + n) ** -x."""
-    return apply_op("Zeta", x, q, name=name)  # type: ignore[no-any-return]
+    return apply_op("Zeta", x, q, name=name)
 
 
 def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
     """The regularised incomplete beta function."""
-    return apply_op("Betainc", a, b, x, name=name)  # type: ignore[no-any-return]
+    return apply_op("Betainc", a, b, x, name=name)
 
 
 def lbeta(x: Any, name: str | None = None) -> Tensor:
@@ -320,5 +320,5 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
     with op_scope(name, "lbeta", x):
         tensor = convert_to_tensor(x, name="x")
         last = convert_to_tensor([-1], "int32")
-        gammas = _op("Sum", _op("Lgamma", tensor), last)
-        return gammas - _op("Lgamma", _op("Sum", tensor, last))
+        gammas = apply_op("Sum", apply_op("Lgamma", tensor), last)
+        return gammas - apply_op("Lgamma", apply_op("Sum", tensor, last))

@@ -8,7 +8,7 @@ from typing import Any
 from aioexec import dtypes as dt
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op, apply_no_output_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.node import Operation, Tensor
@@ -56,7 +56,7 @@ class BaseStagingArea:
         self._capacity = capacity
         self._memory_limit = memory_limit
         with graph.name_scope(f"{self._name}_root"):
-            self._root: Operation = apply_op("NoOp")
+            self._root = apply_no_output_op("NoOp")
 
     @property
     def name(self) -> str:
@@ -99,7 +99,7 @@ class BaseStagingArea:
     def _node(self, op_type: str, name: str, *inputs: Any, dtypes: Sequence[DType] | None = None) -> Any:
         """A node beside the area's others."""
         with get_default_graph().colocate_with(self._root):
-            return apply_op(
+            return apply_any_op(
                 op_type,
                 *inputs,
                 name=name,

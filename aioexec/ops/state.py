@@ -37,8 +37,7 @@ def update_reference(
     """A node that updates the variable behind `ref`, placed with it; its output is the reference."""
     placed = ref.graph.colocate_with(ref.op) if ref.op.type in _MAKERS else contextlib.nullcontext()
     with placed:
-        tensor: Tensor = apply_op(op_type, ref, *arguments, name=name, **attrs)
-    return tensor
+        return apply_op(op_type, ref, *arguments, name=name, **attrs)
 
 
 _MAKERS = frozenset({"Variable", "VariableV2"})
@@ -87,5 +86,6 @@ def is_variable_initialized(ref: Any, name: str | None = None) -> Tensor:
     """Whether a variable has content."""
     reference = reference_of(ref)
     if reference is None:
-        return ref.is_initialized(name=name)  # type: ignore[no-any-return]
+        initialized: Tensor = ref.is_initialized(name=name)
+        return initialized
     return update_reference("IsVariableInitialized", reference, name=name)

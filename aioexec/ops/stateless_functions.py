@@ -35,14 +35,14 @@ def stateless_random_uniform(
     with get_default_graph().name_scope(name or "stateless_random_uniform") as scope:
         sizes = shape_tensor(shape)
         if wanted.is_integer and minval is None:
-            return apply_op("StatelessRandomUniformFullInt", sizes, seed, dtype=wanted, name=scope)  # type: ignore[no-any-return]
+            return apply_op("StatelessRandomUniformFullInt", sizes, seed, dtype=wanted, name=scope)
         low = convert_to_tensor(minval, wanted, "min")
         high = convert_to_tensor(1 if maxval is None else maxval, wanted, "max")
         if wanted.is_integer:
-            return apply_op("StatelessRandomUniformInt", sizes, seed, low, high, name=scope)  # type: ignore[no-any-return]
+            return apply_op("StatelessRandomUniformInt", sizes, seed, low, high, name=scope)
         drawn = apply_op("StatelessRandomUniform", sizes, seed, dtype=wanted)
         scaled = apply_op("Mul", drawn, apply_op("Sub", high, low))
-        return apply_op("AddV2", scaled, low, name=scope)  # type: ignore[no-any-return]
+        return apply_op("AddV2", scaled, low, name=scope)
 
 
 def _scaled(
@@ -52,7 +52,7 @@ def _scaled(
     with get_default_graph().name_scope(name or default) as scope:
         drawn = apply_op(op, shape_tensor(shape), seed, dtype=wanted)
         stretched = apply_op("Mul", drawn, convert_to_tensor(stddev, wanted, "stddev"))
-        return apply_op("AddV2", stretched, convert_to_tensor(mean, wanted, "mean"), name=scope)  # type: ignore[no-any-return]
+        return apply_op("AddV2", stretched, convert_to_tensor(mean, wanted, "mean"), name=scope)
 
 
 def stateless_random_normal(
@@ -87,7 +87,7 @@ def stateless_multinomial(
     """Draw classes, [batch, num_samples], by unnormalised log-probabilities [batch, classes]."""
     with get_default_graph().name_scope(name or "stateless_multinomial"):
         wanted = dtypes.as_dtype(output_dtype)
-        return apply_op("StatelessMultinomial", logits, num_samples, seed, output_dtype=wanted)  # type: ignore[no-any-return]
+        return apply_op("StatelessMultinomial", logits, num_samples, seed, output_dtype=wanted)
 
 
 def stateless_categorical(

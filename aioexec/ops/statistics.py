@@ -34,7 +34,7 @@ def reduce_logsumexp(
         result = apply_op("Log", reduce_sum(apply_op("Exp", apply_op("Sub", x, shift)), axes, keepdims=keep))
         if not keep:
             shift = apply_op("Reshape", shift, apply_op("Shape", result))
-        return apply_op("AddV2", result, shift, name=scope)  # type: ignore[no-any-return]
+        return apply_op("AddV2", result, shift, name=scope)
 
 
 def reduce_variance(
@@ -60,7 +60,7 @@ def reduce_std(
 ) -> Tensor:
     """The square root of `reduce_variance`."""
     with op_scope(name, "reduce_std", input_tensor):
-        return apply_op("Sqrt", reduce_variance(input_tensor, axis, keepdims))  # type: ignore[no-any-return]
+        return apply_op("Sqrt", reduce_variance(input_tensor, axis, keepdims))
 
 
 def count_nonzero(

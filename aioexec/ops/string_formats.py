@@ -14,7 +14,7 @@ from aioexec import shapes
 from aioexec.errors import InvalidArgumentError
 from aioexec.formats.file_errors import canonical
 from aioexec.formats.sequential_files import open_output
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import Compute, KernelContext, StepContext
 from aioexec.graph.node import Operation, Tensor
@@ -138,7 +138,7 @@ def string_format(
 ) -> Tensor:
     """A template with the values of tensors in place of its placeholders; of long ones only `summarize` at either end."""
     values = inputs if isinstance(inputs, list | tuple) else [inputs]
-    return apply_op(  # type: ignore[no-any-return]
+    return apply_op(
         "StringFormat",
         [convert_to_tensor(value) for value in values],
         template=template,
@@ -160,7 +160,7 @@ def print(*inputs: Any, **options: Any) -> Operation:
     values = [value for value in inputs if not isinstance(value, str)]
     template = separator.join(value if isinstance(value, str) else _MARK for value in inputs)
     text = string_format(template, values, _MARK, options.get("summarize", 3))
-    return apply_op(  # type: ignore[no-any-return]
+    return apply_no_output_op(
         "PrintV2",
         text,
         output_stream=stream if isinstance(stream, str) else names.get(id(stream), "stderr"),

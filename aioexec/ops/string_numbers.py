@@ -154,7 +154,7 @@ def string_to_number(
 ) -> Tensor:
     """The numbers that strings show, of `out_type`."""
     value = input if string_tensor is None else string_tensor
-    return apply_op("StringToNumber", value, out_type=dt.as_dtype(out_type), name=name)  # type: ignore[no-any-return]
+    return apply_op("StringToNumber", value, out_type=dt.as_dtype(out_type), name=name)
 
 
 def as_string(
@@ -173,7 +173,7 @@ def as_string(
         scientific, shortest: with an exponent, or whichever form is shorter.
         width: characters at least; `fill` is what they are filled with, or a flag of printf.
     """
-    return apply_op(  # type: ignore[no-any-return]
+    return apply_op(
         "AsString",
         input,
         precision=precision,
@@ -187,16 +187,14 @@ def as_string(
 
 def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
     """A bucket for each string, by FarmHash."""
-    return apply_op("StringToHashBucketFast", input, num_buckets=num_buckets, name=name)  # type: ignore[no-any-return]
+    return apply_op("StringToHashBucketFast", input, num_buckets=num_buckets, name=name)
 
 
 def string_to_hash_bucket_strong(
     input: Any, num_buckets: int, key: Sequence[int], name: str | None = None
 ) -> Tensor:
     """A bucket for each string, which nobody can aim at without the key, two integers."""
-    return apply_op(  # type: ignore[no-any-return]
-        "StringToHashBucketStrong", input, num_buckets=num_buckets, key=list(key), name=name
-    )
+    return apply_op("StringToHashBucketStrong", input, num_buckets=num_buckets, key=list(key), name=name)
 
 
 def string_to_hash_bucket(
@@ -204,4 +202,4 @@ def string_to_hash_bucket(
 ) -> Tensor:
     """A bucket for each string, by a hash that may change between versions of TensorFlow."""
     value = input if string_tensor is None else string_tensor
-    return apply_op("StringToHashBucket", value, num_buckets=num_buckets, name=name)  # type: ignore[no-any-return]
+    return apply_op("StringToHashBucket", value, num_buckets=num_buckets, name=name)

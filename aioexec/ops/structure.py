@@ -50,7 +50,8 @@ def _rebuilt(structure: Any, children: list[Any]) -> Any:
         return type(structure)(*children)
     if isinstance(structure, Mapping):
         found = dict(zip(sorted(structure), children, strict=True))
-        return type(structure)((key, found[key]) for key in structure)  # type: ignore[call-arg]
+        mapping: Any = type(structure)
+        return mapping((key, found[key]) for key in structure)
     if isinstance(structure, tuple) and hasattr(structure, "_fields"):
         return type(structure)(*children)
     if type(structure) in _composites:

@@ -8,7 +8,7 @@ from aioexec import dtypes as dt
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.formats import vocabulary_file
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.keys import GraphKeys
@@ -84,7 +84,7 @@ class KeyValueTensorInitializer(TableInitializerBase):
         self._check(table)
         with get_default_graph().name_scope(self._name):
             return self._listed(
-                apply_op("InitializeTableV2", table.resource_handle, self._keys, self._values)
+                apply_no_output_op("InitializeTableV2", table.resource_handle, self._keys, self._values)
             )
 
 
@@ -159,7 +159,7 @@ class TextFileInitializer(TableInitializerBase):
         with graph.name_scope(self._name):
             filename = convert_to_tensor(self._filename, dt.string, name="asset_filepath")
             graph.add_to_collection(GraphKeys.ASSET_FILEPATHS, filename)
-            op: Operation = apply_op(
+            op = apply_no_output_op(
                 "InitializeTableFromTextFileV2",
                 table.resource_handle,
                 filename,

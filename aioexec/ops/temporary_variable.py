@@ -83,4 +83,4 @@ def destroy_temporary_variable(ref: Tensor, var_name: str, name: str | None = No
 
     The node fails with NotFoundError if there is no such variable in the step.
     """
-    return apply_op("DestroyTemporaryVariable", ref, var_name=var_name, name=name)  # type: ignore[no-any-return]
+    return apply_op("DestroyTemporaryVariable", ref, var_name=var_name, name=name)

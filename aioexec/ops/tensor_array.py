@@ -19,7 +19,7 @@ import numpy as np
 from aioexec import dtypes, shapes
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op, apply_op
 from aioexec.graph.control_flow import is_loop_constant, output_context
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.kernel import Attrs, Compute, KernelContext
@@ -246,7 +246,7 @@ def gradient_array(handle: Tensor, flow: Tensor, source: str) -> tuple[Tensor, T
     if is_outside:
         handle, flow = outer
     with graph.control_dependencies(None) if is_outside else contextlib.nullcontext():
-        made = apply_op(f"TensorArrayGrad{version_of(handle)}", handle, flow, source=source)
+        made = apply_any_op(f"TensorArrayGrad{version_of(handle)}", handle, flow, source=source)
         found: Tensor = made[0] if isinstance(made, tuple) else made
         with graph.control_dependencies([found]):
             return found, apply_op("Identity", flow, name="gradient_flow")
@@ -285,7 +285,7 @@ def _from_gradients(verb: str) -> Callable[..., Sequence[Any]]:
             barrier = apply_op("Identity", dflow, name="write_barrier")
         array, flow = gradient_array(handle, barrier, _gradient_name(op))
         places = [] if verb == "Concat" else operands
-        found = apply_op(f"TensorArray{verb}{version_of(handle)}", array, *places, flow, dtype=dtype)
+        found = apply_any_op(f"TensorArray{verb}{version_of(handle)}", array, *places, flow, dtype=dtype)
         dvalue = found[0] if verb == "Concat" else found
         return [dvalue if tensor is value else None for tensor in op.inputs[:-1]] + [flow]
 

@@ -13,7 +13,7 @@ from typing import Any
 from aioexec import dtypes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.graph.apply import apply_op, graph_of
+from aioexec.graph.apply import apply_any_op, apply_no_output_op, apply_op, apply_tuple_op, graph_of
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.node import Operation, Tensor
@@ -99,7 +99,7 @@ class TensorArray:
             ):
                 size = convert_to_tensor(size, dtypes.int32, name="size")
                 with _placed(graph, None, colocate_with_first_write_call):
-                    handle, flow = apply_op(
+                    handle, flow = apply_tuple_op(
                         "TensorArrayV3",
                         size,
                         dtype=dtype,
@@ -147,7 +147,7 @@ class TensorArray:
 
     def _apply(self, verb: str, *operands: Any, name: str | None = None, **attrs: Any) -> Any:
         op_type = f"TensorArray{verb}{version_of(self.handle)}"
-        return apply_op(op_type, self.handle, *operands, self._flow, name=name, **attrs)
+        return apply_any_op(op_type, self.handle, *operands, self._flow, name=name, **attrs)
 
     def _written(self, verb: str, value: Tensor, *operands: Any, name: str | None) -> TensorArray:
         """Do what changes the array, placed with the first value that is written to it."""
@@ -262,8 +262,7 @@ class TensorArray:
 
     def close(self, name: str | None = None) -> Operation:
         """Forget the elements, before the step is over."""
-        op: Operation = apply_op(f"TensorArrayClose{version_of(self.handle)}", self.handle, name=name)
-        return op
+        return apply_no_output_op(f"TensorArrayClose{version_of(self.handle)}", self.handle, name=name)
 
 
 def _placed(graph: Graph, op: Operation | None, colocates: bool) -> contextlib.AbstractContextManager[None]:

@@ -15,7 +15,7 @@ import numpy as np
 from aioexec import dtypes, shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.kernel import Compute, KernelContext, plain
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
@@ -102,18 +102,15 @@ def _check_scalar_list(context: ShapeContext) -> None:
 
 
 def shape_of(tensor: Tensor) -> Tensor:
-    found: Tensor = apply_op("Shape", tensor)
-    return found
+    return apply_op("Shape", tensor)
 
 
 def spelled(variant: Tensor) -> Tensor:
-    found: Tensor = apply_op("TensorListElementShape", variant, shape_type=dtypes.int32)
-    return found
+    return apply_op("TensorListElementShape", variant, shape_type=dtypes.int32)
 
 
 def zeros_like(tensor: Tensor) -> Tensor:
-    zeros: Tensor = apply_op("ZerosLike", tensor)
-    return zeros
+    return apply_op("ZerosLike", tensor)
 
 
 # Lists
@@ -212,7 +209,7 @@ def _pushed_shape(context: ShapeContext) -> Sequence[Dims]:
 
 def _push_back_gradient(op: Operation, dlist: Tensor) -> Sequence[Any]:
     tensor = op.inputs[1]
-    popped = apply_op("TensorListPopBack", dlist, shape_of(tensor), element_dtype=tensor.dtype)
+    popped = apply_tuple_op("TensorListPopBack", dlist, shape_of(tensor), element_dtype=tensor.dtype)
     return list(popped)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
@@ -52,8 +52,7 @@ def _rows_of(tensor: Array) -> Array:
 
 def _inner_shape(tensor: Tensor) -> Tensor:
     """The shape of the rows of a tensor."""
-    found: Tensor = apply_op("Slice", shape_of(tensor), [1], [-1])
-    return found
+    return apply_op("Slice", shape_of(tensor), [1], [-1])
 
 
 # One tensor, all elements
@@ -181,10 +180,7 @@ def _scatter(
 
 def _gathered(dlist: Tensor, indices: Tensor, tensor: Tensor) -> Tensor:
     """The gradient of the rows that went to `indices`."""
-    found: Tensor = apply_op(
-        "TensorListGather", dlist, indices, _inner_shape(tensor), element_dtype=tensor.dtype
-    )
-    return found
+    return apply_op("TensorListGather", dlist, indices, _inner_shape(tensor), element_dtype=tensor.dtype)
 
 
 def _scatter_gradient(op: Operation, dlist: Tensor) -> Sequence[Any]:
@@ -269,7 +265,7 @@ def _split_shape(context: ShapeContext) -> Sequence[Dims]:
 def _split_gradient(op: Operation, dlist: Tensor) -> Sequence[Any]:
     tensor, _, lengths = op.inputs
     element_shape = apply_op("ConcatV2", [[-1], _inner_shape(tensor)], 0)
-    joined = apply_op("TensorListConcatV2", dlist, element_shape, lengths, element_dtype=tensor.dtype)
+    joined = apply_tuple_op("TensorListConcatV2", dlist, element_shape, lengths, element_dtype=tensor.dtype)
     return [joined[0], None, None]
 
 

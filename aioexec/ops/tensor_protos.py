@@ -32,7 +32,7 @@ def _serialize_kernel(context: KernelContext) -> Compute:
             proto = encode_tensor(value, dtype)
         else:
             proto = TensorProto(
-                dtype=dtype.as_datatype_enum,  # type: ignore[arg-type]
+                dtype=dtype.as_datatype_enum,
                 tensor_shape=shape_to_proto(value.shape),
                 tensor_content=value.tobytes(),
             )
@@ -88,9 +88,9 @@ register(
 
 def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
     """A tensor as the bytes of a TensorProto."""
-    return apply_op("SerializeTensor", tensor, name=name)  # type: ignore[no-any-return]
+    return apply_op("SerializeTensor", tensor, name=name)
 
 
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
     """The tensor of `out_type` whose TensorProto these bytes are."""
-    return apply_op("ParseTensor", serialized, out_type=dt.as_dtype(out_type), name=name)  # type: ignore[no-any-return]
+    return apply_op("ParseTensor", serialized, out_type=dt.as_dtype(out_type), name=name)

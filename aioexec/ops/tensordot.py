@@ -31,7 +31,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
         right, y_free = matrix_of(y, y_axes, contracted_last=False)
         product = apply_op("MatMul", left, right)
         shape = apply_op("ConcatV2", [sizes(x, x_free), sizes(y, y_free)], 0)
-        result: Tensor = apply_op("Reshape", product, shape, name=scope)
+        result = apply_op("Reshape", product, shape, name=scope)
         assert x.dims is not None
         assert y.dims is not None
         result.set_shape([*(x.dims[k] for k in x_free), *(y.dims[k] for k in y_free)])
@@ -83,7 +83,7 @@ def size_of(x: Tensor, axes: Sequence[int]) -> Tensor:
     known = [x.dims[axis] for axis in axes]
     if None not in known:
         return constant(prod(dim for dim in known if dim is not None), "int32")
-    return apply_op("Prod", sizes(x, axes), constant(np.array([0], np.int32)))  # type: ignore[no-any-return]
+    return apply_op("Prod", sizes(x, axes), constant(np.array([0], np.int32)))
 
 
 def sizes(x: Tensor, axes: Sequence[int]) -> Tensor:
@@ -92,4 +92,4 @@ def sizes(x: Tensor, axes: Sequence[int]) -> Tensor:
     known = [x.dims[axis] for axis in axes]
     if None not in known:
         return constant(np.array(known, np.int32))
-    return apply_op("GatherV2", apply_op("Shape", x), constant(np.array(axes, np.int32)), 0)  # type: ignore[no-any-return]
+    return apply_op("GatherV2", apply_op("Shape", x), constant(np.array(axes, np.int32)), 0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from aioexec import dtypes, shapes
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_tuple_op
 from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
@@ -133,11 +133,14 @@ def _unique_along(outputs: int) -> Any:
     return bind
 
 
-for _name, _more in (("UniqueV2", ()), ("UniqueWithCountsV2", (", count:out_idx",))):
+for _name, _more, _shape in (
+    ("UniqueV2", (), _along_shape),
+    ("UniqueWithCountsV2", (", count:out_idx",), lambda context: [*_along_shape(context), (None,)]),
+):
     register(
         f"{_name}(x:T, axis:Taxis) -> (y:T, idx:out_idx{''.join(_more)}) "
         "[T:type; Taxis:type{int32|int64}=int64; out_idx:type{int32|int64}=int32]",
-        shape=lambda context, more=_more: [*_along_shape(context), *[(None,)] * len(more)],  # type: ignore[misc]
+        shape=_shape,
         kernel=_unique_along(2 + len(_more)),
         gradient=undefined_gradient,
         dynamic_shape=True,
@@ -146,7 +149,7 @@ for _name, _more in (("UniqueV2", ()), ("UniqueWithCountsV2", (", count:out_idx"
 
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> tuple[Tensor, Tensor]:
     """The distinct elements of a vector in order of appearance, and the place of each element among them."""
-    y, idx = apply_op("Unique", x, out_idx=out_idx, name=name)
+    y, idx = apply_tuple_op("Unique", x, out_idx=out_idx, name=name)
     return y, idx
 
 
@@ -154,5 +157,5 @@ def unique_with_counts(
     x: Any, out_idx: Any = dtypes.int32, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """As `unique`, and how often each distinct element is there."""
-    y, idx, count = apply_op("UniqueWithCounts", x, out_idx=out_idx, name=name)
+    y, idx, count = apply_tuple_op("UniqueWithCounts", x, out_idx=out_idx, name=name)
     return y, idx, count

@@ -345,8 +345,7 @@ class ReferenceVariable(Variable):
         return self._snapshot
 
     def read_value(self) -> Tensor:
-        tensor: Tensor = apply_op("Identity", self._tensor, name="read")
-        return tensor
+        return apply_op("Identity", self._tensor, name="read")
 
     def assign(
         self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
@@ -438,8 +437,7 @@ class ResourceVariable(Variable):
     def read_value(self) -> Tensor:
         with get_default_graph().name_scope("Read"):
             value = self._read()
-        tensor: Tensor = apply_op("Identity", value)
-        return tensor
+        return apply_op("Identity", value)
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Rows of the content, without a snapshot of the whole."""

@@ -44,14 +44,16 @@ def to_proto(variable: Variable, export_scope: str | None = None) -> VariableDef
 
     if not is_in_scope(variable.name, export_scope):
         return None
+    synchronization: Any = variable.synchronization.value  # an int; messages take it as their enum
+    aggregation: Any = variable.aggregation.value
     proto = VariableDef(
         variable_name=strip_name_scope(variable.name, export_scope),
         initializer_name=strip_name_scope(variable.initializer.name, export_scope),
         snapshot_name=strip_name_scope(variable._snapshot.name, export_scope),
         is_resource=variable._tensor.dtype == resource,
         trainable=variable.trainable,
-        synchronization=variable.synchronization.value,  # type: ignore[arg-type]
-        aggregation=variable.aggregation.value,  # type: ignore[arg-type]
+        synchronization=synchronization,
+        aggregation=aggregation,
     )
     if variable.initial_value is not None:
         proto.initial_value_name = strip_name_scope(variable.initial_value.name, export_scope)

@@ -196,11 +196,9 @@ register(
 
 def resource_gather(resource: Tensor, indices: Any, dtype: Any, name: str | None = None) -> Tensor:
     """Rows of a resource variable."""
-    tensor: Tensor = apply_op("ResourceGather", resource, indices, dtype=dtypes.as_dtype(dtype), name=name)
-    return tensor
+    return apply_op("ResourceGather", resource, indices, dtype=dtypes.as_dtype(dtype), name=name)
 
 
 def resource_gather_nd(resource: Tensor, indices: Any, dtype: Any, name: str | None = None) -> Tensor:
     """The slices of a resource variable at the coordinates that lie along the last dimension of `indices`."""
-    tensor: Tensor = apply_op("ResourceGatherNd", resource, indices, dtype=dtypes.as_dtype(dtype), name=name)
-    return tensor
+    return apply_op("ResourceGatherNd", resource, indices, dtype=dtypes.as_dtype(dtype), name=name)

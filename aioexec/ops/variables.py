@@ -13,7 +13,7 @@ import numpy as np
 
 from aioexec import dtypes, shapes
 from aioexec.errors import InvalidArgumentError, NotFoundError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.kernel import (
     Attrs,
@@ -365,8 +365,7 @@ def var_handle_op(
 
 def read_variable_op(resource: Tensor, dtype: Any, name: str | None = None) -> Tensor:
     """The content of a resource variable, as of when the node runs."""
-    tensor: Tensor = apply_op("ReadVariableOp", resource, dtype=dtypes.as_dtype(dtype), name=name)
-    return tensor
+    return apply_op("ReadVariableOp", resource, dtype=dtypes.as_dtype(dtype), name=name)
 
 
 def assign_variable_op(
@@ -391,8 +390,7 @@ def assign_sub_variable_op(resource: Tensor, value: Any, name: str | None = None
 
 
 def _resource_update(op_type: str, resource: Tensor, value: Any, name: str | None, **attrs: Any) -> Operation:
-    op: Operation = apply_op(op_type, resource, value, name=name, dtype=handle_dtype(resource), **attrs)
-    return op
+    return apply_no_output_op(op_type, resource, value, name=name, dtype=handle_dtype(resource), **attrs)
 
 
 def handle_dtype(resource: Tensor) -> Any:
@@ -405,21 +403,18 @@ def handle_dtype(resource: Tensor) -> Any:
 
 def var_is_initialized_op(resource: Tensor, name: str | None = None) -> Tensor:
     """Whether a resource variable has content."""
-    tensor: Tensor = apply_op("VarIsInitializedOp", resource, name=name)
-    return tensor
+    return apply_op("VarIsInitializedOp", resource, name=name)
 
 
 def variable_shape(handle: Tensor, out_type: Any = dtypes.int32, name: str | None = None) -> Tensor:
     """The shape of the content of a resource variable."""
-    tensor: Tensor = apply_op("VariableShape", handle, out_type=out_type, name=name)
-    return tensor
+    return apply_op("VariableShape", handle, out_type=out_type, name=name)
 
 
 def destroy_resource_op(
     resource: Tensor, ignore_lookup_error: bool = True, name: str | None = None
 ) -> Operation:
     """Forget the content of a resource variable."""
-    op: Operation = apply_op(
+    return apply_no_output_op(
         "DestroyResourceOp", resource, ignore_lookup_error=ignore_lookup_error, name=name
     )
-    return op

@@ -121,8 +121,7 @@ class _OutOfVocabulary(LookupInterface):
             return ids
         spare = self._hashed(given) + self._table.size()
         is_there = apply_op("NotEqual", ids, self._table.default_value)
-        chosen: Tensor = apply_op("SelectV2", is_there, ids, spare)
-        return chosen
+        return apply_op("SelectV2", is_there, ids, spare)
 
     def _hashed(self, keys: Tensor) -> Tensor:
         text = keys if keys.dtype == dt.string else apply_op("AsString", keys)

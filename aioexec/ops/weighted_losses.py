@@ -133,13 +133,13 @@ def compute_weighted_loss(
         with get_default_graph().control_dependencies([checked]):
             given = convert_to_tensor(losses)
             each, factors = _float(given), _float(weights)
-            loss = cast(_reduced(each, factors, reduction), given.dtype.base_dtype)
+            loss: Tensor = cast(_reduced(each, factors, reduction), given.dtype.base_dtype)
             add_loss(loss, loss_collection)
-            return loss  # type: ignore[no-any-return]
+            return loss
 
 
 def _reduced(losses: Tensor, weights: Tensor, reduction: str) -> Tensor:
-    weighted: Tensor = apply_op("Mul", losses, weights)
+    weighted = apply_op("Mul", losses, weights)
     if reduction == Reduction.NONE:
         return weighted
     total = reduce_sum(weighted)
@@ -169,11 +169,12 @@ def _present(losses: Tensor, weights: Tensor, per_batch: bool = False) -> Tensor
 
 
 def _inner_axes(x: Tensor) -> Tensor:
-    return apply_op("Range", 1, rank(x), 1)  # type: ignore[no-any-return]
+    return apply_op("Range", 1, rank(x), 1)
 
 
 def _float(value: Any) -> Tensor:
-    return cast(value, dtypes.float32)  # type: ignore[no-any-return]
+    single: Tensor = cast(value, dtypes.float32)
+    return single
 
 
 def _require(**arguments: Any) -> None:
@@ -320,7 +321,7 @@ def mean_pairwise_squared_error(
             each = _pairwise(difference, present) * factors
             total = reduce_sum(each)
             is_any = apply_op("Greater", reduce_sum(present), 0.0)
-            loss: Tensor = apply_op("Select", is_any, total, zeros_like(total), name="value")
+            loss = apply_op("Select", is_any, total, zeros_like(total), name="value")
             add_loss(loss, loss_collection)
             return loss
 

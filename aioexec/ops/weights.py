@@ -29,7 +29,7 @@ UNFIT = "weights can not be broadcast to values."
 
 
 def drop_last(x: Tensor) -> Tensor:
-    return apply_op("Squeeze", x, squeeze_dims=[-1])  # type: ignore[no-any-return]
+    return apply_op("Squeeze", x, squeeze_dims=[-1])
 
 
 def may_drop_last(x: Tensor) -> bool:
@@ -74,7 +74,7 @@ def with_rank_of(weights: Any, values: Tensor) -> Tensor:
         return given
 
     def longer() -> Tensor:
-        return apply_op("ExpandDims", given, -1)  # type: ignore[no-any-return]
+        return apply_op("ExpandDims", given, -1)
 
     if given.dims is not None and values.dims is not None:
         known = len(given.dims) - len(values.dims)
@@ -159,4 +159,4 @@ def broadcast_weights(weights: Any, values: Any) -> Tensor:
         if given.dims == wanted.dims and shapes.is_fully_defined(given.dims):
             return given
         with get_default_graph().control_dependencies([assert_broadcastable(given, wanted)]):
-            return apply_op("Mul", given, ones_like(wanted), name=scope)  # type: ignore[no-any-return]
+            return apply_op("Mul", given, ones_like(wanted), name=scope)

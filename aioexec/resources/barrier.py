@@ -128,14 +128,13 @@ class Barrier(WaitingRoom):
                 available += self.incomplete_size
             if available < max(count, 1):
                 raise self._insufficient(count, available)
-        return self._submit(  # type: ignore[no-any-return]
-            self._taking,
-            When(
-                lambda: self.ready_size >= count or self.is_finished,
-                lambda: self._take(count),
-                self.give_back,
-            ),
+        request = When(
+            lambda: self.ready_size >= count or self.is_finished,
+            lambda: self._take(count),
+            self.give_back,
         )
+        served: list[Entry] | Attempt = self._submit(self._taking, request)
+        return served
 
     def _take(self, count: int) -> list[Entry]:
         if self.ready_size < count:

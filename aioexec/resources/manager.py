@@ -87,12 +87,14 @@ class ResourceManager:
         Raises:
             NotFoundError: there is none.
         """
-        found = self._containers.get(container or self.default_container, {}).get((kind, name))
+        found: Resource | None = self._containers.get(container or self.default_container, {}).get(
+            (kind, name)
+        )
         if found is None:
             raise NotFoundError(
                 f"Resource {container or self.default_container}/{name}/{kind.__name__} does not exist"
             )
-        return found  # type: ignore[no-any-return]
+        return found
 
     def create(self, container: str, name: str, resource: Any) -> None:
         """Keep a resource under a name.

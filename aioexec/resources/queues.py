@@ -214,7 +214,8 @@ class Queue(WaitingRoom):
             CancelledError: the queue is closed.
         """
         if self.is_closed or self.size >= self.capacity:  # else nobody waits in this line
-            return self._submit(self._bringing, _Bring(self, [element]))  # type: ignore[no-any-return]
+            served: Attempt | None = self._submit(self._bringing, _Bring(self, [element]))
+            return served
         self.push(element)
         if self._taking:
             self._flush()
@@ -228,7 +229,8 @@ class Queue(WaitingRoom):
         """
         if not elements:
             return None
-        return self._submit(self._bringing, _Bring(self, elements))  # type: ignore[no-any-return]
+        served: Attempt | None = self._submit(self._bringing, _Bring(self, elements))
+        return served
 
     def dequeue(self) -> Element | Attempt:
         """The next element.
@@ -237,7 +239,8 @@ class Queue(WaitingRoom):
             OutOfRangeError: the queue is closed and empty.
         """
         if not self.gives_at_once:
-            return self._submit(self._taking, _TakeOne(self))  # type: ignore[no-any-return]
+            served: Element | Attempt = self._submit(self._taking, _TakeOne(self))
+            return served
         element = self.pop()
         if self._bringing:
             self._flush()
@@ -251,7 +254,8 @@ class Queue(WaitingRoom):
         """
         if count == 0:
             return []
-        return self._submit(self._taking, _Take(self, count, partial=False))  # type: ignore[no-any-return]
+        served: list[Element] | Attempt = self._submit(self._taking, _Take(self, count, partial=False))
+        return served
 
     def dequeue_up_to(self, count: int) -> list[Element] | Attempt:
         """The next `count` elements, or what a closed queue has left.
@@ -261,7 +265,8 @@ class Queue(WaitingRoom):
         """
         if count == 0:
             return []
-        return self._submit(self._taking, _Take(self, count, partial=True))  # type: ignore[no-any-return]
+        served: list[Element] | Attempt = self._submit(self._taking, _Take(self, count, partial=True))
+        return served
 
     def close(self, cancel_pending_enqueues: bool = False) -> Attempt | None:
         """Take no more elements in; None if that is done.
@@ -272,7 +277,8 @@ class Queue(WaitingRoom):
             CancelledError: the queue was closed before (not with `cancel_pending_enqueues`).
         """
         if not cancel_pending_enqueues:
-            return self._submit(self._bringing, _Close(self))  # type: ignore[no-any-return]
+            served: Attempt | None = self._submit(self._bringing, _Close(self))
+            return served
         self.is_closed = True
         self._dismiss(self._bringing, lambda: CancelledError("Enqueue operation was cancelled"))
         self._flush()

@@ -77,7 +77,8 @@ class _Area(WaitingRoom):
             if keep():
                 self._bytes += nbytes
 
-        return self._submit(self._putting, When(has_room, put))  # type: ignore[no-any-return]
+        served: Attempt | None = self._submit(self._putting, When(has_room, put))
+        return served
 
     def _cleared(self) -> None:
         """Everything has been forgotten."""
@@ -118,7 +119,9 @@ class StagingArea(_Area):
 
     def get(self) -> Values | Attempt:
         """Take the first tuple."""
-        return self._submit(self._getting, When(lambda: self.size > 0, self._take, self._give_back))  # type: ignore[no-any-return]
+        request = When(lambda: self.size > 0, self._take, self._give_back)
+        served: Values | Attempt = self._submit(self._getting, request)
+        return served
 
     def peek(self, index: int) -> Values | Attempt:
         """Look at a tuple that stays.
@@ -128,9 +131,9 @@ class StagingArea(_Area):
         """
         if index < 0:
             raise InvalidArgumentError(f"Staging Area: index must not be negative, it is {index}")
-        return self._submit(  # type: ignore[no-any-return]
-            self._getting, When(lambda: self.size > index, lambda: self._tuples[index])
-        )
+        request = When(lambda: self.size > index, lambda: self._tuples[index])
+        served: Values | Attempt = self._submit(self._getting, request)
+        return served
 
     def clear(self) -> None:
         """Forget everything."""
@@ -247,7 +250,8 @@ class StagingMap(_Area):
                     held[index] = value
                 self._bytes += bytes_of(values)
 
-        return self._submit(self._getting, When(is_there, take, give_back))  # type: ignore[no-any-return]
+        served: Part | Attempt = self._submit(self._getting, When(is_there, take, give_back))
+        return served
 
     def peek(self, key: int, indices: Sequence[int]) -> Values | Attempt:
         """Look at components that stay.
@@ -256,9 +260,9 @@ class StagingMap(_Area):
             InvalidArgumentError: there are no such components, or one was taken before.
         """
         self._check(key, indices)
-        return self._submit(  # type: ignore[no-any-return]
-            self._getting, When(lambda: key in self._whole, lambda: self._look(key, indices))
-        )
+        request = When(lambda: key in self._whole, lambda: self._look(key, indices))
+        served: Values | Attempt = self._submit(self._getting, request)
+        return served
 
     def clear(self) -> None:
         """Forget everything."""

@@ -115,7 +115,7 @@ class _Connection(web.RequestHandler):
         loop = asyncio.get_running_loop()
         super().__init__(server, loop=loop, access_log=None, auto_decompress=False)  # type: ignore[arg-type]
         self._connections = connections
-        self._socket: asyncio.BaseTransport | None = None
+        self._socket: Any = None  # the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._socket = transport
@@ -130,7 +130,7 @@ class _Connection(web.RequestHandler):
     def abort(self) -> None:
         """Close the connection at once, with what is not sent."""
         if self._socket is not None:
-            self._socket.abort()  # type: ignore[attr-defined]
+            self._socket.abort()
 
     def handle_error(
         self,

@@ -106,13 +106,13 @@ class FetchMapper:
             return itemgetter(place)  # what was fed comes back as the array it was
         return _scalar_at(place)
 
-    def _mapping(self, fetch: Mapping[Any, Any]) -> Build:
+    def _mapping(self, fetch: Any) -> Build:
         kind: Any = type(fetch)
         builds = {key: self._visit(value) for key, value in fetch.items()}
         if kind is dict:
             return lambda values: {key: build(values) for key, build in builds.items()}
         if issubclass(kind, defaultdict):
-            kind = partial(kind, fetch.default_factory)  # type: ignore[attr-defined]
+            kind = partial(kind, fetch.default_factory)
         return lambda values: kind({key: build(values) for key, build in builds.items()})
 
     def _sequence(self, fetch: Sequence[Any]) -> Build:
@@ -175,7 +175,7 @@ def structure_key(fetches: Any) -> Hashable | None:
     """Something equal for fetches of equal structure and elements; None if there is no such thing (dataclasses)."""
     kind = type(fetches)
     if kind is Tensor or kind is Operation or isinstance(fetches, str):
-        return fetches  # type: ignore[no-any-return]
+        return fetches  # type: ignore[no-any-return]  # a name for it would cost each step
     if kind is list or isinstance(fetches, list | tuple):
         keys = tuple([item if type(item) is Tensor else structure_key(item) for item in fetches])
         return None if None in keys else (kind, keys)

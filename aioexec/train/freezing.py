@@ -116,10 +116,10 @@ class _Frozen:
         """Let a node take a value where it took a variable."""
         source = self._uses(node)
         assert source is not None
-        dtype = self._dtypes[source]
+        dtype: Any = self._dtypes[source]
         if node.name in self._dtypes:
             node.op = node.op.removeprefix("Ref")
-            node.attr["T"].type = dtype  # type: ignore[assignment]
+            node.attr["T"].type = dtype
         elif node.op == "ReadVariableOp":
             self._become(node, "Identity", T=dtype)
         elif node.op == "VariableShape":
@@ -143,13 +143,13 @@ class _Frozen:
             for arg in definition.inputs
         )
 
-    def _become(self, node: NodeDef, op: str, **types: int) -> None:
+    def _become(self, node: NodeDef, op: str, **types: Any) -> None:
         """Make it a node of another op with these types; what is known of its shape stays."""
         node.op = op
         for name in [name for name in node.attr if name != _OUTPUT_SHAPES]:
             del node.attr[name]
         for name, dtype in types.items():
-            node.attr[name].type = dtype  # type: ignore[assignment]
+            node.attr[name].type = dtype
 
     def _become_gather(self, node: NodeDef, dtype: int) -> None:
         from aioexec.formats.protos import DataType
@@ -169,11 +169,11 @@ class _Frozen:
         from aioexec.dtypes import as_dtype
         from aioexec.formats.tensor_codec import make_tensor_proto
 
-        dtype = self._dtypes[node.name]
+        dtype: Any = self._dtypes[node.name]
         node.op = "Const"
         node.attr.clear()
         del node.input[:]
-        node.attr["dtype"].type = dtype  # type: ignore[assignment]
+        node.attr["dtype"].type = dtype
         node.attr["value"].tensor.CopyFrom(make_tensor_proto(self._values[node.name], as_dtype(dtype)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from aioexec.errors import GraphValueError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op
 from aioexec.graph.graph import get_default_graph
 from aioexec.ops.partitioned_variables import PartitionedVariable
 from aioexec.ops.variable import Variable
@@ -114,7 +114,7 @@ def _initialize_part(variable: Variable, path: str, tensor_name: str, spec: str)
     graph = variable.graph
     with graph.as_default(), graph.control_dependencies(None), graph.device(variable.device):
         dtypes = [variable.dtype.base_dtype]
-        (value,) = apply_op(
+        (value,) = apply_list_op(
             "RestoreV2", path, [tensor_name], [spec], dtypes=dtypes, name="checkpoint_initializer"
         )
         value.set_shape(variable.shape)

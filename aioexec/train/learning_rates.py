@@ -45,7 +45,7 @@ class _Decay:
 
     def scaled(self, factor: Tensor) -> Tensor:
         """The rate times this: what the function returns."""
-        return apply_op("Mul", self.rate, factor, name=self.scope)  # type: ignore[no-any-return]
+        return apply_op("Mul", self.rate, factor, name=self.scope)
 
 
 @contextlib.contextmanager
@@ -121,7 +121,7 @@ def inverse_time_decay(
         "inverse_time_decay", "InverseTimeDecay", name, learning_rate, global_step, decay_steps
     ) as decay:
         divisor = 1 + decay.like(decay_rate) * decay.part(decay_steps, staircase)
-        return apply_op("RealDiv", decay.rate, divisor, name=decay.scope)  # type: ignore[no-any-return]
+        return apply_op("RealDiv", decay.rate, divisor, name=decay.scope)
 
 
 def polynomial_decay(
@@ -151,7 +151,7 @@ def polynomial_decay(
             steps = steps * apply_op("Select", begins, apply_op("OnesLike", rounds), rounds)
         end = decay.like(end_learning_rate)
         left = apply_op("Pow", 1 - step / steps, decay.like(power))
-        return apply_op("AddV2", (decay.rate - end) * left, end, name=decay.scope)  # type: ignore[no-any-return]
+        return apply_op("AddV2", (decay.rate - end) * left, end, name=decay.scope)
 
 
 def cosine_decay(
@@ -281,7 +281,7 @@ def piecewise_constant(
         place = convert_to_tensor(x)
         limits = [_limit(convert_to_tensor(boundary), place) for boundary in limits]
         rates = [convert_to_tensor(value) for value in rates]
-        rate = rates[0]
+        rate: Tensor = rates[0]
         for limit, value in zip(limits, rates[1:], strict=True):
             if value.dtype.base_dtype != rate.dtype.base_dtype:
                 raise GraphValueError(
@@ -289,7 +289,7 @@ def piecewise_constant(
                     f"({rate.dtype.base_dtype.name} vs {value.dtype.base_dtype.name})"
                 )
             rate = apply_op("Select", apply_op("Greater", place, limit), value, rate)
-    return rate  # type: ignore[no-any-return]
+    return rate
 
 
 def _limit(boundary: Tensor, place: Tensor) -> Tensor:
@@ -298,7 +298,7 @@ def _limit(boundary: Tensor, place: Tensor) -> Tensor:
         return boundary
     if (own, wanted) != (dtypes.int32, dtypes.int64):
         raise GraphValueError(f"Boundaries ({own.name}) must have the same dtype as x ({wanted.name})")
-    return apply_op("Cast", boundary, DstT=wanted)  # type: ignore[no-any-return]
+    return apply_op("Cast", boundary, DstT=wanted)
 
 
 piecewise_constant_decay = piecewise_constant

@@ -306,7 +306,8 @@ class _MonitoredSession:
         """
         if self._state is not _State.OPEN:
             self._check_state(_State.OPEN)
-        return await self._sess.run(fetches, feed_dict, options, run_metadata, hooks)  # type: ignore[union-attr]
+        assert self._sess is not None
+        return await self._sess.run(fetches, feed_dict, options, run_metadata, hooks)
 
     async def run_step_fn(self, step_fn: StepFunction) -> Any:
         """Call `step_fn(step_context)`, plain or `async def`; what it returns.

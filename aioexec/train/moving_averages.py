@@ -104,7 +104,7 @@ def weighted_moving_average(
         denominator = assign_moving_average(kept[1], weight, decay, zero_debias=False)
         above, below = convert_to_tensor(numerator), convert_to_tensor(denominator)
         is_whole = above.dtype.base_dtype.is_integer and not truediv
-        return apply_op("FloorDiv" if is_whole else "RealDiv", above, below, name=scope.name)  # type: ignore[no-any-return]
+        return apply_op("FloorDiv" if is_whole else "RealDiv", above, below, name=scope.name)
 
 
 class ExponentialMovingAverage:
@@ -181,7 +181,7 @@ class ExponentialMovingAverage:
         if self._num_updates is None:
             return decay
         steps = cast(self._num_updates, dtypes.float32, name="num_updates")
-        return apply_op("Minimum", decay, (1.0 + steps) / (10.0 + steps))  # type: ignore[no-any-return]
+        return apply_op("Minimum", decay, (1.0 + steps) / (10.0 + steps))
 
     def average(self, var: Any) -> Any:
         """The variable that holds the average of `var`, None if there is none."""

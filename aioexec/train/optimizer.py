@@ -327,8 +327,7 @@ def cast_to(tensor: Tensor, like: Any) -> Tensor:
     dtype = like.dtype.base_dtype
     if tensor.dtype.base_dtype == dtype:
         return tensor
-    converted: Tensor = apply_op("Cast", tensor, DstT=dtype)
-    return converted
+    return apply_op("Cast", tensor, DstT=dtype)
 
 
 def _counted(graph: Graph, global_step: Any, name: str) -> Operation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.indexed_slices import IndexedSlices
@@ -37,7 +37,7 @@ class GradientDescentOptimizer(Optimizer):
 
     def _resource_apply_dense(self, grad: Tensor, handle: ResourceVariable) -> Any:
         rate = cast_to(self._rate, handle)
-        return apply_op(
+        return apply_no_output_op(
             "ResourceApplyGradientDescent", handle.handle, rate, grad, use_locking=self._use_locking
         )
 
@@ -49,7 +49,7 @@ class GradientDescentOptimizer(Optimizer):
         self, grad: Tensor, handle: ResourceVariable, indices: Tensor
     ) -> Any:
         step = -grad * cast_to(self._rate, handle)
-        return apply_op("ResourceScatterAdd", handle.handle, indices, step)
+        return apply_no_output_op("ResourceScatterAdd", handle.handle, indices, step)
 
 
 class MomentumOptimizer(Optimizer):
@@ -93,7 +93,9 @@ class MomentumOptimizer(Optimizer):
     def _resource_apply_dense(self, grad: Tensor, handle: ResourceVariable) -> Any:
         rate, keep = cast_to(self._rate, handle), cast_to(self._keep, handle)
         slot = self.get_slot(handle, "momentum").handle
-        return apply_op("ResourceApplyMomentum", handle.handle, slot, rate, grad, keep, **self._options())
+        return apply_no_output_op(
+            "ResourceApplyMomentum", handle.handle, slot, rate, grad, keep, **self._options()
+        )
 
     def _apply_sparse(self, grad: IndexedSlices, var: Any) -> Any:
         rate, keep = cast_to(self._rate, var), cast_to(self._keep, var)
@@ -105,7 +107,7 @@ class MomentumOptimizer(Optimizer):
     def _resource_apply_sparse(self, grad: Tensor, handle: ResourceVariable, indices: Tensor) -> Any:
         rate, keep = cast_to(self._rate, handle), cast_to(self._keep, handle)
         slot = self.get_slot(handle, "momentum").handle
-        return apply_op(
+        return apply_no_output_op(
             "ResourceSparseApplyMomentum", handle.handle, slot, rate, grad, indices, keep, **self._options()
         )
 
@@ -168,7 +170,7 @@ class AdamOptimizer(Optimizer):
 
     def _resource_apply_dense(self, grad: Tensor, handle: ResourceVariable) -> Any:
         handles = [var.handle for var in (handle, self.get_slot(handle, "m"), self.get_slot(handle, "v"))]
-        return apply_op(
+        return apply_no_output_op(
             "ResourceApplyAdam", *handles, *self._scalars(handle), grad, use_locking=self._use_locking
         )
 

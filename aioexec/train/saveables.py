@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.keys import GraphKeys
@@ -143,7 +143,7 @@ class TableSaveable(SaveableObject):
         graph, table = get_default_graph(), self.op
         handle = table.resource_handle
         with graph.name_scope(f"{table.name}_table_restore"), graph.colocate_with(handle.op):
-            return apply_op("LookupTableImportV2", handle, *restored_tensors)
+            return apply_no_output_op("LookupTableImportV2", handle, *restored_tensors)
 
 
 # From what programs list to what is saved

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from aioexec.errors import GraphValueError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_no_output_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.device_spec import DeviceSpec, canonical_name
 from aioexec.graph.graph import get_default_graph
@@ -50,7 +50,7 @@ class BaseSaverBuilder:
     ResourceVariableSaveable = saveable_kinds.ResourceVariableSaveable
 
     def __init__(self, write_version: int = V2) -> None:
-        self._write_version = write_version
+        self._write_version: Any = write_version  # an int; messages take it as their enum
 
     # What heirs replace
 
@@ -62,8 +62,7 @@ class BaseSaverBuilder:
         if self._write_version not in _SAVING:
             raise RuntimeError(f"Unexpected write_version: {self._write_version}")
         op_type, name = _SAVING[self._write_version]
-        operation: Operation = apply_op(op_type, filename_tensor, names, slices, tensors, name=name)
-        return operation
+        return apply_no_output_op(op_type, filename_tensor, names, slices, tensors, name=name)
 
     def bulk_restore(
         self,
@@ -87,8 +86,7 @@ class BaseSaverBuilder:
 
     def sharded_filename(self, filename_tensor: Tensor, shard: int, num_shards: Tensor) -> Tensor:
         """The name of a file of several."""
-        tensor: Tensor = apply_op("ShardedFilename", filename_tensor, shard, num_shards)
-        return tensor
+        return apply_op("ShardedFilename", filename_tensor, shard, num_shards)
 
     # Putting it together
 
@@ -139,7 +137,7 @@ class BaseSaverBuilder:
             max_to_keep=max_to_keep or 0,
             sharded=sharded,
             keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,
-            version=self._write_version,  # type: ignore[arg-type]  # enum numbers are ints here
+            version=self._write_version,
         )
 
     def _save_into(self, filename_tensor: Tensor, saveables: Saveables) -> Tensor:
@@ -155,18 +153,16 @@ class BaseSaverBuilder:
             count = convert_to_tensor(len(shards), name="num_shards")
             _, saved = self._saved_shards(filename_tensor, shards, count)
             with graph.control_dependencies([tensor.op for tensor in saved]):
-                spec: Tensor = apply_op("ShardedFilespec", filename_tensor, count)
-                return spec
+                return apply_op("ShardedFilespec", filename_tensor, count)
         with graph.device("CPU"):
             parts = _temporary(filename_tensor)
         count = convert_to_tensor(len(shards), name="num_shards")
         shards = [(cpu_of(device), there) for device, there in shards]
         prefixes, saved = self._saved_shards(parts, shards, count)
         with graph.control_dependencies([tensor.op for tensor in saved]), graph.device(shards[-1][0]):
-            merged = apply_op("MergeV2Checkpoints", prefixes, filename_tensor, delete_old_dirs=True)
+            merged = apply_no_output_op("MergeV2Checkpoints", prefixes, filename_tensor, delete_old_dirs=True)
             with graph.control_dependencies([merged]):
-                path: Tensor = apply_op("Identity", filename_tensor)
-                return path
+                return apply_op("Identity", filename_tensor)
 
     def _saved_shards(
         self, basename: Tensor, shards: Shards, count: Tensor
@@ -215,14 +211,13 @@ class BulkSaverBuilder(BaseSaverBuilder):
 
 
 def _restore_node(filename_tensor: Tensor, specs: Sequence[saveable_kinds.SaveSpec]) -> list[Tensor]:
-    tensors: list[Tensor] = apply_op(
+    return apply_list_op(
         "RestoreV2",
         filename_tensor,
         [spec.name for spec in specs],
         [spec.slice_spec for spec in specs],
         dtypes=[spec.dtype.base_dtype for spec in specs],
     )
-    return tensors
 
 
 def _temporary(prefix: Tensor) -> Tensor:
@@ -234,8 +229,7 @@ def _temporary(prefix: Tensor) -> Tensor:
         convert_to_tensor(".part"),
         convert_to_tensor(os.path.normpath("_temp/part")),
     )
-    path: Tensor = apply_op("StringJoin", [prefix, suffix])
-    return path
+    return apply_op("StringJoin", [prefix, suffix])
 
 
 def _by_device(saveables: Saveables) -> Shards:

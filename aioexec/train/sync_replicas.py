@@ -203,7 +203,8 @@ class SyncReplicasOptimizer(Optimizer):
         graph = get_default_graph()
         with graph.device(self._global_step.device), graph.name_scope(None):
             tokens = fill([num_tokens], self._global_step)
-            return self._sync_token_queue.enqueue_many((tokens,))  # type: ignore[no-any-return]
+            enqueue: Operation = self._sync_token_queue.enqueue_many((tokens,))
+            return enqueue
 
     def make_session_run_hook(self, is_chief: bool, num_tokens: int = -1) -> SessionRunHook:
         """A hook that initialises the local step, and for the chief starts the queue runner and puts the first tokens."""

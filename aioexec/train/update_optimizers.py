@@ -12,7 +12,7 @@ from aioexec import dtypes, shapes
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError
 from aioexec.graph import registry
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op, apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.node import Tensor
@@ -92,7 +92,7 @@ class UpdateOptimizer(Optimizer):
 
     def _applied(self, op_type: str, var: Any, given: Mapping[str, Any]) -> Any:
         inputs = [self._input(arg.name, var, given) for arg in registry.lookup(op_type).definition.inputs]
-        return apply_op(op_type, *inputs, use_locking=self._use_locking)
+        return apply_any_op(op_type, *inputs, use_locking=self._use_locking)
 
     def _input(self, name: str, var: Any, given: Mapping[str, Any]) -> Any:
         """What goes to the input of this name."""

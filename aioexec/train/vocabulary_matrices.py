@@ -12,7 +12,7 @@ from typing import Any
 
 from aioexec import dtypes
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.ops.filling import range_
 from aioexec.ops.initializers import TruncatedNormal, Zeros
@@ -100,7 +100,7 @@ def _is_pair(axis: str, old: str | None, new: str | None) -> bool:
 
 def _lookup(new: Any, old: Any, offset: int, count: int, old_size: int) -> Any:
     """For each new word the place of the old one, and how many there are."""
-    return apply_op(
+    return apply_tuple_op(
         "GenerateVocabRemapping",
         new,
         old,

@@ -37,7 +37,7 @@ from aioexec.formats.protos import BundleEntryProto, BundleHeaderProto, SavedTen
 from aioexec.formats.slice_table import SliceTableReader, SliceTableWriter
 from aioexec.formats.sorted_table import SortedTable, encode_varint
 from aioexec.formats.tensor_slice import parse_shape_and_slice
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op
 from aioexec.train.checkpoint_reader import CheckpointReader
 from aioexec.train.checkpoint_state import get_checkpoint_state, latest_checkpoint, update_checkpoint_state
 from tests.campaigns import campaign, mutants
@@ -136,7 +136,7 @@ class _Restorer:
         self._session = ax.Session(graph=graph)
 
     def _node(self, name: str, dtype: dt.DType, place: str = "") -> Any:
-        return apply_op("RestoreV2", self._prefix, [name], [place], dtypes=[dtype])
+        return apply_list_op("RestoreV2", self._prefix, [name], [place], dtypes=[dtype])
 
     def restore(self, prefix: str) -> None:
         for restored in self._restored:

@@ -21,7 +21,7 @@ import aioexec as ax
 from aioexec import errors
 from aioexec.formats.protos import Summary, TensorProto
 from aioexec.formats.tensor_codec import encode_tensor
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_op, apply_tuple_op
 from tests.campaigns import campaign, mutants
 from tests.ops.example_bytes import example
 
@@ -77,7 +77,7 @@ def _reader() -> _Reader:
 
 
 def _sparse(text: Any) -> Any:
-    return apply_op("DeserializeSparse", ax.stack([text, text, text]), dtype=ax.float32)
+    return apply_tuple_op("DeserializeSparse", ax.stack([text, text, text]), dtype=ax.float32)
 
 
 def _one_example(text: Any) -> Any:

@@ -146,7 +146,9 @@ async def test_a_timeout_around_a_job_is_a_timeout():
 
     with pytest.raises(TimeoutError):
         await wait()
-    assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
     await workers.close()
 
 

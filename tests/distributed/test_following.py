@@ -6,6 +6,7 @@ import abc
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -215,6 +216,10 @@ async def test_several_may_be_followed_at_once_and_hear_their_own(way: Way):
         return told(0)
 
     channel = await way.serve(tell_three)
+
+    def note(numbers: list[int], payload: Payload) -> None:
+        numbers.append(payload.message.step_id)
+
     heard: dict[int, list[int]] = {number: [] for number in range(5)}
 
     await asyncio.gather(
@@ -222,7 +227,7 @@ async def test_several_may_be_followed_at_once_and_hear_their_own(way: Way):
             channel.follow(
                 PUSH,
                 Payload(PushRequest(task=str(number))),
-                lambda payload, numbers=numbers: numbers.append(payload.message.step_id),  # type: ignore[misc]
+                partial(note, numbers),
             )
             for number, numbers in heard.items()
         )

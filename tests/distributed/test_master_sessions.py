@@ -390,12 +390,12 @@ class _Session:
 
 async def test_sessions_nobody_comes_back_to_are_collected(virtual_clock):
     collected: list[str] = []
-    table = SessionTable(
+    table: Any = SessionTable(
         Collection(idle=100, orphaned=10), lambda session: collected.append(session.session_handle)
     )
     for handle, peer in (("idle", "a"), ("used", "a"), ("orphan", "b"), ("adopted", "b"), ("busy", "b")):
-        table.add(_Session(handle), peer)  # type: ignore[arg-type]
-    table.find("busy", "b").steps.under_way.add(1)  # type: ignore[union-attr]
+        table.add(_Session(handle), peer)
+    table.find("busy", "b").steps.under_way.add(1)
 
     await asyncio.sleep(1)
     table.peer_gone("b")
@@ -405,7 +405,7 @@ async def test_sessions_nobody_comes_back_to_are_collected(virtual_clock):
 
     await asyncio.sleep(80)
     table.find("used", "a")
-    table.find("busy", "b").steps.under_way.clear()  # type: ignore[union-attr]
+    table.find("busy", "b").steps.under_way.clear()
     await asyncio.sleep(8.5)
     assert collected == ["orphan", "idle"]
     assert table.find("idle", "a") is None

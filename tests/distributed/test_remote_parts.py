@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -94,4 +95,5 @@ async def test_a_step_that_succeeds_leaves_no_timer(engine):
     step.fail(InvalidArgumentError("root"))
     step.close()
 
-    assert not [each for each in asyncio.get_running_loop()._scheduled if not each.cancelled()]  # type: ignore[attr-defined]
+    loop: Any = asyncio.get_running_loop()
+    assert not [each for each in loop._scheduled if not each.cancelled()]

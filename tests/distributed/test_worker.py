@@ -21,7 +21,7 @@ from aioexec.errors import (
     UnimplementedError,
 )
 from aioexec.execution.rendezvous import create_key
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_tuple_op
 from aioexec.testing.tasks import all_tasks_blocked
 from tests.distributed.toy_workers import SESSION, ToyWorkers, device, two as two, waiter
 
@@ -76,7 +76,7 @@ async def test_a_value_may_be_asked_for_before_the_step_is_known(two):
 
 async def test_dead_values_are_told_to_be(two):
     def build() -> Any:
-        dead = apply_op("Switch", ax.constant(1.0), ax.constant(False))[1]
+        dead = apply_tuple_op("Switch", ax.constant(1.0), ax.constant(False))[1]
         return two.send(dead, 0, 1, "a")
 
     step = two.new_step()
@@ -335,7 +335,7 @@ async def test_what_was_fetched_is_told_while_that_is_logged(two):
 async def test_nothing_is_left_of_a_step_that_could_have_been_given_up(two, tmp_path):
     def saved() -> Any:
         prefix = ax.constant(str(tmp_path / "saved"))
-        return apply_op("SaveV2", prefix, ax.constant(["a"]), ax.constant([""]), [ax.constant(1.0)])
+        return apply_no_output_op("SaveV2", prefix, ax.constant(["a"]), ax.constant([""]), [ax.constant(1.0)])
 
     await two.run(0, await two.register(0, saved), two.new_step())
 

@@ -23,7 +23,7 @@ from aioexec.distributed.worker import Worker
 from aioexec.distributed.worker_cache import WorkerCache
 from aioexec.errors import UnavailableError
 from aioexec.execution.rendezvous import create_key
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op
 from aioexec.graph.graph_util import extract_sub_graph
 from aioexec.sessions.options import SessionOptions
 
@@ -149,7 +149,7 @@ class ToyWorkers:
     def send(self, value: Any, source: int, destination: int, name: str, **ends: Any) -> Any:
         """A node that sends; `ends` are names of devices, if not the usual ones."""
         attrs = {**self.ends(source, destination, name), **ends}
-        return apply_op("_Send", value, name=f"send_{name}", **attrs)
+        return apply_no_output_op("_Send", value, name=f"send_{name}", **attrs)
 
     def recv(self, dtype: Any, source: int, destination: int, name: str, **ends: Any) -> Any:
         """A node that receives."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import aioexec as ax
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op
 from aioexec.graph.attrs import NameAttrList
 from aioexec.ops.defun import Defun
 from aioexec.ops.functional_ops import If, While, partitioned_call
@@ -82,7 +82,7 @@ def choice(_: Any, x: Any) -> Any:
     for f in (a, b, c):
         f.add_to_graph(ax.get_default_graph())
     i = ax.cast(ax.reduce_sum(x), COUNT)
-    return apply_op("Case", i, [x * x], Tout=[D], branches=[NameAttrList(f.name) for f in (a, b, c)])
+    return apply_list_op("Case", i, [x * x], Tout=[D], branches=[NameAttrList(f.name) for f in (a, b, c)])
 
 
 @program

@@ -11,7 +11,7 @@ import pytest
 import aioexec as ax
 from aioexec import dtypes as dt
 from aioexec.errors import OpError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op, apply_list_op, apply_no_output_op
 
 pytestmark = pytest.mark.interop
 
@@ -120,12 +120,12 @@ async def save_here(op: str, path: str, values: dict[str, Any], places: list[str
         }
         given = saving(op, path, list(values), list(feeds), places)
         async with ax.Session() as session:
-            await session.run(apply_op(op, *given.values()), feeds)
+            await session.run(apply_any_op(op, *given.values()), feeds)
 
 
 async def restore_here(path: str, names: list[str], types: list[str], places: list[str] | None = None) -> Any:
     with ax.Graph().as_default():
-        restored = apply_op("RestoreV2", path, names, places or [""] * len(names), dtypes=types)
+        restored = apply_list_op("RestoreV2", path, names, places or [""] * len(names), dtypes=types)
         async with ax.Session() as session:
             return await session.run(restored)
 
@@ -207,7 +207,7 @@ async def test_parts_are_joined_and_cut_alike(there, tmp_path, op):
     with ax.Graph().as_default():
         async with ax.Session() as session:
             given = saving(op, ours, ["p"] * 3, [GRID[:3], GRID[3:, :1], GRID[3:, 1:]], PARTS)
-            await session.run(apply_op(op, *given.values()))
+            await session.run(apply_any_op(op, *given.values()))
 
     assert_same_files(tmp_path)
     assert_same(await restore_here(theirs, names, types, wanted), there.restore(ours, names, types, wanted))
@@ -228,7 +228,7 @@ async def test_merged_bundles_have_the_same_files(there, tmp_path):
                 if folder == "theirs":
                     there.run("MergeV2Checkpoints", checkpoint_prefixes=shards, destination_prefix=target)
                 else:
-                    await session.run(apply_op("MergeV2Checkpoints", shards, target))
+                    await session.run(apply_no_output_op("MergeV2Checkpoints", shards, target))
 
     assert_same_files(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ours", "theirs"]

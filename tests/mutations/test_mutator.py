@@ -69,7 +69,9 @@ def test_what_no_test_should_notice_is_left_alone(body: str):
 def test_a_change_over_several_lines_leaves_the_others_where_they_are():
     source = "def function(a):\n    if (\n        a\n        < 1\n    ):\n        return\n    last = a\n"
     tree = ast.parse(source)
-    last = ast.get_source_segment(source, tree.body[0].body[-1])  # type: ignore[attr-defined]
+    (function,) = tree.body
+    assert isinstance(function, ast.FunctionDef)
+    last = ast.get_source_segment(source, function.body[-1])
 
     for mutation in mutations(source):
         assert mutation.apply(source).splitlines()[6].strip() == last

@@ -380,10 +380,10 @@ def gradient_dtype(case: Case) -> str:
         return "complex128"
     varied = varied_attribute(case)
     attr = None if varied is None else registry.lookup(case.op_type).definition.attr(varied)
-    takes_any = attr is None or attr.allowed is None
+    allowed = None if attr is None else attr.allowed
     is_single = case.dtypes is not None and "float32" in case.dtypes and "float64" not in case.dtypes
     is_single |= varied is None and any(arg.dtype is dt.float32 for arg, _ in flat_inputs(case))
-    if is_single or not (takes_any or dt.float64 in (attr.allowed or ())):  # type: ignore[union-attr]
+    if is_single or (allowed is not None and dt.float64 not in allowed):
         return "float32"
     return "float64"
 
@@ -406,7 +406,8 @@ def gradient_pair(case: Case, index: int) -> tuple[Array, Array]:
         feeds = {tensors[k]: fed(values[k]) for k in case.gradients}
         weights = random_weights(case, op, feeds)
         constants = [source(graph, None, w, constant=True) if w is not None else None for w in weights]
-        by_rule = evaluate(op.row.gradient(op, *constants)[index], feeds)  # type: ignore[operator]
+        assert callable(op.row.gradient)
+        by_rule = evaluate(op.row.gradient(op, *constants)[index], feeds)
 
     at = values[index]
 

@@ -11,7 +11,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op
 from aioexec.testing import all_tasks_blocked
 from tests.tiers import Tier, tier as tier
 
@@ -150,8 +150,8 @@ async def test_accumulators_of_one_name_are_one():
 async def test_the_first_version_passes_accumulators_along_references():
     made = apply_op("ConditionalAccumulator", dtype=ax.float32, shape=[2])
     async with ax.Session() as session:
-        await session.run(apply_op("AccumulatorApplyGradient", made, 0, [1.0, 2.0]))
-        await session.run(apply_op("AccumulatorSetGlobalStep", made, 4))
+        await session.run(apply_no_output_op("AccumulatorApplyGradient", made, 0, [1.0, 2.0]))
+        await session.run(apply_no_output_op("AccumulatorSetGlobalStep", made, 4))
 
         assert await session.run(apply_op("AccumulatorNumAccumulated", made)) == 1
         assert (

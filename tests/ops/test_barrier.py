@@ -11,7 +11,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import CancelledError, GraphValueError, InvalidArgumentError, OutOfRangeError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op, apply_op
 from aioexec.ops.barrier import Barrier
 from aioexec.testing import all_tasks_blocked
 
@@ -131,7 +131,9 @@ async def test_what_does_not_fit_is_refused_when_the_step_runs():
         with pytest.raises(InvalidArgumentError, match="component ID is out of range 5"):
             await session.run(made.insert_many(5, ["k"], [[1.0, 2.0]]))
         with pytest.raises(InvalidArgumentError, match="Signature mismatch"):
-            await session.run(apply_op("BarrierTakeMany", made.barrier_ref, 1, component_types=[ax.float32]))
+            await session.run(
+                apply_any_op("BarrierTakeMany", made.barrier_ref, 1, component_types=[ax.float32])
+            )
         with pytest.raises(InvalidArgumentError, match="only accepts capacity=-1"):
             limited = apply_op("Barrier", component_types=[ax.int32], capacity=3)
             await session.run(apply_op("BarrierReadySize", limited))

@@ -10,7 +10,7 @@ import pytest
 
 import aioexec
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnimplementedError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op, apply_no_output_op
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
 
@@ -19,7 +19,7 @@ MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
 async def checkpoint(tmp_path: Path) -> str:
     path = f"{tmp_path}/model"
     with aioexec.Graph().as_default() as graph:
-        saving = apply_op("SaveV2", path, ["m", "i"], ["", ""], [MATRIX, np.int32(1)])
+        saving = apply_no_output_op("SaveV2", path, ["m", "i"], ["", ""], [MATRIX, np.int32(1)])
         async with aioexec.Session(graph=graph) as session:
             await session.run(saving)
     return path
@@ -35,7 +35,7 @@ def words(tmp_path: Path) -> dict[str, str]:
 
 async def run(op_type: str, *inputs: Any, **attrs: Any) -> Any:
     with aioexec.Graph().as_default() as graph:
-        outputs = apply_op(op_type, *inputs, **attrs)
+        outputs = apply_any_op(op_type, *inputs, **attrs)
         async with aioexec.Session(graph=graph) as session:
             return await session.run(outputs)
 

@@ -14,7 +14,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import GraphValueError, InvalidArgumentError, NotFoundError
 from aioexec.formats.checkpoint_files import OutputFile
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_no_output_op, apply_op
 from aioexec.ops import checkpoints
 from tests.tiers import Tier, tier as tier
 
@@ -44,11 +44,11 @@ def unknown(value: Any) -> ax.Tensor:
 
 def save(prefix: Any, values: dict[str, Any], places: list[str] | None = None) -> ax.Operation:
     names = list(values)
-    return apply_op("SaveV2", prefix, names, places or [""] * len(names), list(values.values()))
+    return apply_no_output_op("SaveV2", prefix, names, places or [""] * len(names), list(values.values()))
 
 
 def restore(prefix: Any, names: Any, *types: Any, places: Any = None) -> Any:
-    return apply_op("RestoreV2", prefix, names, places or [""] * len(types), dtypes=list(types))
+    return apply_list_op("RestoreV2", prefix, names, places or [""] * len(types), dtypes=list(types))
 
 
 async def test_what_one_step_saves_another_restores(prefix, graph, tier: Tier):
@@ -98,7 +98,7 @@ async def test_several_workers_read_a_large_checkpoint(prefix, monkeypatch):
 async def test_parts_are_saved_under_one_name_and_restored_as_any_part(prefix):
     value = np.arange(20.0).reshape(5, 4)
     parts = ["5 4 0,2:-", "5 4 2,3:-"]
-    saved = apply_op("SaveV2", prefix, ["p", "p"], parts, [value[:2], value[2:]])
+    saved = apply_no_output_op("SaveV2", prefix, ["p", "p"], parts, [value[:2], value[2:]])
     wanted = ["", "5 4 1,3:0,2", parts[1]]
     restored = restore(prefix, ["p"] * 3, *[ax.float64] * 3, places=wanted)
 
@@ -118,8 +118,10 @@ async def test_parts_are_saved_under_one_name_and_restored_as_any_part(prefix):
 
 async def test_the_first_format_is_written_and_read_by_its_own_nodes_and_read_by_the_later_ones(prefix):
     value = np.arange(4)
-    saved = apply_op("Save", prefix, ["w", "s"], [np.eye(2), ax.constant(["a"])])
-    parted = apply_op("SaveSlices", f"{prefix}-parts", ["p", "p"], ["4 0,2", "4 2,2"], [value[:2], value[2:]])
+    saved = apply_no_output_op("Save", prefix, ["w", "s"], [np.eye(2), ax.constant(["a"])])
+    parted = apply_no_output_op(
+        "SaveSlices", f"{prefix}-parts", ["p", "p"], ["4 0,2", "4 2,2"], [value[:2], value[2:]]
+    )
     restored = [
         apply_op("Restore", prefix, "w", dt=ax.float64),
         apply_op("RestoreSlice", f"{prefix}-pa*", "p", "4 1,2", dt=ax.int64),
@@ -141,7 +143,7 @@ async def test_shards_are_merged_and_their_folders_go_if_that_is_wished(tmp_path
     prefixes = [str(tmp_path / f"part{k}" / "x") for k in range(2)]
     saved = [save(prefix, {f"v{k}": np.float32(k)}) for k, prefix in enumerate(prefixes)]
     all_of_it = str(tmp_path / "model")
-    merged = apply_op("MergeV2Checkpoints", prefixes, all_of_it)
+    merged = apply_no_output_op("MergeV2Checkpoints", prefixes, all_of_it)
     restored = restore(all_of_it, ["v0", "v1"], ax.float32, ax.float32)
 
     async with ax.Session() as session:
@@ -160,8 +162,10 @@ async def test_folders_stay_if_that_is_wished_or_something_is_in_them(tmp_path):
     kept, shared = tmp_path / "kept", tmp_path / "shared"
     saved = [save(str(folder / "x"), {folder.name: np.float32(1)}) for folder in (kept, shared)]
     merges = [
-        apply_op("MergeV2Checkpoints", [str(kept / "x")], str(tmp_path / "a"), delete_old_dirs=False),
-        apply_op("MergeV2Checkpoints", [str(shared / "x")], str(tmp_path / "b")),
+        apply_no_output_op(
+            "MergeV2Checkpoints", [str(kept / "x")], str(tmp_path / "a"), delete_old_dirs=False
+        ),
+        apply_no_output_op("MergeV2Checkpoints", [str(shared / "x")], str(tmp_path / "b")),
     ]
 
     async with ax.Session() as session:
@@ -199,7 +203,7 @@ async def test_folders_stay_if_that_is_wished_or_something_is_in_them(tmp_path):
     ],
 )
 async def test_names_and_parts_must_fit_what_is_saved(prefix, tmp_path, names, places, values, message):
-    saved = apply_op("SaveV2", unknown(prefix), unknown(names), unknown(places), values)
+    saved = apply_no_output_op("SaveV2", unknown(prefix), unknown(names), unknown(places), values)
 
     async with ax.Session() as session:
         with pytest.raises(InvalidArgumentError, match=message):
@@ -222,9 +226,9 @@ async def test_a_prefix_is_one_string(prefix):
 
 def test_what_cannot_fit_is_told_when_the_graph_is_built(prefix):
     with pytest.raises(GraphValueError, match="Dimension must be 1 but is 2"):
-        apply_op("SaveV2", prefix, ["a", "b"], [""], [1.0])
+        apply_no_output_op("SaveV2", prefix, ["a", "b"], [""], [1.0])
     with pytest.raises(GraphValueError, match="must have rank"):
-        apply_op("SaveV2", [prefix], ["a"], [""], [1.0])
+        apply_no_output_op("SaveV2", [prefix], ["a"], [""], [1.0])
     with pytest.raises(GraphValueError, match="out of bounds"):
         restore(prefix, ["a"], ax.float32, places=["2 2 1,3:-"])
 

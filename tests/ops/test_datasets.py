@@ -11,7 +11,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OutOfRangeError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op, apply_list_op, apply_no_output_op, apply_op
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.functions import FuncGraph
 from aioexec.graph.graph import get_default_graph
@@ -35,7 +35,7 @@ class Dataset:
     def then(self, op_type: str, *inputs: Any, shape: Any = None, **attrs: Any) -> Dataset:
         dtype = self.says["output_types"][0]
         says = {"output_types": [dtype], "output_shapes": [shape]}
-        return Dataset(apply_op(op_type, self.variant, *inputs, **says, **attrs), dtype, shape)
+        return Dataset(apply_any_op(op_type, self.variant, *inputs, **says, **attrs), dtype, shape)
 
     def batch(self, size: Any) -> Dataset:
         return self.then("BatchDataset", np.int64(size))
@@ -53,10 +53,10 @@ class Dataset:
     def iterator(self) -> tuple[ax.Operation, ax.Tensor]:
         """The initializer of an iterator, and the next element."""
         handle = apply_op("IteratorV2", shared_name="", container="", **self.says)
-        return apply_op("MakeIterator", self.variant, handle), self.next(handle)
+        return apply_no_output_op("MakeIterator", self.variant, handle), self.next(handle)
 
     def next(self, handle: ax.Tensor) -> ax.Tensor:
-        return apply_op("IteratorGetNext", handle, **self.says)[0]
+        return apply_list_op("IteratorGetNext", handle, **self.says)[0]
 
 
 def body_of(name: str, function: Callable[..., Any], types: Sequence[ax.DType]) -> FuncGraph:
@@ -138,7 +138,7 @@ async def test_functions_use_variables_and_are_random_anew_for_each_element():
 async def test_two_nodes_and_two_steps_share_the_elements():
     dataset = slices(np.arange(12, dtype=np.int32)).map(lambda x: x + 0)
     handle = apply_op("IteratorV2", shared_name="", container="", **dataset.says)
-    initializer = apply_op("MakeIterator", dataset.variant, handle)
+    initializer = apply_no_output_op("MakeIterator", dataset.variant, handle)
     pair = [dataset.next(handle), dataset.next(handle)]
 
     async with ax.Session() as session:
@@ -198,7 +198,7 @@ async def test_an_iterator_of_one_shot_makes_its_dataset_once(graph):
         body.outputs = [slices(np.arange(4, dtype=np.int32)).map(lambda x: x * x, "squared").variant]
     graph.add_function(body.as_function())
     handle = apply_op("OneShotIterator", dataset_factory=NameAttrList("factory", {}), **says)
-    element = apply_op("IteratorGetNext", handle, **says)[0]
+    element = apply_list_op("IteratorGetNext", handle, **says)[0]
 
     async with ax.Session() as session:
         assert await rest(session, element) == [0, 1, 4, 9]
@@ -210,7 +210,7 @@ async def test_an_iterator_of_one_shot_makes_its_dataset_once(graph):
 async def test_an_iterator_is_found_by_its_string_handle():
     dataset = slices([1.0, 2.0])
     handle = apply_op("IteratorV2", shared_name="it", container="c", **dataset.says)
-    initializer = apply_op("MakeIterator", dataset.variant, handle)
+    initializer = apply_no_output_op("MakeIterator", dataset.variant, handle)
     name = apply_op("IteratorToStringHandle", handle)
     given = ax.placeholder(ax.string, [])
     found = dataset.next(apply_op("IteratorFromStringHandle", given, **dataset.says))
@@ -248,7 +248,7 @@ async def test_what_makes_no_sense_is_refused():
             await session.run(wrong)
     with pytest.raises(ValueError, match="same length"):
         handle = apply_op("IteratorV2", shared_name="", container="", **numbers.says)
-        apply_op("IteratorGetNext", handle, output_types=[ax.float32], output_shapes=[[], []])
+        apply_list_op("IteratorGetNext", handle, output_types=[ax.float32], output_shapes=[[], []])
 
 
 async def test_a_pipeline_in_a_function_that_is_called(graph):
@@ -256,7 +256,7 @@ async def test_a_pipeline_in_a_function_that_is_called(graph):
     def first(n: ax.Tensor) -> ax.Tensor:
         dataset = slices(np.arange(6, dtype=np.int32)).map(lambda x: x + n).batch(4)
         handle = apply_op("IteratorV2", shared_name="", container="", **dataset.says)
-        with ax.control_dependencies([apply_op("MakeIterator", dataset.variant, handle)]):
+        with ax.control_dependencies([apply_no_output_op("MakeIterator", dataset.variant, handle)]):
             return ax.identity(dataset.next(handle))
 
     element = first(ax.constant(5))
@@ -271,7 +271,7 @@ async def test_a_dataset_that_needs_its_own_elements_is_refused(graph):
     body = FuncGraph("factory", graph)
     with body.as_default():
         handle = apply_op("OneShotIterator", dataset_factory=itself, **says)
-        body.outputs = [slices(apply_op("IteratorGetNext", handle, **says)[0]).variant]
+        body.outputs = [slices(apply_list_op("IteratorGetNext", handle, **says)[0]).variant]
     graph.add_function(body.as_function())
     outside = apply_op("OneShotIterator", dataset_factory=itself, **says)
 

@@ -7,7 +7,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_op
 from tests.ops.evaluate import evaluate
 from tests.tiers import Tier, tier as tier
 
@@ -21,7 +21,7 @@ def x():
 
 
 def value_of(optional):
-    return apply_op("OptionalGetValue", optional, output_types=[ax.float32], output_shapes=[[3]])[0]
+    return apply_list_op("OptionalGetValue", optional, output_types=[ax.float32], output_shapes=[[3]])[0]
 
 
 def test_gradients_go_through_twice(x):

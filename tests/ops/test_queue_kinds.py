@@ -11,7 +11,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError, ResourceExhaustedError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op, apply_list_op, apply_no_output_op, apply_op
 from aioexec.testing import all_tasks_blocked
 
 
@@ -194,10 +194,10 @@ async def test_queues_of_several_kinds_are_chosen_from_a_list():
 
 @pytest.mark.parametrize("kind", ["PaddingFIFOQueue", "RandomShuffleQueue"])
 async def test_the_first_versions_pass_queues_along_references(kind: str):
-    queue = apply_op(kind, component_types=[ax.int32], shapes=[()])
+    queue = apply_any_op(kind, component_types=[ax.int32], shapes=[()])
     types: dict[str, Any] = {"component_types": [ax.int32]}
     async with ax.Session() as session:
-        await session.run(apply_op("QueueEnqueueMany", queue, [[6, 6, 6]]))
+        await session.run(apply_no_output_op("QueueEnqueueMany", queue, [[6, 6, 6]]))
 
-        assert (await session.run(apply_op("QueueDequeueMany", queue, 2, **types)))[0].tolist() == [6, 6]
+        assert (await session.run(apply_list_op("QueueDequeueMany", queue, 2, **types)))[0].tolist() == [6, 6]
         assert await session.run(apply_op("QueueSize", queue)) == 1

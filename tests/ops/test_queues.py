@@ -17,7 +17,7 @@ from aioexec.errors import (
     InvalidArgumentError,
     OutOfRangeError,
 )
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_no_output_op, apply_op
 from aioexec.ops.queue_class import FIFOQueue, QueueBase
 from aioexec.testing import all_tasks_blocked
 from tests.tiers import Tier, tier as tier
@@ -132,18 +132,21 @@ async def test_nothing_is_lost_on_the_way_through_workers():
 
 async def test_the_verbs_of_the_first_version_pass_queues_along_references():
     queue = apply_op("FIFOQueue", component_types=[ax.int32], shapes=[()])
-    add, many = apply_op("QueueEnqueue", queue, [5]), apply_op("QueueEnqueueMany", queue, [[6, 7, 8]])
+    add, many = (
+        apply_no_output_op("QueueEnqueue", queue, [5]),
+        apply_no_output_op("QueueEnqueueMany", queue, [[6, 7, 8]]),
+    )
     types: dict[str, Any] = {"component_types": [ax.int32]}
     async with ax.Session() as session:
         await session.run(add)
         await session.run(many)
 
         assert await session.run(apply_op("QueueSize", queue)) == 4
-        assert await session.run(apply_op("QueueDequeue", queue, **types)) == [5]
-        assert (await session.run(apply_op("QueueDequeueMany", queue, 2, **types)))[0].tolist() == [6, 7]
-        await session.run(apply_op("QueueClose", queue))
+        assert await session.run(apply_list_op("QueueDequeue", queue, **types)) == [5]
+        assert (await session.run(apply_list_op("QueueDequeueMany", queue, 2, **types)))[0].tolist() == [6, 7]
+        await session.run(apply_no_output_op("QueueClose", queue))
         assert await session.run(apply_op("QueueIsClosed", queue))
-        assert (await session.run(apply_op("QueueDequeueUpTo", queue, 2, **types)))[0].tolist() == [8]
+        assert (await session.run(apply_list_op("QueueDequeueUpTo", queue, 2, **types)))[0].tolist() == [8]
 
 
 async def test_what_a_program_computes_goes_through_queues_on_every_tier(tier: Tier, graph: ax.Graph):
@@ -438,9 +441,9 @@ async def test_a_verb_refuses_what_is_no_queue_or_a_queue_of_other_components():
         with pytest.raises(InvalidArgumentError, match="using the wrong type"):
             await session.run(apply_op("QueueSizeV2", variable))
         with pytest.raises(InvalidArgumentError, match="Signature mismatch"):
-            await session.run(apply_op("QueueDequeueV2", queue.queue_ref, component_types=[ax.float32]))
+            await session.run(apply_list_op("QueueDequeueV2", queue.queue_ref, component_types=[ax.float32]))
         with pytest.raises(InvalidArgumentError, match="Signature mismatch"):
-            await session.run(apply_op("QueueEnqueueV2", queue.queue_ref, [1, 2]))
+            await session.run(apply_no_output_op("QueueEnqueueV2", queue.queue_ref, [1, 2]))
 
 
 async def test_timeouts_of_single_verbs_are_refused():
@@ -448,5 +451,5 @@ async def test_timeouts_of_single_verbs_are_refused():
     async with ax.Session() as session:
         with pytest.raises(InvalidArgumentError, match="Timeout not supported yet"):
             await session.run(
-                apply_op("QueueDequeueV2", queue.queue_ref, component_types=[ax.int32], timeout_ms=5)
+                apply_list_op("QueueDequeueV2", queue.queue_ref, component_types=[ax.int32], timeout_ms=5)
             )

@@ -11,7 +11,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import InvalidArgumentError
 from aioexec.formats.bundle_reader import BundleReader
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_no_output_op
 from aioexec.resources.memory import LINE
 from tests.tiers import Tier, tier as tier
 
@@ -47,8 +47,8 @@ def read(monkeypatch) -> list[Any]:
 def restored(tmp_path) -> tuple[ax.Tensor, ax.Operation]:
     """A tensor that is read from a checkpoint, and the node that saves what is in there."""
     prefix = str(tmp_path / "model")
-    save = apply_op("SaveV2", prefix, ["v"], [""], [ax.constant(SAVED)])
-    tensor: ax.Tensor = apply_op("RestoreV2", prefix, ["v"], [""], dtypes=[ax.float32])[0]
+    save = apply_no_output_op("SaveV2", prefix, ["v"], [""], [ax.constant(SAVED)])
+    tensor: ax.Tensor = apply_list_op("RestoreV2", prefix, ["v"], [""], dtypes=[ax.float32])[0]
     return tensor, save
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import InternalError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op, apply_no_output_op, apply_op
 from aioexec.graph.graph import Graph
 from tests.tiers import Tier, tier as tier
 
@@ -19,17 +19,17 @@ OF: dict[str, Any] = {"elem_type": ax.float32}
 @pytest.mark.parametrize(("version", "size"), [("", []), ("V2", [-1])])
 async def test_what_is_pushed_last_is_popped_first(version: str, size: list[int], tier: Tier):
     with Graph().as_default() as graph:
-        stack = apply_op(f"Stack{version}", *size, **OF)
+        stack = apply_any_op(f"Stack{version}", *size, **OF)
         popped = []
-        waits = [apply_op(f"StackPush{version}", stack, value) for value in ([1.0],)]
+        waits = [apply_any_op(f"StackPush{version}", stack, value) for value in ([1.0],)]
         with graph.control_dependencies(waits):
-            waits = [apply_op(f"StackPush{version}", stack, [2.0, 3.0])]
+            waits = [apply_any_op(f"StackPush{version}", stack, [2.0, 3.0])]
         for _ in range(2):
             with graph.control_dependencies(waits):
-                waits = [apply_op(f"StackPop{version}", stack, **OF)]
+                waits = [apply_any_op(f"StackPop{version}", stack, **OF)]
             popped += waits
         with graph.control_dependencies(waits):
-            closed = apply_op(f"StackClose{version}", stack)
+            closed = apply_any_op(f"StackClose{version}", stack)
         async with tier.session(graph) as session:
             first, second, _ = await session.run([*popped, closed])
 
@@ -69,9 +69,9 @@ async def test_a_loop_pushes_what_another_pops(tier: Tier):
 async def test_what_a_stack_refuses(made: int, verb: str, error: type[Exception], message: str, tier: Tier):
     with Graph().as_default() as graph:
         stack = apply_op("StackV2", made, stack_name="mine", **OF)
-        before = [] if verb == "pop" else [apply_op("StackPushV2", stack, 1.0)]
+        before: list[Any] = [] if verb == "pop" else [apply_op("StackPushV2", stack, 1.0)]
         if verb == "close":
-            before = [apply_op("StackCloseV2", stack)]
+            before = [apply_no_output_op("StackCloseV2", stack)]
         with graph.control_dependencies(before):
             if verb == "push":
                 last = apply_op("StackPushV2", stack, 2.0)

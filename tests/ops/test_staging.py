@@ -11,7 +11,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphValueError, InternalError, InvalidArgumentError, ResourceExhaustedError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_list_op, apply_no_output_op, apply_op
 from aioexec.ops.staging_class import MapStagingArea, StagingArea
 from aioexec.testing import all_tasks_blocked
 from tests.tiers import Tier, tier as tier
@@ -129,10 +129,10 @@ async def test_an_ordered_area_gives_the_lowest_key():
 
 
 async def test_areas_of_one_name_are_one_in_a_container():
-    put = apply_op("Stage", [1.0], shared_name="here")
+    put = apply_no_output_op("Stage", [1.0], shared_name="here")
     with ax.container("elsewhere"):
         apart = apply_op("StageSize", dtypes=[ax.float32], shared_name="here", container="elsewhere")
-    by_node = apply_op("Stage", [1.0], name="here_too")
+    by_node = apply_no_output_op("Stage", [1.0], name="here_too")
     sizes = [
         apply_op("StageSize", dtypes=[ax.float32], shared_name=name) for name in ("here", "here_too", "other")
     ]
@@ -143,9 +143,9 @@ async def test_areas_of_one_name_are_one_in_a_container():
 
 
 async def test_what_is_taken_must_be_what_was_put():
-    put = apply_op("Stage", [1.0, 2.0], shared_name="s")
-    fewer = apply_op("Unstage", dtypes=[ax.float32], shared_name="s")
-    other = apply_op("Unstage", dtypes=[ax.float32, ax.int32], shared_name="s")
+    put = apply_no_output_op("Stage", [1.0, 2.0], shared_name="s")
+    fewer = apply_list_op("Unstage", dtypes=[ax.float32], shared_name="s")
+    other = apply_list_op("Unstage", dtypes=[ax.float32, ax.int32], shared_name="s")
     async with ax.Session() as session:
         for take, kind, message in (
             (fewer, InvalidArgumentError, "Mismatch stage/unstage: 2 vs. 1"),

@@ -18,7 +18,7 @@ from aioexec.errors import (
     InvalidArgumentError,
     NotFoundError,
 )
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op, apply_tuple_op
 from aioexec.lookup import KeyValueTensorInitializer, StaticHashTable, TextFileIndex, TextFileInitializer
 from aioexec.ops.lookup_tables import DenseHashTable, HashTable, MutableHashTable
 from tests.tiers import Tier, tier as tier
@@ -108,7 +108,7 @@ async def test_a_table_is_filled_from_a_file(tmp_path: Path):
 
 async def test_a_file_that_is_not_there_is_named():
     table = StaticHashTable(TextFileInitializer("/nowhere/words", ax.string, 0, ax.string, 1), "?")
-    several = apply_op(
+    several = apply_no_output_op(
         "InitializeTableFromTextFileV2", table.resource_handle, ax.constant(["a"]), key_index=0, value_index=1
     )
     async with ax.Session() as session:
@@ -171,7 +171,9 @@ async def test_values_may_be_vectors_and_keys_of_dense_tables_too():
 async def test_the_first_version_of_a_dense_table_has_no_deleted_key():
     table = apply_op("MutableDenseHashTable", 0, key_dtype=ax.int64, value_dtype=ax.int64)
     async with ax.Session() as session:
-        await session.run(apply_op("LookupTableInsert", table, [7], [8], Tin=ax.int64, Tout=ax.int64))
+        await session.run(
+            apply_no_output_op("LookupTableInsert", table, [7], [8], Tin=ax.int64, Tout=ax.int64)
+        )
 
         found = apply_op("LookupTableFind", table, [7, -1], 0, Tin=ax.int64, Tout=ax.int64)
         assert (await session.run(found)).tolist() == [8, 0]
@@ -190,7 +192,7 @@ async def test_tables_of_one_name_are_one_in_all_sessions_that_share_devices():
     other = apply_op("HashTableV2", shared_name="s", key_dtype=ax.string, value_dtype=ax.float32)
     async with ax.Session() as session:
         await session.run(one.initializer)
-        await session.run(apply_op("InitializeTableV2", by_node, ["k"], ax.constant([1], ax.int64)))
+        await session.run(apply_no_output_op("InitializeTableV2", by_node, ["k"], ax.constant([1], ax.int64)))
 
         sizes = [apply_op("LookupTableSizeV2", each) for each in (by_node, also)]
         assert await session.run([one.size(), same.size(), apart.size(), *sizes]) == [1, 1, 0, 1, 1]
@@ -226,7 +228,7 @@ def test_types_and_shapes_that_do_not_fit_are_refused_while_building():
             GraphValueError,
             "wrong dtype",
         ),
-        (lambda: apply_op("LookupTableRemoveV2", handle, "a"), GraphValueError, "rank"),
+        (lambda: apply_no_output_op("LookupTableRemoveV2", handle, "a"), GraphValueError, "rank"),
         (lambda: TextFileInitializer("", ax.string, 0, ax.string, 1), GraphValueError, "Filename required"),
         (
             lambda: TextFileInitializer("f", ax.string, -3, ax.string, 1),
@@ -264,8 +266,8 @@ async def test_types_that_do_not_fit_are_refused_when_the_step_runs():
     async with ax.Session() as session:
         for node in (
             apply_op("LookupTableFindV2", handle, [1], ax.constant(1, ax.int64)),
-            apply_op("InitializeTableV2", handle, ["a"], [1.0]),
-            apply_op("LookupTableExportV2", handle, Tkeys=ax.string, Tvalues=ax.float32),
+            apply_no_output_op("InitializeTableV2", handle, ["a"], [1.0]),
+            apply_tuple_op("LookupTableExportV2", handle, Tkeys=ax.string, Tvalues=ax.float32),
         ):
             with pytest.raises(InvalidArgumentError, match="Signature mismatch: table"):
                 await session.run(node)

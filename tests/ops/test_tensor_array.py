@@ -10,7 +10,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_any_op, apply_op
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Tensor
 from tests.tiers import Tier, tier as tier
@@ -166,20 +166,22 @@ async def test_an_array_is_gone_with_its_step(tier: Tier, graph: Graph, x: Tenso
 @pytest.mark.parametrize("version", ["", "V2"])
 async def test_the_older_versions_do_the_same(version: str, tier: Tier, graph: Graph, x: Tensor):
     flow = ax.constant(0.0)
-    made = apply_op(f"TensorArray{version}", 3, dtype=ax.float32)
-    flow = apply_op(f"TensorArrayScatter{version}", made, [2, 0, 1], x, flow)
-    parts = apply_op(f"TensorArray{version}", 2, dtype=ax.float32)
-    split = apply_op(f"TensorArraySplit{version}", parts, x, np.array([1, 2]), 0.0)
-    one = apply_op(f"TensorArray{version}", 1, dtype=ax.float32)
-    wrote = apply_op(f"TensorArrayWrite{version}", one, 0, x, 0.0)
+    made = apply_any_op(f"TensorArray{version}", 3, dtype=ax.float32)
+    flow = apply_any_op(f"TensorArrayScatter{version}", made, [2, 0, 1], x, flow)
+    parts = apply_any_op(f"TensorArray{version}", 2, dtype=ax.float32)
+    split = apply_any_op(f"TensorArraySplit{version}", parts, x, np.array([1, 2]), 0.0)
+    one = apply_any_op(f"TensorArray{version}", 1, dtype=ax.float32)
+    wrote = apply_any_op(f"TensorArrayWrite{version}", one, 0, x, 0.0)
     y = [
-        apply_op(f"TensorArrayGather{version}", made, [0, 1, 2], flow, dtype=ax.float32),
-        apply_op(f"TensorArrayConcat{version}", parts, split, dtype=ax.float32)[0],
-        apply_op(f"TensorArrayRead{version}", one, 0, wrote, dtype=ax.float32),
+        apply_any_op(f"TensorArrayGather{version}", made, [0, 1, 2], flow, dtype=ax.float32),
+        apply_any_op(f"TensorArrayConcat{version}", parts, split, dtype=ax.float32)[0],
+        apply_any_op(f"TensorArrayRead{version}", one, 0, wrote, dtype=ax.float32),
     ]
-    sizes = [apply_op(f"TensorArraySize{version}", each, 0.0) for each in (made, parts, one)]
+    sizes = [apply_any_op(f"TensorArraySize{version}", each, 0.0) for each in (made, parts, one)]
     dx = [ax.gradients(each * each, x)[0] for each in y]
-    closed = apply_op(f"TensorArrayClose{version}", apply_op(f"TensorArray{version}", 1, dtype=ax.float32))
+    closed = apply_any_op(
+        f"TensorArrayClose{version}", apply_any_op(f"TensorArray{version}", 1, dtype=ax.float32)
+    )
     async with tier.session(graph) as session:
         found, gradients, counts, _ = await session.run([y, dx, sizes, closed], {x: X})
 

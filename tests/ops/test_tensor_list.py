@@ -11,7 +11,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op, apply_op, apply_tuple_op
 from aioexec.graph.node import Tensor
 from tests.ops.evaluate import evaluate
 from tests.ops.harness import differences
@@ -46,12 +46,12 @@ def stacked(variant: Tensor) -> Tensor:
 
 def pushed_and_popped(x: Tensor) -> Tensor:
     variant = apply_op("TensorListPushBack", rows(x), x[0] * x[1], **OF)
-    rest, last = apply_op("TensorListPopBack", variant, -1, **OF)
+    rest, last = apply_tuple_op("TensorListPopBack", variant, -1, **OF)
     return stacked(rest) * last
 
 
 def popped_only(x: Tensor) -> Tensor:
-    return apply_op("TensorListPopBack", rows(x), -1, **OF)[1] ** 3.0
+    return apply_tuple_op("TensorListPopBack", rows(x), -1, **OF)[1] ** 3.0
 
 
 def set_and_got(x: Tensor) -> Tensor:
@@ -88,11 +88,11 @@ def scattered_into_a_list(x: Tensor) -> Tensor:
 
 def cut_and_joined(x: Tensor) -> Tensor:
     variant = apply_op("TensorListSplit", x * x, [-1, 2], np.array([1, 2]))
-    return apply_op("TensorListConcatV2", variant, [-1, 2], np.zeros(0, np.int64), **OF)[0] ** 2.0
+    return apply_tuple_op("TensorListConcatV2", variant, [-1, 2], np.zeros(0, np.int64), **OF)[0] ** 2.0
 
 
 def joined_by_its_first_version(x: Tensor) -> Tensor:
-    return apply_op("TensorListConcat", rows(x), **OF)[0] ** 3.0
+    return apply_tuple_op("TensorListConcat", rows(x), **OF)[0] ** 3.0
 
 
 def added_up(x: Tensor) -> Tensor:
@@ -136,7 +136,7 @@ async def test_a_loop_pushes_and_another_pops(tier: Tier, graph: ax.Graph):
     )
 
     def pop(variant: Tensor, total: Tensor) -> Any:
-        rest, element = apply_op("TensorListPopBack", variant, [2], **OF)
+        rest, element = apply_tuple_op("TensorListPopBack", variant, [2], **OF)
         return rest, total * 0.5 + element
 
     _, total = ax.while_loop(
@@ -166,7 +166,7 @@ def test_the_shape_of_elements_is_followed_through_nodes_that_hand_lists_on(x: T
 
 
 async def test_errors_name_the_node(tier: Tier, graph: ax.Graph):
-    last = apply_op("TensorListPopBack", empty(), -1, name="last", **OF)[1]
+    last = apply_tuple_op("TensorListPopBack", empty(), -1, name="last", **OF)[1]
     async with tier.session(graph) as session:
         with pytest.raises(InvalidArgumentError, match=r"'last' .* Trying to pop from an empty list"):
             await session.run(last)
@@ -214,7 +214,7 @@ def _an_array(x: Tensor) -> tuple[Tensor, int, Tensor]:
 
 
 def _closed(handle: Tensor, index: int, flow: Tensor) -> Tensor:
-    with handle.graph.control_dependencies([apply_op("TensorArrayCloseV3", handle), flow]):
+    with handle.graph.control_dependencies([apply_no_output_op("TensorArrayCloseV3", handle), flow]):
         return apply_op("TensorArraySizeV3", handle, flow)
 
 

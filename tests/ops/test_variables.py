@@ -15,7 +15,7 @@ from aioexec.errors import (
     GraphValueError,
     InvalidArgumentError,
 )
-from aioexec.graph.apply import apply_op
+from aioexec.graph.apply import apply_no_output_op
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
@@ -397,7 +397,7 @@ def test_only_variables_can_be_updated(graph):
 def test_several_states_change_together_or_not_at_all(graph):
     var, accum = (variables.var_handle_op(dtypes.float32, [2], shared_name=name) for name in ("var", "accum"))
     grad = ax.placeholder("float32")
-    step = apply_op("ResourceApplyMomentum", var, accum, 0.5, grad, 0.5)
+    step = apply_no_output_op("ResourceApplyMomentum", var, accum, 0.5, grad, 0.5)
     evaluator = Evaluator()
     evaluator.run([variables.assign_variable_op(handle, [1.0, 1.0]) for handle in (var, accum)])
 

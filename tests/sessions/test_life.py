@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -38,7 +40,7 @@ EVENTS = st.lists(st.sampled_from(["begin", "end", "drain", "cancel", "release"]
 
 
 @given(EVENTS, st.randoms(use_true_random=False))
-def test_whatever_happens_states_only_move_on_and_each_step_is_told_once(events: list[str], random: object):
+def test_whatever_happens_states_only_move_on_and_each_step_is_told_once(events: list[str], random: Random):
     life: Life[int] = Life()
     order = list(State)
     told: list[int] = []
@@ -50,7 +52,7 @@ def test_whatever_happens_states_only_move_on_and_each_step_is_told_once(events:
             with pytest.raises(SessionClosedError):
                 life.begin(number)
         elif event == "end" and life.under_way:
-            step = random.choice(sorted(life.under_way))  # type: ignore[attr-defined]
+            step = random.choice(sorted(life.under_way))
             assert life.end(step) == (not life.under_way and before is not State.OPEN)
         elif event == "drain":
             life.drain()

@@ -30,13 +30,13 @@ def counter(graph):
 # The end of a loop
 
 
-async def test_a_hook_ends_the_loop(counter):
+async def test_a_hook_ends_the_loop(counter, monkeypatch):
     def stop_at_three(context: Any, values: Any) -> None:
         if values.results == 3:
             context.request_stop()
 
     hook = Wants(counter)
-    hook.after_run = stop_at_three  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(hook, "after_run", stop_at_three)
     values = []
     async with train.MonitoredSession(hooks=[hook]) as session:
         while not session.should_stop():

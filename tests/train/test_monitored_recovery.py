@@ -89,18 +89,18 @@ async def test_each_recovery_waits_longer_and_is_told(virtual_clock, caplog):
     assert "A session was lost" in caplog.text
 
 
-async def test_recoveries_are_counted_anew_after_a_good_step(virtual_clock):
+async def test_recoveries_are_counted_anew_after_a_good_step(virtual_clock, monkeypatch):
     creator, hook = FakeCreator(), Told()
 
     async def fail_first(session: FakeSession) -> None:
         if session.number < 4:
             raise errors.AbortedError(f"step of {session.number}")
 
-    creator.step = fail_first  # type: ignore[method-assign]
+    monkeypatch.setattr(creator, "step", fail_first)
     async with train.MonitoredSession(creator, [hook]) as session:
         assert await session.run("fetch") == 4
         creator.sessions[3].creator = failing_once = FakeCreator()
-        failing_once.step = fail_last  # type: ignore[method-assign]
+        monkeypatch.setattr(failing_once, "step", fail_last)
         assert await session.run("fetch") == 5
 
     assert [attempt for _, attempt in hook.recoveries] == [1, 2, 3, 1]
@@ -121,7 +121,7 @@ async def test_after_too_many_recoveries_the_error_is_raised(virtual_clock):
     assert virtual_clock.time() == pytest.approx(2749, abs=50)
 
 
-async def test_steps_that_are_lost_together_recover_once(virtual_clock):
+async def test_steps_that_are_lost_together_recover_once(virtual_clock, monkeypatch):
     creator, hook = FakeCreator(), Told()
     lost = asyncio.Event()
 
@@ -130,7 +130,7 @@ async def test_steps_that_are_lost_together_recover_once(virtual_clock):
             await lost.wait()
             raise errors.AbortedError("lost")
 
-    creator.step = lose_together  # type: ignore[method-assign]
+    monkeypatch.setattr(creator, "step", lose_together)
     async with train.MonitoredSession(creator, [hook]) as session, asyncio.TaskGroup() as tasks:
         steps = [tasks.create_task(session.run("fetch")) for _ in range(5)]
         await asyncio.sleep(1)
@@ -185,10 +185,10 @@ async def test_a_step_function_gets_the_new_session(virtual_clock):
     assert seen == creator.sessions
 
 
-async def test_should_stop_leaves_the_recovery_to_the_next_step(virtual_clock):
+async def test_should_stop_leaves_the_recovery_to_the_next_step(virtual_clock, monkeypatch):
     creator, coords = FakeCreator(), []
     hook = SessionRunHook()
-    hook.after_create_session = lambda session, coord: coords.append(coord)  # type: ignore[method-assign]
+    monkeypatch.setattr(hook, "after_create_session", lambda session, coord: coords.append(coord))
     async with train.MonitoredSession(creator, [hook]) as session:
         coords[0].request_stop(errors.AbortedError("a task was lost"))
 
@@ -199,9 +199,9 @@ async def test_should_stop_leaves_the_recovery_to_the_next_step(virtual_clock):
         assert not session.should_stop()
 
 
-async def test_closing_ends_a_recovery_under_way(virtual_clock):
+async def test_closing_ends_a_recovery_under_way(virtual_clock, monkeypatch):
     creator = FakeCreator()
-    creator.step = fail_last  # type: ignore[method-assign]
+    monkeypatch.setattr(creator, "step", fail_last)
     session = await train.MonitoredSession(creator)
 
     async with asyncio.TaskGroup() as tasks:
@@ -215,11 +215,13 @@ async def test_closing_ends_a_recovery_under_way(virtual_clock):
 
 
 @pytest.mark.parametrize("use", ["run", "close"])
-async def test_a_hook_that_uses_the_session_while_it_is_made_anew_does_not_hang(virtual_clock, use):
+async def test_a_hook_that_uses_the_session_while_it_is_made_anew_does_not_hang(
+    virtual_clock, use, monkeypatch
+):
     creator, hook = FakeCreator(), SessionRunHook()
-    creator.step = fail_last  # type: ignore[method-assign]
+    monkeypatch.setattr(creator, "step", fail_last)
     session = await train.MonitoredSession(creator, [hook])
-    hook.on_recovery = lambda *_: getattr(session, use)(*["fetch"][: use == "run"])  # type: ignore[method-assign]
+    monkeypatch.setattr(hook, "on_recovery", lambda *_: getattr(session, use)(*["fetch"][: use == "run"]))
 
     with pytest.raises(
         RuntimeError, match=r"a hook cannot run a step while|Attempted to use a closed Session"
@@ -290,14 +292,14 @@ async def test_a_session_whose_opening_is_cancelled_is_closed(graph, virtual_clo
 
 
 @pytest.mark.parametrize("ticks", range(16))
-async def test_cancelling_a_step_leaves_the_session_usable(virtual_clock, ticks):
+async def test_cancelling_a_step_leaves_the_session_usable(virtual_clock, ticks, monkeypatch):
     creator = FakeCreator()
 
     async def lose_first(session: FakeSession) -> None:
         if session.number == 1:
             raise errors.AbortedError("lost")
 
-    creator.step = lose_first  # type: ignore[method-assign]
+    monkeypatch.setattr(creator, "step", lose_first)
     async with train.MonitoredSession(creator, [Awaited(), Awaited()]) as session:
         await cancelled_after(ticks, session.run("fetch"))
 
@@ -308,7 +310,9 @@ async def test_cancelling_a_step_leaves_the_session_usable(virtual_clock, ticks)
 
 @pytest.mark.parametrize("ticks", range(1, 10))
 @pytest.mark.parametrize("should_recover", [True, False])
-async def test_a_session_whose_closing_is_cancelled_is_closed(graph, virtual_clock, ticks, should_recover):
+async def test_a_session_whose_closing_is_cancelled_is_closed(
+    graph, virtual_clock, ticks, should_recover, monkeypatch
+):
     creator = FakeCreator()
     stopped = []
 
@@ -318,7 +322,11 @@ async def test_a_session_whose_closing_is_cancelled_is_closed(graph, virtual_clo
         stopped.append(coord)
 
     hook = Awaited()
-    hook.after_create_session = lambda _, coord: coord.register_thread(asyncio.create_task(member(coord)))  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(
+        hook,
+        "after_create_session",
+        lambda _, coord: coord.register_thread(asyncio.create_task(member(coord))),
+    )
     monitored = train.monitored_session._MonitoredSession
     session = await monitored(creator, [hook, Awaited()], should_recover)
 
@@ -330,7 +338,7 @@ async def test_a_session_whose_closing_is_cancelled_is_closed(graph, virtual_clo
     assert stopped
 
 
-async def test_tasks_have_their_grace_when_a_session_is_closed(virtual_clock):
+async def test_tasks_have_their_grace_when_a_session_is_closed(virtual_clock, monkeypatch):
     ended = []
 
     async def slow(coord: Any) -> None:
@@ -341,7 +349,9 @@ async def test_tasks_have_their_grace_when_a_session_is_closed(virtual_clock):
             ended.append(virtual_clock.time())
 
     hook = SessionRunHook()
-    hook.after_create_session = lambda _, coord: coord.register_thread(asyncio.create_task(slow(coord)))  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(
+        hook, "after_create_session", lambda _, coord: coord.register_thread(asyncio.create_task(slow(coord)))
+    )
     creator = FakeCreator()
     async with train.MonitoredSession(creator, [hook], stop_grace_period_secs=7):
         pass
@@ -373,10 +383,10 @@ async def test_closing_cancels_steps_under_way(virtual_clock):
     assert isinstance(step.result(), errors.CancelledError)
 
 
-async def test_a_body_that_is_cancelled_closes_the_session(virtual_clock):
+async def test_a_body_that_is_cancelled_closes_the_session(virtual_clock, monkeypatch):
     creator, told = FakeCreator(), []
     hook = SessionRunHook()
-    hook.on_error = lambda session, error: told.append(error)  # type: ignore[method-assign]
+    monkeypatch.setattr(hook, "on_error", lambda session, error: told.append(error))
 
     async def loop() -> None:
         async with train.MonitoredSession(creator, [hook]) as session:
@@ -388,10 +398,10 @@ async def test_a_body_that_is_cancelled_closes_the_session(virtual_clock):
     assert [type(error) for error in told] == [asyncio.CancelledError]
 
 
-async def test_a_cancellation_is_raised_whatever_failed_before(virtual_clock, caplog):
+async def test_a_cancellation_is_raised_whatever_failed_before(virtual_clock, caplog, monkeypatch):
     coords: list[Any] = []
     hook = SessionRunHook()
-    hook.after_create_session = lambda session, coord: coords.append(coord)  # type: ignore[method-assign]
+    monkeypatch.setattr(hook, "after_create_session", lambda session, coord: coords.append(coord))
 
     async def loop() -> None:
         async with train.MonitoredSession(FakeCreator(), [hook]):
@@ -402,10 +412,10 @@ async def test_a_cancellation_is_raised_whatever_failed_before(virtual_clock, ca
     assert "of a task" in caplog.text
 
 
-async def test_a_hook_that_never_returns_may_be_given_up(virtual_clock):
+async def test_a_hook_that_never_returns_may_be_given_up(virtual_clock, monkeypatch):
     creator = FakeCreator()
     hook = SessionRunHook()
-    hook.before_run = lambda context: asyncio.Event().wait()  # type: ignore[method-assign,assignment,return-value]
+    monkeypatch.setattr(hook, "before_run", lambda context: asyncio.Event().wait())
     async with train.MonitoredSession(creator) as session:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(60):

@@ -163,7 +163,7 @@ async def test_a_run_that_is_cancelled_can_be_gone_on_with(directory):
                 while not session.should_stop():
                     await session.run(fetches)
                     if int((await session.run(fetches))[0]) >= 30:
-                        asyncio.current_task().cancel()  # type: ignore[union-attr]
+                        task.cancel()
 
     task = asyncio.create_task(train_forever())
     with pytest.raises(asyncio.CancelledError):

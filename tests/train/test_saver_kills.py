@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,9 +79,7 @@ def calls_of(born: Nursery, manner: str, folder: Path) -> int:
     return whole.calls
 
 
-async def kill_often(
-    born: Nursery, tmp_path: Path, manner: str, deaths: Sequence[Mapping[str, float]]
-) -> None:
+async def kill_often(born: Nursery, tmp_path: Path, manner: str, deaths: Sequence[Mapping[str, Any]]) -> None:
     for k, death in enumerate(deaths):
         folder = tmp_path / str(k)
         folder.mkdir()
@@ -88,7 +87,7 @@ async def kill_often(
         async with begun.session() as session:
             for step in (1, 2):
                 await begun.save(session, os.fspath(folder), step)
-        died = born.live(Life(os.fspath(folder), manner, first=3, saves=SAVES, **death))  # type: ignore[arg-type]
+        died = born.live(Life(os.fspath(folder), manner, first=3, saves=SAVES, **death))
         assert died.exit_code < 0 or "die_after" in death, died
         await check_after(died, folder, begun, disturbed=3)
 

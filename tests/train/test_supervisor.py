@@ -26,7 +26,8 @@ def steps_take_no_time(request, monkeypatch):
     run = ax.Session.run
 
     async def held(*args: Any, **options: Any) -> Any:
-        with asyncio.get_running_loop().clock.hold():  # type: ignore[attr-defined]
+        loop: Any = asyncio.get_running_loop()
+        with loop.clock.hold():
             return await run(*args, **options)
 
     monkeypatch.setattr(ax.Session, "run", held)

@@ -14,7 +14,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
 
 
-class Fragment(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+class Fragment(JITCodeLibrary):
     """The code of a function, and which others it calls: neither linked nor optimised as a whole, nor to be called."""
 
     def finalize(self) -> None:

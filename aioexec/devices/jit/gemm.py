@@ -88,7 +88,7 @@ def make_gemm(tiles: ModuleType, offset: Any, options: dict[str, Any]) -> Any:
     fewest, fewest_cut = few_rows(tiles)
     can_turn, asks_always = is_high(tiles), vector_bytes >= tiles.LINE
 
-    @compiled  # type: ignore[untyped-decorator]
+    @compiled
     def gemm(
         trans_a: Any, trans_b: Any, m: Any, n: Any, k: Any, alpha: Any, a: Any, lda: Any, b: Any, ldb: Any, beta: Any,
         c: Any, ldc: Any,
@@ -133,7 +133,7 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
     )
     can_copy = is_high(tiles)
 
-    @compiled  # type: ignore[untyped-decorator]
+    @compiled
     def packed_product(
         m: Any, n: Any, k: Any, alpha: Any, a: Any, a_row: Any, a_inner: Any, trans_b: Any, b: Any, ldb: Any, adds: Any,
         c: Any, ldc: Any,
@@ -185,7 +185,7 @@ def make_packed_product(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
 def make_copy_rows(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
     lanes_of, turn = make_lanes_of(tiles), make_turn(tiles, offset, compiled)
 
-    @compiled  # type: ignore[untyped-decorator]
+    @compiled
     def copy_rows(source: Any, row: Any, inner: Any, target: Any, pitch: Any, rows: Any, count: Any) -> None:
         if inner == 1:
             for i in range(rows):
@@ -204,7 +204,7 @@ def make_copy_rows(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
 def make_panel_product(tiles: ModuleType, compiled: Any) -> Any:
     tiled_product = tiles.tiled_product
 
-    @compiled  # type: ignore[untyped-decorator]
+    @compiled
     def panel_product(
         m: Any, width: Any, k: Any, a: Any, a_row: Any, a_inner: Any, panel: Any, wide: Any, adds: Any, c: Any, ldc: Any
     ) -> None:  # fmt: skip
@@ -218,7 +218,7 @@ def make_panel_product(tiles: ModuleType, compiled: Any) -> Any:
 
 
 def make_cut_product(product: Any, offset: Any, compiled: Any) -> Any:
-    @compiled  # type: ignore[untyped-decorator]
+    @compiled
     def cut_product(
         m: Any, width: Any, k: Any, a: Any, a_row: Any, a_inner: Any, panel: Any, wide: Any, adds: Any, c: Any, ldc: Any,
         whole: Any,
@@ -236,7 +236,7 @@ def make_cut_product(product: Any, offset: Any, compiled: Any) -> Any:
 
 
 def make_prepare(offset: Any, compiled: Any) -> Any:
-    @compiled  # type: ignore[untyped-decorator]
+    @compiled
     def prepare(m: Any, n: Any, beta: Any, c: Any, ldc: Any) -> None:
         """Multiply what is added to; nothing is left of it by 0, not even NaN."""
         for i in range(m):
@@ -250,7 +250,7 @@ def make_prepare(offset: Any, compiled: Any) -> Any:
 def make_turn(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
     turn_block, lanes_of = make_turn_block(tiles), make_lanes_of(tiles)
 
-    @compiled  # type: ignore[untyped-decorator]
+    @compiled
     def turn(b: Any, ldb: Any, target: Any, pitch: Any, depth: Any, width: Any) -> None:
         """Transpose `depth` columns into as many lines, of one vector each or its first `width` elements."""
         lanes = lanes_of(b)
@@ -269,14 +269,14 @@ def make_fill_strip(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
     turn = make_turn(tiles, offset, compiled)
     copy_panels, lanes_of = make_copy_panels(tiles), make_lanes_of(tiles)
 
-    @compiled  # type: ignore[untyped-decorator]
+    @compiled
     def scale(strip: Any, pitch: Any, panels: Any, size: Any, alpha: Any) -> None:
         for number in range(panels):
             panel = offset(strip, number * pitch)
             for i in range(size):
                 panel[i] *= alpha
 
-    @compiled  # type: ignore[untyped-decorator]
+    @compiled
     def fill_strip(
         trans_b: Any, b: Any, ldb: Any, alpha: Any, strip: Any, pitch: Any, depth: Any, count: Any
     ) -> None:
@@ -302,7 +302,7 @@ def make_fill_strip(tiles: ModuleType, offset: Any, compiled: Any) -> Any:
 
 
 def make_lanes_of(tiles: ModuleType) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    @intrinsic
     def lanes_of(typing_context: Any, pointer: Any) -> Any:
         """How many elements a vector holds."""
 
@@ -315,7 +315,7 @@ def make_lanes_of(tiles: ModuleType) -> Any:
 
 
 def make_memory(size_for: Callable[[int], int], alignment: int) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    @intrinsic
     def memory(typing_context: Any, like: Any) -> Any:
         """Memory on the stack, of a size that follows from that of an element: a pointer like the one given."""
 
@@ -332,7 +332,7 @@ def make_memory(size_for: Callable[[int], int], alignment: int) -> Any:
 
 
 def make_copy_panels(tiles: ModuleType) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    @intrinsic
     def copy_panels(
         typing_context: Any, source: Any, stride: Any, target: Any, pitch: Any, depth: Any, panels: Any
     ) -> Any:
@@ -381,7 +381,7 @@ def repeated(builder: Any, count: Any, *pointers: tuple[Any, Any]) -> Iterator[l
 
 
 def make_turn_block(tiles: ModuleType) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    @intrinsic
     def turn_block(typing_context: Any, source: Any, stride: Any, target: Any, pitch: Any) -> Any:
         """Transpose as many lines of one vector as a vector has lanes."""
 

@@ -39,7 +39,7 @@ def make_hand_over(tiles: ModuleType, products: ModuleType, offset: Any, options
     words_of_begins = make_words(MOST_OPERANDS)
     is_copied = products.is_high(tiles)
 
-    @compiled  # type: ignore[untyped-decorator]
+    @compiled
     def hand_over(
         trans_a: Any, trans_b: Any, m: Any, n: Any, k: Any, a: Any, lda: Any, b: Any, ldb: Any, kernel: Any, operands: Any,
         used: Any, place: Any, moving: Any,
@@ -84,7 +84,7 @@ def make_hand_over(tiles: ModuleType, products: ModuleType, offset: Any, options
 
 
 def make_words(count: int) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    @intrinsic
     def words(typing_context: Any) -> Any:
         """So many words on the stack."""
 
@@ -99,7 +99,7 @@ def make_words(count: int) -> Any:
     return words
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+@intrinsic
 def note_addresses(typing_context: Any, pointers: Any, words: Any) -> Any:
     """Write where each of a tuple of pointers points to."""
 
@@ -113,7 +113,7 @@ def note_addresses(typing_context: Any, pointers: Any, words: Any) -> Any:
     return types.none(pointers, words), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+@intrinsic
 def address_of(typing_context: Any, pointer: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ptrtoint(args[0], ir.IntType(64))
@@ -121,7 +121,7 @@ def address_of(typing_context: Any, pointer: Any) -> Any:
     return types.int64(pointer), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+@intrinsic
 def call_kernel(typing_context: Any, kernel: Any, block: Any, frame: Any) -> Any:
     """Call the kernel that is at an address. What it returns is dropped: of floats nothing fails."""
 

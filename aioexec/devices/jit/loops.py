@@ -59,7 +59,7 @@ def pointer_loader(dtype: str) -> Any:
     """An intrinsic `load(block, frame, k)`: operand k of the block as a pointer to this dtype."""
     pointer = types.CPointer(element_type(dtype))
 
-    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    @intrinsic
     def load(typing_context: Any, block: Any, frame: Any, operand: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             block, frame, operand = args
@@ -74,7 +74,7 @@ def pointer_loader(dtype: str) -> Any:
     return load
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+@intrinsic
 def real_at(typing_context: Any, block: Any, index: Any) -> Any:
     """A word of the block that holds the bits of a float64."""
 
@@ -84,7 +84,7 @@ def real_at(typing_context: Any, block: Any, index: Any) -> Any:
     return types.float64(block, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+@intrinsic
 def offset(typing_context: Any, pointer: Any, count: Any) -> Any:
     """The pointer `count` elements further on."""
     if not isinstance(pointer, types.CPointer):
@@ -96,7 +96,7 @@ def offset(typing_context: Any, pointer: Any, count: Any) -> Any:
     return pointer(pointer, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+@intrinsic
 def fma(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
     """x * y + z, rounded once."""
     kind = types.float32 if all(each == types.float32 for each in (x, y, z)) else types.float64
@@ -107,7 +107,7 @@ def fma(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
     return kind(kind, kind, kind), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+@intrinsic
 def gemm(
     typing_context: Any,
     trans_a: Any,
@@ -190,7 +190,7 @@ def inlined_library(codegen: Any, symbol: str, text: str) -> Any:
 def elementary(name: str, modules: dict[str, str]) -> Any:
     """A function of the language from its LLVM IR for each dtype, in place of the C library's."""
 
-    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    @intrinsic
     def function(typing_context: Any, x: Any) -> Any:
         kind = types.float32 if x == types.float32 else types.float64
         symbol = f"aioexec.{name}.{kind.name}"

@@ -372,7 +372,7 @@ def product_library(codegen: Any, size: int, units: tuple[bool, ...], is_far: bo
 
 
 def _product(is_far: bool) -> Any:
-    @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]  # numba has no types
+    @intrinsic(prefer_literal=True)
     def product(
         typing_context: Any,
         m: Any,

@@ -18,7 +18,7 @@ from grpc._cython import cygrpc
 from grpc.aio._server import Server
 
 
-class _Core(cygrpc.AioServer):  # type: ignore[misc]  # grpc has no types
+class _Core(cygrpc.AioServer):
     async def _request_call(self) -> Any:
         """Wait for a call, or for the failure with which the core answers a server that shuts down."""
         accept: Coroutine[Any, Any, Any] = super()._request_call()
@@ -41,7 +41,7 @@ class _Core(cygrpc.AioServer):  # type: ignore[misc]  # grpc has no types
         raise AssertionError("an accept waits once")
 
 
-class AcceptingServer(Server):  # type: ignore[misc]
+class AcceptingServer(Server):
     """What `grpc.aio.server(options=…)` makes, with safe accepts."""
 
     def __init__(self, options: tuple[tuple[str, int], ...]) -> None:

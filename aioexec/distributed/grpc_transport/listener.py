@@ -187,7 +187,7 @@ class GrpcListener(Listener):
             yield HealthCheckResponse(status=status).SerializeToString()
 
 
-class _Router(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
+class _Router(grpc.GenericRpcHandler):
     def __init__(self, listener: GrpcListener) -> None:
         self._listener = listener
 

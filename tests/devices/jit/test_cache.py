@@ -4,6 +4,7 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -162,10 +163,10 @@ def test_a_folder_that_cannot_be_written_still_gives_its_entries(cache, monkeypa
 
 def test_a_full_disk_leaves_nothing_behind(cache, monkeypatch):
     cache.store(KEY, CODE)
-    real_open = open
+    real_open: Any = open
 
     def full(*arguments: object, **options: object):
-        file = real_open(*arguments, **options)  # type: ignore[call-overload]
+        file = real_open(*arguments, **options)
         file.close()
         raise OSError(28, "No space left on device")
 

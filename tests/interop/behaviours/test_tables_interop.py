@@ -128,7 +128,7 @@ async def test_tables_of_a_session_are_its_own_and_share_by_name(agree):
     async def program(engine):
         tf, names = engine.tf, importlib.import_module("tensorflow.python.ops.gen_lookup_ops")
         if engine.is_ours:
-            from aioexec.graph.apply import apply_op
+            from aioexec.graph.apply import apply_no_output_op, apply_op
 
             def make(**attrs):
                 return apply_op("HashTableV2", key_dtype=tf.string, value_dtype=tf.int64, **attrs)
@@ -137,7 +137,7 @@ async def test_tables_of_a_session_are_its_own_and_share_by_name(agree):
                 return apply_op("LookupTableSizeV2", handle)
 
             def fill(handle):
-                return apply_op("InitializeTableV2", handle, ["a"], tf.constant([1], tf.int64))
+                return apply_no_output_op("InitializeTableV2", handle, ["a"], tf.constant([1], tf.int64))
         else:
 
             def make(**attrs):
