@@ -61,7 +61,10 @@ class Guards:
             return np.empty(dims, dtype)
         nbytes = int(np.prod(dims, dtype=object)) * dtype.itemsize
         size = self.pages(nbytes) * PAGE
-        memory = mmap.mmap(-1, size + PAGE)
+        try:
+            memory = mmap.mmap(-1, size + PAGE)
+        except (OSError, OverflowError):  # more than there is, which NumPy refuses with an error of its own
+            return np.empty(dims, dtype)
         whole = np.frombuffer(memory, np.uint8)
         if self.before:
             protect(address_of(whole))

@@ -160,5 +160,6 @@ def bind(op: Operation, inputs: Sequence[Array], outputs: Sequence[Spec]) -> Lau
 
 
 def alias(source: Array, offset: int, spec: Spec) -> Array:
-    flat = np.ascontiguousarray(source).reshape(-1).view(np.uint8)
-    return flat[offset : offset + spec.nbytes].view(spec.dtype).reshape(spec.shape)
+    """A part of the elements of an array, from a number of bytes on."""
+    begin, end = (each // source.itemsize for each in (offset, offset + spec.nbytes))
+    return np.ascontiguousarray(source).reshape(-1)[begin:end].view(spec.dtype).reshape(spec.shape)
