@@ -1,15 +1,17 @@
 """Runs many seeded cases in a child process, and reports each that crashes, hangs or is wrong.
 
 A campaign is a module with a function `case(seed) -> str | None`: None if all is well, otherwise what is wrong in a
-sentence. It ends with
+sentence. Where several cases share what is expensive to make, `case` is a generator of these, one for each case of the seed.
+The module ends with
 
     if __name__ == "__main__":
         raise SystemExit(campaign.main(case))
 
 and is run by `python -m tests.campaigns.NAME [--first SEED] [--count N] [--limit SECONDS]`. The cases run in a child
-process, which writes the seed of the present case to shared memory. A child that dies is a finding, and so is a case that takes
-longer than the limit: the child then prints where it is and is killed. Either way another child continues behind that seed. A
-child whose parent dies ends with all its descendants. The exit status is 1 if there was a finding.
+process, which writes the seed of the present case, and how many cases have ended, to shared memory. A child that dies is a
+finding, and so is a case that takes longer than the limit: the child then prints where it is and is killed. Either way another
+child continues behind that seed. A child whose parent dies ends with all its descendants. The exit status is 1 if there was a
+finding.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import faulthandler
 import mmap
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -30,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-Case = Callable[[int], "str | None"]
+Case = Callable[[int], "str | Iterator[str | None] | None"]
 
 IDLE = -1  # in shared memory, before the first case
 FIRST_CASE_LIMIT_S = 120.0  # a child imports and compiles before its first case ends
@@ -56,21 +59,34 @@ def main(case: Case) -> int:
     module = sys.modules[case.__module__].__spec__
     assert module is not None
     began, found = perf_counter(), 0
-    for finding in run(module.name, arguments.first, arguments.count, arguments.limit):
+    campaign = Campaign(module.name, arguments.first, arguments.count, arguments.limit)
+    for finding in campaign.findings():
         found += 1
         print(finding, flush=True)
-    print(f"{arguments.count} cases, {found} findings, {perf_counter() - began:.0f} s", flush=True)
+    print(f"{campaign.cases} cases, {found} findings, {perf_counter() - began:.0f} s", flush=True)
     return int(found > 0)
 
 
 def run(module: str, first: int, count: int, limit: float = 20.0) -> Iterator[Finding]:
-    """Run `count` cases of a module from seed `first` on, in as many child processes as it takes."""
-    end = first + count
-    while first < end:
-        with tempfile.TemporaryDirectory(prefix="aioexec-campaign-") as folder:
-            child = _Child(module, first, end - first, Path(folder))
-            yield from child.findings(limit)
-            first = child.next_seed
+    """Run the cases of `count` seeds of a module from seed `first` on."""
+    return Campaign(module, first, count, limit).findings()
+
+
+class Campaign:
+    """The cases of `count` seeds of a module, in as many child processes as it takes; `cases` is how many have been run."""
+
+    def __init__(self, module: str, first: int, count: int, limit: float) -> None:
+        self.cases = 0
+        self._module, self._first, self._end, self._limit = module, first, first + count, limit
+
+    def findings(self) -> Iterator[Finding]:
+        first = self._first
+        while first < self._end:
+            with tempfile.TemporaryDirectory(prefix="aioexec-campaign-") as folder:
+                child = _Child(self._module, first, self._end - first, Path(folder))
+                yield from child.findings(self._limit)
+                first = child.next_seed
+                self.cases += child.progress.cases
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -87,16 +103,26 @@ def _run_cases(case: Case, seeds: range, folder: Path) -> None:
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    progress = _progress(folder)
+    progress = _Progress(folder)
     with (folder / "findings").open("a", buffering=1) as findings:
         for seed in seeds:
-            progress[:8] = seed.to_bytes(8, "little", signed=True)
-            try:
-                message = case(seed)
-            except Exception:
-                message = traceback.format_exc()
-            if message is not None:
-                findings.write(f"{seed} {message!r}\n")
+            progress.seed = seed
+            for message in _messages(case, seed):
+                progress.cases += 1
+                if message is not None:
+                    findings.write(f"{seed} {message!r}\n")
+
+
+def _messages(case: Case, seed: int) -> Iterator[str | None]:
+    """What comes of each case of a seed."""
+    try:
+        found = case(seed)
+        if found is None or isinstance(found, str):
+            yield found
+        else:
+            yield from found
+    except Exception:
+        yield traceback.format_exc()
 
 
 def _end_with_parent() -> None:
@@ -105,12 +131,33 @@ def _end_with_parent() -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _progress(folder: Path) -> mmap.mmap:
-    path = folder / "progress"
-    if not path.exists():
-        path.write_bytes(IDLE.to_bytes(8, "little", signed=True))
-    with path.open("r+b") as file:
-        return mmap.mmap(file.fileno(), 8)
+class _Progress:
+    """Two numbers that parent and child share."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "progress"
+        if not path.exists():
+            path.write_bytes(struct.pack("<qq", IDLE, 0))
+        with path.open("r+b") as file:
+            self._shared = mmap.mmap(file.fileno(), 16)
+
+    @property
+    def seed(self) -> int:
+        """The seed that is being run."""
+        return int.from_bytes(self._shared[:8], "little", signed=True)
+
+    @seed.setter
+    def seed(self, value: int) -> None:
+        self._shared[:8] = value.to_bytes(8, "little", signed=True)
+
+    @property
+    def cases(self) -> int:
+        """How many cases have ended."""
+        return int.from_bytes(self._shared[8:], "little", signed=True)
+
+    @cases.setter
+    def cases(self, value: int) -> None:
+        self._shared[8:] = value.to_bytes(8, "little", signed=True)
 
 
 class _Child:
@@ -120,7 +167,7 @@ class _Child:
         self.next_seed = first + count  # where to go on; earlier if a case ended the process
         self._first = first
         self._folder = folder
-        self._progress = _progress(folder)
+        self.progress = _Progress(folder)
         self._errors = folder / "errors"
         command = [sys.executable, "-m", module, "--child", str(folder)]
         command += ["--first", str(first), "--count", str(count)]
@@ -144,27 +191,24 @@ class _Child:
             number, _, message = line.partition(" ")
             yield Finding(int(number), message)
         if hung or self._process.returncode != 0:
-            seed = max(self._seed(), self._first)
+            seed = max(self.progress.seed, self._first)
             self.next_seed = seed + 1
             what = f"took over {limit:g} s" if hung else f"ended with status {self._process.returncode}"
             yield Finding(seed, f"{what}\n{self._errors.read_text(errors='replace')[-8000:]}")
 
     def _wait(self, limit: float) -> bool:
         """Wait for the process; return True if a case took too long."""
-        seed, since = self._seed(), perf_counter()
+        cases, since = self.progress.cases, perf_counter()
         while True:
             try:
                 self._process.wait(timeout=0.5)
                 return False
             except subprocess.TimeoutExpired:
                 pass
-            if self._seed() != seed:
-                seed, since = self._seed(), perf_counter()
-            elif perf_counter() - since > (limit if seed > self._first else max(limit, FIRST_CASE_LIMIT_S)):
+            if self.progress.cases != cases:
+                cases, since = self.progress.cases, perf_counter()
+            elif perf_counter() - since > (limit if cases else max(limit, FIRST_CASE_LIMIT_S)):
                 self._process.send_signal(signal.SIGUSR1)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(timeout=2)
                 return True
-
-    def _seed(self) -> int:
-        return int.from_bytes(self._progress[:8], "little", signed=True)

@@ -2,11 +2,12 @@
 
     python -m tests.campaigns.operands --first 0 --count 100000
 
-A seed gives an op, a call of it with ordinary operands (from the tables of tests/ops, or from its signature), a few mutations
-of operands and attributes, what of each operand is known when the graph is built, and whether the call is alone, in a loop
-(whose later rounds may have other operands), or in a branch. Whatever comes of it, all exceptions are those of
+A seed gives an op and a call of it with ordinary operands (from the tables of tests/ops, or from its signature). Most often one
+graph is made of it, which is fed many mutants of the operands (`fed_operands`). The other seeds mutate operands and attributes
+in a graph of their own; they give what of each operand is known when the graph is built, and whether the call is alone, in a
+loop (whose later rounds may have other operands), or in a branch. Whatever comes of it, all exceptions are those of
 `aioexec.errors`, the tiers agree on the class of the error or on the values, no run takes more than 5 seconds of the
-processor, and no process more memory than it began with and 3 GiB.
+processor, and no process more memory than it began with and 1 GiB.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import functools
 import os
 import resource
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -23,6 +24,7 @@ import numpy as np
 
 from aioexec.graph import registry
 from tests.campaigns import campaign
+from tests.campaigns.fed_operands import fed_cases, is_unexpected
 from tests.campaigns.operand_calls import Call, copied, described, from_ops_table, from_signature, mutate
 from tests.campaigns.operand_runs import (
     Builder,
@@ -36,15 +38,15 @@ from tests.campaigns.operand_runs import (
 )
 from tests.ops import harness
 
-MOST_MEMORY = 3 << 30
+MOST_MEMORY = 1 << 30
 """What a process may take beyond what it begins with."""
 LEFT_OUT = frozenset(
     {"_Send", "_Recv", "_HostSend", "_HostRecv", "_Arg", "_Retval", "_Loop", "_Conditional", "Abort"}
 )
 """What planning makes, and no program."""
 
-Source = Callable[[str, Random], "tuple[Call, Steps | None]"]
-"""An op to a call of it, with ordinary operands, and what to fetch in each step."""
+BUILT_SHARE = 0.15
+"""Of the seeds, those whose mutant has a graph of its own."""
 
 
 @functools.cache
@@ -84,42 +86,40 @@ def runs() -> Runs:
 runs_of_folder: dict[str, tempfile.TemporaryDirectory[str]] = {}
 
 
-def outcome_of(
-    seed: int, source: Source, names: Sequence[str], always_native: bool
-) -> tuple[str, Outcome, str | None]:
-    """The op of a seed, what came of it on the reference tier, and what is wrong."""
+def cases(seed: int, names: Sequence[str], always_native: bool) -> Iterator[str | None]:
+    """What is wrong with each case of a seed."""
     random = Random(seed)
     op_type = names[seed % len(names)]
-    base, steps = source(op_type, random)
-    call = copied(base) if steps is None else base
-    mutate(call, random)
-    where = "plain" if steps is not None else where_of(call, random)
-    taken = random.random() < 0.8
+    base, _ = from_tables(op_type, random)
+    call = copied(base)
     native = always_native or registry.lookup(op_type).native is not None or random.random() < 0.25
+    if random.random() < BUILT_SHARE:
+        mutate(call, random)
+        yield built_case(call, random, native)
+    else:
+        if random.random() < 0.3:
+            mutate(call, random)
+        yield from fed_cases(runs(), call, random, native)
+
+
+def built_case(call: Call, random: Random, native: bool) -> str | None:
+    """What is wrong with a call in a graph of its own."""
+    where, taken = where_of(call, random), random.random() < 0.8
     try:
-        built = built_of(lambda: Builder(call, steps, where, taken).build())
+        built = built_of(lambda: Builder(call, None, where, taken).build())
         if isinstance(built, Outcome):
-            return op_type, built, None
+            return None
         expected, wrong = tier_differences(runs(), call, built, random, native)
     except ForeignExceptionError as error:
-        cause = error.__cause__
-        return op_type, Outcome("foreign"), f"{where} {described(call)}: {error}{_place(cause)}"
-    if wrong is None and expected.error in ("UnknownError", "InternalError"):
-        wrong = str(expected)
-    return op_type, expected, None if wrong is None else f"{where} {described(call)}: {wrong}"
+        wrong = str(error)
+    else:
+        if wrong is None and is_unexpected(call, expected):
+            wrong = str(expected)
+    return None if wrong is None else f"{where} {described(call)}: {wrong}"
 
 
-def _place(cause: BaseException | None) -> str:
-    """Where an exception comes from."""
-    where = None if cause is None else cause.__traceback__
-    while where is not None and where.tb_next is not None:
-        where = where.tb_next
-    return "" if where is None else f" at {where.tb_frame.f_code.co_filename}:{where.tb_lineno}"
-
-
-def case(seed: int) -> str | None:
-    _, _, wrong = outcome_of(seed, from_tables, ops(), always_native=False)
-    return wrong
+def case(seed: int) -> Iterator[str | None]:
+    return cases(seed, ops(), always_native=False)
 
 
 if __name__ == "__main__":
