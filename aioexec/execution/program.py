@@ -48,7 +48,7 @@ _LEAST_ROOM = 16  # elements of a list
 
 
 class MisfitError(Exception):
-    """A program does not fit the content a variable has at the moment; nothing was run."""
+    """A program does not fit the content of a variable, or there is no memory for its outputs; nothing was run."""
 
 
 class Program(FramePool):
@@ -133,7 +133,8 @@ class Run:
 
     Raises:
         OpError: a variable is not initialised.
-        MisfitError: a variable has another shape than was declared.
+        MisfitError: a variable has another shape than was declared, or there is no memory for the outputs: reference kernels
+            check operands before they allocate.
     """
 
     __slots__ = (
@@ -162,8 +163,11 @@ class Run:
     ) -> None:
         self.program = program
         self.outputs: list[Array] = []
-        for shape, dtype in program.specs:
-            self.outputs.append(np.empty(shape, dtype))
+        try:
+            for shape, dtype in program.specs:
+                self.outputs.append(np.empty(shape, dtype))
+        except MemoryError as error:
+            raise MisfitError from error
         self.kept: dict[int, Array] = {}
         self.objects: dict[int, Any] = {}
         self.published: set[Variable] = set()

@@ -18,7 +18,8 @@ def encode_wav(frames: npt.NDArray[Any], sample_rate: int) -> bytes:
     rounded = np.trunc(samples + np.copysign(0.5, samples))  # halves away from zero
     data = np.clip(rounded, -_SCALE, _SCALE - 1).astype("<i2").tobytes()
     width = 2 * frames.shape[1]
-    form = struct.pack("<HHIIHH", _PCM, frames.shape[1], sample_rate, sample_rate * width, width, 16)
+    rate = sample_rate * width % (1 << 32)  # bytes a second, in the 32 bits there are for it
+    form = struct.pack("<HHIIHH", _PCM, frames.shape[1], sample_rate, rate, width % (1 << 16), 16)
     chunks = (b"WAVE", *_chunk(b"fmt ", form), *_chunk(b"data", data))
     return b"RIFF" + struct.pack("<I", sum(map(len, chunks))) + b"".join(chunks)
 

@@ -198,7 +198,8 @@ class Spec:
         return self.size * self.dtype.itemsize
 
     def checked(self) -> Self:
-        """The same, if there can be such an array: its strides count bytes in 64 bits, also where a dimension is 0.
+        """The same, if there can be such an array: no dimension is negative, and its strides count bytes in 64 bits, also where
+        a dimension is 0.
 
         Raises:
             GraphValueError: there cannot.
@@ -206,7 +207,7 @@ class Spec:
         count = self.dtype.itemsize
         for dim in self.shape:
             count *= dim or 1
-        if count >= 1 << 63:
+        if count >= 1 << 63 or any(dim < 0 for dim in self.shape):
             raise GraphValueError(f"no memory can hold a value of shape {self.shape}")
         return self
 

@@ -67,9 +67,9 @@ def reshaped(dims: Dims, wanted: tuple[int | None, ...]) -> Dims:
                 f"Cannot reshape {count} elements to {shapes.describe(wanted)} ({known} elements)"
             )
         return wanted
-    if known == 0:
+    if known == 0 and count == 0:
         return wanted
-    if count % known:
+    if known == 0 or count % known:
         raise GraphValueError(
             f"Cannot reshape {count} elements to {shapes.describe(wanted)}: {known} is no divisor"
         )
@@ -250,6 +250,7 @@ for _name in ("Transpose", "ConjugateTranspose"):
 
 
 def _tiled_shape(context: ShapeContext) -> Sequence[Dims]:
+    shapes.with_rank(context.inputs[1], 1)
     dims, times = context.inputs[0], context.value(1)
     if times is None:
         length = len(dims) if dims is not None else context.inputs[1][0] if context.inputs[1] else None
@@ -268,9 +269,9 @@ def _tiled_shape(context: ShapeContext) -> Sequence[Dims]:
 
 def _tile(x: Array, multiples: Array) -> Array:
     times = shape_from(multiples)
-    if len(times) != x.ndim:
+    if multiples.ndim != 1 or len(times) != x.ndim:
         raise InvalidArgumentError(
-            f"Expected multiples argument to be a vector of length {x.ndim} but got length {len(times)}"
+            f"Expected multiples argument to be a vector of length {x.ndim} but got {shown(multiples)}"
         )
     return np.tile(x, times)
 

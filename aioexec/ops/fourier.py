@@ -92,6 +92,8 @@ def _real_shape(rank: int, to_real: bool) -> Any:
         if length is None:
             return [(*dims[:-rank], *[None] * rank)]
         last = [int(size) for size in length]
+        if min(last) < 0:
+            raise GraphValueError(f"fft_length must be numbers >= 0, got {last}")
         if not to_real:
             last[-1] = last[-1] // 2 + 1 if last[-1] else 0
         return [(*dims[:-rank], *last)]

@@ -345,10 +345,13 @@ register(
 def _scatter_nd_shape(context: ShapeContext) -> Sequence[Dims]:
     for dims in context.inputs[:2]:
         shapes.with_rank_at_least(dims, 1)
+    shapes.with_rank(context.inputs[2], 1)
     return [dims_operand(context, 2)]
 
 
 def _scatter_nd(indices: Array, updates: Array, shape: Array, ignores: bool) -> Array:
+    if shape.ndim != 1:
+        raise InvalidArgumentError(f"Shape must be a vector, got {shown(shape)}")
     dims = shape_from(shape)
     depth = indices.shape[-1] if indices.ndim else 1
     wanted = (*indices.shape[:-1], *dims[depth:])
@@ -363,7 +366,8 @@ def _scatter_nd(indices: Array, updates: Array, shape: Array, ignores: bool) -> 
         indices, updates = indices[inside], updates[inside]
     flat = flat_indices(indices, dims[:depth])
     result = np.zeros((prod(dims[:depth]), *dims[depth:]), updates.dtype)
-    np.add.at(result, flat.reshape(-1), updates.reshape(-1, *dims[depth:]) if updates.size else updates[:0])
+    if updates.size:
+        np.add.at(result, flat.reshape(-1), updates.reshape(-1, *dims[depth:]))
     return result.reshape(dims)
 
 

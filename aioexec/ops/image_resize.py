@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.errors import InvalidArgumentError
+from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.kernel import Attrs, Compute, KernelContext, Reference
 from aioexec.graph.node import Operation, Tensor
@@ -209,11 +209,17 @@ def resized_shape(context: ShapeContext) -> Sequence[Dims]:
     merge(context.inputs[1], (2,))
     size = context.value(1)
     height, width = (None, None) if size is None else (int(each) for each in size)
+    if min(height or 0, width or 0) < 0:
+        raise GraphValueError(f"size must not be negative, got {(height, width)}")
     return [(image[0], height, width, image[3])]
 
 
 def original_shape(context: ShapeContext) -> Sequence[Dims]:
-    return [context.inputs[1]]
+    """As many images and channels as the gradient has, of the size of the original."""
+    gradient, original = (with_rank(dims, 4) for dims in context.inputs)
+    assert gradient is not None
+    assert original is not None
+    return [(gradient[0], original[1], original[2], gradient[3])]
 
 
 def spatial_shape(image: Tensor) -> Tensor:

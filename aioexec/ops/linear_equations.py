@@ -27,7 +27,7 @@ from aioexec.ops.matrices import (
     turned,
     wide,
 )
-from aioexec.shapes import Dims
+from aioexec.shapes import Dims, with_rank
 
 SINGULAR = "Input is not invertible."
 
@@ -197,6 +197,8 @@ def _least_squares(context: KernelContext) -> Compute:
 
     def compute(matrix: Array, rhs: Array, regularizer: Array) -> Array:
         check_equations(matrix, rhs, square=False)
+        if regularizer.ndim:
+            raise InvalidArgumentError(f"l2_regularizer must be scalar, got shape {list(regularizer.shape)}")
         if not fast:
             return np.asarray(np.matmul(np.linalg.pinv(matrix), rhs))
         turned_matrix, (rows, columns) = adjoint(matrix), matrix.shape[-2:]
@@ -239,7 +241,8 @@ def _least_squares_gradient(op: Operation, dy: Tensor) -> list[Any]:
 
 
 def _least_squares_shape(context: ShapeContext) -> Sequence[Dims]:
-    matrix, rhs, _ = context.inputs
+    matrix, rhs, regularizer = context.inputs
+    with_rank(regularizer, 0)
     return [solution_dims(matrix, rhs, square=False)]
 
 

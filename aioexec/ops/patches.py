@@ -139,6 +139,8 @@ def _best_taps(image: Array, filters: Array, axes: Axes) -> tuple[Array, Array]:
     padded, least = pad(image, axes), lowest(image.dtype)
     shape = (len(image), *counts(axes), image.shape[3])
     best, found = np.full(shape, least, image.dtype), np.zeros(shape, np.int64)
+    if not found.size:  # NumPy's copyto reads an element of empty arrays of bfloat16
+        return best, found
     for number, tap in enumerate(taps(axes)):
         value = padded[seen_by(axes, tap)] + filters[tap]
         better = inside(axes, tap) & (value > best)

@@ -109,6 +109,8 @@ def maximum(image: Array, axes: Axes) -> Array:
     start = lowest(image.dtype)
     padded = pad(image, axes, start)
     result = np.full((len(image), *counts(axes), image.shape[-1]), start, image.dtype)
+    if not result.size:  # NumPy's copyto reads an element of empty arrays of bfloat16
+        return result
     for tap in taps(axes):
         seen = padded[seen_by(axes, tap)]
         np.copyto(result, seen, where=seen > result)
@@ -120,6 +122,8 @@ def first_maximum(image: Array, axes: Axes) -> Array:
     padded = pad(image, axes)
     shape = (len(image), *counts(axes), image.shape[-1])
     best, found = np.zeros(shape, image.dtype), np.full(shape, -1)
+    if not found.size:
+        return found
     for number, tap in enumerate(taps(axes)):
         seen = padded[seen_by(axes, tap)]
         better = inside(axes, tap) & ((found < 0) | (seen > best))
@@ -140,6 +144,8 @@ def take_from(image: Array, chosen: Array, axes: Axes) -> Array:
     """The element of each window at its chosen tap: the adjoint of `return_to`."""
     padded = pad(image, axes)
     result = np.zeros(chosen.shape, image.dtype)
+    if not result.size:
+        return result
     for number, tap in enumerate(taps(axes)):
         np.copyto(result, padded[seen_by(axes, tap)], where=chosen == number)
     return result

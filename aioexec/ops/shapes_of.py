@@ -83,10 +83,13 @@ def _longer(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _broadcast_args(a: Array, b: Array) -> Array:
-    try:
-        return np.array(np.broadcast_shapes(tuple(a), tuple(b)), a.dtype)
-    except ValueError:
-        raise InvalidArgumentError(f"Incompatible shapes: {shown(a)} vs. {shown(b)}") from None
+    if a.ndim != 1 or b.ndim != 1:
+        raise InvalidArgumentError(f"Shapes must be vectors, got {shown(a)} and {shown(b)}")
+    rank = max(a.size, b.size)
+    left, right = (np.concatenate([np.ones(rank - each.size, a.dtype), each]) for each in (a, b))
+    if not np.all((left == right) | (left == 1) | (right == 1)):
+        raise InvalidArgumentError(f"Incompatible shapes: {shown(a)} vs. {shown(b)}")
+    return np.where(left == 1, right, left)
 
 
 register(

@@ -175,6 +175,8 @@ def _sounds(context: KernelContext) -> Compute:
             raise InvalidArgumentError("Tag must be a scalar")
         if sample_rate.size != 1 or not 0 < (rate := float(sample_rate.reshape(-1)[0])) < 1 << 32:
             raise InvalidArgumentError("sample_rate must be > 0")
+        if clips.ndim == 3 and clips.shape[2] >= 1 << 16:
+            raise InvalidArgumentError(f"num_channels must be in (0, 2^16), got: {clips.shape[2]}")
         base, summary = _text(tag), Summary()
         for k, clip in enumerate(clips[:most]):
             frames = clip[:, None] if clip.ndim == 1 else clip

@@ -153,7 +153,12 @@ def infer_windows(attrs: Attrs, image: Dims, window: Dims, depth: int | None) ->
         if size is not None and (taps is not None or attrs["padding"] == "SAME"):
             try:
                 result[axis] = output_size(
-                    size, taps or 1, stride, dilation, attrs["padding"], _explicit(attrs, axis)
+                    size,
+                    1 if taps is None else taps,
+                    stride,
+                    dilation,
+                    attrs["padding"],
+                    _explicit(attrs, axis),
                 )
             except ValueError as error:
                 raise GraphValueError(str(error)) from None

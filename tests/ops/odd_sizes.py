@@ -1,0 +1,115 @@
+"""More odd operands: sizes that are negative, that no memory holds, or of another rank, and operands without elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.ops.odd_operands import IMAGE, INVALID, ODD, ints, odd, one, zeros
+
+__all__ = ["EMPTY", "ODD"]
+
+# Empty operands
+
+EMPTY: list[str] = []
+"""Calls that TensorFlow's own kernels refuse; oneDNN's, which a build may have, look at no shape if an operand is empty."""
+_STRIDES: dict[str, Any] = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+for _kind in ("Conv2D", "DepthwiseConv2dNative"):
+    for _sizes, _above in (
+        ((1, 4, 4, 1), (1, 0, 4, 1)),
+        ((1, 0, 4, 1), (1, 4, 4, 1)),
+        ((0, 4, 4, 1), (2, 4, 4, 1)),
+    ):
+        EMPTY += f"{_kind} by input {_sizes} of {_above}", f"{_kind} by filter of {_sizes} and {_above}"
+        odd(
+            EMPTY[-2],
+            f"{_kind}BackpropInput",
+            [ints(*_sizes), zeros(3, 3, 1, 1), zeros(*_above)],
+            INVALID,
+            **_STRIDES,
+        )
+        odd(
+            EMPTY[-1],
+            f"{_kind}BackpropFilter",
+            [zeros(*_sizes), ints(3, 3, 1, 1), zeros(*_above)],
+            INVALID,
+            **_STRIDES,
+        )
+EMPTY.append("Conv2D by input, a filter of no depth")
+odd(
+    EMPTY[-1],
+    "Conv2DBackpropInput",
+    [ints(2, 5, 6, 2), zeros(3, 2, 0, 1), zeros(2, 5, 6, 1)],
+    INVALID,
+    **_STRIDES,
+)
+odd("reshape to -1 and 0", "Reshape", [zeros(2, 3), ints(-1, 0)], INVALID)
+odd("reshape nothing to -1 and 3", "Reshape", [zeros(0, 3), ints(-1, 3)], ((0, 3),))
+odd("tile a scalar, multiples of rank 2", "Tile", [zeros(), np.zeros((0, 1), np.int32)], INVALID)
+odd("tile a vector, multiples of rank 2", "Tile", [zeros(2), ints([1])], INVALID)
+odd(
+    "scatter nothing, a scalar of a shape",
+    "ScatterNd",
+    [np.zeros((2, 0), np.int32), zeros(2, 0), one(0)],
+    INVALID,
+)
+odd("scatter nothing", "ScatterNd", [np.zeros((2, 0), np.int32), zeros(2, 0), ints(0)], ((0,),))
+for _strength in (np.ones(1), np.ones((1,) * 9), np.ones(0)):
+    odd(
+        f"least squares, a regularizer of {_strength.shape}",
+        "MatrixSolveLs",
+        [np.ones((2, 4)), np.ones((2, 1)), _strength],
+        INVALID,
+    )
+odd("a shape of rank 2 to broadcast", "BroadcastArgs", [np.zeros((0, 1), np.int32), ints(1, 1)], INVALID)
+odd("shapes of 70 dimensions", "BroadcastArgs", [ints(), np.ones(70, np.int32)], ((70,),))
+odd("shapes with a dimension of -5", "BroadcastArgs", [ints(-5), ints(1)], ((1,),))
+odd("an empty dimension and another", "BroadcastArgs", [ints(0), ints(5)], INVALID)
+
+# What no memory holds
+
+_MANY = 2**31 - 1
+odd(
+    "pad with a vector to what no memory holds",
+    "PadV2",
+    [zeros(2, 2), ints([0, _MANY], [0, _MANY]), zeros(1)],
+    INVALID,
+)
+odd(
+    "a slice's gradient in what no memory holds",
+    "StridedSliceGrad",
+    [ints(_MANY, _MANY), ints(0, 0), ints(1, 1), ints(1, 1), zeros(2, 2)],
+    INVALID,
+)
+
+# Lengths, sizes and rates out of range
+
+for _op_type, _length in (("RFFT2D", ints(3, -4)), ("RFFT3D", ints(-1, 4, 1)), ("RFFT", ints(-4))):
+    odd(f"{_op_type} of lengths {_length.tolist()}", _op_type, [zeros(1, 4, 4, 4), _length], INVALID)
+for _op_type in ("ResizeBicubic", "ResizeArea", "ResizeBilinear", "ResizeNearestNeighbor"):
+    odd(f"{_op_type} to a height of -1", _op_type, [IMAGE, ints(-1, 4)], INVALID)
+for _op_type in ("ResizeBicubicGrad", "ResizeBilinearGrad"):
+    for _dims in ((0, 2, 1, 1), (2, 2, 1, 1), (1, 2, 1, 2)):
+        _made = (_dims[0], 4, 4, _dims[3])
+        odd(f"{_op_type} of {_dims} and one image", _op_type, [zeros(*_dims), IMAGE], (_made,))
+for _rate, _expected in (
+    (2.0**31, ((),)),
+    (4294967040.0, ((),)),
+    (2.0**32, INVALID),
+    (np.inf, INVALID),
+    (np.nan, INVALID),
+    (-1.0, INVALID),
+):
+    odd(
+        f"a sound at a rate of {_rate}",
+        "AudioSummaryV2",
+        [one(b"s", object), zeros(1, 2, 2), one(_rate, np.float32)],
+        _expected,
+    )
+odd(
+    "a sound of 2^16 channels",
+    "AudioSummaryV2",
+    [one(b"s", object), zeros(1, 2, 2**16), one(44100, np.float32)],
+    INVALID,
+)
