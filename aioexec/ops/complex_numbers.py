@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from aioexec import dtypes
-from aioexec.errors import GraphTypeError
+from aioexec.errors import GraphTypeError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.kernel import Compute, KernelContext, plain
@@ -70,6 +70,15 @@ def _part(op_type: str, x: Tensor) -> Tensor:
     return apply_op(op_type, x, Tout=_PARTS[x.dtype.base_dtype])
 
 
+def _absolute(context: KernelContext) -> Compute:
+    (given,), (wanted,) = context.input_dtypes, context.output_dtypes
+    if _PARTS[given] != wanted:
+        raise InvalidArgumentError(
+            f"absolute values of {given.name} are {_PARTS[given].name}, not {wanted.name}"
+        )
+    return plain(np.abs)(context)
+
+
 _FROM_COMPLEX: tuple[tuple[str, str, Compute, Gradient], ...] = (
     ("Real(input", "output", np.real, lambda op, dy: [_whole(dy, _zero(dy))]),
     ("Imag(input", "output", np.imag, lambda op, dy: [_whole(_zero(dy), dy)]),
@@ -81,7 +90,7 @@ for _head, _output, _compute, _gradient in _FROM_COMPLEX:
     register(
         f"{_head}:T) -> ({_output}:Tout) [T:type{{complex64|complex128}}=complex64; Tout:type{{float|double}}=float]",
         shape=same_shape,
-        kernel=_in_output_dtype(_compute),
+        kernel=_absolute if _head == "ComplexAbs(x" else _in_output_dtype(_compute),
         gradient=_gradient,
     )
 

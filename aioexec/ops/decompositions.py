@@ -238,6 +238,10 @@ def _eigen(context: KernelContext) -> Compute:
 
     def compute(x: Array) -> tuple[Array, Array]:
         check_matrices(x, square=True)
+        if not np.isfinite(np.tril(x)).all():
+            raise InvalidArgumentError(
+                "Self-adjoint eigen decomposition was not successful: the input is not finite"
+            )
         if not vectors:
             return np.linalg.eigvalsh(x).astype(x.dtype), np.zeros(0, x.dtype)
         e, v = np.linalg.eigh(x)

@@ -88,8 +88,11 @@ def _kernel(context: KernelContext) -> Compute:
             raise InvalidArgumentError(
                 f"truth and hypothesis must have one rank, got {parts[5].tolist()} and {parts[2].tolist()}"
             )
+        for shape in (parts[2], parts[5]):
+            if min(shape) < 0:
+                raise InvalidArgumentError(f"dimensions must be >= 0, got {shape.tolist()}")
         batch = np.maximum(parts[2], parts[5])[:-1].tolist()
-        if min(batch) < 0 or prod(batch) > _LARGEST:
+        if prod(batch) > _LARGEST:
             raise InvalidArgumentError(f"a batch of shape {batch} is not one to make")
         result = np.zeros(batch, np.float32)
         for place in hypotheses.keys() | truths.keys():

@@ -52,7 +52,18 @@ def joined(parts: Sequence[Dims], axis: Array | None) -> Dims:
     return (*rest[:k], total, *rest[k + 1 :])
 
 
+def _joined_shape(context: ShapeContext, position: int) -> Sequence[Dims]:
+    """The shape of all inputs but the one at this position, which is the dimension."""
+    inputs, axis = list(context.inputs), position % len(context.inputs)
+    shapes.with_rank(inputs.pop(axis), 0)
+    return [joined(inputs, context.value(axis))]
+
+
 def _concat(axis: Array, values: Sequence[Array]) -> Array:
+    if axis.ndim > 1 or axis.size != 1:
+        raise InvalidArgumentError(
+            f"axis tensor should be a scalar integer, but got shape {list(axis.shape)}"
+        )
     run_time(joined)([value.shape for value in values], axis)
     return np.concatenate(values, int(axis.reshape(-1)[0]))
 
@@ -100,7 +111,7 @@ def _as_int32(axis: Tensor) -> Tensor:
 
 register(
     "ConcatV2(values:N*T, axis:Tidx) -> (output:T) [N:int>=2; T:type; Tidx:type{int32|int64}=int32]",
-    shape=lambda context: [joined(context.inputs[:-1], context.value(len(context.inputs) - 1))],
+    shape=lambda context: _joined_shape(context, -1),
     kernel=plain(lambda *inputs: _concat(inputs[-1], inputs[:-1])),
     gradient=lambda op, dy: [*_concat_gradient(op.inputs[-1], op.inputs[:-1], dy), None],
     native=Native(
@@ -110,7 +121,7 @@ register(
 )
 register(
     "Concat(concat_dim:int32, values:N*T) -> (output:T) [N:int>=2; T:type]",
-    shape=lambda context: [joined(context.inputs[1:], context.value(0))],
+    shape=lambda context: _joined_shape(context, 0),
     kernel=plain(lambda *inputs: _concat(inputs[0], inputs[1:])),
     gradient=lambda op, dy: [None, *_concat_gradient(op.inputs[0], op.inputs[1:], dy)],
     native=Native(

@@ -197,8 +197,8 @@ def _least_squares(context: KernelContext) -> Compute:
 
     def compute(matrix: Array, rhs: Array, regularizer: Array) -> Array:
         check_equations(matrix, rhs, square=False)
-        if regularizer.ndim:
-            raise InvalidArgumentError(f"l2_regularizer must be scalar, got shape {list(regularizer.shape)}")
+        if regularizer.ndim or not regularizer >= 0:
+            raise InvalidArgumentError(f"l2_regularizer must be a scalar >= 0, got {regularizer.tolist()}")
         if not fast:
             return np.asarray(np.matmul(np.linalg.pinv(matrix), rhs))
         turned_matrix, (rows, columns) = adjoint(matrix), matrix.shape[-2:]

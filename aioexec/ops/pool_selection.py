@@ -15,10 +15,16 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import ShapeContext, register, undefined_gradient
 from aioexec.ops import pool, pool_loops
 from aioexec.ops.layouts import either_layout
-from aioexec.ops.windows import DEPTH, Array, counts, format_name, padding_attrs, per_axis
+from aioexec.ops.windows import DEPTH, Array, check_attrs, counts, format_name, padding_attrs, per_axis
 from aioexec.shapes import Dims, merge, with_rank
 
 # Where the maxima are: numbers of elements of an image (or of the batch), which has its channels last
+
+
+def _checked(context: KernelContext) -> dict[str, Any]:
+    attrs = _last(context.attrs)
+    check_attrs(attrs)
+    return attrs
 
 
 def _last(attrs: Attrs) -> dict[str, Any]:
@@ -92,7 +98,7 @@ def _check_windows(attrs: Attrs, image: Array, **values: Array) -> None:
 
 
 def _scatter_kernel(context: KernelContext) -> Compute:
-    attrs = _last(context.attrs)
+    attrs = _checked(context)
 
     def compute(image: Array, dy: Array, argmax: Array) -> Array:
         _check_windows(attrs, image, grad=dy, argmax=argmax)
@@ -105,7 +111,7 @@ def _scatter_kernel(context: KernelContext) -> Compute:
 
 
 def _gather_kernel(context: KernelContext) -> Compute:
-    attrs = _last(context.attrs)
+    attrs = _checked(context)
 
     def compute(image: Array, ddx: Array, argmax: Array) -> Array:
         if ddx.shape != image.shape:

@@ -48,6 +48,8 @@ def _records_of(path: bytes, make: Callable[[BinaryIO], Iterator[Record]]) -> It
 
 def _lines(attrs: Attrs) -> OpenRecords:
     skipped: int = attrs["skip_header_lines"]
+    if skipped < 0:
+        raise InvalidArgumentError(f"skip_header_lines must be >= 0, got {skipped}")
 
     def records(path: bytes, file: BinaryIO) -> Iterator[Record]:
         for number, line in enumerate(file, 1):

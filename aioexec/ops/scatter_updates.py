@@ -102,9 +102,10 @@ def _scattered(method: Method) -> Reference:
 
         def scatter(variable: Variable, indices: Array, updates: Array) -> Variable | None:
             present = variable.require()
-            if not passes_on and not indices.size:
-                return None  # as in TensorFlow, whatever the shape of the updates is
-            _check_scatter(variable, present, indices, updates)
+            _check_dtypes(variable, present, updates)
+            if not passes_on and not indices.size and updates.ndim == indices.ndim + present.ndim - 1:
+                return None  # as in TensorFlow, whatever the sizes of the updates are
+            _check_scatter(present, indices, updates)
             fresh = present.copy()
             method(fresh, indices, updates)
             variable.update(lambda present: fresh)
@@ -115,11 +116,14 @@ def _scattered(method: Method) -> Reference:
     return kernel
 
 
-def _check_scatter(variable: Variable, present: Array, indices: Array, updates: Array) -> None:
+def _check_dtypes(variable: Variable, present: Array, updates: Array) -> None:
     if updates.dtype != present.dtype:
         raise InvalidArgumentError(
             f"variable {variable.name!r} is {present.dtype}, it cannot be updated with {updates.dtype}"
         )
+
+
+def _check_scatter(present: Array, indices: Array, updates: Array) -> None:
     if present.ndim == 0 or (updates.ndim and updates.shape != indices.shape + present.shape[1:]):
         raise InvalidArgumentError(
             f"Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got updates.shape "

@@ -82,9 +82,14 @@ def _longer(context: ShapeContext) -> Sequence[Dims]:
     return [(max(known) if len(known) == 2 else None,)]
 
 
+def _check_vectors(*dims: Array) -> None:
+    for k, each in enumerate(dims):
+        if each.ndim != 1:
+            raise InvalidArgumentError(f"In[{k}] must be a vector, got shape {shown(each.shape)}")
+
+
 def _broadcast_args(a: Array, b: Array) -> Array:
-    if a.ndim != 1 or b.ndim != 1:
-        raise InvalidArgumentError(f"Shapes must be vectors, got {shown(a)} and {shown(b)}")
+    _check_vectors(a, b)
     rank = max(a.size, b.size)
     left, right = (np.concatenate([np.ones(rank - each.size, a.dtype), each]) for each in (a, b))
     if not np.all((left == right) | (left == 1) | (right == 1)):
@@ -116,12 +121,15 @@ def broadcast_axes(a: Sequence[int], b: Sequence[int]) -> tuple[list[int], list[
 
 
 def _broadcast_gradient_args(a: Array, b: Array) -> tuple[Array, Array]:
+    _check_vectors(a, b)
     over_a, over_b = broadcast_axes(a.tolist(), b.tolist())
     return np.array(over_a, a.dtype), np.array(over_b, b.dtype)
 
 
 def _axes_shape(context: ShapeContext) -> Sequence[Dims]:
     a, b = context.value(0), context.value(1)
+    for each in context.inputs:
+        shapes.with_rank(each, 1)
     if a is None or b is None:
         return [(None,), (None,)]
     over_a, over_b = broadcast_axes(a.tolist(), b.tolist())

@@ -225,7 +225,7 @@ register(
 
 
 def _united(a: Sequence[Array], b: Sequence[Array]) -> tuple[Array, Array, Array]:
-    """The indices of both, each once, in order; and the position of those of each."""
+    """The indices of both, in order; and the position of those of each. An index that one tensor has twice is there twice."""
     dims = [checked_parts(*a), checked_parts(*b)]
     if len(dims[0]) != len(dims[1]):
         raise InvalidArgumentError(
@@ -236,14 +236,26 @@ def _united(a: Sequence[Array], b: Sequence[Array]) -> tuple[Array, Array, Array
             raise InvalidArgumentError(
                 f"Operands' shapes do not match: got {one} and {other} for dimension {k}"
             )
-    both = np.concatenate([a[0], b[0]])
+    both = np.concatenate([_numbered(a[0]), _numbered(b[0])])
     order = order_of(both)
     ordered = both[order]
     is_new = np.ones(len(both), bool)
     is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     places = np.empty(len(both), np.int64)
     places[order] = np.cumsum(is_new) - 1
-    return ordered[is_new], places[: len(a[0])], places[len(a[0]) :]
+    return ordered[is_new, :-1], places[: len(a[0])], places[len(a[0]) :]
+
+
+def _numbered(indices: Array) -> Array:
+    """Indices with a column behind them: how often the same index came before. Those of two tensors meet in pairs."""
+    order = order_of(indices)
+    ordered = indices[order]
+    is_new = np.ones(len(ordered), bool)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    begins = np.flatnonzero(is_new)
+    numbers = np.empty(len(indices), np.int64)
+    numbers[order] = np.arange(len(indices)) - np.repeat(begins, np.diff(begins, append=len(indices)))
+    return np.column_stack([indices, numbers])
 
 
 def _sum(*inputs: Array) -> tuple[Array, Array, Array]:
@@ -271,11 +283,11 @@ def _sum_back(dy: Array, a: Array, b: Array, total: Array) -> tuple[Array, Array
         raise InvalidArgumentError(
             f"backprop_val_grad of shape {shown(dy.shape)} does not fit indices of shape {shown(total.shape)}"
         )
-    found = {tuple(place): k for k, place in enumerate(total.tolist())}
+    found = {tuple(place): k for k, place in enumerate(_numbered(total).tolist())}
     made = []
     for indices in (a, b):
         result = np.zeros(len(indices), dy.dtype)
-        for k, place in enumerate(indices.tolist()):
+        for k, place in enumerate(_numbered(indices).tolist()):
             if tuple(place) in found:
                 result[k] = dy[found[tuple(place)]]
         made.append(result)

@@ -70,6 +70,7 @@ def _reduced_axes(rank: int, axes: Array) -> list[int]:
 
 def _reduce_join_shape(context: ShapeContext) -> Sequence[Dims]:
     dims, axes = context.inputs[0], context.value(1)
+    shapes.with_rank_at_most(context.inputs[1], 1)
     if dims is None or axes is None:
         return [None]
     if not dims:

@@ -321,6 +321,14 @@ for _kind in ("Add", "Sub", "Mul", "Div", "Min", "Max", "Update"):
     _inputs = [variable(zeros(3, 2)), longs(), zeros(0, 1)]
     odd(f"ResourceScatter{_kind} of nothing", f"ResourceScatter{_kind}", _inputs, ((3, 2),))
     REFUSED_WHEN_KNOWN.add(f"ResourceScatter{_kind} of nothing")
+    _inputs = [variable(zeros(3, 2)), longs(), longs()]
+    odd(
+        f"ResourceScatter{_kind} of nothing, another rank",
+        f"ResourceScatter{_kind}",
+        [variable(zeros(3, 2)), longs([]), zeros(0, 1)],
+        INVALID,
+    )
+    odd(f"ResourceScatter{_kind} of nothing, another dtype", f"ResourceScatter{_kind}", _inputs, INVALID)
 for _kind in ("Transpose", "ConjugateTranspose"):
     for _x, _perm in (
         (zeros(2, 3), ints([0, 1])),
@@ -349,3 +357,93 @@ for _dims, _expected in (
     ((1, 2), INVALID),
 ):
     odd(f"PNG files of {_dims}", "EncodePng", [np.zeros(_dims, np.uint8)], _expected)
+
+# Axes, shapes and windows that are of another rank
+
+for _kind, _first in (("ConcatV2", 1), ("Concat", 0)):
+    for _axis, _expected in ((ints(0), ((4, 3),)), (ints([0]), INVALID), (ints(), INVALID)):
+        _operands = [[zeros(2, 3), zeros(2, 3)], _axis][:: 1 if _first else -1]
+        odd(f"{_kind}, an axis of shape {_axis.shape}", _kind, _operands, _expected)
+        REFUSED_WHEN_KNOWN.add(f"{_kind}, an axis of shape {_axis.shape}")
+REFUSED_WHEN_KNOWN.add("join, axes of rank 2")
+for _shape in (one(2), ints([2])):
+    odd(
+        f"uninitialized values, a shape of shape {_shape.shape}", "Empty", [_shape], INVALID, dtype=dt.float32
+    )
+for _kind in ("BroadcastArgs", "BroadcastGradientArgs"):
+    odd(f"{_kind} of a matrix", _kind, [ints(), np.zeros((0, 4), np.int32)], INVALID)
+    odd(f"{_kind} of a scalar", _kind, [ints(2), one(3)], INVALID)
+for _kind, _inputs in (
+    ("MaxPoolGradWithArgmax", [IMAGE, zeros(1, 2, 2, 1)]),
+    ("MaxPoolGradGradWithArgmax", [IMAGE, IMAGE]),
+):
+    for _strides in ([1, 2, 2, 1, 4], [1, 2, 0, 1], [1, -1, 2, 1]):
+        odd(
+            f"{_kind}, strides {_strides}",
+            _kind,
+            [*_inputs, np.zeros((1, 2, 2, 1), np.int64)],
+            INVALID,
+            ksize=[1, 2, 2, 1],
+            strides=_strides,
+            padding="SAME",
+        )
+for _filter in ((2, 2, 1, 0), (0, 2, 1, 1)):
+    for _image in (IMAGE, zeros(0, 4, 4, 1)):
+        odd(
+            f"convolution of {_image.shape} by {_filter}",
+            "Conv2D",
+            [_image, zeros(*_filter)],
+            INVALID,
+            strides=[1, 1, 1, 1],
+            padding="SAME",
+        )
+
+# Numbers out of range
+
+for _least, _fast in ((-1, False), (np.nan, True), (-np.inf, True)):
+    for _rows in (0, 3):
+        odd(
+            f"least squares of {_rows} rows, regularized by {_least}",
+            "MatrixSolveLs",
+            [np.zeros((_rows, 2)), np.zeros((_rows, 1)), np.float64(_least)],
+            INVALID,
+            fast=_fast,
+        )
+for _type, _into in ((np.complex64, dt.float64), (np.complex128, dt.float32)):
+    odd(f"absolute values in {_into.name}", "ComplexAbs", [np.zeros(2, _type)], INVALID, Tout=_into)
+odd("lines behind less than none", "TextLineReaderV2", [], INVALID, skip_header_lines=-2)
+for _vectors in (True, False):
+    for _number in (np.nan, np.inf):
+        _matrix = np.eye(3)
+        _matrix[1, 0] = _number
+        odd(
+            f"eigenvalues of {_number}, {_vectors}",
+            "SelfAdjointEigV2",
+            [_matrix],
+            INVALID,
+            compute_v=_vectors,
+        )
+odd("eigenvalues, nan above", "SelfAdjointEigV2", [np.array([[1, np.nan], [0, 1]])], ((2,), (2, 2)))
+_ONE = longs([0, 0]), texts(b"a")
+for _ours, _other in (((1, -5), (1, 3)), ((1, 2), (1, -3)), ((-1, 5), (1, 3))):
+    odd(
+        f"distances, shapes {_ours} and {_other}",
+        "EditDistance",
+        [*_ONE, longs(*_ours), *_ONE, longs(*_other)],
+        INVALID,
+    )
+
+# The same index twice
+
+_TWICE = [longs([0, 1], [0, 1]), zeros(2), longs(3, 3)]
+_ONCE = [longs([0, 1]), zeros(1), longs(3, 3)]
+_ELSEWHERE = [longs([0, 2]), zeros(1), longs(3, 3)]
+for _name, _pair, _count in (
+    ("in the first", [*_TWICE, *_ONCE], 2),
+    ("in the second", [*_ONCE, *_TWICE], 2),
+    ("in both", [*_TWICE, *_TWICE], 2),
+    ("and another", [*_TWICE, *_ELSEWHERE], 3),
+):
+    odd(f"sparse sum, twice {_name}", "SparseAdd", [*_pair, zeros()], ((_count, 2), (_count,), (2,)))
+    for _kind in ("Maximum", "Minimum"):
+        odd(f"SparseSparse{_kind}, twice {_name}", f"SparseSparse{_kind}", _pair, ((_count, 2), (_count,)))

@@ -1,0 +1,469 @@
+"""Where the outcome of a call may differ from TensorFlow's, and why; used by the campaign `error_classes`.
+
+An entry covers an op (or every op) only together with what differs: our class of error and TensorFlow's, part of what
+TensorFlow says, and what must hold of the call. Whatever else differs for the same op is a finding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tests.campaigns.operand_calls import CONSTANT, Call, Leaf, Out, all_calls
+
+VALUES = ""
+"""In place of a class of error: there is none."""
+ANY = "any"
+INVALID, UNIMPLEMENTED, ABORTED = "InvalidArgumentError", "UnimplementedError", "AbortedError"
+INTERNAL, MISSING, UNINITIALIZED = "InternalError", "NotFoundError", "FailedPreconditionError"
+EVERY_OP = "*"
+
+
+def always(call: Call) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A difference that is no finding."""
+
+    ops: str  # names, or EVERY_OP
+    ours: str  # the class of our error, VALUES or ANY
+    theirs: str  # the same of TensorFlow's
+    reason: str
+    says: str = ""  # part of TensorFlow's message
+    only: Callable[[Call], bool] = always
+
+    def covers(self, call: Call, ours: str, theirs: str, message: str) -> bool:
+        return (
+            (self.ops == EVERY_OP or call.op_type in self.ops.split())
+            and self.ours in (ours, ANY)
+            and self.theirs in (theirs, ANY)
+            and self.says in message
+            and self.only(call)
+        )
+
+
+# What holds of a call
+
+
+def operands(call: Call) -> list[np.ndarray[Any, Any]]:
+    """The values among the operands: no variables, no outputs of other calls."""
+    return [each.value for each in call.operands() if isinstance(each, Leaf)]
+
+
+def has(name: str, *values: Any) -> Callable[[Call], bool]:
+    """Whether an attribute has one of these values."""
+    return lambda call: call.attrs.get(name) in values
+
+
+def has_empty_operand(call: Call) -> bool:
+    return any(value.size == 0 for value in operands(call))
+
+
+def has_denormals(call: Call) -> bool:
+    """Whether a number is so small that TensorFlow's kernels take it for zero."""
+    return any(
+        value.dtype.kind == "f" and ((value != 0) & (np.abs(value) < np.finfo(value.dtype).tiny)).any()
+        for value in operands(call)
+    )
+
+
+def has_infinite_or_nan(call: Call) -> bool:
+    return any(value.dtype.kind in "fc" and not np.isfinite(value).all() for value in operands(call))
+
+
+def has_zero_byte(call: Call) -> bool:
+    return any(b"\0" in each for value in operands(call) for each in value.reshape(-1))
+
+
+def has_unlike_shapes(call: Call) -> bool:
+    return len({value.shape for value in operands(call)}) > 1
+
+
+def has_odd_windows(call: Call) -> bool:
+    """Whether the last two operands, sizes and strides, are both along batch or channels and not all positive."""
+    both = np.concatenate([value.reshape(-1) for value in operands(call)[-2:]])
+    return bool(
+        min(both) <= 0 and any(value.reshape(-1)[[0, -1]].tolist() != [1, 1] for value in operands(call)[-2:])
+    )
+
+
+def has_outside_index(call: Call) -> bool:
+    """Whether the indices of a sparse tensor, the first operands, are outside of its shape."""
+    indices, _, shape = operands(call)[:3]
+    return bool(((indices < 0) | (indices >= shape)).any())
+
+
+def has_short_counter(call: Call) -> bool:
+    """Whether the counter of a generator, a vector of 64-bit words, has fewer than two of them."""
+    return any(value.dtype == np.uint64 and value.size < 2 for value in operands(call))
+
+
+def is_of_other_dtype(call: Call) -> bool:
+    return bool(call.attrs["value"].dtype != call.attrs["dtype"].numpy)
+
+
+def has_variable_of_strings(call: Call) -> bool:
+    """Whether a variable of strings stands where TensorFlow 1 has the handle of a queue, table or reader."""
+    return any(isinstance(each, Out) and each.call.op_type == "VariableV2" for each in call.operands())
+
+
+def has_variable_of_unknown_shape(call: Call) -> bool:
+    return any(each.op_type == "VariableV2" and each.attrs["shape"] is None for each in all_calls(call))
+
+
+def is_empty_variable(call: Call) -> bool:
+    return 0 in (call.attrs["shape"] or ())
+
+
+def has_impossible_shape(call: Call) -> bool:
+    """Whether the shape of a sparse tensor, the third operand, is negative or has more elements than 63 bits can count."""
+    shape = operands(call)[2].reshape(-1).tolist()
+    return min(shape, default=0) < 0 or math.prod(shape) >= 2**63
+
+
+def has_unlike_threshold(call: Call) -> bool:
+    """Whether the threshold of SparseAdd is of another dtype than the values."""
+    return operands(call)[6].dtype != operands(call)[1].real.dtype
+
+
+def has_unknown_operand(call: Call) -> bool:
+    """Whether the content of an operand is not known when the graph is built."""
+    return any(isinstance(each, Leaf) and each.static != CONSTANT for each in call.operands())
+
+
+_CONVOLUTIONS = (
+    "Conv2D Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput "
+    "DepthwiseConv2dNativeBackpropFilter"
+)
+_POOLS = "MaxPool MaxPoolV2 MaxPoolGrad MaxPoolGradV2 MaxPoolGradGrad MaxPoolGradGradV2 AvgPool AvgPoolGrad"
+_GRADIENTS_OF_FUNCTIONS = "InvGrad ReciprocalGrad RsqrtGrad SqrtGrad TanhGrad SigmoidGrad"
+_SPARSE_REDUCTIONS = "SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse"
+_GENERATORS = (
+    "StatelessRandomUniformV2 StatelessRandomNormalV2 StatelessTruncatedNormalV2 StatelessRandomUniformIntV2 "
+    "StatelessRandomUniformFullIntV2 StatelessRandomGammaV3 StatelessShuffle"
+)
+
+ACCEPTED = (
+    # What TensorFlow lacks
+    Accepted(EVERY_OP, ANY, INVALID, "TensorFlow has kernels for eight dimensions at most", "dims() up to 8"),
+    Accepted(EVERY_OP, ANY, ABORTED, "oneDNN's kernel reports what it lacks as Aborted", "dims must be <= 5"),
+    Accepted(
+        EVERY_OP,
+        ANY,
+        ABORTED,
+        "oneDNN's kernel reports operands that do not fit as Aborted",
+        "Operation received an exception",
+    ),
+    Accepted(
+        f"{_CONVOLUTIONS} {_POOLS}",
+        ANY,
+        ANY,
+        "TensorFlow has kernels for images with their channels first on GPUs only",
+        "only support",
+        has("data_format", "NCHW", "NCHW_VECT_C"),
+    ),
+    Accepted(
+        "MaxPoolGrad MaxPoolGradV2 MaxPoolGradGrad MaxPoolGradGradV2 FusedBatchNormV3 FusedBatchNormGradV3",
+        VALUES,
+        ANY,
+        "TensorFlow has kernels for images with their channels first on GPUs only",
+        "NHWC",
+        has("data_format", "NCHW"),
+    ),
+    Accepted(
+        _CONVOLUTIONS,
+        VALUES,
+        INVALID,
+        "TensorFlow's kernels for integers have no dilations",
+        "do not yet support dilation rates larger than 1",
+    ),
+    Accepted(
+        "DepthToSpace SpaceToDepth",
+        UNIMPLEMENTED,
+        INVALID,
+        "neither has this layout on CPUs; TensorFlow looks at the rank first",
+        "must be rank 5",
+        has("data_format", "NCHW_VECT_C"),
+    ),
+    Accepted("Where", VALUES, UNIMPLEMENTED, "TensorFlow has no kernel for half", "No WhereOp available"),
+    Accepted(
+        "SelectV2",
+        VALUES,
+        UNIMPLEMENTED,
+        "TensorFlow's broadcasts have nine dimensions at most",
+        "Broadcast between",
+    ),
+    # What is refused in another order
+    Accepted(
+        "MaxPoolV2 MaxPoolGradV2 MaxPoolGradGradV2",
+        INVALID,
+        UNIMPLEMENTED,
+        "windows that are wrong in two ways: either may be reported",
+        only=has_odd_windows,
+    ),
+    Accepted(
+        EVERY_OP,
+        INVALID,
+        MISSING,
+        "a variable of strings is refused as a handle; TensorFlow takes its content for the name of a resource",
+        "Could not find resource",
+        has_variable_of_strings,
+    ),
+    Accepted(
+        "TruncateMod Mod FloorMod Div TruncateDiv FloorDiv",
+        INVALID,
+        INTERNAL,
+        "an integer that is divided by zero is invalid; TensorFlow's broadcasting kernels do not expect it",
+        "Unexpected error in binary operator",
+    ),
+    Accepted(
+        f"EncodePng {_SPARSE_REDUCTIONS}",
+        INVALID,
+        INTERNAL,
+        "operands that do not fit are reported by a check deep in TensorFlow's kernel, as its own fault",
+    ),
+    # What TensorFlow does not check
+    Accepted(
+        _GRADIENTS_OF_FUNCTIONS,
+        ANY,
+        ANY,
+        "operands of two shapes broadcast or are refused; TensorFlow compares the numbers of elements at most",
+        only=has_unlike_shapes,
+    ),
+    Accepted(
+        f"{_SPARSE_REDUCTIONS} SparseSoftmax",
+        INVALID,
+        VALUES,
+        "indices outside of the shape are refused; TensorFlow does not look at all of them",
+        only=has_outside_index,
+    ),
+    Accepted(
+        "SparseReorder",
+        INVALID,
+        VALUES,
+        "a shape that no tensor can have is refused, as by the other ops on sparse tensors",
+        only=has_impossible_shape,
+    ),
+    Accepted(
+        _GENERATORS,
+        INVALID,
+        VALUES,
+        "a counter of one word is refused; TensorFlow reads the second word behind the end",
+        only=has_short_counter,
+    ),
+    Accepted(
+        _GENERATORS,
+        INVALID,
+        VALUES,
+        "an algorithm that does not exist is refused for outputs without elements too",
+        only=has_empty_operand,
+    ),
+    Accepted(
+        "FixedLengthRecordReaderV2",
+        INVALID,
+        VALUES,
+        "an encoding that does not exist is refused when the reader is made, not when it reads",
+        only=lambda call: call.attrs.get("encoding") not in ("", "ZLIB"),
+    ),
+    Accepted(
+        "ParseExample ParseExampleV2",
+        INVALID,
+        VALUES,
+        "keys must have the rank that the documentation of the op gives; TensorFlow takes any",
+    ),
+    Accepted(
+        "Conv2DBackpropFilter Conv2DBackpropInput",
+        INVALID,
+        VALUES,
+        "TensorFlow does not look at the other operands if one has no elements",
+        only=has_empty_operand,
+    ),
+    Accepted(
+        _POOLS,
+        INVALID,
+        VALUES,
+        "windows larger than an empty image are refused; TensorFlow's kernels, unlike its shape functions, round up",
+        only=has_empty_operand,
+    ),
+    # What TensorFlow refuses without need
+    Accepted(
+        "SpaceToBatchND BatchToSpaceND",
+        VALUES,
+        INVALID,
+        "the number of blocks need not be known when the graph is built",
+        "building: block_shape must have",
+    ),
+    Accepted(
+        "ParallelConcat",
+        VALUES,
+        INVALID,
+        "shapes need not be known when the graph is built",
+        "must be fully defined",
+    ),
+    Accepted(
+        "Barrier", VALUES, INVALID, "components may have any shape", "component shapes must be specified"
+    ),
+    Accepted(
+        "MutableDenseHashTable",
+        VALUES,
+        INVALID,
+        "old graphs have no deleted key",
+        "Unknown input name: deleted_key",
+    ),
+    Accepted(
+        "Const",
+        VALUES,
+        INVALID,
+        "a value of another dtype is cast when the graph is built",
+        "Type mismatch between value",
+        is_of_other_dtype,
+    ),
+    Accepted(
+        EVERY_OP,
+        ANY,
+        INVALID,
+        "a container may have any name",
+        "container contains invalid characters",
+    ),
+    Accepted(
+        EVERY_OP,
+        VALUES,
+        INVALID,
+        "a variable of unknown shape takes any value; TensorFlow gives it the shape of a scalar",
+        "Assign requires shapes of both tensors to match. lhs shape= []",
+        has_variable_of_unknown_shape,
+    ),
+    Accepted(
+        EVERY_OP,
+        ANY,
+        INVALID,
+        "integers of attributes have 64 bits; TensorFlow's kernels keep 32 of some",
+        "out of range for an int32",
+    ),
+    Accepted(
+        "MatrixSetDiagV2 MatrixSetDiagV3",
+        VALUES,
+        INVALID,
+        "TensorFlow's shape function takes the rank of several diagonals for that of one",
+        "building: Shapes must be equal rank",
+    ),
+    Accepted(
+        "SplitV",
+        VALUES,
+        INVALID,
+        "the sizes are compared when the axis is known; TensorFlow's shape function takes an unknown one for the last",
+        "building: can't split axis",
+        has_unknown_operand,
+    ),
+    Accepted("TensorSliceDataset", ANY, INVALID, "metadata is not read", "Could not parse the 'metadata'"),
+    Accepted(
+        "PriorityQueue",
+        VALUES,
+        INVALID,
+        "TensorFlow's own queue, made with its shapes, does not fit the node the second time it runs",
+        "Shared queue",
+    ),
+    # What is decided otherwise
+    Accepted(
+        "Enter RefEnter NextIteration RefNextIteration",
+        INVALID,
+        VALUES,
+        "a loop that is not complete is refused",
+    ),
+    Accepted(
+        "TemporaryVariable",
+        INVALID,
+        VALUES,
+        "a shape must be known; TensorFlow takes an unknown one for that of a scalar",
+        only=has("shape", None),
+    ),
+    Accepted(
+        "Variable VariableV2",
+        UNINITIALIZED,
+        VALUES,
+        "a variable without elements has to be initialized too",
+        only=is_empty_variable,
+    ),
+    Accepted(
+        "SerializeSparse SerializeManySparse",
+        UNIMPLEMENTED,
+        VALUES,
+        "sparse tensors are serialized as strings only",
+        only=lambda call: call.attrs.get("out_type") is not None and call.attrs["out_type"].name == "variant",
+    ),
+    Accepted(
+        "NonMaxSuppressionWithOverlaps SparseAdd HistogramFixedWidth",
+        VALUES,
+        ANY,
+        "TensorFlow takes numbers below the normal ones for zero",
+        only=has_denormals,
+    ),
+    Accepted(
+        "SparseAdd",
+        VALUES,
+        VALUES,
+        "a threshold of another dtype is converted; TensorFlow takes its bytes for those of a value",
+        only=has_unlike_threshold,
+    ),
+    Accepted(
+        "MatchingFiles",
+        VALUES,
+        VALUES,
+        "no name has a zero byte; TensorFlow's patterns end there",
+        only=has_zero_byte,
+    ),
+    Accepted(
+        "BroadcastGradientArgs",
+        VALUES,
+        VALUES,
+        "a dimension of one element in both shapes need not be summed over",
+    ),
+    Accepted(
+        "MatrixInverse Lu",
+        VALUES,
+        INVALID,
+        "TensorFlow's search for a pivot that is zero finds some that are no numbers, depending on their places",
+        "not invertible",
+        has_infinite_or_nan,
+    ),
+    Accepted(
+        "DestroyTemporaryVariable",
+        MISSING,
+        INVALID,
+        "a variable of no name is one that does not exist",
+        "Missing var_name",
+    ),
+    Accepted(
+        "RefMerge Merge",
+        VALUES,
+        VALUES,
+        "which of the inputs comes first is by chance",
+        only=has_unlike_shapes,
+    ),
+    Accepted(
+        "FusedBatchNormV3 FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3",
+        VALUES,
+        VALUES,
+        "reserved outputs hold nothing; TensorFlow's values contradict the shapes that it infers for them",
+    ),
+    Accepted(
+        "SelfAdjointEigV2",
+        VALUES,
+        VALUES,
+        "vectors that are left out are empty, as TensorFlow's shape function says, not a scalar",
+        only=has("compute_v", False),
+    ),
+    Accepted(
+        "Svd",
+        VALUES,
+        VALUES,
+        "vectors that are left out are empty, as TensorFlow's shape function says, not a scalar",
+        only=has("compute_uv", False),
+    ),
+)
