@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import importlib
 import inspect
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +16,6 @@ import pytest
 import aioexec
 from aioexec import dtypes
 from tests.names_table import ELSEWHERE, ERRORS, LOSSES, MESSAGES, METRICS, PUBLIC, TRAIN
-from tests.test_seeds_table import fields_of
 
 pytestmark = pytest.mark.interop
 
@@ -151,6 +152,20 @@ def plain(default: Any) -> Any:
     if hasattr(default, "as_numpy_dtype"):
         return dtypes.as_dtype(np.dtype(default.as_numpy_dtype)).name
     return default
+
+
+def fields_of(owner: type) -> set[str]:
+    """What instances of a class and its bases have: declared in their bodies, or assigned to `self`."""
+    found: set[str] = set()
+    for each in owner.__mro__[:-1]:
+        if not each.__module__.startswith("aioexec"):
+            continue
+        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(each)))):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found.add(node.attr)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                found.add(node.target.id)
+    return found
 
 
 def is_field(owner: type, name: str) -> bool:
