@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -14,6 +15,8 @@ from aioexec.ops.elementwise import Array
 
 LARGE = 128 * 1024
 """Bytes whose copying would hold the event loop: it is left to a worker."""
+_FREED = 2000
+"""Values that are freed in one turn of the loop."""
 _MOST_PADDED, _MOST_PADDING = 1 << 30, 100
 """Bytes of a padded batch, and how many times those of its elements, that it may not both exceed."""
 
@@ -29,6 +32,13 @@ def nbytes_of(values: Sequence[Any]) -> int:
 def are_large(values: Sequence[Any]) -> bool:
     """Whether to copy these on a worker."""
     return nbytes_of(values) > LARGE
+
+
+def free_in_slices(values: list[Any]) -> None:
+    """Empty a list that is no longer needed, a part in each turn of the loop: to free many arrays takes milliseconds."""
+    del values[-_FREED:]
+    if values:
+        asyncio.get_running_loop().call_soon(free_in_slices, values)
 
 
 def stacked_shape(rows: Sequence[Array], dims: Sequence[int | None]) -> tuple[int, ...]:

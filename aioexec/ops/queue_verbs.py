@@ -17,7 +17,7 @@ from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.kernel import NOT_NOW, Compute, KernelContext, PromptKernel, StepContext
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
-from aioexec.ops.copies import LARGE, are_large, copied, stacked, stacked_shape
+from aioexec.ops.copies import LARGE, are_large, copied, free_in_slices, stacked, stacked_shape
 from aioexec.ops.elementwise import Array, shown
 from aioexec.ops.handles import finder
 from aioexec.ops.queues import names_of
@@ -116,14 +116,14 @@ def _enqueue_many(context: KernelContext) -> Compute:
         count = _batch_size(queue, components)
         if count > _MANY or are_large(components):
             return _enqueue_many_large(step, queue, components)
-        attempt = queue.enqueue_many(_elements_of(components))
+        attempt = queue.enqueue_many(_elements_of(queue, components))
         return None if attempt is None else waiting(queue, attempt)
 
     return enqueue_many
 
 
 async def _enqueue_many_large(step: StepContext, queue: Queue, components: Sequence[Any]) -> None:
-    elements = await step.run_in_worker(partial(_elements_of, components))
+    elements = await step.run_in_worker(partial(_elements_of, queue, components))
     await _wait(queue, queue.enqueue_many(elements))
 
 
@@ -147,8 +147,10 @@ def _batch_size(queue: Queue, components: Sequence[Any]) -> int:
     return count
 
 
-def _elements_of(components: Sequence[Array]) -> list[Element]:
-    return [tuple([component[k, ...].copy() for component in components]) for k in range(len(components[0]))]
+def _elements_of(queue: Queue, components: Sequence[Array]) -> Sequence[Element]:
+    count = len(components[0])
+    elements = [tuple([component[k, ...].copy() for component in components]) for k in range(count)]
+    return queue.prepared(elements, components[0])
 
 
 # Dequeue
@@ -212,10 +214,12 @@ async def _dequeue_elsewhere(
     try:
         if len(elements) <= _MANY and _batch_bytes(queue, elements) <= LARGE:
             return finish(elements)
-        return await step.run_in_worker(partial(finish, elements))
+        batch = await step.run_in_worker(partial(finish, elements))
     except BaseException:
         queue.give_back(elements)
         raise
+    free_in_slices(elements)
+    return batch
 
 
 def _count(n: Array, what: str) -> int:

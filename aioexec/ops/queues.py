@@ -15,10 +15,11 @@ from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.kernel import KernelContext, Reference, Role
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeRule, register
-from aioexec.ops.elementwise import shown
+from aioexec.ops.elementwise import Array, shown
 from aioexec.ops.handles import maker
 from aioexec.ops.philox import Stream, words
-from aioexec.resources.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, Queue, RandomShuffleQueue
+from aioexec.resources.priority_queue import PriorityQueue
+from aioexec.resources.queues import FIFOQueue, PaddingFIFOQueue, Queue, RandomShuffleQueue
 from aioexec.shapes import Dims
 
 Make = Callable[..., Queue]
@@ -64,20 +65,32 @@ def shown_shapes(dims: Sequence[Dims]) -> str:
 
 
 class _Choices:
-    """Positions chosen by the random stream of a seed, one word each, as TensorFlow's queue chooses."""
+    """Positions chosen by the random stream of a seed, one word each, as TensorFlow's queue chooses.
+
+    `_words` are drawn already, the next one last.
+    """
 
     def __init__(self, seeds: tuple[int, int]) -> None:
         self._stream = Stream(*seeds)
         self._words: list[int] = []
 
-    def __call__(self, count: int) -> int:
-        if not self._words:
-            counters = 64
-            drawn = words(
-                self._stream.key, self._stream.reserve(counters), np.arange(counters, dtype=np.uint64)
-            )
-            self._words = drawn.reshape(-1)[::-1].tolist()
-        return self._words.pop() % count
+    def __call__(self, size: int, count: int) -> Sequence[int]:
+        """A position among `size`, then one among one fewer, and so on."""
+        held = self._words
+        if count == 1:
+            if not held:
+                held[:] = self._drawn(64)[::-1].tolist()
+            return [held.pop() % size]
+        missing = max(count - len(held), 0)
+        drawn = np.concatenate([np.array(held[::-1], np.uint32), self._drawn(-(-missing // 4))])
+        self._words = drawn[count:][::-1].tolist()
+        positions: list[int] = (drawn[:count] % np.arange(size, size - count, -1)).tolist()
+        return positions
+
+    def _drawn(self, counters: int) -> Array:
+        """The next words of the stream, four for each counter."""
+        start = self._stream.reserve(counters)
+        return words(self._stream.key, start, np.arange(counters, dtype=np.uint64)).reshape(-1)
 
 
 def _shuffling(attrs: Any, *common: Any) -> Queue:

@@ -3,6 +3,8 @@
 A `Queue` is a waiting room with two lines: who brings elements or closes, and who takes them. Only the head of a line is
 served, as far as possible, so `dequeue_many` takes elements as they come, and `enqueue_many` brings its elements in one by one.
 
+Many elements are brought in and taken by one operation on what holds them, since one by one they would hold the event loop.
+
 State: `_elements`, tuples with one array for each component; `_bringing` and `_taking`, the two lines; `is_closed`.
 
 Invariants (`check_invariants`): nobody waits for elements while there are some `available`, nobody waits to bring one while
@@ -15,10 +17,9 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
-from aioexec.dtypes import DType, int64
+from aioexec.dtypes import DType
 from aioexec.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from aioexec.resources.waiting import Attempt, Line, WaitingRoom
 from aioexec.shapes import Dims, is_fully_defined, num_elements
@@ -28,24 +29,30 @@ UNBOUNDED = sys.maxsize
 
 
 class _Bring(Attempt):
-    """Brings elements in; `rest` are those still outside."""
+    """Brings elements in; those from `_next` on are still outside."""
 
-    __slots__ = ("_queue", "rest")
+    __slots__ = ("_elements", "_next", "_queue")
 
     def __init__(self, queue: Queue, elements: Sequence[Element]) -> None:
         super().__init__()
         self._queue = queue
-        self.rest = deque(elements)
+        self._elements = elements
+        self._next = 0
 
     def advance(self) -> bool:
         queue = self._queue
         if queue.is_closed:
             self.fail(CancelledError(f"{queue.kind} {queue.name!r} is closed."))
             return False
-        count = min(len(self.rest), queue.room)
-        for _ in range(count):
-            queue.push(self.rest.popleft())
-        if not self.rest:
+        missing = len(self._elements) - self._next
+        count = min(missing, queue.room)
+        if count == len(self._elements):
+            queue.push_many(self._elements)
+        elif count:
+            queue.push_many(self._elements[self._next : self._next + count])
+        self._next += count
+        if count == missing:
+            self._elements = ()
             self.succeed()
         return count > 0
 
@@ -68,7 +75,13 @@ class _Take(Attempt):
         count = min(missing, queue.available)
         if count < missing and not queue.gives_some and not queue.is_closed:
             return False
-        self.taken += [queue.pop() for _ in range(count)]
+        is_long = count > queue.most_at_once and queue.goes_on_later()
+        if is_long:
+            count = queue.most_at_once
+        if count > 0:
+            self.taken += queue.pop_many(count)
+        if is_long:
+            return False  # others wait behind it, as if the rest had not come yet
         if len(self.taken) == self.wanted or (queue.is_closed and self.partial and self.taken):
             self.finish()
         elif queue.is_closed:
@@ -129,6 +142,8 @@ class Queue(WaitingRoom):
     kind = "Queue"
     gives_some = True
     """Whether who waits for many elements takes them as they come, not all at once."""
+    most_at_once = 16384
+    """Elements that are taken in one turn of a running loop."""
 
     def __init__(
         self,
@@ -183,8 +198,24 @@ class Queue(WaitingRoom):
     def push(self, element: Element) -> None:
         raise NotImplementedError
 
+    def prepared(self, elements: list[Element], firsts: Any) -> Sequence[Element]:
+        """The elements as `enqueue_many` takes them soonest; may be called on any thread.
+
+        Args:
+            firsts: their first components, side by side.
+        """
+        return elements
+
+    def push_many(self, elements: Sequence[Element]) -> None:
+        """Push elements in order."""
+        raise NotImplementedError
+
     def pop(self) -> Element:
         """Take the next element; there is one."""
+        raise NotImplementedError
+
+    def pop_many(self, count: int) -> list[Element]:
+        """Take the next elements in order; there are so many."""
         raise NotImplementedError
 
     def put_back(self, elements: Sequence[Element]) -> None:
@@ -291,7 +322,7 @@ class Queue(WaitingRoom):
 
     def check_invariants(self) -> None:
         super().check_invariants()
-        if self._taking:
+        if self._taking and not self._goes_on:
             head = self._taking[0]
             assert isinstance(head, _Take)
             missing = head.wanted - len(head.taken)
@@ -319,8 +350,19 @@ class FIFOQueue(Queue):
     def push(self, element: Element) -> None:
         self._elements.append(element)
 
+    def push_many(self, elements: Sequence[Element]) -> None:
+        self._elements.extend(elements)
+
     def pop(self) -> Element:
         return self._elements.popleft()
+
+    def pop_many(self, count: int) -> list[Element]:
+        if count == len(self._elements):
+            taken = list(self._elements)
+            self._elements.clear()
+            return taken
+        pop = self._elements.popleft
+        return [pop() for _ in range(count)]
 
     def put_back(self, elements: Sequence[Element]) -> None:
         self._elements.extendleft(reversed(elements))
@@ -345,17 +387,19 @@ class PaddingFIFOQueue(FIFOQueue):
 class RandomShuffleQueue(Queue):
     """Gives any of its elements, but while it is open only if at least `min_after_dequeue` are left.
 
-    Constant: `_choose`, which chooses a position among so many; `seeds`, which that goes by.
+    Constant: `_choose`, from a size and a count to positions: one among so many elements, then one among one fewer, and so on;
+    `seeds`, which that goes by.
     """
 
     kind = "RandomShuffleQueue"
+    most_at_once = 4096
 
     def __init__(
         self,
         *args: Any,
         min_after_dequeue: int,
         seeds: tuple[int, int],
-        choose: Callable[[int], int],
+        choose: Callable[[int, int], Sequence[int]],
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
@@ -385,51 +429,20 @@ class RandomShuffleQueue(Queue):
     def push(self, element: Element) -> None:
         self._elements.append(element)
 
+    def push_many(self, elements: Sequence[Element]) -> None:
+        self._elements.extend(elements)
+
     def pop(self) -> Element:
-        """The last element takes the place of the chosen one."""
-        k = self._choose(len(self._elements))
-        chosen = self._elements[k]
-        self._elements[k] = self._elements[-1]
-        self._elements.pop()
-        return chosen
+        return self.pop_many(1)[0]
+
+    def pop_many(self, count: int) -> list[Element]:
+        """The last element takes the place of each chosen one."""
+        elements, taken = self._elements, []
+        for k in self._choose(len(elements), count):
+            taken.append(elements[k])
+            elements[k] = elements[-1]
+            elements.pop()
+        return taken
 
     def put_back(self, elements: Sequence[Element]) -> None:
         self._elements.extend(elements)
-
-
-class PriorityQueue(Queue):
-    """Gives the element whose first component, a priority, is lowest; of equals the one that came first.
-
-    State: `_heap` of (priority, ticket, element); tickets rise from `_last`, those of elements put back fall from `_first`.
-    """
-
-    kind = "PriorityQueue"
-    gives_some = False
-
-    def __init__(
-        self, name: str, dtypes: Sequence[DType], dims: Sequence[Dims] = (), *args: Any, **options: Any
-    ) -> None:
-        if len(dims) != len(dtypes):
-            raise InvalidArgumentError(
-                f"{self.kind} {name!r}: Different number of component types. "
-                f"Expected a shape for each of {len(dtypes)} components, got {len(dims)}"
-            )
-        super().__init__(name, [int64, *dtypes], [(), *dims], *args, **options)
-        self._heap: list[tuple[int, int, Element]] = []
-        self._first = self._last = 0
-
-    @property
-    def size(self) -> int:
-        return len(self._heap)
-
-    def push(self, element: Element) -> None:
-        self._last += 1
-        heappush(self._heap, (int(element[0]), self._last, element))
-
-    def pop(self) -> Element:
-        return heappop(self._heap)[2]
-
-    def put_back(self, elements: Sequence[Element]) -> None:
-        for element in reversed(elements):
-            self._first -= 1
-            heappush(self._heap, (int(element[0]), self._first, element))

@@ -4,7 +4,7 @@ A resource that callers may have to wait for is a `WaitingRoom`: a pure state ma
 can be had at once, else an `Attempt`, which stands in a `Line` until somebody else's verb lets it be served. `waiting` makes a
 future of an attempt for the event loop. All of it is used on one thread.
 
-Invariant: whenever a verb has returned, no line can get any further.
+Invariant: whenever a verb has returned, no line can get any further, or goes on in the next turn of the loop.
 """
 
 from __future__ import annotations
@@ -99,10 +99,14 @@ class Line(deque[Attempt]):
 
 
 class WaitingRoom:
-    """What lines of callers wait for; a subclass has the verbs and what they change."""
+    """What lines of callers wait for; a subclass has the verbs and what they change.
+
+    `_goes_on`: the loop in whose next turn the lines are served again, since one of them can get further.
+    """
 
     def __init__(self, *lines: Line) -> None:
         self._lines = lines
+        self._goes_on: asyncio.AbstractEventLoop | None = None
 
     def withdraw(self, attempt: Attempt) -> None:
         """The caller no longer waits: what it took is put back, what it brought stays. Harmless when it is done."""
@@ -137,6 +141,21 @@ class WaitingRoom:
                     most += 1 if line.is_strict else 2
             if most < 2:
                 return  # what the only line did lets nobody else get any further
+
+    def goes_on_later(self) -> bool:
+        """Serve the lines again in the next turn of the running loop; False if there is none."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        if self._goes_on is not loop:
+            self._goes_on = loop
+            loop.call_soon(self._go_on)
+        return True
+
+    def _go_on(self) -> None:
+        self._goes_on = None
+        self._flush()
 
     def _serve(self, line: Line) -> bool:
         changed = False

@@ -10,18 +10,17 @@ from hypothesis import given, strategies as st
 
 from aioexec import dtypes
 from aioexec.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
-from aioexec.resources.queues import (
-    FIFOQueue,
-    PaddingFIFOQueue,
-    PriorityQueue,
-    Queue,
-    RandomShuffleQueue,
-)
+from aioexec.resources.priority_queue import PriorityQueue
+from aioexec.resources.queues import FIFOQueue, PaddingFIFOQueue, Queue, RandomShuffleQueue
 from aioexec.resources.waiting import Attempt
 
 
 def shuffling(least: int = 0, capacity: int = -1, seed: int = 1) -> RandomShuffleQueue:
-    choose = random.Random(seed).randrange
+    below = random.Random(seed).randrange
+
+    def choose(size: int, count: int) -> list[int]:
+        return [below(size - k) for k in range(count)]
+
     return RandomShuffleQueue(
         "q", [dtypes.int32], [()], capacity, min_after_dequeue=least, seeds=(seed, 0), choose=choose
     )
