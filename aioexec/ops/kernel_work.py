@@ -17,6 +17,8 @@ from aioexec.graph import registry
 from aioexec.graph.kernel import Attrs
 from aioexec.graph.work import UNBOUNDED, Work, drawn, per_element, product, unbounded, value_of
 
+_MOST_PARSED = 4096  # bytes that are parsed to know how long that takes
+
 
 def _dims(given: Any) -> tuple[int, ...]:
     dims: tuple[int, ...] = getattr(given, "shape", ())
@@ -165,6 +167,20 @@ def _resized_area(attrs: Attrs, inputs: Sequence[Any]) -> float:
     return 4000.0 * (columns + sum(_dims(inputs[0])[1:3])) + 10.0 * _size(inputs[0]) * max(columns, 1)
 
 
+def _parsed(attrs: Attrs, inputs: Sequence[Any]) -> float:
+    """So much for each byte, by how elements are listed, and for the memory of elements that are not."""
+    from aioexec.formats.protos import TensorProto
+    from aioexec.formats.tensor_codec import expanded_bytes
+
+    text = value_of(inputs[0]).item()
+    if len(text) > _MOST_PARSED:
+        return 600.0 * len(text)
+    proto = TensorProto.FromString(text)
+    is_of_numbers = attrs["out_type"].numpy != np.object_
+    each = 1.0 if proto.tensor_content and is_of_numbers else 50.0 if is_of_numbers else 600.0
+    return 3000.0 + each * len(text) + expanded_bytes(proto)
+
+
 def _written(attrs: Attrs, inputs: Sequence[Any]) -> float:
     """So much for each number that is written as text, and for each character that it is padded to."""
     longest: int = max(0, attrs.get("width", 0), attrs.get("precision", 0))
@@ -249,7 +265,7 @@ _state(
     "MatrixTriangularSolve",
 )
 _state(_matrices(50_000, 20), "Svd SelfAdjointEigV2")
-_state(unbounded, "ParseTensor")  # a few bytes may stand for many elements
+_state(_loads("aioexec.formats.tensor_codec", _parsed), "ParseTensor")
 _state(unbounded, "MatrixExponential MatrixLogarithm MatrixSquareRoot Lu")
 _state(_window(1, 5000), "Conv2D Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNative")
 _state(_window(1, 5000), "DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter")

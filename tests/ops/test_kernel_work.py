@@ -10,6 +10,7 @@ import pytest
 
 import aioexec  # noqa: F401  (states the work of kernels)
 from aioexec import dtypes
+from aioexec.formats.tensor_codec import make_tensor_proto
 from aioexec.graph import registry
 from aioexec.graph.graph import Graph
 from aioexec.planning.workload import HEAVY_BYTES, takes_long
@@ -41,6 +42,11 @@ def places(count: int) -> Any:
 def sequences(count: int) -> list[Any]:
     """A pair of sparse batches of one sequence."""
     return [places(count), np.arange(count), BATCH * count] * 2
+
+
+def serialized(value: Any, shape: tuple[int, ...] | None = None) -> Any:
+    """A scalar that holds a TensorProto, which lists fewer elements than it has if it is of a larger shape."""
+    return np.array(make_tensor_proto(value, shape=shape).SerializeToString(), object)
 
 
 PARAMETERS = [floats(1), floats(1), -floats(1), floats(1)]
@@ -90,6 +96,8 @@ LONG: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("DecodePng", [np.array(b"", object)], {}),
     ("AsString", [floats(1000)], {"T": dtypes.float32}),
     ("UniqueV2", [floats(1000, 3), np.array([0])], {}),
+    ("ParseTensor", [serialized(sizes(1, 2), (2**25,))], {"out_type": dtypes.int32}),
+    ("ParseTensor", [serialized(TEXT)], {"out_type": dtypes.string}),
     ("LowerBound", [floats(1000, 4), floats(1000, 4)], {}),
 ]
 
@@ -112,6 +120,8 @@ SHORT: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("StringJoin", [[TEXT[:50], TEXT[:50]]], {"N": 2}),
     ("RegexReplace", [TEXT[:5], np.array(b"o", object), np.array(b"x", object)], {}),
     ("AsString", [floats(20)], {"T": dtypes.float32}),
+    ("ParseTensor", [serialized(floats(500))], {"out_type": dtypes.float32}),
+    ("ParseTensor", [serialized(TEXT[:10])], {"out_type": dtypes.string}),
 ]
 
 
