@@ -22,7 +22,7 @@ if "free-threading" in sys.version:
 from aioexec.devices.builtin import register_builtin_factories
 from aioexec.distributed.grpc_factory import register_grpc_sessions
 from aioexec.graph import node, registry
-from aioexec.names.lazy import deferred, public_names
+from aioexec.lazy_names import deferred, public_names
 from aioexec.names.op_modules import OP_MODULES
 from aioexec.ops import (
     kernel_work as _kernel_work,  # noqa: F401  (of rows)

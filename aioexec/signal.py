@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aioexec.names.lazy import public_names
+from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
     from aioexec.ops.fourier import (

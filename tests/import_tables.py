@@ -14,7 +14,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NAMES = ROOT / "aioexec" / "names" / "table.py"
+NAMES = ROOT / "aioexec" / "name_table.py"
 OPS = ROOT / "aioexec" / "names" / "op_modules.py"
 WRITTEN_BY = "Written by `python -m tests.import_tables`, which a test repeats: change what it is made from, and run it."
 Public = dict[str, dict[str, list[str]]]
@@ -117,7 +117,7 @@ def lines(table: dict[str, list[str]], indent: str) -> Iterator[str]:
 
 
 def names_text(table: Public) -> str:
-    """The source of `table.py`."""
+    """The source of `name_table.py`."""
     text = [
         '"""Where public names come from: for each module, names by the module that has them.',
         "",

@@ -10,8 +10,8 @@ import pytest
 
 import aioexec
 from aioexec.graph import registry
+from aioexec.name_table import PUBLIC
 from aioexec.names.op_modules import OP_MODULES
-from aioexec.names.table import PUBLIC
 from tests import import_tables
 
 ROOT = Path(__file__).parents[1]

@@ -18,7 +18,12 @@ ROOT = Path(aioexec.__file__).parent
 # From the bottom up. A row is a list of chains: a package may import every lower row, and in its own row only
 # what stands before it in its own chain.
 ROWS: list[list[str]] = [
-    ["text_cache", "descriptors", "data_classes < errors < in_thread < dtypes < shapes"],
+    [
+        "text_cache",
+        "descriptors",
+        "name_table < lazy_names",
+        "data_classes < errors < in_thread < dtypes < shapes",
+    ],
     ["formats", "resources"],
     ["observability"],
     ["graph"],

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.formats.protos import GraphDef
+
+if TYPE_CHECKING:
+    from aioexec.formats.protos import GraphDef
 
 
 def node_of_input(text: str) -> str:
@@ -34,6 +37,6 @@ def extract_sub_graph(graph_def: GraphDef, dest_nodes: Sequence[str]) -> GraphDe
         if name not in found:
             found.add(name)
             waiting.extend(map(node_of_input, nodes[name].input))
-    result = GraphDef(versions=graph_def.versions, library=graph_def.library)
+    result = type(graph_def)(versions=graph_def.versions, library=graph_def.library)
     result.node.extend(node for node in graph_def.node if node.name in found)
     return result

@@ -26,8 +26,6 @@ from typing import Final
 from aioexec.data_classes import dataclass
 from aioexec.errors import DataLossError, OpError
 from aioexec.formats.bundle_entries import index_name
-from aioexec.formats.bundle_reader import read_index
-from aioexec.formats.bundle_writer import stray_shards
 from aioexec.formats.checkpoint_files import hold, make_folder_of, naming, remove_abandoned
 from aioexec.train.checkpoint_state import (
     V2,
@@ -229,6 +227,10 @@ def _unwanted(prefix: str, record: _Record, named: set[str] | None) -> list[str]
     is_there = _is_there(prefix, record.version)
     is_wanted = named is None or os.path.abspath(without_shards(prefix)) in named
     if record.had_checkpoint or (is_there and is_wanted):
+        # These load the messages, in the thread of the save.
+        from aioexec.formats.bundle_reader import read_index
+        from aioexec.formats.bundle_writer import stray_shards
+
         try:
             header, _ = read_index(prefix)
         except OpError:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from aioexec.graph.graph import get_default_graph
 from aioexec.train.errors import TrainingStateError
-from aioexec.train.global_step import _get_or_create_global_step_read, get_global_step
+from aioexec.train.global_steps import _get_or_create_global_step_read, get_global_step
 
 _COUNTS: Final = ("AssignAdd", "AssignAddVariableOp")
 

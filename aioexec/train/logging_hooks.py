@@ -13,8 +13,8 @@ from aioexec.formats.protos import Summary
 from aioexec.graph.graph import get_default_graph
 from aioexec.train.callbacks import settled
 from aioexec.train.file_writer_cache import FileWriterCache
-from aioexec.train.global_step import get_global_step
 from aioexec.train.global_step_read import required_global_step_read
+from aioexec.train.global_steps import get_global_step
 from aioexec.train.hook_timers import HookTimer, NeverTriggerTimer, SecondOrStepTimer
 from aioexec.train.off_loop import off_loop
 from aioexec.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues

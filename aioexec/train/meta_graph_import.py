@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from aioexec.errors import GraphValueError
 from aioexec.graph.graph import Graph, get_default_graph
-from aioexec.graph.keys import GraphKeys
-from aioexec.graph.proto_functions import register_proto_function
+from aioexec.train import queue_runner as _queue_runner  # noqa: F401  (how collections hold them)
 from aioexec.train.meta_graphs import UNBOUND_INPUTS, export_scoped_meta_graph
 from aioexec.train.saveables import all_saveable_objects
 from aioexec.train.saver import Saver
 
 if TYPE_CHECKING:
     from aioexec.formats.protos import MetaGraphDef
-
-register_proto_function(GraphKeys.SAVERS, "SaverDef", Saver.to_proto, Saver.from_proto)
 
 
 def read_meta_graph_file(filename: str | os.PathLike[str]) -> MetaGraphDef:

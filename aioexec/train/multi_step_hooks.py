@@ -15,7 +15,7 @@ from aioexec.graph.keys import GraphKeys
 from aioexec.ops.initializers import Ones
 from aioexec.ops.variable_scope import AUTO_REUSE, get_variable, variable_scope
 from aioexec.train.errors import TrainingStateError
-from aioexec.train.global_step import get_global_step
+from aioexec.train.global_steps import get_global_step
 from aioexec.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from aioexec.train.stopping_hooks import check_stop
 

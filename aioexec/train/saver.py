@@ -26,6 +26,7 @@ from aioexec.errors import (
 )
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.keys import GraphKeys
+from aioexec.graph.proto_functions import register_proto_function
 from aioexec.graph.scope_names import prepend_name_scope, strip_name_scope
 from aioexec.train.begun_saves import BegunSave, clear_away
 from aioexec.train.checkpoint_state import (
@@ -427,3 +428,6 @@ def _get_saver_or_default() -> Saver:
     saver = Saver(sharded=True, allow_empty=True)
     graph.add_to_collection(GraphKeys.SAVERS, saver)
     return saver
+
+
+register_proto_function(GraphKeys.SAVERS, "SaverDef", Saver.to_proto, Saver.from_proto)

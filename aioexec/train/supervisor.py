@@ -34,7 +34,7 @@ from aioexec.ops.summary_functions import merge_all
 from aioexec.sessions.session import Session
 from aioexec.train.coordinator import Coordinator, Member
 from aioexec.train.errors import TrainingStateError
-from aioexec.train.global_step import global_step as value_of
+from aioexec.train.global_steps import global_step as value_of
 from aioexec.train.looper import LooperThread
 from aioexec.train.off_loop import off_loop
 from aioexec.train.queue_runner import QueueRunner

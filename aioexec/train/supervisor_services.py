@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from aioexec.train.global_step import global_step
+from aioexec.train.global_steps import global_step
 from aioexec.train.looper import LooperThread
 
 if TYPE_CHECKING:

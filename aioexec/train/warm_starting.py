@@ -11,9 +11,9 @@ from aioexec.graph.graph import get_default_graph
 from aioexec.graph.keys import GraphKeys
 from aioexec.ops.partitioned_variables import PartitionedVariable, PartitionInfo
 from aioexec.ops.variable import Variable
+from aioexec.train.checkpoint_initialization import init_from_checkpoint
 from aioexec.train.checkpoint_reader import checkpoint_path
 from aioexec.train.checkpoint_state import Path
-from aioexec.train.init_from_checkpoint import init_from_checkpoint
 from aioexec.train.saveables import by_name
 from aioexec.train.vocabulary_matrices import Initializer, _load_and_remap_matrix_initializer
 

@@ -20,7 +20,7 @@ import aioexec as ax
 from aioexec.formats.event_files import summary_iterator
 from aioexec.formats.protos import SessionLog
 from aioexec.testing.clock import VirtualClockLoop
-from aioexec.train.global_step import _get_or_create_global_step_read
+from aioexec.train.global_steps import _get_or_create_global_step_read
 
 pytestmark = [pytest.mark.interop, pytest.mark.may_block("a test of what files hold")]
 

@@ -1,6 +1,6 @@
 """Names that are imported when they are first used: most programs use few ops, and each op is a module's work to load.
 
-What a module offers is declared by imports that only type checkers see; `table.py` says the same at run time. Names of one
+What a module offers is declared by imports that only type checkers see; `name_table` says the same at run time. Names of one
 module are found by its `__getattr__`, which keeps what it found, so the second use costs nothing.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from aioexec.names.table import PUBLIC
+from aioexec.name_table import PUBLIC
 
 
 def public_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -386,4 +386,72 @@ PUBLIC: Final[dict[str, dict[str, str]]] = {
             "to_hash_bucket_strong=string_to_hash_bucket_strong to_number=string_to_number"
         ),
     },
+    "aioexec.train": {
+        "aioexec.distributed.cluster": "ClusterSpec",
+        "aioexec.distributed.server": "Server",
+        "aioexec.formats.event_files": "summary_iterator",
+        "aioexec.formats.protos": "ClusterDef JobDef SaverDef ServerDef",
+        "aioexec.train.basic_loops": "basic_train_loop",
+        "aioexec.train.batching": (
+            "batch batch_join maybe_batch maybe_batch_join maybe_shuffle_batch maybe_shuffle_batch_join "
+            "shuffle_batch shuffle_batch_join"
+        ),
+        "aioexec.train.checkpoint_initialization": "init_from_checkpoint",
+        "aioexec.train.checkpoint_reader": "NewCheckpointReader list_variables load_checkpoint load_variable",
+        "aioexec.train.checkpoint_state": (
+            "checkpoint_exists generate_checkpoint_state_proto get_checkpoint_mtimes get_checkpoint_state "
+            "latest_checkpoint remove_checkpoint update_checkpoint_state"
+        ),
+        "aioexec.train.checkpoint_waiting": "checkpoints_iterator",
+        "aioexec.train.coordinator": "Coordinator",
+        "aioexec.train.device_setter": "GreedyLoadBalancingStrategy byte_size_load_fn replica_device_setter",
+        "aioexec.train.errors": "EndOfLoopError TrainingStateError",
+        "aioexec.train.evaluation": (
+            "StopAfterNEvalsHook evaluate_once evaluate_repeatedly get_or_create_eval_step"
+        ),
+        "aioexec.train.feed_hooks": "FeedFnHook FinalOpsHook",
+        "aioexec.train.global_steps": (
+            "assert_global_step create_global_step get_global_step get_or_create_global_step global_step"
+        ),
+        "aioexec.train.graph_files": "write_graph",
+        "aioexec.train.hook_timers": "SecondOrStepTimer",
+        "aioexec.train.input_producers": (
+            "input_producer limit_epochs match_filenames_once range_input_producer slice_input_producer "
+            "string_input_producer"
+        ),
+        "aioexec.train.learning_rates": (
+            "cosine_decay cosine_decay_restarts exponential_decay inverse_time_decay linear_cosine_decay "
+            "natural_exp_decay noisy_linear_cosine_decay piecewise_constant piecewise_constant_decay "
+            "polynomial_decay"
+        ),
+        "aioexec.train.logging_hooks": "LoggingTensorHook StepCounterHook",
+        "aioexec.train.looper": "LooperThread",
+        "aioexec.train.meta_graph_import": "import_meta_graph",
+        "aioexec.train.meta_graphs": "export_meta_graph",
+        "aioexec.train.monitored_session": "MonitoredSession SingularMonitoredSession",
+        "aioexec.train.monitored_training": "MonitoredTrainingSession",
+        "aioexec.train.moving_averages": "ExponentialMovingAverage",
+        "aioexec.train.optimizer": "Optimizer",
+        "aioexec.train.optimizers": "AdamOptimizer GradientDescentOptimizer MomentumOptimizer",
+        "aioexec.train.profiler_hook": "ProfilerHook",
+        "aioexec.train.progress_hook": "ProgressHook",
+        "aioexec.train.queue_runner": "QueueRunner add_queue_runner start_queue_runners",
+        "aioexec.train.saver": "Saver",
+        "aioexec.train.saving_hooks": "CheckpointSaverHook CheckpointSaverListener",
+        "aioexec.train.scaffold": "Scaffold",
+        "aioexec.train.session_creators": "ChiefSessionCreator SessionCreator WorkerSessionCreator",
+        "aioexec.train.session_manager": "SessionManager",
+        "aioexec.train.session_run_hook": "SessionRunArgs SessionRunContext SessionRunHook SessionRunValues",
+        "aioexec.train.stopping_hooks": (
+            "GlobalStepWaiterHook NanLossDuringTrainingError NanTensorHook StopAtStepHook"
+        ),
+        "aioexec.train.summary_hooks": "SummaryAtEndHook SummarySaverHook",
+        "aioexec.train.supervisor": "Supervisor",
+        "aioexec.train.sync_replicas": "SyncReplicasOptimizer",
+        "aioexec.train.update_optimizers": (
+            "AdadeltaOptimizer AdagradDAOptimizer AdagradOptimizer FtrlOptimizer ProximalAdagradOptimizer "
+            "ProximalGradientDescentOptimizer RMSPropOptimizer"
+        ),
+        "aioexec.train.warm_starting": "VocabInfo warm_start",
+    },
 }

@@ -9,7 +9,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import GraphValueError
 from aioexec.train import global_step
-from aioexec.train.global_step import _get_or_create_global_step_read, _increment_global_step
+from aioexec.train.global_steps import _get_or_create_global_step_read, _increment_global_step
 
 KINDS = pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
 
