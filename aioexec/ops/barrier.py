@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from aioexec.graph.kernel import Compute, KernelContext, Reference, Role, StepCo
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register
 from aioexec.graph.static_values import constant_value
-from aioexec.ops.copies import are_large, stacked
+from aioexec.ops.copies import LARGE, are_large, free_in_slices, stacked
 from aioexec.ops.elementwise import Array, shown
 from aioexec.ops.handles import finder, maker
 from aioexec.ops.queues import names_of
@@ -61,8 +61,14 @@ def _insert_many(context: KernelContext) -> Compute:
     find = finder(context, BarrierResource, check)
 
     async def insert_large(step: StepContext, barrier: BarrierResource, keys: Array, values: Array) -> None:
-        elements = await step.run_in_worker(partial(_elements, values))
-        barrier.insert_many(component, keys.tolist(), elements)
+        listed: list[bytes] = keys.tolist()
+
+        def prepare() -> tuple[list[Array], Mapping[bytes, Entry]]:
+            elements = _elements(values)
+            return elements, barrier.begun(component, listed, elements)
+
+        elements, begun = await step.run_in_worker(prepare)
+        barrier.insert_many(component, listed, elements, begun)
 
     def insert_many(step: StepContext, handle: Any, keys: Array, values: Array) -> Awaitable[Any] | None:
         barrier = find(handle)
@@ -112,7 +118,7 @@ def _take_many(context: KernelContext) -> Compute:
         if count < 0:
             raise InvalidArgumentError(f"BarrierTakeMany: num_elements must not be negative, it is {count}")
         finish = partial(_batch, barrier)
-        if count > _MANY:
+        if count > _MANY or count * barrier.element_bytes > LARGE:
             return _take_large(step, barrier, count, allow_small)
         outcome = barrier.take_many(count, allow_small)
         return waiting(barrier, outcome, finish) if isinstance(outcome, Attempt) else finish(outcome)
@@ -124,10 +130,12 @@ async def _take_large(step: StepContext, barrier: BarrierResource, count: int, a
     outcome = barrier.take_many(count, allow_small)
     entries = await waiting(barrier, outcome) if isinstance(outcome, Attempt) else outcome
     try:
-        return await step.run_in_worker(partial(_batch, barrier, entries))
+        batch = await step.run_in_worker(partial(_batch, barrier, entries))
     except BaseException:
         barrier.give_back(entries)
         raise
+    free_in_slices(entries)
+    return batch
 
 
 def _batch(barrier: BarrierResource, entries: Sequence[Entry]) -> tuple[Array, ...]:

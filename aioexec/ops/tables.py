@@ -144,7 +144,11 @@ def _initialize_from_file(context: KernelContext) -> Compute:
 
 
 async def _fill(step: StepContext, table: HashTable, reads: Callable[[], tuple[Any, Any]]) -> None:
-    table.fill(*await step.run_in_worker(reads))
+    def entries() -> tuple[int, Any]:
+        keys, values = reads()
+        return len(keys), None if table.is_initialized else table.entries_of(keys, values)
+
+    table.begin_with(*await step.run_in_worker(entries))
 
 
 # Shape rules

@@ -10,37 +10,44 @@ Invariant (`check_invariants`): a tuple is either incomplete or ready; nobody wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from heapq import heappop, heappush
+from bisect import insort
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from aioexec.resources.waiting import Attempt, Line, WaitingRoom, When
-from aioexec.shapes import Dims, is_fully_defined
+from aioexec.shapes import Dims, is_fully_defined, num_elements
 
 _FIRST_INDEX = -(2**63)
 _MISSING = object()
+_FEW = 8  # tuples that are put in their places one by one
 
 
 @dataclass(slots=True)
 class Entry:
-    """A tuple: which call of `insert_many` began it, as how manieth it was completed (0 before), its key, its components."""
+    """A tuple: which call of `insert_many` began it, as how manieth it was completed (0 before), its key, its components.
+
+    `missing` is how many components have not come.
+    """
 
     index: int
     place: int
     key: bytes
     values: list[Any]
+    missing: int
 
-    def __lt__(self, other: Entry) -> bool:
-        return (self.index, self.place, self.key) < (other.index, other.place, other.key)
+
+Ready = tuple[int, int, Entry]
+"""The index and the place of a complete tuple, which say when it is taken, and the tuple."""
 
 
 class Barrier(WaitingRoom):
     """See the module.
 
-    Constant: name, dtypes and `dims` of the components, device (full name).
+    Constant: name, dtypes and `dims` of the components, `element_bytes` of a tuple, device (full name). State: `_incomplete`, by
+    key; `_ready`, in the order in which they are taken.
     """
 
     def __init__(
@@ -54,13 +61,17 @@ class Barrier(WaitingRoom):
         self.name = name
         self.dtypes = tuple(dtypes)
         self.dims = tuple(dims) if dims else ((),) * len(self.dtypes)
+        self.element_bytes = sum(
+            (num_elements(item) or 0) * dtype.numpy.itemsize
+            for item, dtype in zip(self.dims, self.dtypes, strict=True)
+        )
         self.device = device
         self.is_closed = False
         self._is_cancelled = False
         self._calls = 0
         self._completed = 0
         self._incomplete: dict[bytes, Entry] = {}
-        self._ready: list[Entry] = []
+        self._ready: list[Ready] = []
         self._taking = Line()
         super().__init__(self._taking)
 
@@ -76,8 +87,26 @@ class Barrier(WaitingRoom):
     def is_finished(self) -> bool:
         return self.is_closed and not self._incomplete
 
-    def insert_many(self, component: int, keys: Sequence[bytes], values: Sequence[Any]) -> None:
+    def begun(self, component: int, keys: Sequence[bytes], values: Sequence[Any]) -> Mapping[bytes, Entry]:
+        """What `insert_many` may keep where all keys are new; may be called on any thread."""
+        missing = len(self.dtypes) - 1
+        entries = {}
+        for key, value in zip(keys, values, strict=True):
+            entries[key] = entry = Entry(0, 0, key, [_MISSING] * (missing + 1), missing)
+            entry.values[component] = value
+        return entries
+
+    def insert_many(
+        self,
+        component: int,
+        keys: Sequence[bytes],
+        values: Sequence[Any],
+        begun: Mapping[bytes, Entry] | None = None,
+    ) -> None:
         """Bring one component of some tuples.
+
+        Args:
+            begun: what `begun` has made of the other arguments; it is worth it for many.
 
         Raises:
             InvalidArgumentError: a tuple has it already; those before it have got theirs.
@@ -87,32 +116,55 @@ class Barrier(WaitingRoom):
             raise CancelledError(f"Barrier {self.name} is closed.  Pending enqueues cancelled: 1.")
         index = _FIRST_INDEX + self._calls
         self._calls += 1
+        if begun is not None and self._may_keep(begun, len(keys)):
+            for entry in begun.values():
+                entry.index = index
+            self._incomplete.update(begun)
+            return
+        completed: list[Entry] = []
         try:
             for key, value in zip(keys, values, strict=True):
-                self._insert(index, component, key, value)
+                entry = self._incomplete.get(key) or self._begin(index, key)
+                if entry.values[component] is not _MISSING:
+                    raise InvalidArgumentError(
+                        f"Key {key.decode(errors='replace')} already has a value for component {component} "
+                        f"in barrier {self.name}"
+                    )
+                entry.values[component] = value
+                entry.missing -= 1
+                if not entry.missing:
+                    del self._incomplete[key]
+                    completed.append(entry)
         finally:
+            for place, entry in enumerate(completed, self._completed + 1):
+                entry.place = place
+            self._completed += len(completed)
+            self._keep(completed)
             self._flush()
 
-    def _insert(self, index: int, component: int, key: bytes, value: Any) -> None:
-        entry = self._incomplete.get(key)
-        if entry is None:
-            if self.is_closed:
-                raise CancelledError(
-                    f"Barrier {self.name} is closed, but attempted to insert a brand new key: {key.decode(errors='replace')}"
-                )
-            entry = Entry(index, 0, key, [_MISSING] * len(self.dtypes))
-            self._incomplete[key] = entry
-        if entry.values[component] is not _MISSING:
-            raise InvalidArgumentError(
-                f"Key {key.decode(errors='replace')} already has a value for component {component} "
-                f"in barrier {self.name}"
+    def _may_keep(self, begun: Mapping[bytes, Entry], count: int) -> bool:
+        """Whether tuples that were begun elsewhere are those of so many keys, all new, none complete."""
+        is_open = not self.is_closed and len(self.dtypes) > 1
+        return is_open and len(begun) == count and self._incomplete.keys().isdisjoint(begun)
+
+    def _begin(self, index: int, key: bytes) -> Entry:
+        if self.is_closed:
+            raise CancelledError(
+                f"Barrier {self.name} is closed, but attempted to insert a brand new key: {key.decode(errors='replace')}"
             )
-        entry.values[component] = value
-        if all(value is not _MISSING for value in entry.values):
-            del self._incomplete[key]
-            self._completed += 1
-            entry.place = self._completed
-            heappush(self._ready, entry)
+        count = len(self.dtypes)
+        entry = self._incomplete[key] = Entry(index, 0, key, [_MISSING] * count, count)
+        return entry
+
+    def _keep(self, entries: Sequence[Entry]) -> None:
+        """Add complete tuples."""
+        ready = [(entry.index, entry.place, entry) for entry in entries]
+        if len(ready) > _FEW:
+            self._ready.extend(ready)
+            self._ready.sort()  # two or three rising sequences, which are merged
+            return
+        for each in ready:
+            insort(self._ready, each)
 
     def take_many(self, count: int, allow_small_batch: bool = False) -> list[Entry] | Attempt:
         """The first complete tuples; of a closed barrier, if a small batch is allowed, as many as it has.
@@ -139,7 +191,9 @@ class Barrier(WaitingRoom):
     def _take(self, count: int) -> list[Entry]:
         if self.ready_size < count:
             raise self._insufficient(count, self.ready_size)
-        return [heappop(self._ready) for _ in range(count)]
+        taken = [entry for _, _, entry in self._ready[:count]]
+        del self._ready[:count]
+        return taken
 
     def _insufficient(self, requested: int, available: int) -> OutOfRangeError:
         return OutOfRangeError(
@@ -149,8 +203,7 @@ class Barrier(WaitingRoom):
 
     def give_back(self, entries: Sequence[Entry]) -> None:
         """Tuples that were taken, and came to nothing, can be taken again."""
-        for entry in entries:
-            heappush(self._ready, entry)
+        self._keep(entries)
         self._flush()
 
     def close(self, cancel_pending_enqueues: bool = False) -> None:
@@ -170,6 +223,9 @@ class Barrier(WaitingRoom):
     def check_invariants(self) -> None:
         super().check_invariants()
         assert not (self.is_finished and self._taking)
-        for entry in self._ready:
+        assert self._ready == sorted(self._ready, key=lambda ready: ready[:2])
+        for _, _, entry in self._ready:
             assert all(value is not _MISSING for value in entry.values)
+        for entry in self._incomplete.values():
+            assert entry.missing == sum(value is _MISSING for value in entry.values)
         assert all(key == entry.key for key, entry in self._incomplete.items())

@@ -33,6 +33,8 @@ _LARGE = 128 * 1024
 """Bytes whose copying would hold the event loop."""
 _TURN = 256
 """Elements of a batch that are gathered without letting others have the event loop."""
+_MANY = 1024
+"""Elements whose joining would hold the event loop, however small."""
 _MOST_ELEMENTS = 1 << 24
 """The most elements of a batch."""
 
@@ -214,7 +216,7 @@ class _Batches:
         self._gathered = []
         if not gathered or (self._drops_remainder and len(gathered) < self._size):
             return None
-        if sum(part.nbytes for part in gathered[0]) * len(gathered) <= _LARGE:
+        if len(gathered) <= _MANY and sum(part.nbytes for part in gathered[0]) * len(gathered) <= _LARGE:
             return joined(gathered)
         self._request = Join(gathered)
         return self._request

@@ -88,6 +88,11 @@ class _Source:
             self._reading = None
         return self._ahead.popleft()
 
+    def taken(self, count: int) -> list[Record]:
+        """The next records that have been read ahead, at most so many."""
+        ahead = self._ahead
+        return [ahead.popleft() for _ in range(min(count, len(ahead)))]
+
 
 class Reader:
     """A reader of one kind of file.
@@ -129,6 +134,10 @@ class Reader:
                 record = await self._next(next_work, in_worker)
                 if record is not None:
                     found.append(record)
+                if self._source is not None:
+                    more = self._source.taken(count - len(found))
+                    self.records_produced += len(more)
+                    found += more
                 if self._source is None and found:
                     break
         return found

@@ -203,10 +203,26 @@ class HashTable(LookupTable):
 
     def fill(self, keys: Sequence[Hashable], values: Sequence[Any]) -> None:
         """The same with Python values."""
-        if self.is_initialized:
-            if len(keys) != self.size:
-                raise FailedPreconditionError("Table was already initialized with different data.")
-            return
+        self.begin_with(len(keys), None if self.is_initialized else self.entries_of(keys, values))
+
+    def begin_with(self, count: int, entries: dict[Hashable, Any] | None) -> None:
+        """Fill the table with the entries of `count` keys; None if it has been filled already.
+
+        Raises:
+            FailedPreconditionError: it has been filled with others.
+        """
+        if not self.is_initialized:
+            assert entries is not None, "a table that has been filled stays so"
+            self._entries, self.is_initialized = entries, True
+        elif count != self.size:
+            raise FailedPreconditionError("Table was already initialized with different data.")
+
+    def entries_of(self, keys: Sequence[Hashable], values: Sequence[Any]) -> dict[Hashable, Any]:
+        """Keys with their values.
+
+        Raises:
+            FailedPreconditionError: a key is given two values.
+        """
         entries: dict[Hashable, Any] = {}
         for key, value in zip(keys, values, strict=True):
             if entries.setdefault(key, value) != value:
@@ -214,7 +230,7 @@ class HashTable(LookupTable):
                     f"HashTable has different value for same key. Key {_text(key)} has {_text(entries[key])} "
                     f"and trying to add value {_text(value)}"
                 )
-        self._entries, self.is_initialized = entries, True
+        return entries
 
     def insert(self, keys: Array, values: Array) -> None:
         raise self._unsupported("Insert")

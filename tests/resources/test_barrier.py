@@ -190,3 +190,53 @@ def test_in_any_order_of_events_every_tuple_is_taken_once(events: list[tuple[str
         made.check_invariants()
 
     assert len(taken) + sum(len(each.result) for each in served) + made.ready_size == completed
+
+
+def many(count: int, first: int = 0) -> list[bytes]:
+    return [b"%d" % k for k in range(first, first + count)]
+
+
+@pytest.mark.parametrize("prepares", [False, True])
+def test_many_tuples_are_taken_by_call_and_then_as_completed(prepares: bool):
+    made = barrier()
+
+    def insert(component: int, these: list[bytes]) -> None:
+        numbers = list(range(len(these)))
+        made.insert_many(
+            component, these, numbers, made.begun(component, these, numbers) if prepares else None
+        )
+        made.check_invariants()
+
+    insert(0, many(100))
+    insert(1, many(50, 100))  # begun later than those of the first call
+    insert(1, many(100)[::-1])
+    insert(0, many(50, 100))
+
+    assert keys(made.take_many(120)) == [*many(100)[::-1], *many(20, 100)]
+    taken = made.take_many(30)
+    made.give_back(taken)
+    assert keys(made.take_many(30)) == many(30, 120)
+
+
+def test_what_was_begun_elsewhere_is_kept_only_if_all_keys_are_new_and_differ():
+    made = barrier()
+    made.insert_many(0, [A], [1])
+
+    with pytest.raises(InvalidArgumentError, match="Key a already has a value"):
+        made.insert_many(0, [B, A], [2, 3], made.begun(0, [B, A], [2, 3]))
+    with pytest.raises(InvalidArgumentError, match="Key c already has a value"):
+        made.insert_many(0, [C, C], [2, 3], made.begun(0, [C, C], [2, 3]))
+    made.close()
+    with pytest.raises(CancelledError, match="brand new key: d"):
+        made.insert_many(0, [b"d"], [4], made.begun(0, [b"d"], [4]))
+
+    made.check_invariants()
+    assert made.incomplete_size == 3
+
+
+def test_a_tuple_of_one_component_is_complete_at_once():
+    made = Barrier("b", [dtypes.int32])
+
+    made.insert_many(0, many(20), list(range(20)), made.begun(0, many(20), list(range(20))))
+
+    assert keys(made.take_many(20)) == many(20)

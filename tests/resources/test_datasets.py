@@ -127,6 +127,16 @@ def test_a_large_batch_is_to_be_joined_elsewhere():
     assert len(request.elements) == 2
 
 
+def test_many_small_elements_are_to_be_joined_elsewhere():
+    through = BatchDataset(slices(*range(2000)), 2000).begin()
+
+    while not isinstance(request := through.next(), Join):
+        assert isinstance(request, Request)
+        answered(request)
+
+    assert len(request.elements) == 2000
+
+
 def test_many_elements_are_gathered_in_turns():
     through = BatchDataset(slices(*range(600)), 600).begin()
 
