@@ -1,7 +1,8 @@
-"""PNG files of 8 bits a channel, as libpng writes them when nothing is asked of it.
+"""PNG files of 8 bits a channel, for image summaries: the files that libpng writes by default.
 
-The same rows get the same filters, and what is compressed is cut into chunks at the same places: the files are libpng's, as far
-as the compression is that of the same zlib.
+The op EncodePng uses Pillow, an optional dependency. A summary must be possible without it, and its file equal to
+TensorFlow's, which Pillow's is not always: its chunks and the window of its compression differ. Here rows get the filters that
+libpng gives them, and compressed data are cut into chunks at the same places; files are libpng's as far as zlib is the same.
 """
 
 from __future__ import annotations

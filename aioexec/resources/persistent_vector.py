@@ -3,6 +3,10 @@
 Items lie in a tree with 32 branches at each node, so reading, replacing, appending and dropping the last one take a few steps,
 whoever else holds the sequence; no owner, no lock. A missing branch stands for items that are all None: a sequence of a hundred
 million of those is as small as an empty one.
+
+Rejected: lists that each change copies, because a loop that sets or pushes every element of a tensor list would take quadratic
+time (10,000 elements: 128 ms instead of 8 ms). pyrsistent's vector, because dropping the last item copies the others (10,000
+times: 423 ms instead of 21 ms), and items that are all None take memory.
 """
 
 from __future__ import annotations
