@@ -71,13 +71,17 @@ class SortedTable:
     Constant: `_last_keys` and `_handles`, those of the data blocks, which follow one another in the file. Changing: `_latest`,
     the block that `get` has read last, and its entries.
 
+    Args:
+        max_keys: the bytes of all keys, at most.
+
     Raises:
         DataLossError: the file is no such table, or damaged.
         UnimplementedError: it is compressed.
     """
 
-    def __init__(self, file: InputFile) -> None:
+    def __init__(self, file: InputFile, max_keys: int = _MAX_KEYS) -> None:
         self._file = file
+        self._max_keys = max_keys
         if file.size < _FOOTER:
             raise DataLossError(f"{file.path}: file is too short to be an sstable")
         footer = file.read_at(file.size - _FOOTER, _FOOTER)
@@ -106,7 +110,7 @@ class SortedTable:
         for handle in self._handles:
             for key, value in self._block(handle):
                 total += len(key)
-                if total > _MAX_KEYS or (last is not None and key <= last):
+                if total > self._max_keys or (last is not None and key <= last):
                     raise self._bad_block()
                 last = key
                 yield key, value
@@ -146,7 +150,7 @@ class SortedTable:
             own, position = decode_varint(content, position)
             length, position = decode_varint(content, position)
             total += shared + own
-            if shared > len(key) or position + own + length > end or total > _MAX_KEYS:
+            if shared > len(key) or position + own + length > end or total > self._max_keys:
                 raise self._bad_block()
             key = key[:shared] + content[position : position + own]
             position += own + length
@@ -198,8 +202,9 @@ class TableWriter:
     `_pending` is the place of a block whose index entry is not written, since its key depends on the next one.
     """
 
-    def __init__(self, file: OutputFile) -> None:
+    def __init__(self, file: OutputFile, block_size: int = _BLOCK_SIZE) -> None:
         self._file = file
+        self._block_size = block_size
         self._block = _Block(_RESTART_INTERVAL)
         self._index = _Block(1)
         self._pending: Handle | None = None
@@ -211,7 +216,7 @@ class TableWriter:
             self._pending = None
         self._block.add(key, value)
         self._last_key = key
-        if self._block.size >= _BLOCK_SIZE:
+        if self._block.size >= self._block_size:
             self._flush()
 
     def finish(self) -> None:

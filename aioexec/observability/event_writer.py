@@ -27,7 +27,7 @@ from aioexec.in_thread import in_thread
 
 THREAD_NAME: Final = "aioexec-event-writer"
 MOST_WAITING: Final = 64 << 20
-"""Bytes."""
+"""Bytes, by default."""
 
 _GATHERING: Final = 0.05
 """Seconds."""
@@ -69,9 +69,10 @@ class EventWriter:
         _thread: None if nothing is to be written or synced, or the last attempt failed.
     """
 
-    def __init__(self, file: File, flush_secs: float) -> None:
+    def __init__(self, file: File, flush_secs: float, most_waiting: int = MOST_WAITING) -> None:
         self._file = file
         self._flush_secs = flush_secs
+        self._most_waiting = most_waiting
         self._is_closed = False
         self._begin()
         _writers.add(self)
@@ -113,9 +114,9 @@ class EventWriter:
                 return
             self._raise_error()
             before = self._waiting_bytes
-            if before and before + size > MOST_WAITING:
+            if before and before + size > self._most_waiting:
                 raise ResourceExhaustedError(
-                    f"event writer: {before} bytes wait for the disk, no room for {size} more (limit {MOST_WAITING}); "
+                    f"event writer: {before} bytes wait for the disk, no room for {size} more (limit {self._most_waiting}); "
                     "await flush() to keep in step"
                 )
             self._waiting.append(item)

@@ -23,12 +23,6 @@ LASTING_THREADS = ("aioexec-process",)
 LASTING_FILES = ("/dev/", "/proc/", "/sys/")
 """Prefixes of files that libraries open once and keep, such as /dev/urandom."""
 
-JOIN_SECONDS = 2.0
-"""How long, in real time and all together, threads that are about to end may take, and tasks of compiled libraries."""
-
-TASK_PASSES = 16
-"""Passes of the loop that a cancelled task gets to finish."""
-
 AnyTask = asyncio.Task[Any]
 
 
@@ -40,6 +34,8 @@ class LeakCheck:
     """Fail with `LeakError` if tasks, threads or file descriptors are left at the end of the block.
 
     `lasting_threads` are prefixes of names; `lasting_descriptors` tells at the end what belongs to the process.
+    `task_passes` are the passes of the loop in which a cancelled task must finish; `join_seconds` the real time, all
+    together, in which threads that are about to end must, and tasks of compiled libraries.
 
     The plain `with` form is for code around an event loop; `async with` also checks the loop's tasks. A block
     that raises is not checked, so its own error is seen.
@@ -53,12 +49,16 @@ class LeakCheck:
         descriptors: bool = True,
         lasting_threads: Iterable[str] = (),
         lasting_descriptors: Callable[[], Iterable[int]] = tuple,
+        join_seconds: float = 2.0,
+        task_passes: int = 16,
     ) -> None:
         self._check_tasks = tasks
         self._check_threads = threads
         self._check_descriptors = descriptors
         self._lasting = (*LASTING_THREADS, *lasting_threads)
         self._lasting_descriptors = lasting_descriptors
+        self._join_seconds = join_seconds
+        self._task_passes = task_passes
         # What was there on entry; a thing is its identity, so a reused name or number does not hide a leak.
         self._tasks: set[AnyTask] = set()
         self._threads: set[threading.Thread] = set()
@@ -90,21 +90,21 @@ class LeakCheck:
 
     async def _left_tasks(self) -> list[str]:
         left: set[AnyTask] = set()
-        for _ in range(TASK_PASSES if self._check_tasks else 0):
+        for _ in range(self._task_passes if self._check_tasks else 0):
             left = asyncio.all_tasks() - self._tasks - {_current_task()}
             if not left:
                 break
             await asyncio.sleep(0)
         if left and not any(isinstance(task.get_coro(), CoroutineType) for task in left):
             _, left = await asyncio.wait(
-                left, timeout=JOIN_SECONDS
+                left, timeout=self._join_seconds
             )  # compiled ones wait for their library's threads
         return sorted(map(describe_task, left))
 
     def _left_threads(self) -> list[str]:
         if not self._check_threads:
             return []
-        deadline = monotonic() + JOIN_SECONDS
+        deadline = monotonic() + self._join_seconds
         left = []
         for thread in threading.enumerate():
             if thread in self._threads or thread.name.startswith(self._lasting):
@@ -118,7 +118,7 @@ class LeakCheck:
         if not self._check_descriptors or not self._new_descriptors():
             return []
         gc.collect()  # a socket or file in a reference cycle is closed by the collector, with a warning
-        deadline = monotonic() + JOIN_SECONDS
+        deadline = monotonic() + self._join_seconds
         while self._new_descriptors() and monotonic() < deadline:
             sleep(0.005)  # the threads of libraries close theirs when they get to it
         return [f"file descriptor {number}: {target}" for number, target in self._new_descriptors()]

@@ -13,36 +13,36 @@ from weakref import WeakSet
 QUIET_PASSES = 8
 """Passes without a runnable task after which the loop is quiet: one per link in a chain of callbacks."""
 
-MAX_PASSES = 100_000
-"""Passes after which some task must be spinning on `sleep(0)`."""
-
 _waiting: "WeakSet[asyncio.Task[Any]]" = WeakSet()  # tasks inside all_tasks_blocked, on any loop
 
 
-async def all_tasks_blocked() -> None:
+async def all_tasks_blocked(max_passes: int = 100_000) -> None:
     """Return when every other task of the running loop waits for something.
 
     Timers do not fire for this; work in threads or other processes is not waited for.
+
+    Raises:
+        RuntimeError: after `max_passes` passes of the loop some tasks still run: they spin on `sleep(0)`.
     """
     loop = asyncio.get_running_loop()
     me = asyncio.current_task()
     assert me is not None, "a coroutine runs in a task"
     _waiting.add(me)
     try:
-        await _quiet(loop)
+        await _quiet(loop, max_passes)
     finally:
         _waiting.discard(me)
 
 
-async def _quiet(loop: asyncio.AbstractEventLoop) -> None:
+async def _quiet(loop: asyncio.AbstractEventLoop, max_passes: int) -> None:
     quiet = 0
-    for _ in range(MAX_PASSES):
+    for _ in range(max_passes):
         await asyncio.sleep(0)
         quiet = quiet + 1 if _is_quiet(loop) else 0
         if quiet >= QUIET_PASSES:
             return
     running = ", ".join(sorted(task.get_name() for task in _runnable(loop)))
-    raise RuntimeError(f"all_tasks_blocked: after {MAX_PASSES} passes these tasks still run: {running}")
+    raise RuntimeError(f"all_tasks_blocked: after {max_passes} passes these tasks still run: {running}")
 
 
 def _is_quiet(loop: asyncio.AbstractEventLoop) -> bool:

@@ -87,18 +87,16 @@ def test_keys_that_are_not_in_order_are_refused(tmp_path):
         list(SortedTable(file))
 
 
-def test_the_keys_of_all_blocks_together_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(sorted_table, "_MAX_KEYS", 1000)
-    monkeypatch.setattr(sorted_table, "_BLOCK_SIZE", 100)
+def test_the_keys_of_all_blocks_together_are_bounded(tmp_path):
     with OutputFile(str(tmp_path / "a.index")) as file:
-        table = TableWriter(file)
+        table = TableWriter(file, block_size=100)
         for k in range(100):
             table.add(b"the beginning of each key is the same, " + bytes([k]), b"")
         table.finish()
         file.commit()
 
     with InputFile(str(tmp_path / "a.index")) as file, pytest.raises(DataLossError, match="bad entry"):
-        list(SortedTable(file))
+        list(SortedTable(file, max_keys=1000))
 
 
 def test_thousands_of_scattered_slices_are_too_few_at_once():

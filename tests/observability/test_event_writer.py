@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from aioexec.errors import OpError, ResourceExhaustedError, UnknownError
-from aioexec.observability import event_writer
 from aioexec.observability.event_writer import THREAD_NAME, EventWriter
 
 LONG = 3600.0
@@ -131,9 +130,8 @@ async def test_other_things_to_do_are_done_in_their_turn(disk):
     await writer.close()
 
 
-async def test_what_waits_is_bounded_and_a_flush_makes_room(disk, monkeypatch):
-    monkeypatch.setattr(event_writer, "MOST_WAITING", 100)
-    writer = EventWriter(disk, LONG)
+async def test_what_waits_is_bounded_and_a_flush_makes_room(disk):
+    writer = EventWriter(disk, LONG, most_waiting=100)
     disk.open.clear()
     writer.add(b"x" * 60)
     await until(disk.asked)
@@ -149,9 +147,8 @@ async def test_what_waits_is_bounded_and_a_flush_makes_room(disk, monkeypatch):
     assert disk.content == b"x" * 60 + b"y" * 40 + b"z"
 
 
-async def test_one_record_may_be_larger_than_the_bound(disk, monkeypatch):
-    monkeypatch.setattr(event_writer, "MOST_WAITING", 100)
-    writer = EventWriter(disk, LONG)
+async def test_one_record_may_be_larger_than_the_bound(disk):
+    writer = EventWriter(disk, LONG, most_waiting=100)
     writer.add(b"x" * 1000)
     await writer.close()
 

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 
 import pytest
 
-from aioexec.testing import LeakCheck, LeakError, leaks
+from aioexec.testing import LeakCheck, LeakError
 
 
 def test_a_clean_block_passes():
@@ -38,12 +38,11 @@ def test_a_file_that_takes_the_number_of_a_closed_one_is_reported(tmp_path):
     assert second == first
 
 
-def test_a_thread_that_keeps_running_is_reported(monkeypatch):
-    monkeypatch.setattr(leaks, "JOIN_SECONDS", 0.01)
+def test_a_thread_that_keeps_running_is_reported():
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait, name="stubborn")
 
-    with pytest.raises(LeakError, match="thread 'stubborn'"), LeakCheck():
+    with pytest.raises(LeakError, match="thread 'stubborn'"), LeakCheck(join_seconds=0.01):
         thread.start()
 
     stop.set()
@@ -126,24 +125,22 @@ class Compiled(Coroutine):
         return self
 
 
-async def test_a_task_of_a_compiled_library_may_wait_for_a_thread(monkeypatch):
-    monkeypatch.setattr(leaks, "TASK_PASSES", 1)
+async def test_a_task_of_a_compiled_library_may_wait_for_a_thread():
     loop, goes_on = asyncio.get_running_loop(), threading.Event()
     left = loop.run_in_executor(None, goes_on.wait)
 
-    async with LeakCheck(threads=False):
+    async with LeakCheck(threads=False, task_passes=1):
         task = asyncio.ensure_future(Compiled(left))
         loop.call_later(0.01, goes_on.set)
 
     assert task.done()
 
 
-async def test_a_task_of_a_compiled_library_that_does_not_end_is_reported(monkeypatch):
-    monkeypatch.setattr(leaks, "JOIN_SECONDS", 0.01)
+async def test_a_task_of_a_compiled_library_that_does_not_end_is_reported():
     never = asyncio.get_running_loop().create_future()
 
     with pytest.raises(LeakError, match="task"):
-        async with LeakCheck(threads=False):
+        async with LeakCheck(threads=False, join_seconds=0.01):
             task = asyncio.ensure_future(Compiled(never))
 
     never.cancel()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from aioexec.testing import all_tasks_blocked, tasks
+from aioexec.testing import all_tasks_blocked
 
 pytestmark = pytest.mark.both_loops
 
@@ -74,9 +74,7 @@ async def test_two_that_wait_for_quiet_do_not_wait_for_each_other():
         group.create_task(all_tasks_blocked())
 
 
-async def test_a_task_that_never_waits_is_named(monkeypatch):
-    monkeypatch.setattr(tasks, "MAX_PASSES", 50)
-
+async def test_a_task_that_never_waits_is_named():
     async def spin() -> None:
         while True:
             await asyncio.sleep(0)
@@ -84,7 +82,7 @@ async def test_a_task_that_never_waits_is_named(monkeypatch):
     spinner = asyncio.create_task(spin(), name="spinner")
 
     with pytest.raises(RuntimeError, match="these tasks still run: spinner"):
-        await all_tasks_blocked()
+        await all_tasks_blocked(max_passes=50)
 
     spinner.cancel()
     await asyncio.wait([spinner])
