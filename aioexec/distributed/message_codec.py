@@ -227,7 +227,14 @@ def _key(number: int) -> bytes:
 # Reading
 
 
-def decode(data: bytes, kind: type[Any], field: str, limits: Limits, writable: bool) -> Payload:
+def decode(
+    data: bytes,
+    kind: type[Any],
+    field: str,
+    limits: Limits,
+    writable: bool,
+    most_repeated: int = _MOST_REPEATED,
+) -> Payload:
     """The message of a class that the bytes say, and the tensors in `field` of it.
 
     Raises:
@@ -244,13 +251,15 @@ def decode(data: bytes, kind: type[Any], field: str, limits: Limits, writable: b
             message.MergeFromString(data)
     except DecodeError as error:
         raise InternalError(f"Unable to parse {kind.__name__}") from error
-    tensors = list(_tensors(message, field, pieces, limits, writable))
+    tensors = list(_tensors(message, field, pieces, limits, writable, most_repeated))
     pieces.put_back()
     return Payload(message, tensors)
 
 
-def _tensors(message: Any, field: str, pieces: Pieces, limits: Limits, writable: bool) -> Iterator[Any]:
-    room = _MOST_REPEATED
+def _tensors(
+    message: Any, field: str, pieces: Pieces, limits: Limits, writable: bool, most_repeated: int
+) -> Iterator[Any]:
+    room = most_repeated
     for index, place in enumerate(tensor_protos(message, field)):
         if place.dtype in STAY:
             yield None

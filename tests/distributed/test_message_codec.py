@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from aioexec.distributed import message_codec
 from aioexec.distributed.message_codec import decode, encode
 from aioexec.distributed.message_pieces import PIECE, written
 from aioexec.distributed.settings import Limits
@@ -290,15 +289,14 @@ def test_few_elements_that_stand_for_many_take_a_bounded_memory_in_one_message(w
         tracemalloc.stop()
 
 
-def test_bytes_that_a_message_has_do_not_count_as_elements_that_are_not_listed(monkeypatch):
-    monkeypatch.setattr(message_codec, "_MOST_REPEATED", 1 << 10)
+def test_bytes_that_a_message_has_do_not_count_as_elements_that_are_not_listed():
     request = RunStepRequest()
     whole = np.arange(1 << 18, dtype=np.float32)
     request.feed.add(name="x:0").tensor.CopyFrom(encode_tensor(whole))
     request.feed.add(name="y:0").tensor.CopyFrom(TensorProto(dtype=DataType.DT_FLOAT, float_val=[1.0, 2.0]))
     request.feed[1].tensor.tensor_shape.dim.add(size=4)
 
-    payload = decode(request.SerializeToString(), RunStepRequest, "feed", Limits(), False)
+    payload = decode(request.SerializeToString(), RunStepRequest, "feed", Limits(), False, 1 << 10)
 
     assert np.array_equal(payload.tensors[0], whole)
     assert payload.tensors[1].tolist() == [1, 2, 2, 2]
