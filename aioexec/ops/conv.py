@@ -51,8 +51,6 @@ def conv_shape(context: ShapeContext) -> Sequence[Dims]:
     image, filters = with_rank(context.inputs[0], rank), with_rank(context.inputs[1], rank)
     assert image is not None
     assert filters is not None
-    if rank == 4 and 0 in filters:
-        raise GraphValueError(f"filter must not have zero elements, its shape is {list(filters)}")
     channels, taken = image[DEPTH[context.attrs["data_format"]]], filters[-2]
     is_empty = channels is not None and taken is not None and (taken == 0) != (channels == 0)
     if is_empty or (channels and taken and channels % taken):
@@ -151,10 +149,6 @@ def conv_kernel(context: KernelContext) -> Compute:
     check_spatial_only(attrs, ("strides", "dilations"))
 
     def compute(image: Array, filters: Array) -> Array:
-        if filters.ndim == 4 and not filters.size:
-            raise InvalidArgumentError(
-                f"filter must not have zero elements, its shape is {list(filters.shape)}"
-            )
         axes = make_axes(attrs, image.shape, filters.shape)
         seen = _wide(channels_last(attrs, image))
         groups = _groups(seen.shape[-1], filters.shape)

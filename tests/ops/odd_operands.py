@@ -387,16 +387,6 @@ for _kind, _inputs in (
             strides=_strides,
             padding="SAME",
         )
-for _filter in ((2, 2, 1, 0), (0, 2, 1, 1)):
-    for _image in (IMAGE, zeros(0, 4, 4, 1)):
-        odd(
-            f"convolution of {_image.shape} by {_filter}",
-            "Conv2D",
-            [_image, zeros(*_filter)],
-            INVALID,
-            strides=[1, 1, 1, 1],
-            padding="SAME",
-        )
 
 # Numbers out of range
 

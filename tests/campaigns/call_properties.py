@@ -1,0 +1,101 @@
+"""What holds of a call, as predicates for `accepted_differences`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.campaigns.operand_calls import CONSTANT, Call, Leaf, Out, all_calls
+
+
+def operands(call: Call) -> list[np.ndarray[Any, Any]]:
+    """The values among the operands: no variables, no outputs of other calls."""
+    return [each.value for each in call.operands() if isinstance(each, Leaf)]
+
+
+def has(name: str, *values: Any) -> Callable[[Call], bool]:
+    """Whether an attribute has one of these values."""
+    return lambda call: call.attrs.get(name) in values
+
+
+def has_empty_operand(call: Call) -> bool:
+    return any(value.size == 0 for value in operands(call))
+
+
+def has_denormals(call: Call) -> bool:
+    """Whether a number is so small that TensorFlow's kernels take it for zero."""
+    return any(
+        value.dtype.kind == "f" and ((value != 0) & (np.abs(value) < np.finfo(value.dtype).tiny)).any()
+        for value in operands(call)
+    )
+
+
+def has_infinite_or_nan(call: Call) -> bool:
+    return any(value.dtype.kind in "fc" and not np.isfinite(value).all() for value in operands(call))
+
+
+def has_zero_byte(call: Call) -> bool:
+    return any(b"\0" in each for value in operands(call) for each in value.reshape(-1))
+
+
+def has_odd_names(call: Call) -> bool:
+    return any(value.dtype == object and value.ndim > 1 for value in operands(call))
+
+
+def has_unlike_shapes(call: Call) -> bool:
+    return len({value.shape for value in operands(call)}) > 1
+
+
+def has_odd_windows(call: Call) -> bool:
+    """Whether the last two operands, sizes and strides, are both along batch or channels and not all positive."""
+    both = np.concatenate([value.reshape(-1) for value in operands(call)[-2:]])
+    return bool(
+        min(both) <= 0 and any(value.reshape(-1)[[0, -1]].tolist() != [1, 1] for value in operands(call)[-2:])
+    )
+
+
+def has_outside_index(call: Call) -> bool:
+    """Whether the indices of a sparse tensor, the first operands, are outside of its shape."""
+    indices, _, shape = operands(call)[:3]
+    return bool(((indices < 0) | (indices >= shape)).any())
+
+
+def has_short_counter(call: Call) -> bool:
+    """Whether the counter of a generator, a vector of 64-bit words, has fewer than two of them."""
+    return any(value.dtype == np.uint64 and value.size < 2 for value in operands(call))
+
+
+def is_of_other_dtype(call: Call) -> bool:
+    return bool(call.attrs["value"].dtype != call.attrs["dtype"].numpy)
+
+
+def has_variable_of_strings(call: Call) -> bool:
+    """Whether a variable of strings stands where TensorFlow 1 has the handle of a queue, table or reader."""
+    return any(isinstance(each, Out) and each.call.op_type == "VariableV2" for each in call.operands())
+
+
+def has_variable_of_unknown_shape(call: Call) -> bool:
+    return any(each.op_type == "VariableV2" and each.attrs["shape"] is None for each in all_calls(call))
+
+
+def is_empty_variable(call: Call) -> bool:
+    return 0 in (call.attrs["shape"] or ())
+
+
+def has_impossible_shape(call: Call) -> bool:
+    """Whether the shape of a sparse tensor, the third operand, is negative or has more elements than 63 bits can count."""
+    shape = operands(call)[2].reshape(-1).tolist()
+    return min(shape, default=0) < 0 or math.prod(shape) >= 2**63
+
+
+def has_unlike_threshold(call: Call) -> bool:
+    """Whether the threshold of SparseAdd is of another dtype than the values."""
+    return operands(call)[6].dtype != operands(call)[1].real.dtype
+
+
+def has_unknown_operand(call: Call) -> bool:
+    """Whether the content of an operand is not known when the graph is built."""
+    return any(isinstance(each, Leaf) and each.static != CONSTANT for each in call.operands())
