@@ -12,6 +12,7 @@ processor, and no process more memory than it began with and 1 GiB.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import resource
@@ -40,6 +41,8 @@ from tests.ops import harness
 
 MOST_MEMORY = 1 << 30
 """What a process may take beyond what it begins with."""
+ARENA_MAX = -8
+"""The number of the option of the C library's allocator."""
 LEFT_OUT = frozenset(
     {"_Send", "_Recv", "_HostSend", "_HostRecv", "_Arg", "_Retval", "_Loop", "_Conditional", "Abort"}
 )
@@ -73,6 +76,9 @@ def from_tables(op_type: str, random: Random) -> tuple[Call, Steps | None]:
 @functools.cache
 def runs() -> Runs:
     """What is made once in a process: its event loop, a folder for files, and the bound on memory."""
+    ctypes.CDLL(None).mallopt(
+        ARENA_MAX, 2
+    )  # each reserves 64 MiB of addresses, and threads would have one each
     folder = tempfile.TemporaryDirectory(prefix="aioexec-operands-")
     os.chdir(folder.name)
     runs_of_folder[folder.name] = folder
