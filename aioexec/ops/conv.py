@@ -116,18 +116,18 @@ def compare(image: Array, dy: Array, axes: Axes) -> Array:
 def _groups(channels: int, filters: Sequence[int]) -> int:
     """Into how many parts the channels fall; each has its share of the filters."""
     taken, made = filters[-2], filters[-1]
-    if taken == 0 or channels % taken:
+    if taken == 0 or channels == 0 or channels % taken:
         if channels == taken:
             return 1
         raise InvalidArgumentError(
             f"input depth must be evenly divisible by filter depth: {channels} vs {taken}"
         )
     groups = channels // taken
-    if groups and made % groups:
+    if made % groups:
         raise InvalidArgumentError(
             f"output depth must be evenly divisible by number of groups: {made} vs {groups}"
         )
-    return max(groups, 1)
+    return groups
 
 
 def _by_group(

@@ -162,7 +162,9 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
 
 
 def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
-    _, filters, dy = inputs
+    sizes, filters, dy = inputs
+    if sizes.value is not None and sizes.value.min(initial=0) < 0:
+        return None
     dx = outputs[0]
     case = _depthwise(attrs, dx, filters.shape)
     if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.cm):

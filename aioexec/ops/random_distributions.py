@@ -110,12 +110,14 @@ def _truncated_kernel(context: KernelContext) -> Compute:
         total = size_of(sizes)
         if total == 0:
             return np.zeros(sizes, dtype)
+        result = np.empty(total, dtype)  # first: numbers that no memory holds are not drawn
         count, size = batches_of(sizes, all(parameter.size == 1 for parameter in parameters))
         rows = list(zip(*_by_batch(parameters, sizes[0], count), strict=True))
         start = stream.reserve(reserved_for_truncated(count, size))
         batches = Batches(stream.key, start, dtype)
-        drawn = [batches.draw(min(size, total - k * size), *parameters) for k, parameters in enumerate(rows)]
-        return np.concatenate(drawn).reshape(sizes)
+        for k, row in enumerate(rows):
+            result[k * size : (k + 1) * size] = batches.draw(min(size, total - k * size), *row)
+        return result.reshape(sizes)
 
     return compute
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from tests.ops.odd_operands import IMAGE, INVALID, ODD, ints, odd, one, zeros
 
-__all__ = ["EMPTY", "ODD"]
+__all__ = ["ACCEPTED_BY_ONEDNN", "ODD"]
 
 # Empty operands
 
-EMPTY: list[str] = []
-"""Calls that TensorFlow's own kernels refuse; oneDNN's, which a build may have, look at no shape if an operand is empty."""
+ACCEPTED_BY_ONEDNN: list[str] = []
+"""Calls that TensorFlow's own kernels refuse; oneDNN's, which a build may have, take empty operands of any shape."""
 _STRIDES: dict[str, Any] = {"strides": [1, 1, 1, 1], "padding": "SAME"}
 for _kind in ("Conv2D", "DepthwiseConv2dNative"):
     for _sizes, _above in (
@@ -21,26 +21,46 @@ for _kind in ("Conv2D", "DepthwiseConv2dNative"):
         ((1, 0, 4, 1), (1, 4, 4, 1)),
         ((0, 4, 4, 1), (2, 4, 4, 1)),
     ):
-        EMPTY += f"{_kind} by input {_sizes} of {_above}", f"{_kind} by filter of {_sizes} and {_above}"
+        ACCEPTED_BY_ONEDNN += (
+            f"{_kind} by input {_sizes} of {_above}",
+            f"{_kind} by filter of {_sizes} and {_above}",
+        )
         odd(
-            EMPTY[-2],
+            ACCEPTED_BY_ONEDNN[-2],
             f"{_kind}BackpropInput",
             [ints(*_sizes), zeros(3, 3, 1, 1), zeros(*_above)],
             INVALID,
             **_STRIDES,
         )
         odd(
-            EMPTY[-1],
+            ACCEPTED_BY_ONEDNN[-1],
             f"{_kind}BackpropFilter",
             [zeros(*_sizes), ints(3, 3, 1, 1), zeros(*_above)],
             INVALID,
             **_STRIDES,
         )
-EMPTY.append("Conv2D by input, a filter of no depth")
+ACCEPTED_BY_ONEDNN.append("Conv2D by input, a filter of no depth")
 odd(
-    EMPTY[-1],
+    ACCEPTED_BY_ONEDNN[-1],
     "Conv2DBackpropInput",
     [ints(2, 5, 6, 2), zeros(3, 2, 0, 1), zeros(2, 5, 6, 1)],
+    INVALID,
+    **_STRIDES,
+)
+for _kind in ("Conv2D", "DepthwiseConv2dNative"):
+    ACCEPTED_BY_ONEDNN.append(f"{_kind} by input, a batch of -1")
+    odd(
+        ACCEPTED_BY_ONEDNN[-1],
+        f"{_kind}BackpropInput",
+        [ints(-1, 4, 4, 1), zeros(3, 3, 1, 1), zeros(2, 4, 4, 1)],
+        INVALID,
+        **_STRIDES,
+    )
+ACCEPTED_BY_ONEDNN.append("Conv2D by filter, an image of no depth")
+odd(
+    ACCEPTED_BY_ONEDNN[-1],
+    "Conv2DBackpropFilter",
+    [zeros(2, 4, 4, 0), ints(3, 3, 2, 2), zeros(2, 4, 4, 2)],
     INVALID,
     **_STRIDES,
 )

@@ -6,16 +6,19 @@ Golden numbers were printed by tensorflow-cpu 2.21: those of `golden_random` as 
 
 from __future__ import annotations
 
+import resource
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from aioexec import dtypes
-from aioexec.errors import GraphValueError, InternalError, InvalidArgumentError
+from aioexec.errors import GraphValueError, InternalError, InvalidArgumentError, ResourceExhaustedError
 from aioexec.graph.apply import apply_any_op, apply_op
 from aioexec.graph.graph import Graph
-from aioexec.ops import philox, philox_lanes, random
+from aioexec.ops import philox, philox_lanes, philox_truncated, random
+from tests import tiers
 from tests.ops.evaluate import Evaluator, evaluate
 from tests.ops.golden_random import CLASSES, INTEGERS, PROBABILITIES, REAL, SEEDS, SHUFFLED
 
@@ -312,3 +315,27 @@ def test_random_numbers_that_no_memory_can_hold_are_refused_before_they_are_draw
         calls.clear()
         with pytest.raises(MemoryError):
             philox.DISTRIBUTIONS[distribution](np.dtype(np.float32))(1, 0, 2**46)
+
+
+def address_space() -> int:
+    """Bytes of addresses that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+async def test_normal_numbers_that_no_memory_holds_are_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    monkeypatch.setattr(philox_truncated.Batches, "draw", lambda self, size, *limits: drawn.append(size))
+    usual = resource.getrlimit(resource.RLIMIT_AS)
+    with tiers.graph() as g:
+        limits = (tiers.constant(each, "float64") for each in ([0, 1], 1, -1, 1))
+        y = tiers.op("ParameterizedTruncatedNormal", tiers.constant([2, 2**31 - 1], "int32"), *limits, seed=1)
+
+    async with tiers.session_on(g, "off") as session:
+        resource.setrlimit(resource.RLIMIT_AS, (address_space() + (1 << 30), usual[1]))
+        try:
+            with pytest.raises(ResourceExhaustedError):
+                await session.run(y)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, usual)
+
+    assert drawn == []
