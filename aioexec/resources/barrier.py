@@ -46,8 +46,8 @@ Ready = tuple[int, int, Entry]
 class Barrier(WaitingRoom):
     """See the module.
 
-    Constant: name, dtypes and `dims` of the components, `element_bytes` of a tuple, device (full name). State: `_incomplete`, by
-    key; `_ready`, in the order in which they are taken.
+    Constant: name, dtypes and `dims` of the components, `element_bytes` of a tuple, device (full name). State:
+    `_incomplete`, by key; `_ready`, in the order in which they are taken.
     """
 
     def __init__(
