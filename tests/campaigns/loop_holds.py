@@ -2,7 +2,8 @@
 
 A seed is an op, in alphabetical order. Each of its cases is scaled in several ways: along each set of equal dimensions, along
 all, in the length of strings, in the numbers of shape operands; with repeated content, and with elements that all differ. The
-largest that the engine would run on the loop is run, and its time on the processor compared with a bound.
+largest that the engine would run on the loop is run, and its time on the processor compared with a bound. Asynchronous kernels,
+and the ops that have no such cases, are those of `stateful_holds`.
 """
 
 from __future__ import annotations
