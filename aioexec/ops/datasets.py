@@ -75,6 +75,11 @@ def _held(value: Array) -> Array:
 
 def _slices(context: KernelContext) -> Compute:
     types: Sequence[Any] = context.attrs["Toutput_types"]
+    count = len(context.attrs["output_shapes"])
+    if count != len(types):
+        raise InvalidArgumentError(
+            f"Number of components does not match: expected {len(types)} shapes but got {count}"
+        )
     return lambda *components: boxed(SliceDataset(tuple(types), tuple(map(_held, components))))
 
 

@@ -115,6 +115,8 @@ def _csv_kernel(context: KernelContext) -> Compute:
     line = _Line(delimiter, attrs["use_quote_delim"])
 
     def compute(records: Array, *defaults: Array) -> Any:
+        if any(np.ndim(default) > 1 for default in defaults):
+            raise InvalidArgumentError("Each record default should be at most rank 1")
         columns = [
             _Column(k, dtype, np.asarray(default), attrs["na_value"].encode())
             for k, (dtype, default) in enumerate(zip(wanted, defaults, strict=True))

@@ -256,8 +256,8 @@ def _linspace_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _linspace(start: Array, stop: Array, num: Array) -> Array:
-    if num <= 0:
-        raise InvalidArgumentError(f"Requires num > 0: {int(num)}")
+    if start.ndim or stop.ndim or num.ndim or num <= 0:
+        raise InvalidArgumentError(f"Requires scalars and num > 0, got {num.tolist()}")
     return np.linspace(start.astype(np.float64), stop.astype(np.float64), int(num)).astype(start.dtype)
 
 

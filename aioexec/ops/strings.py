@@ -127,6 +127,10 @@ def _segment_kernel(context: KernelContext) -> Compute:
         size = int(count)
         if size < 0:
             raise InvalidArgumentError(f"Number of segments cannot be negative, got {size}")
+        if ids.ndim > value.ndim:
+            raise OutOfRangeError(
+                f"Invalid segment_id rank {ids.ndim} for input with {value.ndim} dimension(s)"
+            )
         if value.shape[: ids.ndim] != ids.shape:
             raise InvalidArgumentError(
                 f"inputs of shape {shown(value.shape)} do not begin with the shape {shown(ids.shape)} of segment_ids"

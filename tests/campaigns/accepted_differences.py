@@ -150,7 +150,7 @@ ACCEPTED = (
         "Unexpected error in binary operator",
     ),
     Accepted(
-        f"EncodePng EncodeJpeg EncodeJpegVariableQuality {_SPARSE_REDUCTIONS}",
+        f"EncodePng EncodeJpeg EncodeJpegVariableQuality SparseConcat Conj {_SPARSE_REDUCTIONS}",
         INVALID,
         INTERNAL,
         "operands that do not fit are reported by a check deep in TensorFlow's kernel, as its own fault",
@@ -162,7 +162,22 @@ ACCEPTED = (
         "neither has dilations along channels; TensorFlow's class for other convolutions is Unimplemented too",
         "does not yet support dilation rates in the batch and depth",
     ),
+    Accepted(
+        "RngReadAndSkip",
+        UNIMPLEMENTED,
+        INVALID,
+        "an algorithm that is not there and operands that do not fit: either may be reported",
+        "must have shape",
+    ),
     # What TensorFlow does not check
+    Accepted(
+        "ResourceScatterUpdate ResourceScatterAdd ResourceScatterSub ResourceScatterMul ResourceScatterDiv "
+        "ResourceScatterMin ResourceScatterMax",
+        INVALID,
+        VALUES,
+        "updates of other sizes than the rows are refused, also if they have no elements",
+        only=has_empty_operand,
+    ),
     Accepted(
         "ArgMax ArgMin",
         INVALID,
@@ -326,7 +341,23 @@ ACCEPTED = (
         has_empty_operand,
     ),
     Accepted("ImageSummary", VALUES, INVALID, "any number of images may be the most", "must be < 2^31"),
+    Accepted("ClipByValue", VALUES, INVALID, "bounds broadcast", "clip_value_min and clip_value_max must be"),
+    Accepted(
+        "Substr",
+        VALUES,
+        INVALID,
+        "shapes are compared when they are known; TensorFlow's shape function refuses one that is not",
+        "building: pos and len shapes must match",
+        has_unknown_operand,
+    ),
     # What is decided otherwise
+    Accepted(
+        "ArgMax ArgMin",
+        VALUES,
+        INVALID,
+        "the only element of a scalar is at 0, as in NumPy and in TensorFlow's shape function",
+        "in the range [0, 0)",
+    ),
     Accepted(
         "Enter RefEnter NextIteration RefNextIteration",
         INVALID,

@@ -437,3 +437,32 @@ for _name, _pair, _count in (
     odd(f"sparse sum, twice {_name}", "SparseAdd", [*_pair, zeros()], ((_count, 2), (_count,), (2,)))
     for _kind in ("Maximum", "Minimum"):
         odd(f"SparseSparse{_kind}, twice {_name}", f"SparseSparse{_kind}", _pair, ((_count, 2), (_count,)))
+
+# Scalars that are none, and what has another rank
+
+for _inputs in ([zeros(1), zeros(), one(1)], [zeros(), zeros(1), one(1)], [zeros(), zeros(), ints(1)]):
+    odd(f"numbers between {[each.shape for each in _inputs]}", "LinSpace", _inputs, INVALID)
+odd(
+    "join segments of a scalar",
+    "UnsortedSegmentJoin",
+    [one(b"a", object), ints(1, 0), one(2)],
+    "OutOfRangeError",
+)
+odd("join segments of another length", "UnsortedSegmentJoin", [texts(b"a"), ints(1, 0), one(2)], INVALID)
+for _default in (np.zeros((1, 1), np.int32), np.zeros((0, 1), np.int32)):
+    odd(
+        f"fields with a default of {_default.shape}",
+        "DecodeCSV",
+        [texts(b"1"), [_default]],
+        INVALID,
+        OUT_TYPE=[dt.int32],
+    )
+for _types, _shapes in (((dt.float32,), ((1,), (1,))), ((dt.float32, dt.float32), ((1,),))):
+    odd(
+        f"a data set of {len(_types)} components and {len(_shapes)} shapes",
+        "TensorSliceDataset",
+        [[zeros(1, 1)] * len(_types)],
+        INVALID,
+        Toutput_types=_types,
+        output_shapes=_shapes,
+    )
