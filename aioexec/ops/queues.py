@@ -64,6 +64,10 @@ def shown_shapes(dims: Sequence[Dims]) -> str:
 # Kinds
 
 
+_FEW = 64
+"""Positions that are chosen one by one, from words that are drawn for more."""
+
+
 class _Choices:
     """Positions chosen by the random stream of a seed, one word each, as TensorFlow's queue chooses.
 
@@ -77,10 +81,13 @@ class _Choices:
     def __call__(self, size: int, count: int) -> Sequence[int]:
         """A position among `size`, then one among one fewer, and so on."""
         held = self._words
-        if count == 1:
-            if not held:
-                held[:] = self._drawn(64)[::-1].tolist()
-            return [held.pop() % size]
+        if count <= _FEW:
+            chosen = []
+            for left in range(size, size - count, -1):
+                if not held:
+                    held[:] = self._drawn(64)[::-1].tolist()
+                chosen.append(held.pop() % left)
+            return chosen
         missing = max(count - len(held), 0)
         drawn = np.concatenate([np.array(held[::-1], np.uint32), self._drawn(-(-missing // 4))])
         self._words = drawn[count:][::-1].tolist()
