@@ -208,7 +208,16 @@ class _Child:
             if self.progress.cases != cases:
                 cases, since = self.progress.cases, perf_counter()
             elif perf_counter() - since > (limit if cases else max(limit, FIRST_CASE_LIMIT_S)):
-                self._process.send_signal(signal.SIGUSR1)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(timeout=2)
+                self._write_where_it_is()
                 return True
+
+    def _write_where_it_is(self) -> None:
+        """Have the child print its stacks; wait until no more comes, for two seconds at most."""
+        before = size = self._errors.stat().st_size
+        self._process.send_signal(signal.SIGUSR1)
+        for _ in range(20):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=0.1)
+            last, size = size, self._errors.stat().st_size
+            if before < last == size:
+                return
