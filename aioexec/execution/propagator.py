@@ -129,14 +129,14 @@ class LoopFrame:
         self.exited: set[int] = set()
 
 
-def _frame_id(parent: Iteration, name: str) -> int:
+def _frame_id(parent: Iteration, name: str | bytes) -> int:
     """What TensorFlow calls the frame too: it is in the keys of what crosses from process to process inside of loops."""
     return combined(parent.frame.id, combined(parent.number, _name_hash(name)))
 
 
 @cached_by_text(1 << 10)
-def _name_hash(name: str) -> int:
-    return murmur64(name.encode())
+def _name_hash(name: str | bytes) -> int:
+    return murmur64(name if isinstance(name, bytes) else name.encode())
 
 
 _OUTERMOST = LoopFrame(

@@ -313,3 +313,17 @@ def test_what_has_come_for_the_next_iteration_stays_when_the_loop_ends_there():
     schedule.run_all_but()
 
     np.testing.assert_array_equal(schedule.fetched(), [5])
+
+
+def test_the_name_of_a_frame_may_be_any_bytes():
+    with graph() as g:
+        x = feed([], "int32")
+        result = ax.while_loop(lambda i: i < 3, lambda i: op("Slow", i + 1), [x])
+        for node in g.get_operations():
+            if node.type == "Enter":
+                node.set_attr("frame_name", b"\xff")
+    schedule = Schedule(partition_of([result], [x]), [0])
+
+    schedule.run_all_but()
+
+    assert schedule.fetched() == [3]
