@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -119,8 +120,9 @@ def test_what_is_no_config_is_refused():
         SessionOptions.from_config("", GraphDef())
     with pytest.raises(GraphTypeError, match="ConfigProto"):
         SessionOptions.from_config("", {"device_count": 1})
+    no_text: Any = b""
     with pytest.raises(GraphTypeError, match="target"):
-        SessionOptions.from_config(b"", None)  # type: ignore[arg-type]
+        SessionOptions.from_config(no_text, None)
 
 
 def test_run_options_are_read():

@@ -151,8 +151,9 @@ async def test_a_looper_that_is_cancelled_asks_the_others_to_stop():
 
 
 def test_arguments_that_do_not_fit_are_refused():
+    no_coordinator: Any = object()
     with pytest.raises(GraphValueError, match="'coord' argument must be a Coordinator"):
-        LooperThread(object(), 1)  # type: ignore[arg-type]
+        LooperThread(no_coordinator, 1)
     with pytest.raises(GraphValueError, match="also pass 'target'"):
         LooperThread(Coordinator(), 1, args=(1,))
 

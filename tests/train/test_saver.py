@@ -347,8 +347,9 @@ async def test_checkpoints_that_were_set_without_a_time_are_never_deleted(tmp_pa
             await model.save(session, tmp_path / "m", step, global_step=step)
 
     assert checkpoints_in(tmp_path) == ["m-2", "old"]
+    no_list: Any = ("a",)
     with pytest.raises(TypeError, match="must be a list"):
-        model.saver.set_last_checkpoints_with_time(("a",))  # type: ignore[arg-type]
+        model.saver.set_last_checkpoints_with_time(no_list)
 
 
 # As a message
