@@ -11,7 +11,7 @@ import pytest
 
 import aioexec  # noqa: F401  (wires operators and evaluation)
 from aioexec import dtypes
-from aioexec.execution import hosting, program as program_module
+from aioexec.execution import program as program_module, program_run
 from aioexec.execution.executor import Executor
 from aioexec.formats.protos import ConfigProto
 from aioexec.graph import registry
@@ -59,7 +59,7 @@ class Tier:
                 usual = getattr(program_module, bound)
                 patch.setattr(program_module, bound, {"worker": -1, "inline": 10**12}.get(self.name, usual))
             if self.name == "worker":
-                patch.setattr(hosting, "_LONGEST_ALONE_NS", -1)
+                patch.setattr(program_run, "_LONGEST_ALONE_NS", -1)
             yield
 
 

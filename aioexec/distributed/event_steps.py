@@ -11,7 +11,7 @@ from aioexec.distributed.answers import Answer
 from aioexec.distributed.transport import Payload
 from aioexec.errors import CancelledError, OpError, from_exception
 from aioexec.execution.executor import InTurn
-from aioexec.execution.item_runner import RestOfRun
+from aioexec.execution.program_run import ProgramRun
 from aioexec.sessions.runtime import Pending
 from aioexec.sessions.steps import Steps
 
@@ -30,9 +30,9 @@ class BegunStep(Protocol):
     async def finish(self) -> list[Any]: ...
 
 
-def answer_of(begun: BegunStep | RestOfRun | InTurn, steps: Steps, replied: Replied) -> Answer:
+def answer_of(begun: BegunStep | ProgramRun | InTurn, steps: Steps, replied: Replied) -> Answer:
     """The reply of a step of a session that has begun, or will in its turn; it may be there."""
-    if isinstance(begun, RestOfRun | InTurn):
+    if isinstance(begun, ProgramRun | InTurn):
         return _TaskStep(begun, steps, replied).answer
     came = _came_to(begun, None)
     return _EventStep(begun, steps, replied).answer if came is None else Answer(came=replied(came))

@@ -36,7 +36,7 @@ class TickBudget:
     came in a tick that others had spent meanwhile: they come before the line. `_charged` counts what had room in this tick: so
     many get their turn in the next, since to be sent back costs as much as a small step. While anybody waits, or something was
     charged, the begin of the next tick is due (`_is_due`). `_decided` counts items that only decide. `helps` counts runs of
-    which the loop does a share (see `hosting`).
+    which the loop does a share (see `program_run`).
 
     Who waits is not asked again in every tick: with a thousand steps waiting, nothing else would be done.
     """

@@ -14,14 +14,15 @@ from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
 from aioexec.execution.fed import having_own_indices, index_feeds, with_own_indices
 from aioexec.execution.fetched import Fetched
-from aioexec.execution.item_runner import ItemRunner, RestOfRun
+from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.partial_step import PartialStep
 from aioexec.execution.partition_executor import PartitionExecutor
+from aioexec.execution.program_run import ProgramRun
 from aioexec.execution.prompt import PromptRunner, is_prompt
 from aioexec.execution.step import DEFAULT, Step, StepSettings
 from aioexec.execution.together import RemoteParts, Run, fail_at, finished, start
 from aioexec.planning.items import Kind
-from aioexec.planning.plan import Partition, Plan
+from aioexec.planning.plan import Plan
 
 
 class Executor:
@@ -30,8 +31,8 @@ class Executor:
     Args:
         remote: runs what the plan has in other processes.
 
-    `step_count` counts the steps begun. `_only` is the runner of a plan that is one program; `_whole` the same, if the program
-    is all of a step: bind the feeds, run it, hand out its outputs. `_prompt` runs the items of others as long as none waits.
+    `step_count` counts the steps begun. `_whole` is the runner of a plan that is one program from the
+    feeds to the fetches. `_prompt` runs the items of others as long as none waits.
     `_shaped` are the positions of feeds that have a static shape, and that; `_index_feeds` those of feeds that are copied.
     """
 
@@ -41,9 +42,8 @@ class Executor:
         self._remote = remote
         self.step_count = 0
         self.partitions = [PartitionExecutor(partition, engine) for partition in plan.partitions]
-        self._only = self.runners[0] if _is_one_program(plan) else None
-        self._whole = self._only if _is_nothing_else(plan.client) else None
-        is_of_items = self._only is None and is_prompt(plan, self.partitions[0])
+        self._whole = self.runners[0] if _is_one_program(plan) else None
+        is_of_items = self._whole is None and is_prompt(plan, self.partitions[0])
         self._prompt = PromptRunner(self.partitions[0], engine.budget) if is_of_items else None
         # Strings may have to be encoded.
         dtypes = [tensor.dtype.numpy for tensor in plan.signature.feeds]
@@ -58,7 +58,7 @@ class Executor:
         """Those of all programs."""
         return [runner for each in self.partitions for runner in each.runners if runner is not None]
 
-    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | RestOfRun | Begun | InTurn | None:
+    def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | ProgramRun | Begun | InTurn | None:
         """Begin a step without suspending, with feeds that fit as they are: its outputs, if that was all there is to do.
 
         What is left to do must be awaited. None: this is no such step, or the first program is not there yet; nothing was run.
@@ -81,11 +81,11 @@ class Executor:
                 return None
             inputs = own
         if self._whole is not None:
-            outputs = self._whole.run_at_once(inputs)
+            outputs = self._whole.run_now(inputs)
             if outputs is not None:
                 self.step_count += 1
             return outputs
-        if self._only is not None or (self._shaped and not self._fits(inputs)):
+        if self._shaped and not self._fits(inputs):
             return None
         if self._prompt is not None:
             done = self._prompt.run(inputs)
@@ -100,11 +100,7 @@ class Executor:
 
     def _in_turn(self, feeds: Sequence[Any]) -> InTurn | None:
         """A step for another tick of the loop, if it is one that may be run at once."""
-        if self._only is None:
-            may_begin = self._fits(feeds)
-        else:
-            may_begin = self._whole is self._only and self._only.may_run_at_once(feeds)
-        return InTurn(self, feeds) if may_begin else None
+        return InTurn(self, feeds) if self._fits(feeds) else None
 
     def _fits(self, inputs: Sequence[Any]) -> bool:
         """Whether feeds have the shapes their tensors can have; those of a lone program are part of its key."""
@@ -128,19 +124,7 @@ class Executor:
             feeds = await having_own_indices(
                 feeds, self._index_feeds, settings.workers or self.engine.workers
             )
-        if self._only is None or settings.deadline is not None or settings.collector is not None:
-            return await self._begin(self._bound(feeds), settings, given).finish()
-        self.step_count += 1
-        step = Step(self.engine, settings)
-        values, fresh = self._bound(feeds), set[int]()
-        fetched = Fetched(self.plan.client, values, fresh, given)
-        try:
-            rest = self._only.begin(values, fresh, step)
-            if rest is not None:
-                await rest
-            return await fetched.results(step)
-        finally:
-            step.close()
+        return await self._begin(self._bound(feeds), settings, given).finish()
 
     def _bound(self, feeds: Sequence[Any]) -> list[Any]:
         """The values of the client's partition when a step begins."""
@@ -287,15 +271,15 @@ class Begun:
 
 
 def _is_one_program(plan: Plan) -> bool:
-    items = plan.client.items
-    return len(plan.partitions) == 1 and not plan.remote and len(items) == 1 and items[0].kind is Kind.PROGRAM
-
-
-def _is_nothing_else(partition: Partition) -> bool:
+    """Whether a step is one program from the feeds to the fetches, each an array of its own."""
+    items, client = plan.client.items, plan.client
     return (
-        partition.items[:1] != ()
-        and partition.items[0].inputs == partition.feeds
-        and partition.items[0].outputs == partition.fetches
-        and not partition.fed_fetches
-        and not partition.fetch_references
+        len(plan.partitions) == 1
+        and not plan.remote
+        and len(items) == 1
+        and items[0].kind is Kind.PROGRAM
+        and items[0].inputs == client.feeds
+        and items[0].outputs == client.fetches
+        and not client.fed_fetches
+        and not client.fetch_references
     )

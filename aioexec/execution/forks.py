@@ -1,6 +1,6 @@
 """One doing of a fork: whoever came to it, its host, and guests do its strands, each in a lane of the arena.
 
-The host is a worker, or an event loop that comes and goes (see `hosting`). It does strands like the others, so all are done
+The host is a worker, or an event loop that comes and goes (see `program_run`). It does strands like the others, so all are done
 though nobody comes; when there is nothing it could do it waits, but only for strands that are being done. A guest goes when
 there is nothing for it, or when jobs wait for its thread; whoever makes more ready than it can do itself calls again.
 
@@ -26,7 +26,7 @@ from aioexec.execution.trace import Trace
 from aioexec.planning.variant import Strand
 
 if TYPE_CHECKING:
-    from aioexec.execution.program import Run
+    from aioexec.execution.walk import Walk
 
 Array = np.ndarray[Any, Any]
 _HOST = np.array([-1, -1], np.int64)
@@ -107,10 +107,10 @@ class ForkRun(_Doing):
     looked.
     """
 
-    def __init__(self, run: Run, link: LinkedFork) -> None:
+    def __init__(self, run: Walk, link: LinkedFork) -> None:
         super().__init__(link, run.frame.words, run.walker)
         variant = run.program.variant
-        self._run: Run | None = run
+        self._run: Walk | None = run
         self._lanes_at = int(self.words[HEADER + variant.arena_slot]) + link.fork.scratch
         self._lane_slot = variant.lane_slot
         self._workers = run.program.workers
@@ -221,7 +221,7 @@ class SharedFork(_Doing):
     `_pad` is what machine code knows of it, `_frames` has a row for the host and one for each guest.
     """
 
-    def __init__(self, run: Run, link: LinkedFork) -> None:
+    def __init__(self, run: Walk, link: LinkedFork) -> None:
         program, fork = run.program, link.fork
         super().__init__(link, run.frame.words, program.walker)
         self._workers = program.workers
@@ -265,7 +265,7 @@ class SharedFork(_Doing):
         self._frames[:, walking.CANCEL] = 1
 
 
-def shared_fork(run: Run, row: int) -> SharedFork:
+def shared_fork(run: Walk, row: int) -> SharedFork:
     """The fork at a row of a program, in the frame of a run."""
     found = run.frame.shared.get(row)
     if found is None:

@@ -8,41 +8,39 @@ way; `costs`, what steps have told of the nodes, where they are measured.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
-from collections.abc import Awaitable, Hashable, Sequence
+from collections.abc import Awaitable, Hashable, Mapping, Sequence
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aioexec.devices.jit.walker import PC, Outcome
+from aioexec.devices.jit.walker import Outcome
 from aioexec.devices.workers import Job
 from aioexec.errors import OpError, ResourceExhaustedError
 from aioexec.execution.arena_limit import NoRoomError
 from aioexec.execution.arenas import out_of_memory
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine, spec_of
-from aioexec.execution.frame import Frame
-from aioexec.execution.hosting import begun, ended, may_help, walked, walked_by_workers
-from aioexec.execution.leases import lease, release, take
-from aioexec.execution.program import Array, MisfitError, Program, Run
+from aioexec.execution.program import Program
+from aioexec.execution.program_run import DONE, ProgramRun, run_in_turn, run_now
 from aioexec.execution.propagator import Values
 from aioexec.execution.reference import ReferenceTier
 from aioexec.execution.step import Step
+from aioexec.execution.walk import Array, MisfitError
 from aioexec.planning.plan import Item, Partition
 
 if TYPE_CHECKING:
     from aioexec.observability.cost_model import CostModel
-    from aioexec.observability.step_stats import StepStatsCollector
 
 logger = logging.getLogger(__name__)
 
 MOST_PROGRAMS = 16
 """Sets of shapes an item keeps programs for; what goes beyond makes the least recently used leave."""
 _MOST_SIGHTINGS = 1024
+_NO_OBJECTS: Mapping[int, Any] = {}
 _LARGEST_CONTENT = 16  # elements of an input whose content may join the key
 
 Key = tuple[Hashable, ...]
@@ -165,7 +163,12 @@ class ItemRunner:
     # Running
 
     def begin(self, values: Values, fresh: set[int], step: Step) -> Awaitable[None] | None:
-        """Run the item if that can be done at once; else what is left is to be awaited."""
+        """Run the item if that can be done at once; else what is left is to be awaited.
+
+        Args:
+            values: where its inputs are, and its outputs go.
+            fresh: collects the outputs that nothing else references.
+        """
         if not self._is_native:
             return self._reference.begin(values, step)
         inputs: list[Array] = []
@@ -178,12 +181,29 @@ class ItemRunner:
         program = self.programs.get(key) if key is not None else None
         if key is None or program is None:
             return self._begin_without(key, inputs, values, fresh, step)
-        if not program.inline or (self.item.writes and self._must_wait()):
-            return self._run(key, inputs, values, fresh, step)
+        program.last_used = next(_uses)
         try:
-            return self._begin_inline(program, inputs, values, fresh, step)
-        except NoRoomError:
+            if program.is_stateless and program.inline and step.collector is None:
+                outputs = self._walk_stateless(program, inputs)
+                if outputs is not None:
+                    for place, value in enumerate(self.item.outputs):
+                        values[value] = outputs[place]
+                    fresh.update(self.item.outputs)
+                    return None
+            bound, objects = _bound(program, values), _objects(program, values)
+            run = run_now(program, bound, objects, self.engine.budget, step.workers, step.collector)
+        except MisfitError:
+            return self._reference.begin(values, step)
+        except MemoryError as error:
+            raise _no_memory(program) from error
+        if run is None:
             return self._run(key, inputs, values, fresh, step)
+        if run.state is DONE:
+            self._take(run, values, fresh)
+            return None
+        rest = asyncio.ensure_future(self._finished(run, values, fresh))
+        rest.add_done_callback(run.close)  # a task that is cancelled before it begins runs nothing
+        return rest
 
     def _begin_without(
         self, key: Key | None, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
@@ -196,59 +216,39 @@ class ItemRunner:
             return self._reference.begin(values, step)
         return self._run(key, inputs, values, fresh, step)
 
-    def _begin_inline(
-        self, program: Program, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
-    ) -> Awaitable[None] | None:
-        """Run a program that exists, or what has to stand in for it.
-
-        Raises:
-            NoRoomError: there is no room for its arena at the moment; nothing was run.
-        """
-        program.last_used = next(_uses)
-        try:
-            if program.may_move:
-                if not program.has_room:
-                    raise NoRoomError
-                return self._walk_or_move(self._start(program, values, False, step), values, fresh, step)
-            if program.is_stateless and step.collector is None:
-                outputs = self._walk_stateless(program, inputs)
-                if outputs is not None:
-                    for place, value in enumerate(self.item.outputs):
-                        values[value] = outputs[place]
-                    fresh.update(self.item.outputs)
-                    return None
-            run = self._walk_inline(self._start(program, values, True, step), step.collector)
-        except MisfitError:
-            return self._reference.begin(values, step)
-        except MemoryError as error:
-            raise _no_memory(program) from error
-        self._take(run, values, fresh)
-        return None
-
-    def _must_wait(self) -> bool:
-        for variable in self.item.writes:  # noqa: SIM110 (a generator takes longer than most items)
-            if variable.leased:
-                return True
-        return False
-
     async def _run(
         self, key: Key, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
     ) -> None:
-        """Run what cannot be run at once; `fresh` collects the values nobody else holds."""
+        """Run the item once its program is there, and the leases and the arena that it needs."""
         program = await self._program_for(key, inputs)
-        if self.engine.budget.spent > TICK_NS:
-            await self.engine.budget.turn()  # many may have waited for one program
-        try:
-            run = None if program is None else await self.run_program(program, values, step)
-        except MisfitError:
-            run = None
-        if run is None:
+        budget = self.engine.budget
+        if budget.spent > TICK_NS:
+            await budget.turn()  # many may have waited for one program
+        if program is None:
             await self._reference.run(values, step)
-        else:
-            self._take(run, values, fresh)
+            return
+        bound, objects = _bound(program, values), _objects(program, values)
+        try:
+            run = run_now(program, bound, objects, budget, step.workers, step.collector)
+            if run is None:
+                run = await run_in_turn(program, bound, objects, budget, step.workers, step.collector)
+        except MisfitError:
+            await self._reference.run(values, step)
+            return
+        except MemoryError as error:
+            raise _no_memory(program) from error
+        await self._finished(run, values, fresh)
 
-    def _take(self, run: Run, values: Values, fresh: set[int]) -> None:
-        """The values a finished run put out."""
+    async def _finished(self, run: ProgramRun, values: Values, fresh: set[int]) -> None:
+        if run.state is not DONE:
+            try:
+                await run.finish()
+            except MemoryError as error:
+                raise _no_memory(run.program) from error
+        self._take(run, values, fresh)
+
+    def _take(self, run: ProgramRun, values: Values, fresh: set[int]) -> None:
+        """Store the outputs of a run that is done."""
         variant = run.program.variant
         for (value, _), output in zip(variant.outputs, run.outputs, strict=True):
             values[value] = output
@@ -258,65 +258,33 @@ class ItemRunner:
         for value, known in variant.given:
             values[value] = known
 
-    async def run_program(self, program: Program, values: Values, step: Step) -> Run:
-        """Run a program to its end, inline or on a worker.
+    def run_now(self, inputs: Sequence[Array]) -> list[Array] | ProgramRun | None:
+        """Run a program that exists and has no breaks, without a step: its outputs.
+
+        A run that is not done must be finished. None: there is no such program, or it must wait; nothing was run.
 
         Raises:
-            MisfitError: it does not fit the variables as they are; nothing was run.
-        """
-        writes = self.item.writes
-        try:
-            if program.inline and not program.may_move and not self._must_wait():
-                with contextlib.suppress(NoRoomError):
-                    return self._walk_inline(self._start(program, values, True, step), step.collector)
-            await lease(writes)
-            try:
-                return await self._run_on_worker(program, values, step)
-            finally:
-                release(writes)
-        except MemoryError as error:
-            raise _no_memory(program) from error
-
-    def _start(
-        self, program: Program, values: Values, in_place: bool, step: Step, frame: Frame | None = None
-    ) -> Run:
-        inputs = [values[value] for value in program.variant.inputs]
-        run = Run(program, inputs, in_place, step.collector is not None, frame)
-        for value in program.variant.object_inputs:
-            run.objects[value] = values[value]
-        return run
-
-    def may_run_at_once(self, inputs: Sequence[Array]) -> bool:
-        """Whether there is a program for these inputs that `run_at_once` runs if nothing is in its way."""
-        key = self.key_of(inputs)
-        program = self.programs.get(key) if key is not None else None
-        return program is not None and (program.inline or program.unbroken)
-
-    def run_at_once(self, inputs: Sequence[Array]) -> list[Array] | RestOfRun | None:
-        """The outputs, by a program that exists and has no breaks.
-
-        What is left of a run that is not for the loop alone must be awaited. None: there is no such program, nothing was run.
+            OpError: a node failed.
         """
         key = self.key_of(inputs)
         program = self.programs.get(key) if key is not None else None
         if program is None:
             return None
+        program.last_used = next(_uses)
         try:
-            if not program.inline:
-                return self._begin_shared(program, inputs)
-            program.last_used = next(_uses)
-            if program.is_stateless:
+            if program.is_stateless and program.inline:
                 outputs = self._walk_stateless(program, inputs)
                 if outputs is not None:
                     return outputs
-            elif not program.unbroken or program.may_move or self._must_wait():
+            if not program.unbroken:
                 return None
-            return self._walk_inline(Run(program, inputs, True), None).outputs
-        except (MisfitError, NoRoomError, MemoryError):
+            run = run_now(program, inputs, _NO_OBJECTS, self.engine.budget, self.engine.workers)
+        except (MisfitError, MemoryError):
             return None
+        return run.outputs if run is not None and run.state is DONE else run
 
-    def walk_at_once(self, inputs: Sequence[Array]) -> list[Array] | None:
-        """The outputs, by a program that exists, runs on the loop and has no state; None: there is none, nothing was run."""
+    def run_inline(self, inputs: Sequence[Array]) -> list[Array] | None:
+        """The same of a program that runs on the loop to its end; None: it is no such program."""
         key = self.key_of(inputs)
         program = self.programs.get(key) if key is not None else None
         if program is None or not program.inline or not program.is_stateless:
@@ -324,38 +292,23 @@ class ItemRunner:
         program.last_used = next(_uses)
         try:
             return self._walk_stateless(program, inputs)
-        except (MisfitError, NoRoomError, MemoryError):
+        except MemoryError:
             return None
-
-    def _begin_shared(self, program: Program, inputs: Sequence[Array]) -> list[Array] | RestOfRun | None:
-        """Begin a run that is not for the loop alone: with its help, or in a worker."""
-        if not program.unbroken or self._must_wait():
-            return None
-        engine = self.engine
-        program.last_used = next(_uses)
-        run = Run(program, inputs, False, queued=True)
-        run.frame.words[PC] = 0  # of its last run
-        if not may_help(program, engine.workers, engine.budget):
-            return RestOfRun(run, None, self)
-        outcome = None
-        try:
-            outcome, spent = begun(run, engine.budget)
-        finally:
-            if outcome != Outcome.PAUSED:
-                run.finish(outcome == Outcome.DONE)
-        if outcome == Outcome.PAUSED:
-            return RestOfRun(run, spent, self)
-        program.measured(spent)
-        return run.outputs
 
     def _walk_stateless(self, program: Program, inputs: Sequence[Array]) -> list[Array] | None:
-        """The usual case of `_walk_inline` in the fewest steps; None: it did not end well, and may be begun again."""
+        """A `ProgramRun` of the usual kind in the fewest steps, without the object; None: it failed or has no arena.
+
+        It may be begun again then, for it has changed nothing.
+        """
         began = perf_counter_ns()
         outputs = []
         for shape, dtype in program.specs:
             outputs.append(np.empty(shape, dtype))
         at_hand = program.at_hand
-        frame = at_hand[-1] if at_hand else program.lease()
+        try:
+            frame = at_hand[-1] if at_hand else program.lease()
+        except NoRoomError:
+            return None
         outcome = program.walker.start_inline(frame.words, *inputs, *outputs)
         if not at_hand:
             program.release(frame)
@@ -366,125 +319,16 @@ class ItemRunner:
         program.measured(ended - began)
         return outputs
 
-    def _walk_inline(self, run: Run, collector: StepStatsCollector | None) -> Run:
-        """Walk on the loop, to the end: what is inline by the clock is not stopped because an estimate was too high."""
-        began = perf_counter_ns()
-        walker, done = run.walker, False
-        try:
-            outcome = run.start(walker.start_inline)
-            if outcome != Outcome.DONE:
-                outcome = run.walk(outcome, walker.resume_inline)
-                while outcome == Outcome.PAUSED:
-                    outcome = run.walk(walker.resume_inline(run.frame.words), walker.resume_inline)
-            done = True
-        finally:
-            run.finish(done, collector)
-            ended = perf_counter_ns()
-            self.engine.budget.charge(began, ended)
-        run.program.measured(ended - began)
-        return run
 
-    def _walk_or_move(self, run: Run, values: Values, fresh: set[int], step: Step) -> Awaitable[None] | None:
-        """Walk on the loop for a while; what is not over by then goes on in a worker, and is to be awaited."""
-        began = perf_counter_ns()
-        walker, program = run.walker, run.program
-        outcome: int | None = None
-        try:
-            until = began + program.bound
-            outcome = run.walk(run.start(walker.start_inline), walker.resume_inline, until)
-        finally:
-            ended = perf_counter_ns()
-            self.engine.budget.charge(began, ended)
-            if outcome != Outcome.PAUSED:
-                run.finish(outcome == Outcome.DONE, step.collector)
-        if outcome == Outcome.PAUSED:
-            return self._moved(run, values, fresh, step, ended - began)
-        program.measured(ended - began)
-        self._take(run, values, fresh)
-        return None
-
-    def _moved(self, run: Run, values: Values, fresh: set[int], step: Step, spent: int) -> Awaitable[None]:
-        """Let a run that was paused end in a worker.
-
-        What it holds is taken now, and given back when the task is done: one that is cancelled before it begins runs nothing.
-        """
-        writes = self.item.writes
-        take(writes)
-        run.pin(1)
-        run.program.move_to_worker(run.frame)
-        outcome: int | None = None
-
-        async def rest() -> None:
-            nonlocal outcome
-            outcome, more = await walked_by_workers(run, Outcome.PAUSED, step.workers)
-            run.program.measured(spent + more)
-            self._take(run, values, fresh)
-
-        def give_back(done: asyncio.Future[None]) -> None:
-            run.pin(-1)
-            run.finish(outcome == Outcome.DONE, step.collector)
-            release(writes)
-
-        task = asyncio.ensure_future(rest())
-        task.add_done_callback(give_back)
-        return task
-
-    async def _run_on_worker(self, program: Program, values: Values, step: Step) -> Run:
-        """Run a program whose leases are held."""
-        frame = await program.lease_in_turn()
-        try:
-            run = self._start(program, values, False, step, frame)
-        except BaseException:
-            program.release(frame)
-            raise
-        run.pin(1)
-        run.frame.words[PC] = 0  # of its last run
-        done = False
-
-        try:
-            outcome, spent = await walked(run, step.workers, self.engine.budget)
-            done = outcome == Outcome.DONE
-            program.measured(spent)
-        finally:
-            run.pin(-1)
-            run.finish(done, step.collector)
-        return run
+def _bound(program: Program, values: Values) -> list[Array]:
+    """The inputs that are bound to slots."""
+    return [values[value] for value in program.variant.inputs]
 
 
-class RestOfRun:
-    """What is left of a run that is not for the loop alone; it must be awaited.
-
-    Args:
-        spent: nanoseconds of the loop's help so far; None: it has not begun.
-    """
-
-    __slots__ = ("_run", "_runner", "_spent")
-
-    def __init__(self, run: Run, spent: int | None, runner: ItemRunner) -> None:
-        self._run = run
-        self._spent = spent
-        self._runner = runner
-        take(runner.item.writes)
-        run.pin(1)
-
-    async def finish(self) -> list[Array]:
-        """The outputs.
-
-        Raises:
-            OpError: a node failed.
-        """
-        run, engine, outcome = self._run, self._runner.engine, None
-        try:
-            if self._spent is None:
-                outcome, spent = await walked(run, engine.workers, engine.budget)
-            else:
-                outcome, spent = await ended(run, self._spent, engine.workers, engine.budget)
-            run.program.measured(spent)
-        finally:
-            run.pin(-1)
-            run.finish(outcome == Outcome.DONE)
-            release(self._runner.item.writes)
-        return run.outputs
+def _objects(program: Program, values: Values) -> Mapping[int, Any]:
+    """The inputs that memory cannot hold."""
+    places = program.variant.object_inputs
+    return {place: values[place] for place in places} if places else _NO_OBJECTS
 
 
 def _no_memory(program: Program) -> OpError:

@@ -13,6 +13,14 @@ from collections.abc import Sequence
 from aioexec.resources.variable import Variable
 
 
+def any_leased(variables: Sequence[Variable]) -> bool:
+    """Whether a step that writes these must wait."""
+    for variable in variables:  # noqa: SIM110 (a generator takes longer than most items)
+        if variable.leased:
+            return True
+    return False
+
+
 async def lease(variables: Sequence[Variable]) -> None:
     """Wait until nobody holds any of the leases, then take them all."""
     woken_for: Variable | None = None

@@ -115,7 +115,7 @@ def _program(runner: ItemRunner, is_one: bool, budget: TickBudget) -> Compute:
         for value in inputs:
             if not isinstance(value, np.ndarray):
                 return NOT_NOW
-        outputs = None if budget.spent > TICK_NS else runner.walk_at_once(inputs)
+        outputs = None if budget.spent > TICK_NS else runner.run_inline(inputs)
         if outputs is None:
             return NOT_NOW
         return outputs[0] if is_one else outputs

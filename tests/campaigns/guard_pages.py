@@ -20,7 +20,7 @@ from aioexec.devices.jit.walker import HEADER
 from aioexec.execution import (
     frame as frame_module,
     item_runner as item_runner_module,
-    program as program_module,
+    walk as walk_module,
 )
 from aioexec.execution.linking import address_of
 from aioexec.planning import variants as variants_module
@@ -158,7 +158,7 @@ def guarded(before: bool = False) -> Iterator[Guards]:
     guards = Guards(before)
     with pytest.MonkeyPatch.context() as patch:
         numpy = _GuardedNumpy(guards)
-        patch.setattr(program_module, "np", numpy)
+        patch.setattr(walk_module, "np", numpy)
         patch.setattr(item_runner_module, "np", numpy)
         patch.setattr(variable_module, "aligned_empty", guards.empty)
         patch.setattr(variable_module, "aligned_copy", guards.array)
@@ -175,12 +175,12 @@ def guarded(before: bool = False) -> Iterator[Guards]:
             self.words[HEADER + program.variant.arena_slot] = address_of(self.arena)
 
         patch.setattr(frame_module.Frame, "__init__", make_frame)
-        started = program_module.Run.__init__
+        started = walk_module.Walk.__init__
 
         def make_run(self: Any, program: Any, inputs: Any, *arguments: Any, **options: Any) -> None:
             started(self, program, [guards.array(each) for each in inputs], *arguments, **options)
 
-        patch.setattr(program_module.Run, "__init__", make_run)
+        patch.setattr(walk_module.Walk, "__init__", make_run)
         walked = item_runner_module.ItemRunner._walk_stateless
 
         def walk_stateless(self: Any, program: Any, inputs: Any) -> Any:

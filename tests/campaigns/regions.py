@@ -20,7 +20,7 @@ from unittest import mock
 import numpy as np
 
 import aioexec as ax
-from aioexec.execution import hosting
+from aioexec.execution import program_run
 from aioexec.graph.graph import Graph
 from aioexec.planning import lanes
 from tests.campaigns import campaign
@@ -70,7 +70,7 @@ def case(seed: int) -> str | None:
     hosts: dict[str, Any] = rng.choice(
         [{"_LONGEST_NS": -1}, {"_SLICE_NS": 0, "_WHOLE_NS": 0}, {"_OTHERS_NS": -1}, {"_OTHERS_NS": 1 << 62}]
     )
-    with mock.patch.multiple(lanes, **_SMALLEST_TASKS), mock.patch.multiple(hosting, **hosts):
+    with mock.patch.multiple(lanes, **_SMALLEST_TASKS), mock.patch.multiple(program_run, **hosts):
         return asyncio.run(_run(rng))
 
 

@@ -18,7 +18,7 @@ from aioexec.errors import (
     ResourceExhaustedError,
     UnknownError,
 )
-from aioexec.execution.item_runner import RestOfRun
+from aioexec.execution.program_run import ProgramRun
 from aioexec.formats.protos import RunStepResponse
 from aioexec.sessions.steps import Steps
 from aioexec.testing import all_tasks_blocked
@@ -58,7 +58,7 @@ class Begun:
         self.failures.append(error)
 
 
-class Rest(RestOfRun):
+class Rest(ProgramRun):
     """The rest of a run, which comes to what a test says."""
 
     def __init__(self) -> None:

@@ -18,8 +18,8 @@ from aioexec.errors import FailedPreconditionError
 from aioexec.execution import frame
 from aioexec.execution.arena_limit import ArenaLimit
 from aioexec.execution.frame import MAPPED_BYTES, Frame
-from aioexec.execution.item_runner import RestOfRun
 from aioexec.execution.program import Program
+from aioexec.execution.program_run import ProgramRun
 from aioexec.graph.graph import Graph
 from aioexec.observability.allocator_stats import allocator_stats
 from aioexec.sessions.session import Session
@@ -179,7 +179,7 @@ async def test_runs_that_the_fast_path_begins_count_too():
         program.inline, program.cost = False, 10**9
         block_workers(session, gate)
         begun = [ran_at_once(executor, feeds.values()) for _ in range(2)]
-        assert [type(each) for each in begun] == [RestOfRun] * 2
+        assert [type(each) for each in begun] == [ProgramRun] * 2
         assert ran_at_once(executor, feeds.values()) is None, "without an arena nothing begins"
         running = [asyncio.create_task(session.run(y, feeds)) for _ in range(20)]
         await all_tasks_blocked()

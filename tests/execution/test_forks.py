@@ -11,9 +11,9 @@ import aioexec as ax
 from aioexec.devices.jit import patience, strands as doing, walker as walking
 from aioexec.devices.jit.walker import Outcome, walker
 from aioexec.devices.workers import Workers
-from aioexec.execution import forks, hosting
-from aioexec.execution.program import Run
+from aioexec.execution import forks, program_run
 from aioexec.execution.trace import traced
+from aioexec.execution.walk import Walk
 from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.planning import lanes
 from aioexec.planning.variant import Fork, ProgramRow
@@ -23,7 +23,7 @@ from tests.tiers import programs, share_all
 @pytest.fixture
 def forked(monkeypatch):
     """Whatever may be done at once is, however cheap, and by workers alone (of loops that help: test_hosting)."""
-    monkeypatch.setattr(hosting, "_LONGEST_NS", -1)
+    monkeypatch.setattr(program_run, "_LONGEST_NS", -1)
     share_all(monkeypatch)
 
 
@@ -244,7 +244,7 @@ async def run_of_branches(forked):
     async with session_with(graph, 3) as session:
         await session.run(y, {x: array})
         (program,) = programs(session)
-        yield Run(program, [array], False), program.workers
+        yield Walk(program, [array], False), program.workers
 
 
 async def test_a_fork_that_is_cancelled_before_it_begins_runs_nothing(run_of_branches):
@@ -275,7 +275,7 @@ async def test_a_cancelled_fork_knows_which_rows_have_run(run_of_branches, monke
     assert outcome == Outcome.CANCELLED
     assert run.fork is not None
     assert not any(run.fork.has_run(row) for row in range(fork.strands[0].start, fork.end))
-    run.finish(done=False)
+    run.give_back(done=False)
 
 
 async def test_a_cancelled_step_leaves_variables_whole_and_the_session_usable(forked):
@@ -379,11 +379,11 @@ async def test_a_short_step_is_done_while_a_long_one_runs(forked, monkeypatch):
 
 async def test_a_traced_run_shows_the_rows_of_all_lanes(run_of_branches):
     run, workers = run_of_branches
-    watched = Run(run.program, run.arrays[:1], False, traced=True)
+    watched = Walk(run.program, run.arrays[:1], False, traced=True)
     collector = StepStatsCollector()
 
     assert await workers.submit(lambda: watched.released(None, workers)).result() == Outcome.DONE
-    watched.finish(True, collector)
+    watched.give_back(True, collector)
 
     (device,) = collector.step_stats().dev_stats
     assert watched.trace is not None
@@ -405,11 +405,11 @@ async def test_a_row_shared_by_workers_is_one_record(forked):
     async with session_with(graph, 2) as session:
         await session.run(y, {x: array})
         (program,) = programs(session)
-        run = Run(program, [array], False, traced=True)
+        run = Walk(program, [array], False, traced=True)
         assert (
             await program.workers.submit(lambda: run.released(None, program.workers)).result() == Outcome.DONE
         )
-        run.finish(done=True)
+        run.give_back(done=True)
 
     assert run.trace is not None
     (record,) = traced(run.trace, program.variant)

@@ -61,7 +61,7 @@ class Steps:
         return True
 
     def writer_ends(self) -> bool:
-        """Run.finish of a step that is done."""
+        """Walk.give_back of a step that is done."""
         if self._new is None:
             return False
         self._value += 1.0
@@ -72,7 +72,7 @@ class Steps:
         return True
 
     def writer_is_cancelled(self) -> bool:
-        """Run.finish of a step that is not."""
+        """Walk.give_back of a step that is not."""
         if self._new is None:
             return False
         self.variable.pins -= 1

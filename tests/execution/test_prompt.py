@@ -137,7 +137,7 @@ async def test_a_tick_that_is_spent_in_the_midst_of_a_step_puts_off_the_rest(mon
         (executor,) = [each for each in executors(session) if each.plan.signature.fetches == (piped.doubled,)]
         (runner,) = executor.runners
         walked: list[Any] = []
-        budget, pop, walk = budget_of(asyncio.get_running_loop()), FIFOQueue.pop, runner.walk_at_once
+        budget, pop, walk = budget_of(asyncio.get_running_loop()), FIFOQueue.pop, runner.run_inline
 
         def slowly(queue: FIFOQueue) -> Any:
             budget.charge(0, TICK_NS + 1)
@@ -148,7 +148,7 @@ async def test_a_tick_that_is_spent_in_the_midst_of_a_step_puts_off_the_rest(mon
             return walk(inputs)
 
         monkeypatch.setattr(FIFOQueue, "pop", slowly)
-        monkeypatch.setattr(runner, "walk_at_once", noting)
+        monkeypatch.setattr(runner, "run_inline", noting)
 
         assert await session.run([piped.doubled]) == [7]
         assert not walked

@@ -9,7 +9,7 @@ from aioexec.devices.jit import patience, strands as doing, walker as walking
 from aioexec.devices.jit.walker import Outcome, walker
 from aioexec.devices.workers import Workers
 from aioexec.execution import forks
-from aioexec.execution.program import Run
+from aioexec.execution.walk import Walk
 from tests.execution.shared_runs import branches, session_of
 from tests.tiers import programs, share_all
 
@@ -21,10 +21,10 @@ async def run_of_branches(monkeypatch):
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
         (found,) = (each for each in programs(session) if each.forks)
-        run = Run(found, [array], False)
+        run = Walk(found, [array], False)
         assert run.start(run.walker.start_inline) == 4, "it comes to the fork"
         yield run
-        run.finish(False)
+        run.give_back(False)
 
 
 def test_who_is_late_does_one_strand(run_of_branches):
@@ -75,7 +75,7 @@ class Lookers:
         return found.serve_released(self.waiting, 1000)
 
 
-def fork_of(run: Run, lookers: Lookers) -> forks.SharedFork:
+def fork_of(run: Walk, lookers: Lookers) -> forks.SharedFork:
     fork = forks.SharedFork(run, run.program.forks[0])
     fork._workers = cast(Workers, lookers)
     return fork

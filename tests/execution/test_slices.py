@@ -7,7 +7,7 @@ import numpy as np
 
 import aioexec as ax
 from aioexec.devices.jit.walker import PC, SLICE_NS, Outcome
-from aioexec.execution.program import Run
+from aioexec.execution.walk import Walk
 from aioexec.planning.variant import ProgramRow
 from tests.tiers import programs
 
@@ -38,7 +38,7 @@ async def test_a_run_is_paused_only_while_jobs_wait():
         await session.run(y, {x: array})
         (program,) = programs(session)
         assert all(isinstance(row, ProgramRow) and row.cost > SLICE_NS for row in program.variant.rows)
-        workers, run = program.workers, Run(program, [array], False)
+        workers, run = program.workers, Walk(program, [array], False)
         waiting: list[object] = []
         loop, submitted = asyncio.get_running_loop(), threading.Event()
 
@@ -54,7 +54,7 @@ async def test_a_run_is_paused_only_while_jobs_wait():
         paused = await workers.submit(begin).result()
         reached = int(run.frame.words[PC])
         done = await workers.submit(lambda: run.released(paused, workers)).result()
-        run.finish(done=True)
+        run.give_back(done=True)
 
     assert (paused, reached) == (Outcome.PAUSED, 1)
     assert done == Outcome.DONE
@@ -68,7 +68,7 @@ async def test_a_short_job_is_done_before_a_long_step_is_over(monkeypatch):
     async with session_of_one_worker(graph) as session:
         await session.run(y, {x: array})
         (program,) = programs(session)
-        released, loop, submitted = Run.released, asyncio.get_running_loop(), threading.Event()
+        released, loop, submitted = Walk.released, asyncio.get_running_loop(), threading.Event()
         short = loop.create_future()
 
         def submit() -> None:
@@ -81,7 +81,7 @@ async def test_a_short_job_is_done_before_a_long_step_is_over(monkeypatch):
                 assert submitted.wait(30)
             return released(self, outcome, workers)
 
-        monkeypatch.setattr(Run, "released", released_when_a_job_waits)
+        monkeypatch.setattr(Walk, "released", released_when_a_job_waits)
         result = await session.run(y, {x: array})
         order.append("long")
         await short
@@ -104,7 +104,7 @@ async def test_a_step_cancelled_between_its_slices_ends_there(monkeypatch):
             return Outcome.PAUSED
 
         loop = asyncio.get_running_loop()
-        monkeypatch.setattr(Run, "released", paused_once)
+        monkeypatch.setattr(Walk, "released", paused_once)
         running = asyncio.create_task(session.run(y, {x: array}))
         await asyncio.wait([running])
         monkeypatch.undo()

@@ -12,8 +12,9 @@ import pytest
 from aioexec.devices.jit.walker import INLINE_FUEL, Outcome
 from aioexec.devices.workers import Workers
 from aioexec.errors import InvalidArgumentError
-from aioexec.execution.program import Program, Run
+from aioexec.execution.program import Program
 from aioexec.execution.trace import Traced, note_known, note_node, traced
+from aioexec.execution.walk import Walk
 from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.planning.subgraph import Node
 from tests.tiers import (
@@ -39,16 +40,16 @@ async def program_of(fetches: list[Any], feeds: dict[Any, Any]) -> Program:
         return programs(session)[-1]
 
 
-def walked(run: Run) -> int:
+def walked(run: Walk) -> int:
     """Walk inline to the end, as an item runner does."""
     outcome = run.walk(run.start(run.walker.start_inline), run.walker.resume_inline)
     while outcome == Outcome.PAUSED:
         outcome = run.walk(run.walker.resume_inline(run.frame.words), run.walker.resume_inline)
-    run.finish(outcome == Outcome.DONE)
+    run.give_back(outcome == Outcome.DONE)
     return outcome
 
 
-def records(run: Run) -> list[Traced]:
+def records(run: Walk) -> list[Traced]:
     assert run.trace is not None
     return list(traced(run.trace, run.program.variant))
 
@@ -74,7 +75,7 @@ async def test_each_row_is_stamped_when_it_runs_by_the_clock_of_perf_counter():
     program = await program_of([y], {x: array})
 
     began = perf_counter_ns()
-    run = Run(program, [array], True, traced=True)
+    run = Walk(program, [array], True, traced=True)
     assert walked(run) == Outcome.DONE
     ended = perf_counter_ns()
 
@@ -97,7 +98,7 @@ async def test_nodes_without_rows_are_told_at_their_place_without_length():
         last = op("Neg", flat, name="last")
     array = np.ones((3, 2), np.float32)
     program = await program_of([last, shape], {x: array})
-    run = Run(program, [array], True, traced=True)
+    run = Walk(program, [array], True, traced=True)
 
     walked(run)
 
@@ -122,7 +123,7 @@ async def test_breaks_are_stamped_too(ops: Ops):
         y = op("Neg", op("TestWatch", op("Neg", x, name="before"), name="break"), name="after")
     array = np.ones(2, np.float32)
     program = await program_of([y], {x: array})
-    run = Run(program, [array], True, traced=True)
+    run = Walk(program, [array], True, traced=True)
 
     walked(run)
 
@@ -145,13 +146,13 @@ async def test_a_run_that_fails_is_told_up_to_the_node_that_failed(ops: Ops):
         back = op("Reshape", op("Abs", flat, name="abs"), constant([2], "int32"), name="back")
         y = op("Neg", op("TestRefuse", back, name="refuse"), name="never")
     program = await program_of([y], {x: np.zeros(2, np.float32)})
-    run = Run(program, [np.ones(2, np.float32)], True, traced=True)
+    run = Walk(program, [np.ones(2, np.float32)], True, traced=True)
 
     with pytest.raises(InvalidArgumentError, match="refuse"):
         walked(run)
 
     assert names(records(run)) == ["flat", "abs", "back", "refuse"]
-    run.finish(done=False)
+    run.give_back(done=False)
 
 
 async def test_a_run_cancelled_before_it_starts_has_no_records():
@@ -160,7 +161,7 @@ async def test_a_run_cancelled_before_it_starts_has_no_records():
         y = op("Neg", x, name="y")
     array = np.ones(2, np.float32)
     program = await program_of([y], {x: array})
-    run = Run(program, [array], True, traced=True)
+    run = Walk(program, [array], True, traced=True)
     run.cancel()
 
     assert walked(run) == Outcome.CANCELLED
@@ -174,7 +175,7 @@ async def test_what_moved_to_a_worker_is_told_by_its_thread():
         y = op("Exp", op("Neg", x, name="first"), name="second")
     array = np.ones(2, np.float32)
     program = await program_of([y], {x: array})
-    run = Run(program, [array], True, traced=True)
+    run = Walk(program, [array], True, traced=True)
     run.frame.words[INLINE_FUEL] = 0  # enough for one row
     outcome = run.start(run.walker.start_inline)
     assert outcome == Outcome.PAUSED
@@ -187,7 +188,7 @@ async def test_what_moved_to_a_worker_is_told_by_its_thread():
 
     assert await workers.submit(go_on).result() == Outcome.DONE
     await workers.close()
-    run.finish(done=True)
+    run.give_back(done=True)
 
     assert [record.thread_id for record in records(run)] == [threading.get_native_id(), threads[0]]
 
@@ -199,10 +200,10 @@ async def test_a_run_that_nobody_watches_has_no_trace():
     array = np.ones(2, np.float32)
     program = await program_of([y], {x: array})
 
-    watched = Run(program, [array], True, traced=True)
+    watched = Walk(program, [array], True, traced=True)
     walked(watched)
     stamps = records(watched)
-    plain = Run(program, [array], True)
+    plain = Walk(program, [array], True)
     assert plain.frame is watched.frame, "the frame is used again"
     walked(plain)
 
@@ -222,7 +223,7 @@ async def test_records_say_what_the_nodes_took_and_put_out():
         await session.run(init)
         await session.run([y, shape], {x: [1.0, 2.0, 3.0]})
         program = programs(session)[-1]
-        run = Run(program, [np.ones(3, np.float32)], False, traced=True)
+        run = Walk(program, [np.ones(3, np.float32)], False, traced=True)
         walked(run)
     collector = StepStatsCollector()
 

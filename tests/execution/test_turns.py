@@ -127,15 +127,16 @@ async def test_a_program_that_is_gone_when_its_turn_comes_is_made_again(graph):
     np.testing.assert_array_equal(result, 4)
 
 
-async def test_what_has_no_program_yet_takes_the_general_path(graph):
+async def test_a_step_without_a_program_is_planned_in_its_turn(graph):
     x = ax.placeholder(ax.float32, [None])
     y = x + 4.0
     async with await eager(graph) as session:
         await session.run(y, {x: np.zeros(3, np.float32)})
         (executor,) = executors(session)
         spend(executor)
-        assert executor.run_at_once([np.zeros(5, np.float32)]) is None
-        result = await session.run(y, {x: np.zeros(5, np.float32)})
+        pending = executor.run_at_once([np.zeros(5, np.float32)])
+        assert pending is not None
+        (result,) = await pending.finish()
 
     np.testing.assert_array_equal(result, np.full(5, 4))
 

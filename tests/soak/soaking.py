@@ -14,7 +14,7 @@ from typing import Any
 
 import aioexec as ax
 from aioexec.execution.partial_step import PartialStep
-from aioexec.execution.program import Run
+from aioexec.execution.program_run import ProgramRun
 from aioexec.execution.propagator import Activation
 from aioexec.execution.rendezvous import IntraProcessRendezvous
 from aioexec.execution.step import Step
@@ -33,7 +33,7 @@ from tests.soak.kinds import (
 )
 
 DEVICES = [f"/job:localhost/replica:0/task:0/device:CPU:{k}" for k in range(2)]
-OF_ONE_STEP = (Step, PartialStep, Run, Activation, IntraProcessRendezvous, Attempt)
+OF_ONE_STEP = (Step, PartialStep, ProgramRun, Activation, IntraProcessRendezvous, Attempt)
 """What lives no longer than a step."""
 
 MOST_PASSES = 64  # of the loop, before a run is cancelled

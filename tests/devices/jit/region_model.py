@@ -19,7 +19,7 @@ from tests.devices.jit.llvm_machine import FaultError, Machine, Memory, State
 from tests.devices.jit.llvm_text import parse
 
 PYTHON = f"""
-; SharedFork.help in slices, by hosting.ended; what has stopped goes on in SharedFork.host, in a worker, to which the loop's
+; SharedFork.help in slices, by ProgramRun; what has stopped goes on in SharedFork.host, in a worker, to which the loop's
 ; thread hands it over.
 define void @loop_host(ptr %words, ptr %pad, ptr %looked, ptr %state, i64 %regions) {{
 entry:
@@ -89,7 +89,7 @@ define void @guest(ptr %looked) {{
   ret void
 }}
 
-; hosting.ended: a run that a worker has to end, with a step that may be cancelled meanwhile (Job.result, Run.cancel). The words
+; ProgramRun.finish: a run that a worker has to end, with a step that may be cancelled (Job.result, Walk.cancel). The words
 ; of the job: 1, it is put; 2, there is none; and 1, it is done.
 define void @handing_over(ptr %words, ptr %pad, ptr %looked, ptr %job, i64 %guests) {{
 entry:
@@ -126,7 +126,7 @@ over:
   ret void
 }}
 
-; Worker threads: the job of `handing_over`. Run.released hosts a region that has begun even if all is cancelled.
+; Worker threads: the job of `handing_over`. Walk.released hosts a region that has begun even if all is cancelled.
 define void @taking_over(ptr %words, ptr %pad, ptr %looked, ptr %job) {{
 entry:
   br label %get
@@ -145,7 +145,7 @@ exit:
   ret void
 }}
 
-; Run.cancel, then SharedFork.cancel.
+; Walk.cancel, then SharedFork.cancel.
 define void @cancel(ptr %words, ptr %pad, i64 %guests) {{
 entry:
   %first.at = getelementptr i64, ptr %words, i64 {walker.CANCEL}

@@ -10,10 +10,10 @@ import pytest
 import aioexec as ax
 from aioexec.devices.workers import Workers
 from aioexec.errors import ResourceExhaustedError
-from aioexec.execution import hosting, program
+from aioexec.execution import program, program_run
 from aioexec.execution.budget import TICK_NS, TickBudget
-from aioexec.execution.item_runner import RestOfRun
-from aioexec.execution.program import Run
+from aioexec.execution.program_run import ProgramRun, State
+from aioexec.execution.walk import Walk
 from aioexec.planning import lanes
 from tests.execution.shared_runs import (
     branches,
@@ -31,11 +31,11 @@ from tests.tiers import programs, ran_at_once, share_all
 def forked(monkeypatch):
     """Whatever may be done at once is, however cheap, and whatever else there is to do; a slice of the loop is one strand."""
     share_all(monkeypatch)
-    monkeypatch.setattr(hosting, "_SLICE_NS", 0)
-    monkeypatch.setattr(hosting, "_WHOLE_NS", -1)
-    monkeypatch.setattr(hosting, "_LONGEST_NS", 1 << 62)
-    monkeypatch.setattr(hosting, "_OTHERS_NS", 1 << 62)
-    monkeypatch.setattr(hosting, "_SHORT_NS", -1)
+    monkeypatch.setattr(program_run, "_SLICE_NS", 0)
+    monkeypatch.setattr(program_run, "_WHOLE_NS", -1)
+    monkeypatch.setattr(program_run, "_LONGEST_NS", 1 << 62)
+    monkeypatch.setattr(program_run, "_OTHERS_NS", 1 << 62)
+    monkeypatch.setattr(program_run, "_SHORT_NS", -1)
 
 
 @pytest.fixture
@@ -66,18 +66,18 @@ async def test_the_loop_turns_between_two_strands(array):
 
 async def test_of_two_runs_at_once_the_loop_helps_with_one(array, monkeypatch):
     by_workers = []
-    walked_by_workers = hosting.walked_by_workers
+    walk_on_worker = ProgramRun._walk_on_worker
 
-    async def counted(run, outcome, workers):
-        by_workers.append(outcome)
-        return await walked_by_workers(run, outcome, workers)
+    async def counted(run):
+        by_workers.append(run.state)
+        await walk_on_worker(run)
 
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
-        monkeypatch.setattr(hosting, "walked_by_workers", counted)
+        monkeypatch.setattr(ProgramRun, "_walk_on_worker", counted)
         results = await asyncio.gather(*(session.run(y, {x: array}) for _ in range(2)))
 
-    assert by_workers == [None], "one was begun by a worker"
+    assert by_workers == [State.IDLE], "one was begun by a worker"
     for result in results:
         np.testing.assert_allclose(result, by_numpy(array), rtol=1e-5)
 
@@ -91,9 +91,9 @@ async def test_the_loop_does_not_help(array, monkeypatch, reason: str):
         def helped(*arguments):
             raise AssertionError("it does")
 
-        monkeypatch.setattr(Run, "helped", helped)
+        monkeypatch.setattr(Walk, "helped", helped)
         if reason == "long":
-            monkeypatch.setattr(hosting, "_LONGEST_NS", 0)
+            monkeypatch.setattr(program_run, "_LONGEST_NS", 0)
         if reason == "wanted":
             monkeypatch.setattr(Workers, "are_wanted", True)
         if reason == "simulated":
@@ -104,13 +104,13 @@ async def test_the_loop_does_not_help(array, monkeypatch, reason: str):
 
 
 async def test_short_runs_are_done_on_the_loop_however_many_there_are(array, monkeypatch):
-    async def walked_by_workers(*arguments):
+    async def walk_on_worker(run):
         raise AssertionError("a worker does it")
 
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
-        monkeypatch.setattr(hosting, "_SHORT_NS", 1 << 62)
-        monkeypatch.setattr(hosting, "walked_by_workers", walked_by_workers)
+        monkeypatch.setattr(program_run, "_SHORT_NS", 1 << 62)
+        monkeypatch.setattr(ProgramRun, "_walk_on_worker", walk_on_worker)
         async with busy(workers_of(session)):
             workers_of(session).submit(lambda: None)
             assert workers_of(session).are_wanted
@@ -124,16 +124,16 @@ async def test_short_runs_are_done_on_the_loop_however_many_there_are(array, mon
 async def test_what_takes_longer_than_it_should_goes_on_in_a_worker(array, monkeypatch, what: str):
     """The run itself, or all else between two slices."""
     slices = []
-    helped = Run.helped
+    helped = Walk.helped
 
     def counted(self, outcome, until):
-        monkeypatch.setattr(hosting, what, -1)  # from here on it takes too long
+        monkeypatch.setattr(program_run, what, -1)  # from here on it takes too long
         slices.append(outcome)
         return helped(self, outcome, until)
 
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
-        monkeypatch.setattr(Run, "helped", counted)
+        monkeypatch.setattr(Walk, "helped", counted)
         async with busy(workers_of(session)) as gate:
             running = asyncio.create_task(session.run(y, {x: array}))
             while not slices:
@@ -158,7 +158,7 @@ async def test_a_run_that_no_worker_takes_over_fails_and_the_next_one_does_all_i
         await session.run(y, {x: array})
         async with busy(workers_of(session)):
             with monkeypatch.context() as refusing:
-                refusing.setattr(hosting, "_OTHERS_NS", -1)  # after its first slice it goes to a worker
+                refusing.setattr(program_run, "_OTHERS_NS", -1)  # after its first slice it goes to a worker
                 refusing.setattr(Workers, "submit", refuse)
                 with pytest.raises(ResourceExhaustedError, match="no thread"):
                     await session.run(y, {x: array})
@@ -169,7 +169,7 @@ async def test_a_run_that_no_worker_takes_over_fails_and_the_next_one_does_all_i
 
 
 async def test_what_ends_in_its_first_slice_never_suspends(array, monkeypatch):
-    monkeypatch.setattr(hosting, "_SLICE_NS", 1 << 62)
+    monkeypatch.setattr(program_run, "_SLICE_NS", 1 << 62)
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
         async with busy(workers_of(session)):
@@ -183,7 +183,7 @@ async def test_what_does_not_end_in_its_first_slice_is_to_be_awaited(array):
         await session.run(y, {x: array})
         async with busy(workers_of(session)):
             rest = ran_at_once(only_executor(session), [array])
-            assert isinstance(rest, RestOfRun)
+            assert isinstance(rest, ProgramRun)
             outputs = await rest.finish()
 
     np.testing.assert_allclose(outputs[0], by_numpy(array), rtol=1e-5)
@@ -192,9 +192,9 @@ async def test_what_does_not_end_in_its_first_slice_is_to_be_awaited(array):
 async def test_what_is_for_workers_is_to_be_awaited_too(array, monkeypatch):
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
-        monkeypatch.setattr(hosting, "_LONGEST_NS", -1)
+        monkeypatch.setattr(program_run, "_LONGEST_NS", -1)
         rest = ran_at_once(only_executor(session), [array])
-        assert isinstance(rest, RestOfRun)
+        assert isinstance(rest, ProgramRun)
         outputs = await rest.finish()
 
     np.testing.assert_allclose(outputs[0], by_numpy(array), rtol=1e-5)
@@ -202,7 +202,7 @@ async def test_what_is_for_workers_is_to_be_awaited_too(array, monkeypatch):
 
 @pytest.mark.parametrize("longest", [1 << 62, -1], ids=["helped", "for workers"])
 async def test_a_step_under_way_holds_what_it_writes_until_it_is_over(monkeypatch, longest: int):
-    monkeypatch.setattr(hosting, "_LONGEST_NS", longest)
+    monkeypatch.setattr(program_run, "_LONGEST_NS", longest)
 
     def build():
         x = ax.placeholder(ax.float32, [64, 64])
@@ -216,7 +216,7 @@ async def test_a_step_under_way_holds_what_it_writes_until_it_is_over(monkeypatc
         executor = only_executor(session)
         async with busy(workers_of(session)) as gate:
             first = ran_at_once(executor, [array])
-            assert isinstance(first, RestOfRun)
+            assert isinstance(first, ProgramRun)
             assert ran_at_once(executor, [array]) is None, "another one would write what this one writes"
             gate.set()
             await first.finish()
@@ -280,8 +280,8 @@ async def test_a_longer_run_that_nobody_shares_is_for_a_worker(monkeypatch):
         raise AssertionError("the loop does it")
 
     async with session_of_links(monkeypatch) as (session, x, y, array, expected):
-        monkeypatch.setattr(hosting, "_LONGEST_ALONE_NS", 0)
-        monkeypatch.setattr(Run, "helped", helped)
+        monkeypatch.setattr(program_run, "_LONGEST_ALONE_NS", 0)
+        monkeypatch.setattr(Walk, "helped", helped)
         result = await session.run(y, {x: array})
 
     np.testing.assert_array_equal(result, expected)
@@ -289,14 +289,14 @@ async def test_a_longer_run_that_nobody_shares_is_for_a_worker(monkeypatch):
 
 async def test_cancelled_between_two_rows_it_leaves_a_program_that_can_be_run_again(monkeypatch):
     begun = asyncio.Event()
-    helped = Run.helped
+    helped = Walk.helped
 
     def told(self, outcome, until):
         begun.set()
         return helped(self, outcome, until)
 
     async with session_of_links(monkeypatch) as (session, x, y, array, expected):
-        monkeypatch.setattr(Run, "helped", told)
+        monkeypatch.setattr(Walk, "helped", told)
         running = asyncio.create_task(session.run(y, {x: array}))
         await begun.wait()
         running.cancel()
@@ -335,7 +335,7 @@ async def test_cancelled_between_two_slices_a_step_leaves_variables_whole(monkey
         return x, v.assign_add(ax.add_n(ends)), v.read_value()
 
     begun = asyncio.Event()
-    helped = Run.helped
+    helped = Walk.helped
 
     def told(self, outcome, until):
         begun.set()
@@ -344,7 +344,7 @@ async def test_cancelled_between_two_slices_a_step_leaves_variables_whole(monkey
     array = np.eye(64, dtype=np.float32)
     async with session_of(build) as (session, (x, step, value)):
         await session.run(step.op, {x: array})
-        monkeypatch.setattr(Run, "helped", told)
+        monkeypatch.setattr(Walk, "helped", told)
         async with busy(workers_of(session)) as gate:
             running = asyncio.create_task(session.run(step.op, {x: array}))
             await begun.wait()
@@ -364,7 +364,7 @@ async def test_a_run_whose_loop_is_no_more_leaves_nobody_in_it(array):
         await session.run(y, {x: array})
         async with busy(workers_of(session)):
             rest = ran_at_once(only_executor(session), [array])
-            assert isinstance(rest, RestOfRun)
+            assert isinstance(rest, ProgramRun)
             finishing = rest.finish()
             finishing.send(None)
             finishing.close()
@@ -374,8 +374,8 @@ async def test_a_run_whose_loop_is_no_more_leaves_nobody_in_it(array):
 
 
 async def test_what_should_be_over_in_a_tick_is_not_cut_into_slices(array, monkeypatch):
-    monkeypatch.setattr(hosting, "_WHOLE_NS", 1 << 62)
-    monkeypatch.setattr(hosting, "TICK_NS", 1 << 62)
+    monkeypatch.setattr(program_run, "_WHOLE_NS", 1 << 62)
+    monkeypatch.setattr(program_run, "TICK_NS", 1 << 62)
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
         async with busy(workers_of(session)):
@@ -395,16 +395,16 @@ async def test_those_who_waited_for_one_program_take_turns(array, monkeypatch):
         self._charged += 1
 
     at = []
-    helped = Run.helped
+    helped = Walk.helped
 
     def noted(self, outcome, until):
         at.append(len(turns))
         return helped(self, outcome, until)
 
     for bound in ("_SLICE_NS", "_WHOLE_NS", "_SHORT_NS"):
-        monkeypatch.setattr(hosting, bound, 1 << 62)
+        monkeypatch.setattr(program_run, bound, 1 << 62)
     monkeypatch.setattr(TickBudget, "charge", charge)
-    monkeypatch.setattr(Run, "helped", noted)
+    monkeypatch.setattr(Walk, "helped", noted)
     async with session_of(branches) as (session, (x, y)), counted_turns() as turns:
         results = await asyncio.gather(*(session.run(y, {x: array}) for _ in range(20)))
 
