@@ -13,7 +13,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
-from aioexec.execution import item_runner, reference
+from aioexec.execution import item_runner, program_run, reference
 from aioexec.execution.budget import TICK_NS, budget_of
 from aioexec.formats.protos import ConfigProto, RunOptions
 from aioexec.observability.cost_model import CostModel
@@ -123,7 +123,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     def look() -> int:
         return next(looks)
 
-    for module in (item_runner, reference):
+    for module in (item_runner, program_run, reference):
         monkeypatch.setattr(module, "perf_counter_ns", look)
     return look
 
