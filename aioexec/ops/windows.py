@@ -189,6 +189,10 @@ def check_spatial_only(attrs: Attrs, names: Sequence[str]) -> None:
     """Refuse windows that move along batch or channels; raises UnimplementedError."""
     for name in names:
         values = attrs.get(name)
+        if values and len(values) != len(attrs["data_format"]):
+            raise GraphValueError(
+                f"attr {name!r} must specify {len(attrs['data_format'])} dimensions, got {values!r}"
+            )
         if values and (values[0] != 1 or values[DEPTH[attrs["data_format"]]] != 1):
             raise UnimplementedError(f"{name} in the batch and channel dimensions must be 1, got {values!r}")
 

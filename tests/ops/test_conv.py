@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec import dtypes
-from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec import Session, dtypes
+from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernel import Launch, LoopKernel, Spec
 from aioexec.ops import conv, conv_launches, pool, pool_loops, shares
@@ -210,3 +210,15 @@ def test_pools_run_as_plain_python_in_shares(ksize, strides, padding, shape, lan
     np.testing.assert_allclose(mean, pool.average(x, axes), rtol=1e-14)
     np.testing.assert_allclose(to_largest, pool.return_to(y, pool.first_maximum(x, axes), axes), rtol=1e-14)
     np.testing.assert_allclose(to_all, pool.average_adjoint(y, axes), rtol=1e-13)
+
+
+@pytest.mark.parametrize("op_type", ["Conv3DBackpropFilter", "Conv3DBackpropInput"])
+async def test_windows_of_another_rank_are_invalid(graph, op_type):
+    image = np.zeros((1, 2, 2, 2, 1), np.float32)
+    feeds = [placeholder(graph, *image.shape) for _ in range(3)]
+    attrs = {"strides": [1] * 5, "padding": "SAME", "dilations": [1] * 4}
+    op = graph.create_op(op_type, feeds, attrs=attrs)
+
+    async with Session(graph=graph) as session:
+        with pytest.raises(InvalidArgumentError, match="must specify 5 dimensions"):
+            await session.run(op.outputs[0], dict.fromkeys(feeds, image))
