@@ -17,7 +17,7 @@ from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import Array, shown
-from aioexec.ops.string_elements import array_of, number_parser, parsed_array
+from aioexec.ops.string_elements import array_of, bytes_of, number_parser, parsed_array
 from aioexec.shapes import Dims
 
 # Comma-separated values
@@ -118,7 +118,7 @@ def _csv_kernel(context: KernelContext) -> Compute:
         if any(np.ndim(default) > 1 for default in defaults):
             raise InvalidArgumentError("Each record default should be at most rank 1")
         columns = [
-            _Column(k, dtype, np.asarray(default), attrs["na_value"].encode())
+            _Column(k, dtype, np.asarray(default), bytes_of(attrs["na_value"]))
             for k, (dtype, default) in enumerate(zip(wanted, defaults, strict=True))
         ]
         rows = [

@@ -18,7 +18,7 @@ from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import Array, same_shape
-from aioexec.ops.string_elements import each, scalar_bytes
+from aioexec.ops.string_elements import bytes_of, each, scalar_bytes
 from aioexec.shapes import Dims
 from aioexec.text_cache import cached_by_text
 
@@ -136,7 +136,7 @@ def _replace_kernel(context: KernelContext) -> Compute:
 
 def _static_replace_kernel(context: KernelContext) -> Compute:
     attrs = context.attrs
-    pattern, rewrite = attrs["pattern"].encode(), attrs["rewrite"].encode()
+    pattern, rewrite = bytes_of(attrs["pattern"]), bytes_of(attrs["rewrite"])
     compiled(pattern)
     return lambda value: _replace(value, pattern, rewrite, attrs["replace_global"])
 
@@ -154,7 +154,7 @@ def _match_kernel(context: KernelContext) -> Compute:
 
 
 def _static_match_kernel(context: KernelContext) -> Compute:
-    pattern = context.attrs["pattern"].encode()
+    pattern = bytes_of(context.attrs["pattern"])
     compiled(pattern)
     return lambda value: _matched(value, pattern)
 

@@ -58,6 +58,11 @@ def scalar_bytes(value: Array, what: str) -> bytes:
     return bytes(np.asarray(value).item())
 
 
+def bytes_of(attr: str | bytes) -> bytes:
+    """A string attribute, which is held as bytes where it is not UTF-8."""
+    return attr if isinstance(attr, bytes) else attr.encode()
+
+
 def text_of(value: bytes) -> str:
     """Bytes in a message."""
     return value.decode("utf-8", "replace")

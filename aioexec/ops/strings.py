@@ -15,7 +15,7 @@ from aioexec.errors import GraphValueError, InvalidArgumentError, OutOfRangeErro
 from aioexec.graph.kernel import Compute, KernelContext
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
 from aioexec.ops.elementwise import Array, same_shape, shown
-from aioexec.ops.string_elements import array_of, each, text_of
+from aioexec.ops.string_elements import array_of, bytes_of, each, text_of
 from aioexec.shapes import Dims
 
 _MOST_SEGMENTS: Final = 1 << 28
@@ -34,7 +34,7 @@ def _join_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _join_kernel(context: KernelContext) -> Compute:
-    separator = context.attrs["separator"].encode()
+    separator = bytes_of(context.attrs["separator"])
 
     def compute(*inputs: Array) -> Array:
         shape: tuple[int, ...] = next((value.shape for value in inputs if value.ndim), ())
@@ -85,7 +85,7 @@ def _reduce_join_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _reduce_join_kernel(context: KernelContext) -> Compute:
-    separator, keeps = context.attrs["separator"].encode(), context.attrs["keep_dims"]
+    separator, keeps = bytes_of(context.attrs["separator"]), context.attrs["keep_dims"]
 
     def compute(value: Array, axes: Array) -> Array:
         if not value.ndim or not axes.size:
@@ -121,7 +121,7 @@ def _segment_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _segment_kernel(context: KernelContext) -> Compute:
-    separator = context.attrs["separator"].encode()
+    separator = bytes_of(context.attrs["separator"])
 
     def compute(value: Array, ids: Array, count: Array) -> Array:
         size = int(count)

@@ -118,3 +118,14 @@ def _encoded(kind: str) -> bytes:
 
 def _checksum(chunk: bytes | bytearray) -> bytes:
     return zlib.crc32(chunk).to_bytes(4, "big")
+
+
+async def test_string_attributes_may_be_any_bytes(graph):
+    joined = graph.create_op(
+        "StringJoin", [ax.constant("a"), ax.constant("b")], attrs={"separator": b"\xff", "N": 2}
+    )
+    replaced = graph.create_op(
+        "StaticRegexReplace", [ax.constant("ab")], attrs={"pattern": "a", "rewrite": b"\xff"}
+    )
+    async with ax.Session(graph=graph) as session:
+        assert await session.run([joined.outputs[0], replaced.outputs[0]]) == [b"a\xffb", b"\xffb"]
