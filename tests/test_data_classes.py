@@ -251,6 +251,7 @@ def test_whatever_is_used_first_completes_the_class(use):
 
 
 def test_the_package_has_one_decorator():
+    """But for what a compiling child runs, which does not import the package."""
     root = Path(aioexec.__file__).parent
     others = [
         str(path.relative_to(root))
@@ -261,4 +262,4 @@ def test_the_package_has_one_decorator():
         and any(alias.name == "dataclass" for alias in statement.names)
     ]
 
-    assert others == []
+    assert others == ["devices/jit/tiles.py"]
