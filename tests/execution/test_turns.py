@@ -135,7 +135,7 @@ async def test_a_step_without_a_program_is_planned_in_its_turn(graph):
         (executor,) = executors(session)
         spend(executor)
         pending = executor.run_at_once([np.zeros(5, np.float32)])
-        assert pending is not None
+        assert isinstance(pending, InTurn)
         (result,) = await pending.finish()
 
     np.testing.assert_array_equal(result, np.full(5, 4))
