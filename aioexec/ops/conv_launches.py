@@ -129,12 +129,12 @@ _NO_BIAS = Operand("input", 1)
 
 
 def _convolution(attrs: Attrs, image: Spec, filters: Sequence[int]) -> Convolution | None:
-    """None: not a case for these loops, or nothing to compute: the reference kernel says whether shapes fit."""
+    """None: not a case for these loops, or of no rows, columns or channels: the reference kernel says whether shapes fit."""
     if attrs["data_format"] != "NHWC" or image.dtype.name not in _REAL:
         return None
     if any(attrs[name][axis] != 1 for name in ("strides", "dilations") for axis in (0, 3)):
         return None
-    if filters[2] != image.shape[3] or 0 in image.shape or 0 in filters:
+    if filters[2] != image.shape[3] or 0 in image.shape[1:] or 0 in filters:
         return None
     vertical, horizontal = make_axes(attrs, image.shape, filters)
     dtype = image.dtype
@@ -258,6 +258,8 @@ def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
     case = _convolution(attrs, dx, filters.shape)
     if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.n):
         return None
+    if case.batch == 0:
+        return Launches(())
     if case.vertical.stride == case.horizontal.stride == 1 and case.c >= _FEW_CHANNELS:
         axes = _reversed_axis(case.vertical), _reversed_axis(case.horizontal)
         back = Convolution(case.dtype, case.itemsize, case.batch, case.n, case.c, *axes)
@@ -311,6 +313,8 @@ def bind_filter(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -
     case = _convolution(attrs, image, dfilters.shape)
     if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.n):
         return None
+    if case.batch == 0:
+        return _zeros(dfilters)
     operands, strides = (_INPUTS[0], _INPUTS[2], _OUTPUT), (0, case.itemsize, case.itemsize)
     if case.is_pointwise:
         words: tuple[int, ...] = (case.n, case.batch * case.places, case.k, case.n)

@@ -120,12 +120,12 @@ class Depthwise:
 
 
 def _depthwise(attrs: Attrs, image: Spec, filters: Sequence[int]) -> Depthwise | None:
-    """None: not a case for these loops, or nothing to compute: the reference kernel says whether shapes fit."""
+    """None: not a case for these loops, or of no rows, columns or channels: the reference kernel says whether shapes fit."""
     if image.dtype.name not in _REAL or len(image.shape) != 4 or len(filters) != 4:
         return None
     if any((attrs.get(name) or (1,) * 4)[axis] != 1 for name in ("strides", "dilations") for axis in (0, 3)):
         return None
-    if filters[2] != image.shape[3] or 0 in image.shape or 0 in filters:
+    if filters[2] != image.shape[3] or 0 in image.shape[1:] or 0 in filters:
         return None
     axes = make_axes(attrs, image.shape, filters)
     dtype = image.dtype
@@ -169,6 +169,8 @@ def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
     case = _depthwise(attrs, dx, filters.shape)
     if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.cm):
         return None
+    if case.batch == 0:
+        return Launches(())
     line = case.horizontal.stride * _reach(case) * case.cm
     words = (case.batch, case.padded_height, *case.sizes()[:2], _reach(case), *case.sizes()[3:])
     work = Work(
@@ -194,6 +196,8 @@ def bind_filter(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -
     case = _depthwise(attrs, image, dfilters.shape)
     if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.cm):
         return None
+    if case.batch == 0:
+        return _zeros(dfilters)
     block = case.block()
     step = max(1, case.batch * LAUNCH_NS // max(case.cost, LAUNCH_NS))
     kernel = case.loop(loops.backward_filter, 20)
