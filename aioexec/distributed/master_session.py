@@ -46,7 +46,7 @@ from aioexec.sessions.direct import DirectSession
 from aioexec.sessions.named_steps import NamedStep
 from aioexec.sessions.names import find_operation, parse_tensor_name
 from aioexec.sessions.options import SessionOptions
-from aioexec.sessions.reordered import Reordered
+from aioexec.sessions.reordering import Reordered
 
 GET_STATUS = "WorkerService/GetStatus"
 

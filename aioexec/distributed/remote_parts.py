@@ -18,9 +18,9 @@ from aioexec.distributed.methods import METHODS
 from aioexec.distributed.status import error_from, is_derived
 from aioexec.distributed.transport import Channel, Payload, Posted
 from aioexec.errors import OpError, from_exception
+from aioexec.execution.partition_group import Run
 from aioexec.execution.rendezvous import IntraProcessRendezvous
 from aioexec.execution.step import SharedStep, Step
-from aioexec.execution.together import Run
 
 PATIENCE = 1.0
 """Seconds for which a derived error waits for its root."""

@@ -12,28 +12,28 @@ import numpy as np
 from aioexec import shapes
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine
-from aioexec.execution.fed import having_own_indices, index_feeds, with_own_indices
+from aioexec.execution.fast_path import FastPath, is_eligible
+from aioexec.execution.feed_safety import having_own_indices, index_feeds, with_own_indices
 from aioexec.execution.fetched import Fetched
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.partial_step import PartialStep
 from aioexec.execution.partition_executor import PartitionExecutor
+from aioexec.execution.partition_group import RemoteParts, Run, fail_at, finished, start
 from aioexec.execution.program_run import ProgramRun
-from aioexec.execution.prompt import PromptRunner, is_prompt
 from aioexec.execution.step import DEFAULT, Step, StepSettings
-from aioexec.execution.together import RemoteParts, Run, fail_at, finished, start
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Plan
 
 
 class Executor:
-    """Runs steps of one plan; holds what outlives a step: the item runners with their programs.
+    """Runs steps of one plan; has the state that outlives a step: the item runners with their programs.
+
+    Constant: `_whole`, the runner of a plan that is one program from the feeds to the fetches; `_fast_path`, of other plans
+    that may run without a step; `_shaped`, the positions of feeds with a static shape, and the shape; `_index_feeds`, the
+    positions of feeds that are copied. Changing: `step_count`, the steps begun.
 
     Args:
-        remote: runs what the plan has in other processes.
-
-    `step_count` counts the steps begun. `_whole` is the runner of a plan that is one program from the
-    feeds to the fetches. `_prompt` runs the items of others as long as none waits.
-    `_shaped` are the positions of feeds that have a static shape, and that; `_index_feeds` those of feeds that are copied.
+        remote: runs the partitions that are in other processes.
     """
 
     def __init__(self, plan: Plan, engine: Engine, remote: RemoteParts | None = None) -> None:
@@ -43,8 +43,8 @@ class Executor:
         self.step_count = 0
         self.partitions = [PartitionExecutor(partition, engine) for partition in plan.partitions]
         self._whole = self.runners[0] if _is_one_program(plan) else None
-        is_of_items = self._whole is None and is_prompt(plan, self.partitions[0])
-        self._prompt = PromptRunner(self.partitions[0], engine.budget) if is_of_items else None
+        is_of_items = self._whole is None and is_eligible(plan, self.partitions[0])
+        self._fast_path = FastPath(self.partitions[0], engine.budget) if is_of_items else None
         # Strings may have to be encoded.
         dtypes = [tensor.dtype.numpy for tensor in plan.signature.feeds]
         self._dtypes = [None if dtype.hasobject else dtype for dtype in dtypes]
@@ -87,8 +87,8 @@ class Executor:
             return outputs
         if self._shaped and not self._fits(inputs):
             return None
-        if self._prompt is not None:
-            done = self._prompt.run(inputs)
+        if self._fast_path is not None:
+            done = self._fast_path.run(inputs)
             if isinstance(done, list):
                 self.step_count += 1
                 return done

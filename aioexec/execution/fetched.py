@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
-from aioexec.execution.fed import kept_in_place
+from aioexec.execution.feed_safety import kept_in_place
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.step import Step
 from aioexec.planning.plan import Partition

@@ -1,8 +1,11 @@
-"""Running one item of a plan: which tier, where, and under which leases.
+"""Running one item of a plan: which tier runs it, by which program, and what becomes of its outputs.
 
-State, all of it changed on the event loop only: `programs` by shapes, the least recently used of which make room; `sightings`,
-how often shapes without a program were seen; `unfit`, shapes that have none, and why; `building`, an event for each build under
-way; `costs`, what steps have told of the nodes, where they are measured.
+An item has a program for each set of input shapes. A set that is met for the second time has its program built in the
+background; until it is there, the reference tier runs the item. `program_run` runs a program.
+
+All state is changed on the event loop only: `programs` by shapes, at most `MOST_PROGRAMS`, the least recently used of which is
+evicted; `_misses`, how often shapes without a program were met; `unfit`, shapes that have no program, and why; `_building`, an
+event for each build under way; `_costs`, the measured costs of the nodes, if they are measured.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from aioexec.execution.program_run import DONE, ProgramRun, run_in_turn, run_now
 from aioexec.execution.propagator import Values
 from aioexec.execution.reference import ReferenceTier
 from aioexec.execution.step import Step
-from aioexec.execution.walk import Array, MisfitError
+from aioexec.execution.walk import Array, GuardError
 from aioexec.planning.plan import Item, Partition
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 MOST_PROGRAMS = 16
 """Sets of shapes an item keeps programs for; what goes beyond makes the least recently used leave."""
-_MOST_SIGHTINGS = 1024
+_MOST_MISSES = 1024
 _NO_OBJECTS: Mapping[int, Any] = {}
 _LARGEST_CONTENT = 16  # elements of an input whose content may join the key
 
@@ -58,7 +61,7 @@ class ItemRunner:
         self._reference = ReferenceTier(item, engine)
         self.programs: dict[Key, Program] = {}
         self.unfit: dict[Key, str] = {}
-        self._sightings: dict[Key, int] = {}
+        self._misses: dict[Key, int] = {}
         self._building: dict[Key, asyncio.Event] = {}
         self._costs: CostModel | None = None
         self._content = tuple(k for k, value in enumerate(item.inputs) if value in item.shape_inputs)
@@ -86,12 +89,12 @@ class ItemRunner:
             content.append(inputs[k].tobytes())
         return (*shapes, *content)
 
-    def _sight(self, key: Key, inputs: Sequence[Array]) -> None:
+    def _count_miss(self, key: Key, inputs: Sequence[Array]) -> None:
         """Build in the background what is seen a second time."""
-        if len(self._sightings) > _MOST_SIGHTINGS:
-            self._sightings.clear()
-        self._sightings[key] = self._sightings.get(key, 0) + 1
-        if self._sightings[key] >= 2 and key not in self._building:
+        if len(self._misses) > _MOST_MISSES:
+            self._misses.clear()
+        self._misses[key] = self._misses.get(key, 0) + 1
+        if self._misses[key] >= 2 and key not in self._building:
             self._start_build(key, inputs)
 
     async def _program_for(self, key: Key, inputs: Sequence[Array]) -> Program | None:
@@ -141,7 +144,7 @@ class ItemRunner:
                 self._refuse(key, "no native tier here")
 
     def _refuse(self, key: Key, reason: str) -> None:
-        if len(self.unfit) >= _MOST_SIGHTINGS:
+        if len(self.unfit) >= _MOST_MISSES:
             self.unfit.clear()
         self.unfit[key] = reason
 
@@ -153,7 +156,7 @@ class ItemRunner:
     def _keep(self, key: Key, program: Program) -> None:
         if len(self.programs) >= MOST_PROGRAMS:
             del self.programs[min(self.programs, key=lambda k: self.programs[k].last_used)]
-        self._sightings.pop(key, None)
+        self._misses.pop(key, None)
         if self._costs is not None:
             program.expect(self._costs)
         if program.forks:
@@ -192,7 +195,7 @@ class ItemRunner:
                     return None
             bound, objects = _bound(program, values), _objects(program, values)
             run = run_now(program, bound, objects, self.engine.budget, step.workers, step.collector)
-        except MisfitError:
+        except GuardError:
             return self._reference.begin(values, step)
         except MemoryError as error:
             raise _no_memory(program) from error
@@ -212,7 +215,7 @@ class ItemRunner:
         if key is None or key in self.unfit:
             return self._reference.begin(values, step)
         if self.engine.jit == "background":
-            self._sight(key, inputs)
+            self._count_miss(key, inputs)
             return self._reference.begin(values, step)
         return self._run(key, inputs, values, fresh, step)
 
@@ -232,7 +235,7 @@ class ItemRunner:
             run = run_now(program, bound, objects, budget, step.workers, step.collector)
             if run is None:
                 run = await run_in_turn(program, bound, objects, budget, step.workers, step.collector)
-        except MisfitError:
+        except GuardError:
             await self._reference.run(values, step)
             return
         except MemoryError as error:
@@ -279,7 +282,7 @@ class ItemRunner:
             if not program.unbroken:
                 return None
             run = run_now(program, inputs, _NO_OBJECTS, self.engine.budget, self.engine.workers)
-        except (MisfitError, MemoryError):
+        except (GuardError, MemoryError):
             return None
         return run.outputs if run is not None and run.state is DONE else run
 

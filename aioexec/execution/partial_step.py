@@ -11,9 +11,9 @@ import numpy as np
 from aioexec.errors import InvalidArgumentError
 from aioexec.execution.fetched import copied, is_handle, no_value
 from aioexec.execution.partition_executor import PartitionExecutor
+from aioexec.execution.partition_group import Run, all_ended, fail_at, start
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.step import Step
-from aioexec.execution.together import Run, all_ended, fail_at, start
 from aioexec.graph.node import Operation
 from aioexec.planning.plan import Plan
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from aioexec.errors import CancelledError, InvalidArgumentError, OpError
 from aioexec.execution.budget import TICK_NS
+from aioexec.execution.partition_group import Run
 from aioexec.execution.propagator import (
     DEAD,
     Activation,
@@ -31,7 +32,6 @@ from aioexec.execution.propagator import (
 from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
 from aioexec.execution.structures import inputs_of, store
-from aioexec.execution.together import Run
 from aioexec.execution.trace import note_known, note_node
 from aioexec.planning.instruction import Instruction, locate
 from aioexec.planning.items import Kind

@@ -90,7 +90,7 @@ class ProgramRun(Walk):
 
     Raises:
         OpError: a variable is not initialised.
-        MisfitError: a variable has another shape than was declared.
+        GuardError: a variable has another shape than was declared.
         NoRoomError: there is no room for its arena at the moment.
     """
 
@@ -307,7 +307,7 @@ def run_now(
 
     Raises:
         OpError: a node failed, or a variable is not initialised.
-        MisfitError: a variable has another shape than was declared.
+        GuardError: a variable has another shape than was declared.
     """
     if any_leased(program.variant.item.writes) or (program.may_move and not program.has_room):
         return None
@@ -332,7 +332,7 @@ async def run_in_turn(
 
     Raises:
         OpError: a node failed, or a variable is not initialised.
-        MisfitError: a variable has another shape than was declared.
+        GuardError: a variable has another shape than was declared.
     """
     writes = program.variant.item.writes
     await lease(writes)

@@ -35,8 +35,11 @@ _COUNT = Spec(np.dtype(np.int64), ())
 _LEAST_ROOM = 16  # elements of a list
 
 
-class MisfitError(Exception):
-    """A program does not fit the content of a variable, or there is no memory for its outputs; nothing was run."""
+class GuardError(Exception):
+    """A guard failed: a variable has another shape than the program was laid out for, or its outputs find no memory.
+
+    Nothing was run; the reference tier runs the item.
+    """
 
 
 class Walk:
@@ -44,8 +47,8 @@ class Walk:
 
     `arrays` are bound to the first slots; `news` the new contents of the variables that are written; `kept` are arrays that
     breaks bound to slots; `objects` are values that memory cannot hold. `walker` has the entries to walk by; `trace` is None in
-    a run that nobody watches; `inner` is the loop or conditional that Python is doing, `fork` the one that several workers are
-    doing, or that was not done to its end.
+    a run that is not traced; `inner` is the loop or conditional that Python runs, `fork` the parallel region that is
+    being executed, or that was not executed to its end.
 
     Args:
         inputs: values of `variant.inputs`.
@@ -55,7 +58,7 @@ class Walk:
 
     Raises:
         OpError: a variable is not initialised.
-        MisfitError: a variable has another shape than was declared, or there is no memory for the outputs: reference kernels
+        GuardError: a variable has another shape than was declared, or there is no memory for the outputs: reference kernels
             check operands before they allocate.
     """
 
@@ -89,7 +92,7 @@ class Walk:
             for shape, dtype in program.specs:
                 self.outputs.append(np.empty(shape, dtype))
         except MemoryError as error:
-            raise MisfitError from error
+            raise GuardError from error
         self.kept: dict[int, Array] = {}
         self.objects: dict[int, Any] = {}
         self.published: set[Variable] = set()
@@ -124,11 +127,11 @@ class Walk:
             if use.old_slot is not None:
                 content = variable.buffer
                 if content is None and not use.certain:
-                    raise MisfitError(variable.name)  # perhaps nobody reads it
+                    raise GuardError(variable.name)  # perhaps it is not read
                 if content is None:
                     raise self._uninitialised(variable, use.reader)
                 if content.shape != use.shape:
-                    raise MisfitError(variable.name)
+                    raise GuardError(variable.name)
                 bound.append(content)
             if use.new_slot is not None:
                 new = variable.next_buffer(in_place and use.in_place)
@@ -197,7 +200,7 @@ class Walk:
         return Outcome.DONE
 
     def _fork(self, position: int, until: int | None) -> int:
-        """Do the rows of a fork with whoever comes: DONE, PAUSED, CANCELLED, or FAILED, as a walk leaves it."""
+        """Execute a parallel region with the workers that help: DONE, PAUSED, CANCELLED, or FAILED, as a walk leaves it."""
         link = self.program.forks[position]
         if until is None:
             self.fork = self.fork or ForkRun(self, link)
@@ -252,7 +255,7 @@ class Walk:
         """Publish what was written, also by a run that failed or was cancelled on its way, and give the frame back.
 
         Args:
-            collector: who is told of the nodes that ran.
+            collector: collects the nodes that ran, and when.
         """
         for use, new in self.news:
             variable = use.variable
@@ -396,7 +399,7 @@ class Walk:
                 self.objects[output] = result if isinstance(result, Variable) else np.array(result, copy=True)
                 continue
             slot, spec = output
-            if result is None:  # of a branch that was not taken: nobody looks at it
+            if result is None:  # of a branch that was not taken: never read
                 result = np.zeros(spec.shape, spec.dtype)
             array = np.asarray(result)
             if array.shape != spec.shape or array.dtype != spec.dtype:

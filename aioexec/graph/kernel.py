@@ -130,22 +130,22 @@ class StepContext(Protocol):
         ...
 
 
-class NotNow(enum.Enum):
-    """What a kernel returns that has done nothing, since it would have to wait."""
+class WouldBlock(enum.Enum):
+    """The result of a kernel that would have to wait, and has changed nothing."""
 
-    NOT_NOW = "not now"
+    WOULD_BLOCK = "would block"
 
 
-NOT_NOW = NotNow.NOT_NOW
+WOULD_BLOCK = WouldBlock.WOULD_BLOCK
 
 
 @dataclass(frozen=True, slots=True)
-class PromptKernel:
-    """An asynchronous kernel that can often do without waiting, and then needs no step.
+class NonblockingKernel:
+    """An asynchronous kernel that often need not wait, and then needs no step.
 
     Attributes:
         compute: the kernel.
-        at_once: `at_once(*inputs)` gives the values, which nobody else holds, or NOT_NOW.
+        at_once: `at_once(*inputs)` returns new values, or WOULD_BLOCK.
     """
 
     compute: Compute

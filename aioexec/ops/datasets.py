@@ -15,11 +15,11 @@ from aioexec import dtypes as dt, shapes
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.functions import FuncGraph, Function
 from aioexec.graph.kernel import (
-    NOT_NOW,
+    WOULD_BLOCK,
     Attrs,
     Compute,
     KernelContext,
-    PromptKernel,
+    NonblockingKernel,
     Role,
     StepContext,
     plain,
@@ -206,9 +206,9 @@ def _get_next(context: KernelContext) -> Compute:
 
     def at_once(handle: Any) -> Any:
         element = iterator_behind(handle).next_at_once()
-        return NOT_NOW if element is None else given(element)
+        return WOULD_BLOCK if element is None else given(element)
 
-    return PromptKernel(get_next, at_once)
+    return NonblockingKernel(get_next, at_once)
 
 
 def _given(attrs: Attrs) -> Callable[[Element], Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from aioexec import shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.kernel import NOT_NOW, Compute, KernelContext, PromptKernel, StepContext
+from aioexec.graph.kernel import WOULD_BLOCK, Compute, KernelContext, NonblockingKernel, StepContext
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
 from aioexec.ops.copies import LARGE, are_large, copied, free_in_slices, stacked, stacked_shape
 from aioexec.ops.elementwise import Array, shown
@@ -76,11 +76,11 @@ def _enqueue(context: KernelContext) -> Compute:
     def at_once(handle: Any, *components: Any) -> Any:
         queue = queue_behind(handle)
         if queue.is_closed or not queue.room or _is_large_element(queue, components):
-            return NOT_NOW
+            return WOULD_BLOCK
         queue.enqueue(copied(components))
         return None
 
-    return PromptKernel(enqueue, at_once)
+    return NonblockingKernel(enqueue, at_once)
 
 
 async def _enqueue_large(step: StepContext, queue: Queue, components: Sequence[Any]) -> None:
@@ -169,12 +169,12 @@ def _dequeue(context: KernelContext) -> Compute:
     def at_once(handle: Any) -> Any:
         queue = queue_behind(handle)
         if not queue.gives_at_once:
-            return NOT_NOW
+            return WOULD_BLOCK
         element = queue.dequeue()
         assert not isinstance(element, Attempt)
         return finish(element)
 
-    return PromptKernel(dequeue, at_once)
+    return NonblockingKernel(dequeue, at_once)
 
 
 def _result_of(count: int) -> Callable[[Element], Any]:
@@ -271,7 +271,7 @@ def _asks(answer: Callable[[Queue], Any]) -> Callable[[KernelContext], Compute]:
         def at_once(handle: Any) -> Any:
             return answer(queue_behind(handle))
 
-        return PromptKernel(lambda step, handle: at_once(handle), at_once)
+        return NonblockingKernel(lambda step, handle: at_once(handle), at_once)
 
     return kernel
 

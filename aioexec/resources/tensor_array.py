@@ -106,7 +106,7 @@ class TensorArray:
 
     @property
     def stored(self) -> int:
-        """How many elements a kernel goes through that uses all; those that nobody wrote are dealt with at once."""
+        """How many elements a kernel goes through that uses all; unwritten ones cost nothing."""
         return len(self.elements)
 
     @property
@@ -197,7 +197,7 @@ class TensorArray:
         return index < len(self.blanks_read) and bool(self.blanks_read[index])
 
     def _read_blanks(self, indices: Array) -> tuple[int, ...]:
-        """Note that elements were read that nobody wrote; the shape of the zeros that each of them is."""
+        """Note that unwritten elements were read; the shape of the zeros that each of them is."""
         dims = self._dims_of_zeros(int(indices[0]), self.dims)
         if len(self.blanks_read) < self.size:
             self.blanks_read = np.concatenate(

@@ -32,12 +32,12 @@ from aioexec.planning.subgraph import Signature
 from aioexec.resources.session_state import SessionState, device_of, session_state
 from aioexec.sessions.extending import extend_graph
 from aioexec.sessions.host import Host
-from aioexec.sessions.life import closed_error
+from aioexec.sessions.lifecycle import closed_error
 from aioexec.sessions.named_steps import Callables, NamedStep
 from aioexec.sessions.names import signature_of
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.partial_runs import PartialRuns
-from aioexec.sessions.reordered import Reordered
+from aioexec.sessions.reordering import Reordered
 from aioexec.sessions.reports import Reports
 from aioexec.sessions.run_options import StepOptions
 from aioexec.sessions.runtime import SessionRuntime

@@ -31,7 +31,7 @@ from aioexec.planning.pipeline import Planner
 from aioexec.planning.subgraph import Bind
 from aioexec.resources.manager import ResourceManager
 from aioexec.sessions.blas_threads import BlasThreads
-from aioexec.sessions.bodies import Bodies
+from aioexec.sessions.function_bodies import Bodies
 from aioexec.sessions.options import SessionOptions
 
 Result = TypeVar("Result")

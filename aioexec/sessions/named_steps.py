@@ -13,7 +13,7 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.subgraph import Signature
 from aioexec.sessions.feeds import FeedConverter, converted
 from aioexec.sessions.names import canonical, fed_tensor, find_operation, parse_tensor_name, signature_of
-from aioexec.sessions.reordered import Reordered
+from aioexec.sessions.reordering import Reordered
 from aioexec.sessions.run_options import StepOptions
 from aioexec.sessions.steps import StepScope
 

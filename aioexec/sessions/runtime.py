@@ -23,7 +23,7 @@ from aioexec.errors import UnimplementedError
 from aioexec.graph.graph import Graph
 from aioexec.in_thread import in_thread
 from aioexec.planning.subgraph import Signature
-from aioexec.sessions.life import State
+from aioexec.sessions.lifecycle import State
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.run_options import StepOptions
 from aioexec.sessions.steps import Steps, StepScope

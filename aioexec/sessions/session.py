@@ -40,7 +40,7 @@ from aioexec.sessions.fetches import (
     remembered_by,
     structure_key,
 )
-from aioexec.sessions.life import State, closed_error
+from aioexec.sessions.lifecycle import State, closed_error
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.run_options import DEFAULT, StepOptions
 from aioexec.sessions.runtime import Pending, SessionRuntime, SignatureExecutor

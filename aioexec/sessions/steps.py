@@ -14,7 +14,7 @@ from typing import Protocol
 
 from aioexec.errors import DeadlineExceededError, OpError, ResourceExhaustedError, SessionClosedError
 from aioexec.sessions.admission import Admission
-from aioexec.sessions.life import Life
+from aioexec.sessions.lifecycle import Life
 
 Turn = asyncio.Future[None]
 

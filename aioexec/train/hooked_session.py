@@ -12,7 +12,7 @@ from typing import Any
 
 from aioexec.errors import GraphTypeError
 from aioexec.graph.node import Tensor
-from aioexec.sessions.life import closed_error
+from aioexec.sessions.lifecycle import closed_error
 from aioexec.train.callbacks import settled
 from aioexec.train.coordinator import Coordinator
 from aioexec.train.errors import TrainingStateError, end_of_loop

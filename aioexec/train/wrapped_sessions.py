@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from aioexec.errors import AbortedError, SessionClosedError, UnavailableError
 from aioexec.graph.graph import Graph
-from aioexec.sessions.life import closed_error
+from aioexec.sessions.lifecycle import closed_error
 from aioexec.sessions.session import Session
 from aioexec.train.coordinator import Coordinator
 from aioexec.train.errors import TrainingStateError, called

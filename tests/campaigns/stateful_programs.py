@@ -288,7 +288,7 @@ def _tensor_array(program: Program) -> None:
 
 
 def _blanks(program: Program) -> None:
-    """Elements that nobody wrote."""
+    """Unwritten elements."""
     dims = program.content.dims
     array = ax.TensorArray(program.content.dtype, program.count, element_shape=dims)
     program.step("stack", array.stack())
@@ -386,7 +386,7 @@ def _one_element(program: Program) -> None:
     ):
         program.step(name, apply_op("TensorListLength", changed))
     blank = apply_op("TensorListReserve", dims, program.count, element_dtype=dtype)
-    program.step("get an item that nobody set", apply_op("TensorListGetItem", blank, 1, dims, **of))
+    program.step("get an unset item", apply_op("TensorListGetItem", blank, 1, dims, **of))
     array = ax.TensorArray(dtype, program.count, clear_after_read=False).unstack(program.values)
     program.step("read an element", array.read(1))
     longer = ax.TensorArray(dtype, program.count, dynamic_size=True).unstack(program.values)

@@ -219,7 +219,7 @@ async def test_shapes_that_change_every_call_leave_a_bounded_number_of_programs_
         await executor.built()
         (runner,) = executor.runners
         assert len(runner.programs) == (0 if jit == "background" else MOST_PROGRAMS)
-        assert len(runner._sightings) <= 1025
+        assert len(runner._misses) <= 1025
         assert len(runner._building) == 0
         assert len(session.prepared) == 1
 

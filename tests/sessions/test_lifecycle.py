@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from aioexec.errors import CancelledError, SessionClosedError
-from aioexec.sessions.life import Life, State
+from aioexec.sessions.lifecycle import Life, State
 
 
 @pytest.mark.behaviour(58)

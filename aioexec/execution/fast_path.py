@@ -1,7 +1,7 @@
-"""Steps of small programs and of asynchronous kernels that often need not wait, such as to enqueue or to dequeue.
+"""The fast path of steps whose items need not wait: small programs, and asynchronous kernels such as enqueue and dequeue.
 
-As long as nothing has to wait, their items are run one after the other, in a few Python calls each, and that is all of the
-step. What is left when something has to is the run of a partition as any other, whose first items have run.
+`FastPath.run` calls the items one after the other, without a `Step` and without a scheduler, until one would have to wait. The
+executor then begins a step whose first items have run. The event loop's thread only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from aioexec.execution.budget import TICK_NS, TickBudget
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.partition_executor import PartitionExecutor
-from aioexec.graph.kernel import NOT_NOW, Compute, PromptKernel
+from aioexec.graph.kernel import WOULD_BLOCK, Compute, NonblockingKernel
 from aioexec.planning.instruction import locate
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Item, Plan
@@ -24,38 +24,38 @@ _MOST_ITEMS = 32
 """Items that may run without a look at the clock: more could hold the event loop."""
 
 
-def is_prompt(plan: Plan, executor: PartitionExecutor) -> bool:
-    """Whether a plan is nothing but such items, and each fetch an array of its own that one of them makes."""
+def is_eligible(plan: Plan, executor: PartitionExecutor) -> bool:
+    """Whether all items of a plan are such, and each fetch is an array of its own that one of them makes."""
     partition = plan.client
     if len(plan.partitions) > 1 or plan.remote:
         return False
     made = {value for item in partition.items for value in item.outputs}
     return (
         0 < len(partition.items) <= _MOST_ITEMS
-        and all(executor.runners[item.index] is not None or _is_prompt(item) for item in partition.items)
+        and all(executor.runners[item.index] is not None or _is_nonblocking(item) for item in partition.items)
         and not partition.fed_fetches
         and len(set(partition.fetches)) == len(partition.fetches)
         and made.issuperset(partition.fetches)
     )
 
 
-def _is_prompt(item: Item) -> bool:
+def _is_nonblocking(item: Item) -> bool:
     (instruction,) = item.instructions
-    return isinstance(instruction.compute, PromptKernel) and not instruction.dereferences
+    return isinstance(instruction.compute, NonblockingKernel) and not instruction.dereferences
 
 
 class Reached(NamedTuple):
-    """What has come of a step one of whose items has to wait: the values, and how many items have run."""
+    """A step one of whose items would have to wait: the values so far, and how many items have run."""
 
     values: list[Any]
     ran: int
 
 
-class PromptRunner:
+class FastPath:
     """Runs the items of such a plan.
 
-    Constant: `_items`, in an order in which they can run: what to call with which values, where its result goes if that is one
-    value, else where its results go; `_values` when a step begins.
+    Constant: `_items`, in an order in which they can run: the call, the values it takes, the value it makes (-1 if it is not
+    one value), and the values it makes; `_values` when a step begins.
     """
 
     def __init__(self, executor: PartitionExecutor, budget: TickBudget) -> None:
@@ -69,7 +69,7 @@ class PromptRunner:
                 call = _program(runner, len(outputs) == 1, budget)
             else:
                 (instruction,) = item.instructions
-                assert isinstance(instruction.compute, PromptKernel)
+                assert isinstance(instruction.compute, NonblockingKernel)
                 call, inputs, outputs = instruction.compute.at_once, instruction.inputs, instruction.outputs
             self._items.append((call, inputs, outputs[0] if len(outputs) == 1 else -1, outputs))
 
@@ -90,7 +90,7 @@ class PromptRunner:
         try:
             for call, inputs, only, outputs in self._items:
                 result = call(*map(value_of, inputs))
-                if result is NOT_NOW:
+                if result is WOULD_BLOCK:
                     return Reached(values, ran)
                 if only >= 0:
                     values[only] = result
@@ -109,15 +109,15 @@ class PromptRunner:
 
 
 def _program(runner: ItemRunner, is_one: bool, budget: TickBudget) -> Compute:
-    """A program as a prompt kernel: what it gives if there is one that runs on the loop, and the tick is not spent."""
+    """A program as a nonblocking kernel: it runs if it can be walked on the loop, and the tick is not spent."""
 
     def at_once(*inputs: Any) -> Any:
         for value in inputs:
             if not isinstance(value, np.ndarray):
-                return NOT_NOW
+                return WOULD_BLOCK
         outputs = None if budget.spent > TICK_NS else runner.run_inline(inputs)
         if outputs is None:
-            return NOT_NOW
+            return WOULD_BLOCK
         return outputs[0] if is_one else outputs
 
     return at_once
