@@ -17,7 +17,7 @@ from aioexec.graph.kernel import Attrs, Compute, KernelContext
 from aioexec.graph.node import Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, register
 from aioexec.ops.elementwise import same_shape
-from aioexec.ops.string_elements import each, number_parser, parsed_array, text_of
+from aioexec.ops.string_elements import bytes_of, each, number_parser, parsed_array, text_of
 from aioexec.ops.string_hashes import fingerprint64, siphash
 
 # Numbers from strings
@@ -58,7 +58,7 @@ def _format(dtype: DType, attrs: Attrs) -> str:
     Raises:
         InvalidArgumentError: what the attributes ask for is not to be had for the dtype.
     """
-    fill, width, precision = attrs["fill"], attrs["width"], attrs["precision"]
+    fill, width, precision = text_of(bytes_of(attrs["fill"])), attrs["width"], attrs["precision"]
     scientific, shortest = attrs["scientific"], attrs["shortest"]
     if not dtype.is_floating and not dtype.is_complex and dtype is not dt.string:
         if scientific or shortest:

@@ -8,7 +8,7 @@ from tests.campaigns import crowd
 
 
 @pytest.mark.slow
-async def test_runs_of_one_session_end_in_the_order_of_arrival_within_a_factor_of_two():
+async def test_runs_of_one_session_begin_in_the_order_of_arrival_within_a_factor_of_two():
     assert await crowd.runs_of_one_session(300) is None
 
 

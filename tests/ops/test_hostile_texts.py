@@ -129,3 +129,10 @@ async def test_string_attributes_may_be_any_bytes(graph):
     )
     async with ax.Session(graph=graph) as session:
         assert await session.run([joined.outputs[0], replaced.outputs[0]]) == [b"a\xffb", b"\xffb"]
+
+
+async def test_a_fill_that_is_no_text_is_refused(graph):
+    op = graph.create_op("AsString", [ax.constant(1.0)], attrs={"fill": b"\xff"})
+    async with ax.Session(graph=graph) as session:
+        with pytest.raises(InvalidArgumentError, match="Fill argument not supported"):
+            await session.run(op.outputs[0])
