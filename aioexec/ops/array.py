@@ -77,6 +77,7 @@ def reshaped(dims: Dims, wanted: tuple[int | None, ...]) -> Dims:
 
 
 def _reshape_shape(context: ShapeContext) -> Sequence[Dims]:
+    shapes.with_rank(context.inputs[1], 1)
     value = context.value(1)
     if value is None:
         wanted = context.partial(1)
@@ -99,6 +100,8 @@ def _infer(dims: Dims, wanted: tuple[int | None, ...]) -> Dims:
 
 
 def _reshape(x: Array, shape: Array) -> Array:
+    if shape.ndim > 1:
+        raise InvalidArgumentError(f"sizes input must be 1-D, not {list(shape.shape)}")
     dims = shape.reshape(-1).tolist()
     known = prod(dim for dim in dims if dim != -1)
     if dims.count(-1) > 1 or any(dim < -1 for dim in dims):
@@ -396,6 +399,7 @@ def _bind_reverse(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec])
 
 
 def _reversed_shape(context: ShapeContext) -> Sequence[Dims]:
+    shapes.with_rank(context.inputs[1], 1)
     dims, axes = context.inputs[0], context.value(1)
     if dims and 0 not in dims and axes is not None:
         reversed_axes(axes, len(dims))

@@ -75,6 +75,7 @@ def shape_from(value: Array) -> tuple[int, ...]:
 
 
 def _filled_shape(context: ShapeContext) -> Sequence[Dims]:
+    shapes.with_rank(context.inputs[0], 1)
     shapes.with_rank(context.inputs[1], 0)
     return [dims_operand(context, 0)]
 

@@ -161,7 +161,7 @@ def count_of(logits: Array, num_samples: Array) -> int:
     Raises:
         InvalidArgumentError: logits or number are of no use.
     """
-    if logits.ndim != 2 or num_samples.ndim or num_samples < 0 or (logits.shape[1] == 0 and len(logits)):
+    if logits.ndim != 2 or num_samples.ndim or num_samples < 0 or logits.shape[1] == 0:
         raise InvalidArgumentError(
             "expected logits of shape [batch, classes >= 1] and num_samples >= 0, "
             f"got {logits.shape} and {num_samples}"

@@ -283,6 +283,9 @@ def _sum_back(dy: Array, a: Array, b: Array, total: Array) -> tuple[Array, Array
         raise InvalidArgumentError(
             f"backprop_val_grad of shape {shown(dy.shape)} does not fit indices of shape {shown(total.shape)}"
         )
+    ranks = [each.shape[1] for each in (a, b, total)]
+    if len(set(ranks)) > 1:
+        raise InvalidArgumentError(f"indices of a, of b and of the sum must have one rank, got {ranks}")
     found = {tuple(place): k for k, place in enumerate(_numbered(total).tolist())}
     made = []
     for indices in (a, b):

@@ -144,6 +144,9 @@ for _axes in ([0], [0, 0], [5], [-5], [[0]]):
     odd(f"reverse a scalar, axes {_axes}", "ReverseV2", [zeros(), ints(*_axes)], ((),))
     odd(f"reverse nothing, axes {_axes}", "ReverseV2", [zeros(0, 2), ints(*_axes)], ((0, 2),))
 odd("reverse a scalar, a scalar axis", "ReverseV2", [zeros(), one(0)], ((),))
+REFUSED_WHEN_KNOWN |= {
+    f"reverse {_what}" for _what in ("a scalar, a scalar axis", "a scalar, axes [[0]]", "nothing, axes [[0]]")
+}
 odd("reverse, an axis of rank 2", "ReverseV2", [zeros(2, 2), ints([0])], INVALID)
 odd("reverse, a scalar axis", "ReverseV2", [zeros(2, 2), one(0)], INVALID)
 odd("reverse, an axis twice", "ReverseV2", [zeros(2, 2), ints(0, 0)], INVALID)

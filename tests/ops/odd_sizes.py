@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.ops.odd_operands import IMAGE, INVALID, ODD, ints, odd, one, zeros
+from tests.ops.odd_operands import IMAGE, INVALID, ODD, REFUSED_WHEN_KNOWN, ints, odd, one, zeros
 
 __all__ = ["ACCEPTED_BY_ONEDNN", "ODD"]
 
@@ -133,3 +133,14 @@ odd(
     [one(b"s", object), zeros(1, 2, 2**16), one(44100, np.float32)],
     INVALID,
 )
+
+# Operands of another rank
+
+odd("fill, a shape of rank 0", "Fill", [one(0), zeros()], ((0,),))
+REFUSED_WHEN_KNOWN.add("fill, a shape of rank 0")
+odd("reshape, a shape of rank 2", "Reshape", [zeros(0), ints([0, 3])], INVALID)
+odd("reshape, a shape of rank 0", "Reshape", [zeros(1), one(1)], ((1,),))
+REFUSED_WHEN_KNOWN.add("reshape, a shape of rank 0")
+odd("choose among no classes for no rows", "Multinomial", [zeros(0, 0), one(2)], INVALID)
+_INDICES = [np.array(each, np.int64) for each in ([[0, 1, 1], [1, 0, 2]], [[7, 1], [2, 2]], [[9, 9], [9, 8]])]
+odd("gradients of a sparse sum, indices of other ranks", "SparseAddGrad", [zeros(2), *_INDICES], INVALID)
