@@ -454,4 +454,27 @@ ACCEPTED = (
         "vectors that are left out are empty, as TensorFlow's shape function says, not a scalar",
         only=has("compute_uv", False),
     ),
+    Accepted(
+        "NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4",
+        VALUES,
+        VALUES,
+        "the overlap of boxes without ends is NaN, so which of them are kept follows from the order of comparisons",
+        only=has_infinite_or_nan,
+    ),
+    Accepted("ParallelConcat", INVALID, VALUES, "TensorFlow leaves rows that no value fills uninitialized"),
+    Accepted(
+        "StatelessRandomUniformInt",
+        INVALID,
+        VALUES,
+        "limits have to be scalars for outputs without elements too",
+    ),
+    Accepted("ApplyAddSign", INVALID, VALUES, "all coefficients have to be scalars"),
+    Accepted("AvgPoolGrad", INVALID, VALUES, "the gradient has to have the shape of the output"),
+    Accepted(
+        "DepthwiseConv2dNative",
+        VALUES,
+        VALUES,
+        "oneDNN gives the output of an empty batch the shape of the images",
+        only=has_empty_operand,
+    ),
 )
