@@ -75,12 +75,19 @@ def _held(value: Array) -> Array:
 
 def _slices(context: KernelContext) -> Compute:
     types: Sequence[Any] = context.attrs["Toutput_types"]
-    count = len(context.attrs["output_shapes"])
+    dims: Sequence[Dims] = context.attrs["output_shapes"]
+    count = len(dims)
     if count != len(types):
         raise InvalidArgumentError(
             f"Number of components does not match: expected {len(types)} shapes but got {count}"
         )
-    return lambda *components: boxed(SliceDataset(tuple(types), tuple(map(_held, components))))
+
+    def slices(*components: Any) -> Array:
+        held = tuple(map(_held, components))
+        check_components(types, dims, types, [each.shape[1:] for each in held])
+        return boxed(SliceDataset(tuple(types), held))
+
+    return slices
 
 
 def _batch(variant: Any, size: Array, drops_remainder: Array | None = None) -> Array:

@@ -209,6 +209,11 @@ def _scatter_into(dtype: DType, variant: Any, tensor: Array, indices: Array) -> 
     return boxed(list_of_dtype(dtype, variant).scattered(rows, _places(indices, rows)))
 
 
+def _scattered_shape(context: ShapeContext) -> Sequence[Dims]:
+    shapes.with_rank(context.inputs[2], 1)
+    return a_list(context)
+
+
 def _scatter_into_gradient(op: Operation, dlist: Tensor) -> Sequence[Any]:
     variant, tensor, indices = op.inputs
     without = apply_op("TensorListScatterIntoExistingList", dlist, zeros_like(tensor), indices)
@@ -220,7 +225,7 @@ def _scatter_into_gradient(op: Operation, dlist: Tensor) -> Sequence[Any]:
 
 register(
     f"TensorListScatterIntoExistingList({_LIST}, tensor:element_dtype, indices:int32) -> {_OUT} [{_E}]",
-    shape=a_list,
+    shape=_scattered_shape,
     kernel=on_elements(_scatter_into),
     gradient=_scatter_into_gradient,
 )

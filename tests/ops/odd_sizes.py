@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from aioexec import dtypes as dt
 from tests.ops.odd_operands import IMAGE, INVALID, ODD, REFUSED_WHEN_KNOWN, ints, odd, one, zeros
 
 __all__ = ["ACCEPTED_BY_ONEDNN", "ODD"]
@@ -144,3 +145,11 @@ REFUSED_WHEN_KNOWN.add("reshape, a shape of rank 0")
 odd("choose among no classes for no rows", "Multinomial", [zeros(0, 0), one(2)], INVALID)
 _INDICES = [np.array(each, np.int64) for each in ([[0, 1, 1], [1, 0, 2]], [[7, 1], [2, 2]], [[9, 9], [9, 8]])]
 odd("gradients of a sparse sum, indices of other ranks", "SparseAddGrad", [zeros(2), *_INDICES], INVALID)
+odd(
+    "a data set of slices of another shape",
+    "TensorSliceDataset",
+    [[zeros(2)]],
+    INVALID,
+    Toutput_types=(dt.float32,),
+    output_shapes=((0, 5),),
+)
