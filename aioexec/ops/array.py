@@ -88,9 +88,7 @@ def _reshape_shape(context: ShapeContext) -> Sequence[Dims]:
     plain_dims = tuple(None if dim == -1 else dim for dim in dims)
     done = reshaped(context.inputs[0], plain_dims)
     if done is not None and None in done and shapes.is_fully_defined(context.inputs[0]):
-        return [
-            tuple(0 if dim is None else dim for dim in done)
-        ]  # -1 beside a 0: of no elements, none are left
+        return [tuple(0 if dim is None else dim for dim in done)]  # of no elements, none are left
     return [done]
 
 

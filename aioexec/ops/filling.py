@@ -90,11 +90,9 @@ def _bind_fill(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) ->
     (output,) = outputs
     if not movable(output):
         return None
-    size = output.dtype.itemsize
-    broadcast, dense = (0,) * len(output.shape), c_strides(output.shape, size)
-    return rows_of(
-        copy_launch(Operand("input", 1), broadcast, Operand("output", 0), dense, output.shape, size)
-    )
+    size, dims = output.dtype.itemsize, output.shape
+    broadcast, dense = (0,) * len(dims), c_strides(dims, size)
+    return rows_of(copy_launch(Operand("input", 1), broadcast, Operand("output", 0), dense, dims, size))
 
 
 register(
