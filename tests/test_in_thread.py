@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -45,6 +46,8 @@ async def test_a_call_for_which_there_is_no_thread_is_refused_and_never_made():
 async def test_a_call_that_a_thread_has_begun_already_is_awaited():
     """The executor may fail to start another thread while one of its own takes the call."""
     held, begun = threading.Event(), threading.Event()
+    executor = ThreadPoolExecutor()
+    asyncio.get_running_loop().set_default_executor(executor)
 
     def hold() -> None:
         begun.set()
@@ -56,7 +59,7 @@ async def test_a_call_that_a_thread_has_begun_already_is_awaited():
         in_thread(int)
     held.set()
     await first
-    with asyncio.get_running_loop()._default_executor._idle_semaphore:  # type: ignore[attr-defined]
+    with executor._idle_semaphore:
         pass  # the pool has counted its thread as idle, which it does after the call's result is there
 
     with no_threads():
