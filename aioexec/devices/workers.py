@@ -84,17 +84,21 @@ class Job(Generic[Result]):
             self._waiter.set_result(None)
 
     async def result(self, cancel: Callable[[], None] | None = None) -> Result:
-        """Wait for the worker; if the awaiting task is cancelled, call `cancel`, wait on, and raise when it has reported."""
+        """Wait for the worker, while virtual time stands still.
+
+        If the awaiting task is cancelled, call `cancel`, wait on, and raise when the worker has reported.
+        """
         cancelled: asyncio.CancelledError | None = None
-        while not self._finished:
-            self._waiter = self._loop.create_future()
-            try:
-                await self._waiter
-            except asyncio.CancelledError as error:
-                cancelled = error
-                self.is_cancelled = True
-                if cancel is not None:
-                    cancel()
+        with held_time(self._loop):
+            while not self._finished:
+                self._waiter = self._loop.create_future()
+                try:
+                    await self._waiter
+                except asyncio.CancelledError as error:
+                    cancelled = error
+                    self.is_cancelled = True
+                    if cancel is not None:
+                        cancel()
         if cancelled is not None:
             raise cancelled
         return self.outcome()

@@ -1,11 +1,12 @@
-"""One doing of a fork: whoever came to it, its host, and guests do its strands, each in a lane of the arena.
+"""Executions of a parallel region (a `Fork` of a program): threads run its tasks (`Strand`s), each in a lane of the arena.
 
-The host is a worker, or an event loop that comes and goes (see `program_run`). It does strands like the others, so all are done
-though nobody comes; when there is nothing it could do it waits, but only for strands that are being done. A guest goes when
-there is nothing for it, or when jobs wait for its thread; whoever makes more ready than it can do itself calls again.
+One thread owns the execution: a worker, or the event loop, which leaves it and returns (see `program_run`). The owner runs
+tasks as the helper threads do, so the region ends even if none of them comes; without a task that it could run it waits, but
+only for tasks that are running. A helper thread leaves when there is no task for it, or when jobs wait for its worker. A thread
+that makes more tasks ready than it can run itself calls for another.
 
-A row that fails stops the fork. What stands before it in the program is then done all the same, so it is always the first
-failing row of the program that is told, and those before it have run, however many workers there are.
+A row that fails stops the region. The rows that precede it in the program are then run all the same. So the error is always
+that of the first failing row of the program, and the rows before it have run, however many workers there are.
 """
 
 from __future__ import annotations

@@ -119,8 +119,8 @@ class ProgramRun(Walk):
         if frame is not None:
             self._hold()
 
-    def begin(self) -> bool:
-        """Walk on the loop as far as it may: whether the run is done. If not, `finish` must be awaited.
+    def begin(self) -> None:
+        """Walk on the loop as far as it may; unless the run is done then, `finish` must be awaited.
 
         Raises:
             OpError: a node failed.
@@ -128,7 +128,7 @@ class ProgramRun(Walk):
         program = self.program
         if program.inline and not program.may_move:
             self._walk_to_end()
-            return True
+            return
         self.frame.words[PC] = 0  # of the frame's last run
         if program.inline:
             self._walk_slice(None, program.bound)
@@ -137,14 +137,11 @@ class ProgramRun(Walk):
             self._budget.helps += 1
             self.frame.words[INLINE_FUEL] = longest = _slice_of(program)
             self._walk_slice(None, longest)
-        if self.state is DONE:
-            return True
-        if not self._holds:
+        if self.state is not DONE and not self._holds:
             take(program.variant.item.writes)
             self._hold()
             if program.inline:
                 program.move_to_worker(self.frame)
-        return False
 
     async def finish(self) -> list[Array]:
         """Walk to the end: the outputs.
@@ -328,7 +325,7 @@ async def run_in_turn(
     workers: Workers,
     collector: StepStatsCollector | None = None,
 ) -> ProgramRun:
-    """Make a run when the leases and the arena it needs are free, and walk it to its end.
+    """Make and begin a run when the leases and the arena that it needs are free.
 
     Raises:
         OpError: a node failed, or a variable is not initialised.
@@ -346,8 +343,7 @@ async def run_in_turn(
     except BaseException:
         release(writes)
         raise
-    if not run.begin():
-        await run.finish()
+    run.begin()
     return run
 
 

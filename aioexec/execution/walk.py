@@ -160,7 +160,7 @@ class Walk:
         return outcome
 
     def walk(self, outcome: int, resume: Entry, until: int | None = None) -> int:
-        """Go on from an outcome until it is DONE or PAUSED; after `until`, by the clock, a break or a strand is the last.
+        """Go on from an outcome until it is DONE or PAUSED; after `until`, by the clock, a break or a task is the last.
 
         Raises:
             OpError: a node failed; CANCELLED is left to the caller.
@@ -288,8 +288,8 @@ class Walk:
                 InternalError(f"native kernel returned status {status}"), instruction, self.program.device
             )
         kind, message = statuses[status - 1]
-        told = message.format_map(instruction.node.op.attrs)
-        return locate(kind(told), instruction, self.program.device)
+        text = message.format_map(instruction.node.op.attrs)
+        return locate(kind(text), instruction, self.program.device)
 
     # Breaks
 

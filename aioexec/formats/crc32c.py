@@ -1,26 +1,21 @@
 """CRC-32C, the checksum of checkpoints and event files.
 
-A file holds it masked: a checksum over data that holds checksums would tell little.
+A file holds it masked: a checksum over data that holds checksums would tell little. The library is loaded with this module, not
+by the first checksum: it reads its own version from a file, for which an event loop would wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, Final
 
+import crc32c as library
 import numpy.typing as npt
 
 Data = bytes | bytearray | memoryview | npt.NDArray[Any]
 
 _DELTA: Final = 0xA282EAD8
-
-
-@cache
-def _extend() -> Callable[[Any, int], int]:
-    from crc32c import crc32c as extend
-
-    return extend
+_extend: Final[Callable[[Any, int], int]] = library.crc32c
 
 
 def crc32c(data: Data, before: int = 0) -> int:
@@ -28,7 +23,7 @@ def crc32c(data: Data, before: int = 0) -> int:
 
     The interpreter is released while more than 32 KiB are read, so that an event loop can run meanwhile.
     """
-    return _extend()(data, before)
+    return _extend(data, before)
 
 
 def masked(checksum: int) -> int:

@@ -44,9 +44,7 @@ def _in_output_dtype(compute: Compute) -> Any:
 
 def _whole(real: Any, imaginary: Any) -> Tensor:
     """A complex tensor of two real ones, of the dtype that holds them."""
-    tensor = apply_op("Complex", real, imaginary, Tout=_WHOLE[real.dtype.base_dtype])
-    assert isinstance(tensor, Tensor)
-    return tensor
+    return apply_op("Complex", real, imaginary, Tout=_WHOLE[real.dtype.base_dtype])
 
 
 def _zero(x: Tensor) -> Tensor:
@@ -79,18 +77,18 @@ def _absolute(context: KernelContext) -> Compute:
     return plain(np.abs)(context)
 
 
-_FROM_COMPLEX: tuple[tuple[str, str, Compute, Gradient], ...] = (
-    ("Real(input", "output", np.real, lambda op, dy: [_whole(dy, _zero(dy))]),
-    ("Imag(input", "output", np.imag, lambda op, dy: [_whole(_zero(dy), dy)]),
-    ("Angle(input", "output", np.angle, _angle_gradient),
-    ("ComplexAbs(x", "y", np.abs, _absolute_gradient),
+_FROM_COMPLEX: tuple[tuple[str, str, Any, Gradient], ...] = (
+    ("Real(input", "output", _in_output_dtype(np.real), lambda op, dy: [_whole(dy, _zero(dy))]),
+    ("Imag(input", "output", _in_output_dtype(np.imag), lambda op, dy: [_whole(_zero(dy), dy)]),
+    ("Angle(input", "output", _in_output_dtype(np.angle), _angle_gradient),
+    ("ComplexAbs(x", "y", _absolute, _absolute_gradient),
 )
 
-for _head, _output, _compute, _gradient in _FROM_COMPLEX:
+for _head, _output, _kernel, _gradient in _FROM_COMPLEX:
     register(
         f"{_head}:T) -> ({_output}:Tout) [T:type{{complex64|complex128}}=complex64; Tout:type{{float|double}}=float]",
         shape=same_shape,
-        kernel=_absolute if _head == "ComplexAbs(x" else _in_output_dtype(_compute),
+        kernel=_kernel,
         gradient=_gradient,
     )
 

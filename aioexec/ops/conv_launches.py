@@ -148,7 +148,7 @@ def _finish(work: Work, *before: Launch) -> Launches:
     return Launches((*before, *rows), scratch)
 
 
-def _zeros(output: Spec) -> Launches | None:
+def zeros(output: Spec) -> Launches | None:
     """An empty sum."""
     if output.dtype.name not in _REAL:
         return None
@@ -199,7 +199,7 @@ def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) 
     if outputs[0].size == 0:
         return Launches(())
     if image.size == 0:
-        return _zeros(outputs[0])
+        return zeros(outputs[0])
     case = _convolution(attrs, image, filters.shape)
     if case is None:
         return None
@@ -314,7 +314,7 @@ def bind_filter(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -
     if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.n):
         return None
     if case.batch == 0:
-        return _zeros(dfilters)
+        return zeros(dfilters)
     operands, strides = (_INPUTS[0], _INPUTS[2], _OUTPUT), (0, case.itemsize, case.itemsize)
     if case.is_pointwise:
         words: tuple[int, ...] = (case.n, case.batch * case.places, case.k, case.n)

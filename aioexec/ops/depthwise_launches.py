@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernel import Attrs, Launch, Launches, LoopKernel, Operand, Spec
-from aioexec.graph.launches import c_strides, fill_launch
 from aioexec.ops import depthwise_loops as loops
+from aioexec.ops.conv_launches import zeros
 from aioexec.ops.shares import LAUNCH_NS, Scratch, Work
 from aioexec.ops.windows import Axis, make_axes
 
@@ -132,15 +132,6 @@ def _depthwise(attrs: Attrs, image: Spec, filters: Sequence[int]) -> Depthwise |
     return Depthwise(dtype.name, dtype.itemsize, image.shape[0], filters[2], filters[3], *axes)
 
 
-def _zeros(output: Spec) -> Launches | None:
-    """An empty sum."""
-    if output.dtype.name not in _REAL:
-        return None
-    strides = c_strides(output.shape, output.dtype.itemsize)
-    row = fill_launch(0.0, _OUTPUT, strides, output.shape, output.dtype.name)
-    return Launches(() if row is None else (row,))
-
-
 def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
     image, filters = inputs
     if outputs[0].size == 0:
@@ -197,7 +188,7 @@ def bind_filter(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -
     if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.cm):
         return None
     if case.batch == 0:
-        return _zeros(dfilters)
+        return zeros(dfilters)
     block = case.block()
     step = max(1, case.batch * LAUNCH_NS // max(case.cost, LAUNCH_NS))
     kernel = case.loop(loops.backward_filter, 20)

@@ -152,9 +152,7 @@ def function_of(op_type: str, summary: str, name_of_function: str | None = None)
     """The Python function of an op of one argument; named as the op, in small letters, unless told otherwise."""
 
     def function(x: Any, name: str | None = None) -> Tensor:
-        tensor = apply_op(op_type, x, name=name)
-        assert isinstance(tensor, Tensor)
-        return tensor
+        return apply_op(op_type, x, name=name)
 
     function.__name__ = function.__qualname__ = name_of_function or op_type.lower()
     function.__doc__ = f"{summary}, element by element; shape and dtype of `x`."

@@ -112,6 +112,4 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
 
 
 def _apply(op_type: str, x: Any, y: Any, name: str | None) -> Tensor:
-    tensor = apply_op(op_type, x, y, name=name)
-    assert isinstance(tensor, Tensor)
-    return tensor
+    return apply_op(op_type, x, y, name=name)

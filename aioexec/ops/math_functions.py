@@ -219,9 +219,7 @@ def _by_element(function: Callable[[float], float]) -> Compute:
 
 
 def _apply(op_type: str, x: Tensor) -> Tensor:
-    tensor = apply_op(op_type, x)
-    assert isinstance(tensor, Tensor)
-    return tensor
+    return apply_op(op_type, x)
 
 
 def _of_input(slope: Callable[[Tensor], Tensor]) -> Gradient:
@@ -314,13 +312,9 @@ erfc = function_of("Erfc", "1 - erf(x)")
 
 def round(x: Any, name: str | None = None) -> Tensor:
     """x rounded to the nearest integer, halves to even; integers as they are."""
-    tensor = apply_op("Round", x, name=name)
-    assert isinstance(tensor, Tensor)
-    return tensor
+    return apply_op("Round", x, name=name)
 
 
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """log(1 / (1 + exp(-x))) without overflow."""
-    tensor = apply_op("Neg", apply_op("Softplus", -x), name=name or "LogSigmoid")
-    assert isinstance(tensor, Tensor)
-    return tensor
+    return apply_op("Neg", apply_op("Softplus", -x), name=name or "LogSigmoid")

@@ -163,6 +163,4 @@ def dynamic_partition(
 
 def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
     """A tensor whose row indices[m][i] is data[m][i]; later ones win."""
-    tensor = apply_op("DynamicStitch", indices, data, name=name, N=len(indices))
-    assert isinstance(tensor, Tensor)
-    return tensor
+    return apply_op("DynamicStitch", indices, data, name=name, N=len(indices))

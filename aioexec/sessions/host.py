@@ -17,7 +17,7 @@ from aioexec.data_classes import dataclass
 from aioexec.devices.device import Device
 from aioexec.devices.device_set import DeviceMgr, DeviceSet
 from aioexec.devices.pools import NAME, dismiss_pool, inter_op_pool, named_pool, own_pool
-from aioexec.devices.workers import Job, Workers, held_time
+from aioexec.devices.workers import Job, Workers
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError, OpError, from_exception
 from aioexec.execution.engine import Engine
@@ -152,9 +152,8 @@ class Host:
 
     async def in_planner(self, call: Callable[[], Result]) -> Result:
         """Make a call in the planner thread."""
-        with held_time(asyncio.get_running_loop()):
-            job: Job[Result] = self.engine.planner.submit(call)
-            return await job.result()
+        job: Job[Result] = self.engine.planner.submit(call)
+        return await job.result()
 
     # Threads
 

@@ -7,8 +7,8 @@ at all.
 
 The clock must not jump while someone outside the loop still works and will call back, for then a timeout
 would fire that in reality would not. Four things hold it: jobs of `loop.run_in_executor` and
-`asyncio.to_thread` (counted by the loop itself), the planning of a step, `with clock.hold():`, and predicates given to
-`clock.add_busy`. While held, the loop waits for real, and time stands still. I/O of other processes or the
+`asyncio.to_thread` (counted by the loop itself), jobs of workers that are awaited, `with clock.hold():`, and
+predicates given to `clock.add_busy`. While held, the loop waits for real, and time stands still. I/O of other processes or the
 kernel is not seen; hold the clock around it.
 
 uvloop waits inside libuv and has no such seam. Tests in virtual time therefore run on the standard library's
@@ -124,7 +124,7 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
         return self.clock.time()
 
     def hold_time(self) -> AbstractContextManager[None]:
-        """Keep time from jumping inside the block; the engine calls it while it plans in a thread (see `devices.workers`)."""
+        """Keep time from jumping inside the block; the engine calls it while it awaits a worker (see `devices.workers`)."""
         return self.clock.hold()
 
     def run_in_executor(

@@ -64,9 +64,9 @@ async def runs_of_one_session(callers: int) -> str | None:
     begun: list[int] = []
     begin = ProgramRun.begin
 
-    def noting(run: ProgramRun) -> bool:
+    def noting(run: ProgramRun) -> None:
         begun.append(callers_of[id(run.arrays[0])])
-        return begin(run)
+        begin(run)
 
     async with session_of(made) as session:
         await session.run(y, {x: arrays[0]})

@@ -7,6 +7,7 @@ import time
 import pytest
 
 import aioexec as ax
+from aioexec.devices.workers import Workers
 from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Plan
 from aioexec.planning.subgraph import Signature
@@ -65,6 +66,22 @@ async def test_time_stands_still_while_a_thread_of_the_loop_works(virtual_clock)
     assert virtual_clock.time() == 0
     await timer
     assert virtual_clock.time() == 5
+
+
+async def test_time_stands_still_while_a_worker_computes_what_is_awaited(virtual_clock):
+    workers, release = Workers(1, "pool"), threading.Event()
+    timer = asyncio.create_task(asyncio.sleep(5))
+    job = asyncio.create_task(workers.submit(release.wait).result())
+    await all_tasks_blocked()
+
+    assert virtual_clock.is_held
+    asyncio.get_running_loop().call_soon(release.set)
+    assert await job
+
+    assert virtual_clock.time() == 0
+    await timer
+    assert virtual_clock.time() == 5
+    await workers.close()
 
 
 async def test_time_stands_still_while_a_predicate_says_busy(virtual_clock):
