@@ -1,7 +1,8 @@
 """One run of a program: a state machine that decides where it is walked, on the event loop or on a worker.
 
     state       what is so                                             next state
-    IDLE        bound to its arrays, not begun                         ON_LOOP, ON_WORKER, CANCELLED
+    IDLE        bound to its arrays, not begun                         ON_LOOP, ON_WORKER, CANCELLED; by `walk_to_end`
+                                                                       DONE, FAILED
     ON_LOOP     the loop walks it, or will again after other           ON_LOOP, ON_WORKER, DONE, FAILED, CANCELLED
                 callbacks
     ON_WORKER   a worker walks it, or will when its job is taken       ON_WORKER, DONE, FAILED, CANCELLED
@@ -40,7 +41,6 @@ from aioexec.execution.leases import any_leased, lease, release, take
 from aioexec.execution.walk import Array, Walk
 
 if TYPE_CHECKING:
-    from aioexec.execution.frame import Frame
     from aioexec.execution.program import Program
     from aioexec.observability.step_stats import StepStatsCollector
 
@@ -75,60 +75,36 @@ _FINAL = frozenset({State.DONE, State.FAILED, State.CANCELLED})
 
 
 class ProgramRun(Walk):
-    """One run of a program.
+    """One run of a program, begun by `run_now` or `run_in_turn`.
 
-    Changing: `state`; `_spent`, nanoseconds it was walked; `_is_helped`, the loop walks it in slices; `_holds`, it has pinned
-    its variables and has their leases, because it outlives the callback that made it; `_is_awaited`, `finish` was called.
-
-    Args:
-        inputs: values of `variant.inputs`.
-        objects: values of `variant.object_inputs`.
-        workers: the pool of workers it may move to.
-        collector: collects what its nodes did, and when.
-        in_place: it may write into the variables' own buffers, since no other run sees them before it ends.
-        frame: leased for this run, whose variables' leases are held; None: lease one.
-
-    Raises:
-        OpError: a variable is not initialised.
-        GuardError: a variable has another shape than was declared.
-        NoRoomError: there is no room for its arena at the moment.
+    Constant once it has begun: `_budget`, the loop's; `_pool`, the workers it may move to; `_collector`, which collects what
+    its nodes did, and when. Changing: `state`; `_spent`, nanoseconds it was walked; `_is_helped`, the loop walks it in slices;
+    `_holds`, it has pinned its variables and has their leases, because it outlives the callback that made it; `_is_awaited`,
+    `finish` was called.
     """
 
     __slots__ = ("_budget", "_collector", "_holds", "_is_awaited", "_is_helped", "_pool", "_spent", "state")
 
-    def __init__(
-        self,
-        program: Program,
-        inputs: Sequence[Array],
-        objects: Mapping[int, Any],
-        budget: TickBudget,
-        workers: Workers,
-        collector: StepStatsCollector | None = None,
-        in_place: bool = False,
-        frame: Frame | None = None,
+    def begin(
+        self, budget: TickBudget, workers: Workers, collector: StepStatsCollector | None, leased: bool
     ) -> None:
-        super().__init__(program, inputs, in_place, collector is not None, frame, not program.inline)
-        if objects:
-            self.objects.update(objects)
+        """Walk on the loop as far as it may; unless the run is done then, `finish` must be awaited.
+
+        Args:
+            leased: the run has the leases of the variables it writes.
+
+        Raises:
+            OpError: a node failed.
+        """
         self._budget = budget
         self._pool = workers
         self._collector = collector
         self._spent = 0
         self._is_helped = self._is_awaited = self._holds = False
         self.state = IDLE
-        if frame is not None:
+        if leased:
             self._hold()
-
-    def begin(self) -> None:
-        """Walk on the loop as far as it may; unless the run is done then, `finish` must be awaited.
-
-        Raises:
-            OpError: a node failed.
-        """
         program = self.program
-        if program.inline and not program.may_move:
-            self._walk_to_end()
-            return
         self.frame.words[PC] = 0  # of the frame's last run
         if program.inline:
             self._walk_slice(None, program.bound)
@@ -169,21 +145,30 @@ class ProgramRun(Walk):
 
     # On the loop
 
-    def _walk_to_end(self) -> None:
-        """Walk all of it: a run that is cheap by the clock is not stopped because an estimate was too high."""
+    def walk_to_end(self, budget: TickBudget, collector: StepStatsCollector | None) -> None:
+        """Walk all of it in this callback of the loop, in place of `begin`.
+
+        A run that is cheap by the clock is not stopped because an estimate was too high.
+
+        Raises:
+            OpError: a node failed.
+        """
+        self.state = State.FAILED
         began = perf_counter_ns()
-        walker, outcome = self.walker, None
+        walker = self.walker
         try:
             outcome = self.start(walker.start_inline)
             if outcome != Outcome.DONE:
                 outcome = self.walk(outcome, walker.resume_inline)
                 while outcome == Outcome.PAUSED:
                     outcome = self.walk(walker.resume_inline(self.frame.words), walker.resume_inline)
+                assert outcome == Outcome.DONE  # nothing can cancel it
+            self.state = DONE
         finally:
             ended = perf_counter_ns()
-            self._budget.charge(began, ended)
-            self._spent = ended - began
-            self._end(outcome)
+            budget.charge(began, ended)
+            self.give_back(self.state is DONE, collector)
+        self.program.measured(ended - began)
 
     def _walk_slice(self, outcome: int | None, longest: int) -> None:
         """Begin (None) or go on, for so many nanoseconds."""
@@ -277,7 +262,8 @@ class ProgramRun(Walk):
 
     def _end(self, outcome: int | None) -> None:
         """Give back what the run has; None: it failed, or was cancelled before it was walked."""
-        self._stop_helping()
+        if self._is_helped:
+            self._stop_helping()
         if outcome == Outcome.DONE:
             self.state = DONE
             self.program.measured(self._spent)
@@ -310,10 +296,15 @@ def run_now(
         return None
     in_place = program.inline and not program.may_move
     try:
-        run = ProgramRun(program, inputs, objects, budget, workers, collector, in_place)
+        run = ProgramRun(program, inputs, in_place, collector is not None, None, not program.inline)
     except NoRoomError:
         return None
-    run.begin()
+    if objects:
+        run.objects.update(objects)
+    if in_place:
+        run.walk_to_end(budget, collector)
+    else:
+        run.begin(budget, workers, collector, False)
     return run
 
 
@@ -336,14 +327,15 @@ async def run_in_turn(
     try:
         frame = await program.lease_in_turn()
         try:
-            run = ProgramRun(program, inputs, objects, budget, workers, collector, frame=frame)
+            run = ProgramRun(program, inputs, False, collector is not None, frame)
         except BaseException:
             program.release(frame)
             raise
     except BaseException:
         release(writes)
         raise
-    run.begin()
+    run.objects.update(objects)
+    run.begin(budget, workers, collector, True)
     return run
 
 

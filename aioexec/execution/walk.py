@@ -34,6 +34,8 @@ Array = np.ndarray[Any, Any]
 _COUNT = Spec(np.dtype(np.int64), ())
 _LEAST_ROOM = 16  # elements of a list
 
+_NO_VARIABLES: frozenset[Variable] = frozenset()
+
 
 class GuardError(Exception):
     """A guard failed: a variable has another shape than the program was laid out for, or its outputs find no memory.
@@ -95,7 +97,7 @@ class Walk:
             raise GuardError from error
         self.kept: dict[int, Array] = {}
         self.objects: dict[int, Any] = {}
-        self.published: set[Variable] = set()
+        self.published = _NO_VARIABLES
         self.inner: StructureRun | None = None
         self.fork: ForkRun | SharedFork | None = None
         self.news: list[tuple[VariableUse, Array]] = []
@@ -373,7 +375,7 @@ class Walk:
             due = variable in row.publishes and variable not in self.published
             if due and use.is_whole(self._has_run):
                 variable.publish(new)
-                self.published.add(variable)
+                self.published |= {variable}
 
     def _input(self, source: Any) -> Any:
         if isinstance(source, Place):
