@@ -101,7 +101,7 @@ def share_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "SHARE_NS", 1)
     monkeypatch.setattr(lanes, "_PART_NS", 1)
     monkeypatch.setattr(lanes, "_LEAST_GRAIN_NS", 1)
-    monkeypatch.setattr(lanes, "_STRAND_NS", 0)
+    monkeypatch.setattr(lanes, "_TASK_NS", 0)
 
 
 @contextlib.contextmanager

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from aioexec.devices.jit.patience import URGENT
-from aioexec.devices.patient_queue import PatientQueue
+from aioexec.devices.jit.spinning import URGENT
 from aioexec.devices.scheduling import give_way
+from aioexec.devices.spinning_queue import SpinningQueue
 from aioexec.errors import ResourceExhaustedError
 from aioexec.graph.interruption import current
 from aioexec.in_thread import in_thread, no_thread
@@ -112,7 +112,7 @@ class Job(Generic[Result]):
         return result
 
 
-class Guest(Protocol):
+class Helper(Protocol):
     """Something that threads may help with, for as long as there is something to do; running it does not raise."""
 
     def run(self) -> None: ...
@@ -121,8 +121,8 @@ class Guest(Protocol):
 class Workers:
     """A pool of up to `count` threads, for the event loops of any threads.
 
-    Constant: `count`, `name`, `_prepare` (the first call of each thread); `waiting`, how many jobs and guests wait, how many
-    jobs, and the places for invitations, for machine code to see. `_lock` is held by who changes `_threads` or `_closed`, which
+    Constant: `count`, `name`, `_prepare` (the first call of each thread); `waiting`, how many jobs and helpers wait, how many
+    jobs, and the places for offers, for machine code to see. `_lock` is held by who changes `_threads` or `_closed`, which
     becomes True once.
     """
 
@@ -130,14 +130,14 @@ class Workers:
         self.count = count
         self.name = name
         self._prepare = prepare
-        self._queue: PatientQueue[Job[Any] | Guest | None] = PatientQueue(count)
+        self._queue: SpinningQueue[Job[Any] | Helper | None] = SpinningQueue(count)
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._closed = False
         self.waiting = self._queue.waiting
 
-    def be_patient(self, look: Callable[..., int]) -> None:
-        """Let threads look for work for a while before they sleep, by machine code (see `patient_queue`)."""
+    def spin_with(self, look: Callable[..., int]) -> None:
+        """Let threads look for work for a while before they sleep, by machine code (see `spinning_queue`)."""
         self._queue.look = look
 
     @property
@@ -176,13 +176,13 @@ class Workers:
             raise no_thread(self.name)
         self._queue.put(job)
 
-    def invite(self, guest: Guest, count: int) -> None:
-        """Let idle threads, up to so many, help; one that comes late finds nothing to do. `guest` leaves where jobs wait."""
+    def offer(self, helper: Helper, count: int) -> None:
+        """Let idle threads, up to so many, help; one that comes late finds nothing to do. `helper` leaves where jobs wait."""
         for _ in range(count):
-            self._queue.put(guest, urgent=False)
+            self._queue.put(helper, urgent=False)
 
     def wake_up(self, count: int) -> None:
-        """Have so many threads look for invitations to forks, if they sleep and do not look already."""
+        """Have so many threads look for offers to regions, if they sleep and do not look already."""
         self._queue.wake_up(count)
 
     def start_all(self) -> None:

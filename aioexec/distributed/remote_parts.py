@@ -22,7 +22,7 @@ from aioexec.execution.partition_group import Run
 from aioexec.execution.rendezvous import IntraProcessRendezvous
 from aioexec.execution.step import SharedStep, Step
 
-PATIENCE = 1.0
+ROOT_ERROR_TIMEOUT = 1.0
 """Seconds for which a derived error waits for its root."""
 
 RUN_GRAPH = "WorkerService/RunGraph"
@@ -91,7 +91,7 @@ class DistributedStep(SharedStep):
         if self._derived is None:
             assert isinstance(error, OpError)
             self._derived = error
-            self._timer = asyncio.get_running_loop().call_later(PATIENCE, step.fail, error)
+            self._timer = asyncio.get_running_loop().call_later(ROOT_ERROR_TIMEOUT, step.fail, error)
         return True
 
     def ended(self, step: Step) -> None:

@@ -68,7 +68,7 @@ class Engine:
         refused: set[Kernel] = set()
         if walk is not None:
             for pool in (workers, self.workers):
-                pool.be_patient(walk.serve_released)
+                pool.spin_with(walk.serve_released)
         while walk is not None:
             variant = lay_out_item(item, partition.values, inputs, refused, workers.count)
             kernels = variant.kernels

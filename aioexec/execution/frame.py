@@ -17,7 +17,7 @@ from aioexec.observability.allocator_stats import allocator_stats
 from aioexec.planning.buffers import ALIGNMENT
 
 if TYPE_CHECKING:
-    from aioexec.execution.forks import SharedFork
+    from aioexec.execution.parallel_regions import SharedRegion
     from aioexec.execution.program import Program
 
 
@@ -31,7 +31,7 @@ _HUGE_BYTES = 1 << 22  # from here on huge pages are worth it, as for NumPy's ow
 class Frame:
     """Words of a walk, and the arena its slots point into. A `spoilt` one has been cancelled and serves no other run.
 
-    `is_admitted` while a run has it that counts against a limit (see `arena_limit`). `shared` are the forks that event loops
+    `is_admitted` while a run has it that counts against a limit (see `arena_limit`). `shared` are the regions that event loops
     have done in it, by their rows.
     """
 
@@ -41,7 +41,7 @@ class Frame:
         variant = program.variant
         self.spoilt = False
         self.is_admitted = False
-        self.shared: dict[int, SharedFork] = {}
+        self.shared: dict[int, SharedRegion] = {}
         self.words = np.zeros(HEADER + variant.slots, np.int64)
         memory = _memory(variant.arena_bytes + ALIGNMENT)
         start = -address_of(memory) % ALIGNMENT

@@ -159,7 +159,7 @@ class ItemRunner:
         self._misses.pop(key, None)
         if self._costs is not None:
             program.expect(self._costs)
-        if program.forks:
+        if program.parallel_regions:
             self.engine.devices[self.item.device].workers.start_all()
         self.programs[key] = program
 

@@ -1,4 +1,4 @@
-"""Linking: a variant's rows as the walker reads them, with the addresses of kernels, and its forks as lanes read them."""
+"""Linking: a variant's rows as the walker reads them, with the addresses of kernels, and its regions as lanes read them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.devices.jit import strands as doing, walker as walking
+from aioexec.devices.jit import parallel_region as region_state, walker as walking
 from aioexec.devices.jit.walker import HEADER, Walker
 from aioexec.graph.kernel import Kernel
-from aioexec.planning.variant import Fork, Jump, ProgramRow, Row, Variant
+from aioexec.planning.variant import Jump, ParallelRegion, ProgramRow, Row, Variant
 
 Array = np.ndarray[Any, Any]
 _JUMP_NS = 5
@@ -22,12 +22,12 @@ def address_of(array: Array) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LinkedFork:
-    """A fork, with the state from which each doing of it starts; `strands` and `successors` are what that points to."""
+class LinkedRegion:
+    """A region, with the state from which each doing of it starts; `tasks` and `successors` are what that points to."""
 
-    fork: Fork
+    region: ParallelRegion
     state: Array
-    strands: Array
+    tasks: Array
     successors: Array
 
 
@@ -37,14 +37,14 @@ MOST_NS: Final = 1 << 62
 
 def link(
     variant: Variant, walker: Walker, address: Callable[[Kernel], int]
-) -> tuple[Array, Array, dict[int, LinkedFork]]:
-    """Rows and blocks as the walker reads them, and the rows that are forks: the walker stops at those."""
+) -> tuple[Array, Array, dict[int, LinkedRegion]]:
+    """Rows and blocks as the walker reads them, and the rows that are regions: the walker stops at those."""
     rows = np.zeros((max(len(variant.rows), 1), walking.ROW_WORDS), np.int64)
     found = [_block(row, address) for row in variant.rows]
     starts = np.cumsum([0, *(len(block) for block in found)])
     memory = np.concatenate([*found, np.zeros(1, np.int64)])
     base = address_of(memory)
-    forks: dict[int, LinkedFork] = {}
+    regions: dict[int, LinkedRegion] = {}
     for index, row in enumerate(variant.rows):
         place = base + 8 * int(starts[index])
         if isinstance(row, Jump):
@@ -52,9 +52,9 @@ def link(
             rows[index] = kernel, place, _JUMP_NS, 0
         elif isinstance(row, ProgramRow):
             rows[index] = address(row.kernel), place, min(row.cost, MOST_NS), 0
-        elif isinstance(row, Fork):
-            forks[index] = _linked(row)
-    return rows, memory, forks
+        elif isinstance(row, ParallelRegion):
+            regions[index] = _linked(row)
+    return rows, memory, regions
 
 
 def _block(row: Row, address: Callable[[Kernel], int]) -> Array:
@@ -70,16 +70,16 @@ def _block(row: Row, address: Callable[[Kernel], int]) -> Array:
     return np.concatenate([np.array([*head, *row.words, *called], np.int64), reals])
 
 
-def _linked(fork: Fork) -> LinkedFork:
-    strands = np.zeros((len(fork.strands), 4), np.int64)
-    successors = np.array([*(k for strand in fork.strands for k in strand.next), 0], np.int64)
-    state = np.zeros(doing.HEADER + doing.STRAND_WORDS * len(fork.strands), np.int64)
-    state[doing.LEFT] = state[doing.COUNT] = len(fork.strands)
-    state[doing.STRANDS], state[doing.SUCCESSORS] = address_of(strands), address_of(successors)
+def _linked(region: ParallelRegion) -> LinkedRegion:
+    tasks = np.zeros((len(region.tasks), 4), np.int64)
+    successors = np.array([*(k for task in region.tasks for k in task.next), 0], np.int64)
+    state = np.zeros(region_state.HEADER + region_state.TASK_WORDS * len(region.tasks), np.int64)
+    state[region_state.LEFT] = state[region_state.COUNT] = len(region.tasks)
+    state[region_state.TASKS], state[region_state.SUCCESSORS] = address_of(tasks), address_of(successors)
     first = 0
-    for k, strand in enumerate(fork.strands):
-        strands[k] = strand.start, strand.end, first, first + len(strand.next)
-        first += len(strand.next)
-        place = doing.HEADER + doing.STRAND_WORDS * k
-        state[place + doing.WAITS], state[place + doing.REACHED] = strand.waits, strand.start
-    return LinkedFork(fork, state, strands, successors)
+    for k, task in enumerate(region.tasks):
+        tasks[k] = task.start, task.end, first, first + len(task.next)
+        first += len(task.next)
+        place = region_state.HEADER + region_state.TASK_WORDS * k
+        state[place + region_state.WAITS], state[place + region_state.REACHED] = task.waits, task.start
+    return LinkedRegion(region, state, tasks, successors)

@@ -33,9 +33,9 @@ _ENDLESS = 1 << 62
 class Program(FramePool):
     """A variant whose kernels have addresses.
 
-    Constant: variant, rows, blocks (the memory the walker reads), forks (rows that several workers go on from), device,
+    Constant: variant, rows, blocks (the memory the walker reads), regions (rows that several workers go on from), device,
     workers; `is_for_loops`, a loop may help with it (see `program_run`); `may_move`, how long a run takes depends on data: one
-    that begins inline may have to move; `is_stateless`, it has neither jumps nor breaks nor variables. In one with forks
+    that begins inline may have to move; `is_stateless`, it has neither jumps nor breaks nor variables. In one with regions
     nothing is written in place. Changing: `at_hand`, idle frames that a walk on the loop may use without a lease: nothing else
     runs before its end; `rooms`, how long lists became, by slot; `cost`, nanoseconds of a run: estimated, then the least of
     recent runs; `_least`, `_spent`, of the runs since; `inline`, they begin and end on the loop; `last_used`, a count.
@@ -54,14 +54,14 @@ class Program(FramePool):
         self.walker = walker
         self.device = device
         self.workers = workers
-        self.rows, self.blocks, self.forks = link(variant, walker, address)
+        self.rows, self.blocks, self.parallel_regions = link(variant, walker, address)
         self.at_hand: Sequence[Frame] = self.frames
         work = [work_of_break(row) for row in variant.breaks]
         self.cost = variant.cost + sum(int(each) for each in work if each < UNBOUNDED)
         self.may_move = variant.jumps or any(map(depends_on_data, variant.breaks))
         self.unbroken = not (variant.breaks or variant.objects or variant.given or variant.object_inputs)
         self.is_stateless = self.unbroken and not self.may_move and not variant.uses
-        self._is_for_workers = bool(self.forks) or UNBOUNDED in work
+        self._is_for_workers = bool(self.parallel_regions) or UNBOUNDED in work
         self.is_for_loops = self.unbroken and not self.may_move and is_in_slices(variant)
         self.bound = INLINE_FUEL if variant.jumps else INLINE_NS
         self.fuel = INLINE_FUEL if variant.jumps else min(max(INLINE_FUEL, variant.cost), MOST_NS)

@@ -194,7 +194,7 @@ class ProgramRun(Walk):
             while (
                 self.state is ON_LOOP
                 and self._spent <= _LONGEST_NS
-                and not (self.fork is not None and self.fork.is_stopped)
+                and not (self.region is not None and self.region.is_stopped)
             ):
                 left = perf_counter_ns()
                 await asyncio.sleep(0)
@@ -202,7 +202,7 @@ class ProgramRun(Walk):
                     break
                 self._walk_slice(Outcome.PAUSED, longest)
         except asyncio.CancelledError:
-            if self.fork is not None:  # other threads may be in it
+            if self.region is not None:  # other threads may be in it
                 self.cancel()
                 with contextlib.suppress(OpError):
                     await self._walk_on_worker()
@@ -215,9 +215,9 @@ class ProgramRun(Walk):
 
     def _leave_region(self) -> None:
         """Cancel a parallel region that has begun, and wait in this very thread until no other thread is in it."""
-        if self.fork is not None:
+        if self.region is not None:
             self.cancel()
-            self.fork.host()
+            self.region.execute()
 
     def _stop_helping(self) -> None:
         if self._is_helped:
@@ -343,7 +343,7 @@ def may_help(program: Program, workers: Workers, budget: TickBudget) -> bool:
     """Whether the loop may help with a run that begins now."""
     return (
         program.is_for_loops
-        and program.cost <= (_LONGEST_NS if program.forks else _LONGEST_ALONE_NS)
+        and program.cost <= (_LONGEST_NS if program.parallel_regions else _LONGEST_ALONE_NS)
         and (program.cost <= _SHORT_NS or not (budget.helps or workers.are_wanted))
         and budget.is_bounded
     )

@@ -11,19 +11,19 @@ from aioexec.planning.instruction import with_inner
 from aioexec.planning.variant import Break, Place, ProgramRow, Variant
 from aioexec.planning.workload import work_beyond_inputs
 
-LONGEST_STRAND_NS = 200_000
-"""Estimated time of the longest strand, or row, that a loop may do of a run that is not inline."""
+LONGEST_TASK_NS = 200_000
+"""Estimated time of the longest task, or row, that a loop may do of a run that is not inline."""
 
 
 def is_in_slices(variant: Variant) -> bool:
-    """Whether the strands of a program are short enough for a loop, and the rows that are in none."""
+    """Whether the tasks of a program are short enough for a loop, and the rows that are in none."""
     alone = set(range(len(variant.rows)))
     dearest = 0
-    for fork in variant.forks:
-        for strand in fork.strands:
-            alone.difference_update(range(strand.start, strand.end))
-            dearest = max(dearest, _cost_of(variant, range(strand.start, strand.end)))
-    return max([dearest, *(_cost_of(variant, [row]) for row in alone)]) <= LONGEST_STRAND_NS
+    for region in variant.parallel_regions:
+        for task in region.tasks:
+            alone.difference_update(range(task.start, task.end))
+            dearest = max(dearest, _cost_of(variant, range(task.start, task.end)))
+    return max([dearest, *(_cost_of(variant, [row]) for row in alone)]) <= LONGEST_TASK_NS
 
 
 def _cost_of(variant: Variant, rows: Iterable[int]) -> int:

@@ -32,30 +32,30 @@ if TYPE_CHECKING:
     from aioexec.observability.cost_model import CostModel
     from aioexec.observability.step_stats import StepStatsCollector
 
-_PATIENCE = 2  # times a kernel may be slow on the loop
+_MOST_SLOW_CALLS = 2  # times a kernel may be slow on the loop
 
 
 class ReferenceTier:
     """Runs one item for all steps of a session.
 
-    Changing: `_slow`, how often the node at a position took longer than a slice; `_dear`, positions of those that took longer
-    whenever a step was measured.
+    Changing: `_slow`, how often the node at a position took longer than a slice; `_expensive`, positions of
+    nodes whose least measured time is longer than a slice.
     """
 
     def __init__(self, item: Item, engine: Engine) -> None:
         self.item = item
         self.engine = engine
         self._slow: Counter[int] = Counter()
-        self._dear: set[int] = set()
+        self._expensive: set[int] = set()
 
     def learn(self, costs: CostModel) -> None:
         """Let what was measured decide, with some hysteresis, which kernels go to workers from the start."""
         for position, instruction in enumerate(self.item.instructions):
             least = costs.least(instruction.node.name)
             if least is not None and least > SLICE_NS:
-                self._dear.add(position)
+                self._expensive.add(position)
             elif least is not None and least < SLICE_NS * 4 // 5:
-                self._dear.discard(position)
+                self._expensive.discard(position)
 
     def begin(self, values: Values, step: Step) -> Awaitable[None] | None:
         """Run as much as can be run at once; what is left, if anything, is to be awaited.
@@ -199,7 +199,7 @@ class ReferenceTier:
             raise locate(error, instruction, self.item.device) from error
 
     def _is_heavy(self, position: int, inputs: Sequence[Any]) -> bool:
-        if position in self._dear or (self._slow and self._slow[position] >= _PATIENCE):
+        if position in self._expensive or (self._slow and self._slow[position] >= _MOST_SLOW_CALLS):
             return True
         return takes_long(self.item.instructions[position], inputs)
 

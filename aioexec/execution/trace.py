@@ -17,7 +17,7 @@ from aioexec.graph.kernel import Role
 from aioexec.observability.step_stats import StepStatsCollector, tensor_name
 from aioexec.planning.instruction import Instruction
 from aioexec.planning.subgraph import Node
-from aioexec.planning.variant import Fork, ProgramRow, Row, Variant
+from aioexec.planning.variant import ParallelRegion, ProgramRow, Row, Variant
 from aioexec.resources.variable import Variable
 
 
@@ -62,7 +62,7 @@ def traced(trace: Trace, variant: Variant) -> Iterator[Traced]:
     with_rows: set[int] = set()
     stamps = trace.stamps[: len(variant.rows)].tolist()
     for row, (began, ended) in enumerate(stamps):
-        if isinstance(variant.rows[row], Fork):
+        if isinstance(variant.rows[row], ParallelRegion):
             continue  # its rows tell
         for position, start, end in _shared_out(variant.rows[row], began, ended):
             with_rows.add(position)
@@ -85,9 +85,9 @@ def traced(trace: Trace, variant: Variant) -> Iterator[Traced]:
 def _last_rows(variant: Variant) -> list[int]:
     """The rows of which each has run if the program has come to its end."""
     last = len(variant.rows) - 1
-    for fork in variant.forks:
-        if fork.end > last:
-            return [strand.end - 1 for strand in fork.strands]
+    for region in variant.parallel_regions:
+        if region.end > last:
+            return [task.end - 1 for task in region.tasks]
     return [last] if last >= 0 else []
 
 

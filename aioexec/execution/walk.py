@@ -17,9 +17,9 @@ from aioexec.devices.jit import walker as walking
 from aioexec.devices.jit.walker import HEADER, Entry, Outcome
 from aioexec.devices.workers import Workers
 from aioexec.errors import FailedPreconditionError, InternalError, InvalidArgumentError, OpError
-from aioexec.execution.forks import ForkRun, SharedFork, shared_fork
 from aioexec.execution.frame import Frame
 from aioexec.execution.linking import address_of
+from aioexec.execution.parallel_regions import RegionRun, SharedRegion, shared_region
 from aioexec.execution.program import Program
 from aioexec.execution.structures import StructureRun, dereferenced
 from aioexec.execution.trace import Trace, note_program
@@ -49,7 +49,7 @@ class Walk:
 
     `arrays` are bound to the first slots; `news` the new contents of the variables that are written; `kept` are arrays that
     breaks bound to slots; `objects` are values that memory cannot hold. `walker` has the entries to walk by; `trace` is None in
-    a run that is not traced; `inner` is the loop or conditional that Python runs, `fork` the parallel region that is
+    a run that is not traced; `inner` is the loop or conditional that Python runs, `region` the parallel region that is
     being executed, or that was not executed to its end.
 
     Args:
@@ -66,7 +66,6 @@ class Walk:
 
     __slots__ = (
         "arrays",
-        "fork",
         "frame",
         "inner",
         "kept",
@@ -75,6 +74,7 @@ class Walk:
         "outputs",
         "program",
         "published",
+        "region",
         "trace",
         "walker",
     )
@@ -99,7 +99,7 @@ class Walk:
         self.objects: dict[int, Any] = {}
         self.published = _NO_VARIABLES
         self.inner: StructureRun | None = None
-        self.fork: ForkRun | SharedFork | None = None
+        self.region: RegionRun | SharedRegion | None = None
         self.news: list[tuple[VariableUse, Array]] = []
         if program.variant.uses:
             self.arrays = [*inputs, *self._variables(in_place), *self.outputs]
@@ -187,8 +187,8 @@ class Walk:
 
     def _stopped_at(self, position: int, until: int | None) -> int:
         """Do a row the walker stops at: DONE, or how it ended instead."""
-        if position in self.program.forks:
-            return self._fork(position, until)
+        if position in self.program.parallel_regions:
+            return self._execute_region(position, until)
         row = self.program.variant.rows[position]
         if isinstance(row, Break):
             if not self._break(row, until):
@@ -201,29 +201,29 @@ class Walk:
         self._grow(row)
         return Outcome.DONE
 
-    def _fork(self, position: int, until: int | None) -> int:
+    def _execute_region(self, position: int, until: int | None) -> int:
         """Execute a parallel region with the workers that help: DONE, PAUSED, CANCELLED, or FAILED, as a walk leaves it."""
-        link = self.program.forks[position]
+        link = self.program.parallel_regions[position]
         if until is None:
-            self.fork = self.fork or ForkRun(self, link)
-            outcome = self.fork.host()
+            self.region = self.region or RegionRun(self, link)
+            outcome = self.region.execute()
         else:
-            self.fork = shared = shared_fork(self, position)
+            self.region = shared = shared_region(self, position)
             outcome = shared.help(until)
         if outcome == Outcome.DONE:
-            self.frame.words[walking.PC] = link.fork.end - 1  # the row this was for the walker
-            self.fork = None
+            self.frame.words[walking.PC] = link.region.end - 1  # the row this was for the walker
+            self.region = None
         return outcome
 
     def _has_run(self, row: int) -> bool:
         """Whether a row has run, for the last time."""
-        if self.fork is not None and self.fork.is_of(row):
-            return self.fork.has_run(row)
+        if self.region is not None and self.region.is_of(row):
+            return self.region.has_run(row)
         return bool(row < self.frame.words[walking.PC])
 
     def _resumed(self, resume: Entry) -> int:
-        """Go on after a pause. A region that has begun is hosted until its guests have left, also when the run is cancelled."""
-        return resume(self.frame.words) if self.fork is None else Outcome.BREAK
+        """Continue after a pause; a region that has begun, until its helpers have left, even if the run is cancelled."""
+        return resume(self.frame.words) if self.region is None else Outcome.BREAK
 
     def released(self, outcome: int | None, workers: Workers) -> int:
         """Start (None) or go on, in one of these workers; PAUSED: other jobs wait for it."""
@@ -250,8 +250,8 @@ class Walk:
         self.frame.words[walking.CANCEL] = 1
         if self.inner is not None:
             self.inner.cancel()
-        if (fork := self.fork) is not None:
-            fork.cancel()
+        if (region := self.region) is not None:
+            region.cancel()
 
     def give_back(self, done: bool, collector: StepStatsCollector | None = None) -> None:
         """Publish what was written, also by a run that failed or was cancelled on its way, and give the frame back.

@@ -1,10 +1,10 @@
-"""Where the values of a program with forks lie.
+"""Where the values of a program with regions lie.
 
-Strands of a fork run in no order but that of who waits for whom, so a buffer may take the place of another there only if all
-that touch that one come before all that touch this one. What lives in one strand only lies in the memory of the lane that does
-the strand: it is used for strand after strand, and stays in the worker's cache.
+Tasks of a region run in no order but that of who waits for whom, so a buffer may take the place of another there only if all
+that touch that one come before all that touch this one. What lives in one task only lies in the memory of the lane that does
+the task: it is used for task after task, and stays in the worker's cache.
 
-Elsewhere time goes by positions, and a fork is one moment.
+Elsewhere time goes by positions, and a region is one moment.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import field
 
 from aioexec.data_classes import dataclass
 from aioexec.planning.buffers import ALIGNMENT, Buffer, lay_out
-from aioexec.planning.lanes import Cut, PendingFork, Strand
+from aioexec.planning.lanes import Cut, PendingParallelRegion, Task
 from aioexec.planning.pending import touched
 
-_SMALL = 4096  # bytes that are not worth looking for a place among strands
+_SMALL = 4096  # bytes that are not worth looking for a place among tasks
 _MOST_LARGE = 2000  # buffers for which all pairs may be looked at
 
 
@@ -28,8 +28,8 @@ class _Block:
 
     Attributes:
         born, dies: moments; `past`, whether it is needed behind all that is done when it dies.
-        strands: who touches it in each fork, a bit each, by the fork's moment; `after`: whom all of these wait for.
-        shown: moments when somebody touches it who is in no strand; `carried`: rounds of a loop hand it on.
+        tasks: who touches it in each region, a bit each, by the region's moment; `after`: whom all of these wait for.
+        shown: moments when somebody touches it who is in no task; `carried`: rounds of a loop hand it on.
     """
 
     buffers: list[Buffer]
@@ -37,7 +37,7 @@ class _Block:
     born: int
     dies: int
     past: bool = False
-    strands: dict[int, int] = field(default_factory=dict)
+    tasks: dict[int, int] = field(default_factory=dict)
     after: dict[int, int] = field(default_factory=dict)
     shown: set[int] = field(default_factory=set)
     carried: bool = False
@@ -49,7 +49,7 @@ class _Use:
     """Who touches a buffer.
 
     Attributes:
-        rows: in strands: the moment of the fork, the number of the strand, that of the row, the offset.
+        rows: in tasks: the moment of the region, the number of the task, that of the row, the offset.
         shown: moments of all others.
     """
 
@@ -58,16 +58,18 @@ class _Use:
 
 
 def lay_out_lanes(buffers: Sequence[Buffer], program: Cut, lanes: int, lane_slot: int) -> int:
-    """Give every arena buffer its offset, and those of one strand the slot of its lane too; returns the size of the arena."""
+    """Give every arena buffer its offset, and those of one task the slot of its lane too; returns the size of the arena."""
     return _Placer(buffers, program, lanes, lane_slot).size
 
 
 class _Placer:
-    """The state of one placing: `moments`, the first and last position of each fork; `uses` of buffers, by id()."""
+    """The state of one placing: `moments`, the first and last position of each region; `uses` of buffers, by id()."""
 
     def __init__(self, buffers: Sequence[Buffer], program: Cut, lanes: int, lane_slot: int) -> None:
-        self.moments = [fork.positions for fork in program.forks]
-        self.forks = {first: fork for (first, _), fork in zip(self.moments, program.forks, strict=True)}
+        self.moments = [region.positions for region in program.parallel_regions]
+        self.regions = {
+            first: region for (first, _), region in zip(self.moments, program.parallel_regions, strict=True)
+        }
         self.uses: dict[int, _Use] = {}
         self._note_uses(program)
         blocks = self._blocks([buffer for buffer in buffers if buffer.slot is None])
@@ -87,14 +89,14 @@ class _Placer:
 
     def _note_uses(self, program: Cut) -> None:
         inside: set[int] = set()
-        for moment, fork in self.forks.items():
-            for k, strand in enumerate(fork.strands):
-                for number, row in strand.rows:
+        for moment, region in self.regions.items():
+            for k, task in enumerate(region.tasks):
+                for number, row in task.rows:
                     inside.add(id(row))
                     for buffer, offset in row.operands:
                         self._use(buffer).rows.append((moment, k, number, offset))
         for pending in program.rows:
-            if not isinstance(pending, PendingFork) and id(pending) not in inside:
+            if not isinstance(pending, PendingParallelRegion) and id(pending) not in inside:
                 for buffer in touched(pending):
                     self._use(buffer).shown.add(self._moment(pending.position))
 
@@ -102,7 +104,7 @@ class _Placer:
         return self.uses.setdefault(id(buffer), _Use())
 
     def _moment(self, position: int) -> int:
-        """A position, but the first one of a fork for all of its positions."""
+        """A position, but the first one of a region for all of its positions."""
         index = bisect_right(self.moments, (position, 1 << 62)) - 1
         return self.moments[index][0] if index >= 0 and position <= self.moments[index][1] else position
 
@@ -131,9 +133,9 @@ class _Placer:
         block = _Block([buffer], nbytes, born, dies, past == dies)
         block.shown, block.carried = set(use.shown), buffer.carried
         for moment, k, _, _ in use.rows:
-            strand = self.forks[moment].strands[k]
-            block.strands[moment] = block.strands.get(moment, 0) | 1 << k
-            block.after[moment] = block.after.get(moment, -1) & strand.before
+            task = self.regions[moment].tasks[k]
+            block.tasks[moment] = block.tasks.get(moment, 0) | 1 << k
+            block.after[moment] = block.after.get(moment, -1) & task.before
         return block
 
     def _join(self, block: _Block, other: _Block) -> None:
@@ -143,8 +145,8 @@ class _Placer:
         block.born, block.dies = min(block.born, other.born), last
         block.shown |= other.shown
         block.carried |= other.carried
-        for moment, strands in other.strands.items():
-            block.strands[moment] = block.strands.get(moment, 0) | strands
+        for moment, tasks in other.tasks.items():
+            block.tasks[moment] = block.tasks.get(moment, 0) | tasks
             block.after[moment] = block.after.get(moment, -1) & other.after[moment]
 
     def _may_inherit(self, heir: Buffer, parent: Buffer) -> bool:
@@ -157,50 +159,50 @@ class _Placer:
             return not any(at == moment for at, _, _, _ in self._use(parent).rows)
         first, _, _ = min(writes)
         places = {k: offset for number, k, offset in writes if number == first}
-        strands = self.forks[moment].strands
+        tasks = self.regions[moment].tasks
         for at, k, number, offset in self._use(parent).rows:
             if at != moment:
                 continue
             if number == first and places.get(k) == offset:
                 continue
-            if not all((k == other and number < first) or strands[other].before >> k & 1 for other in places):
+            if not all((k == other and number < first) or tasks[other].before >> k & 1 for other in places):
                 return False
         return True
 
     # Places
 
     def _place_in_lanes(self, blocks: Iterable[_Block], lanes: int, lane_slot: int) -> list[_Block]:
-        """Place what lives in one strand only; returns what does not, and a block for the lanes of each fork."""
+        """Place what lives in one task only; returns what does not, and a block for the lanes of each region."""
         shared: list[_Block] = []
         local: dict[tuple[int, int], list[_Block]] = {}
         for block in blocks:
-            place = self._only_strand(block)
+            place = self._only_task(block)
             if place is None:
                 shared.append(block)
             else:
                 local.setdefault(place, []).append(block)
         for (moment, k), mine in local.items():
-            fork = self.forks[moment]
-            fork.lane_bytes = max(fork.lane_bytes, self._place_in_strand(fork.strands[k], mine))
+            region = self.regions[moment]
+            region.lane_bytes = max(region.lane_bytes, self._place_in_task(region.tasks[k], mine))
             for block in mine:
                 for buffer in block.buffers:
                     buffer.slot, buffer.offset = lane_slot, block.offset
-        for moment, fork in self.forks.items():
-            if fork.lane_bytes:
-                fork.scratch = Buffer(fork.lane_bytes * lanes, born=moment, dies=moment)
-                shared.append(_Block([fork.scratch], fork.scratch.nbytes, moment, moment))
+        for moment, region in self.regions.items():
+            if region.lane_bytes:
+                region.scratch = Buffer(region.lane_bytes * lanes, born=moment, dies=moment)
+                shared.append(_Block([region.scratch], region.scratch.nbytes, moment, moment))
         return shared
 
-    def _only_strand(self, block: _Block) -> tuple[int, int] | None:
-        if block.shown or block.carried or len(block.strands) != 1:
+    def _only_task(self, block: _Block) -> tuple[int, int] | None:
+        if block.shown or block.carried or len(block.tasks) != 1:
             return None
-        ((moment, strands),) = block.strands.items()
-        if strands & (strands - 1) or block.born < moment or block.dies > moment:
+        ((moment, tasks),) = block.tasks.items()
+        if tasks & (tasks - 1) or block.born < moment or block.dies > moment:
             return None  # what was there before, as lists are, may be for another round, and another lane
-        return moment, strands.bit_length() - 1
+        return moment, tasks.bit_length() - 1
 
-    def _place_in_strand(self, strand: Strand, blocks: list[_Block]) -> int:
-        time = {number: k for k, (number, _) in enumerate(strand.rows)}
+    def _place_in_task(self, task: Task, blocks: list[_Block]) -> int:
+        time = {number: k for k, (number, _) in enumerate(task.rows)}
         for block in blocks:
             times = [time[use[2]] for buffer in block.buffers for use in self._use(buffer).rows]
             block.born, block.dies = min(times), max(times)
@@ -240,7 +242,7 @@ def _precedes(one: _Block, other: _Block) -> bool:
         return one.dies < other.born
     if one.past:
         return False
-    mine = one.strands.get(one.dies, 0)
-    if not mine or one.dies not in other.strands or one.dies in one.shown | other.shown:
+    mine = one.tasks.get(one.dies, 0)
+    if not mine or one.dies not in other.tasks or one.dies in one.shown | other.shown:
         return False
     return not mine & ~other.after[one.dies]

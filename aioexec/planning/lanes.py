@@ -1,10 +1,10 @@
-"""Cutting programs into strands: straight stretches of dear rows become forks, whose strands several workers do at once.
+"""Cutting programs into tasks: straight stretches of dear rows become regions, whose tasks several workers do at once.
 
 A stretch is straight if nothing in it stops the walker or goes elsewhere, and nobody goes into it. Its rows wait for each
 other where one writes what the other touches. They are dealt out one by one, the latest that became ready first, so that
-chains stay together: to the open strand as long as that makes it wait for nothing more and keeps it below the grain, or below
-a share if the row only goes on with what is there; else to the next. A row that does not fit waits till the strand is closed.
-A dear row with units becomes several strands.
+chains stay together: to the open task as long as that makes it wait for nothing more and keeps it below the grain, or below
+a share if the row only goes on with what is there; else to the next. A row that does not fit waits till the task is closed.
+A dear row with units becomes several tasks.
 
 All of it follows from shapes, static costs and the number of workers; and no bit of the results from the latter, since every
 row computes what it would have anyway, but for very large products: BLAS adds up the last columns of a share in its own way.
@@ -25,7 +25,7 @@ SHARE_NS = 50_000
 _PART_NS = 25_000
 """Estimated work of a part of a row: one who looks for work has begun it in a few microseconds."""
 _LEAST_GRAIN_NS = 20_000
-"""Estimated work of a strand: what the workers wait for each other in the end is less than that."""
+"""Estimated work of a task: what the workers wait for each other in the end is less than that."""
 _FEW_PER_LANE = 2
 """Parts of a dear row: workers come at different times, and are not equally fast."""
 MOST_PER_LANE = 8
@@ -33,19 +33,19 @@ MOST_PER_LANE = 8
 _LONG_PART_NS = 60_000
 """Estimated work of a part above which more of them pay: as long may one worker wait for another before the next row, and all
 else for a loop that helps."""
-_STRAND_NS = 200
-_STRANDS_PER_LANE = 64
-"""No more than that where they may be dearer: who takes a strand looks at all of them."""
+_TASK_NS = 200
+_TASKS_PER_LANE = 64
+"""No more than that where they may be dearer: who takes a task looks at all of them."""
 
 
 @dataclass(slots=True, eq=False)
-class Strand:
+class Task:
     """Rows that one worker does in their order, which is the program's.
 
     Attributes:
         rows: each with its number in the program; parts of one have the same.
-        waits: the strands it waits for, a bit each; `before`: they and all they wait for.
-        next: numbers of the strands that wait for it.
+        waits: the tasks it waits for, a bit each; `before`: they and all they wait for.
+        next: numbers of the tasks that wait for it.
     """
 
     rows: list[tuple[int, PendingRow]] = field(default_factory=list)
@@ -56,15 +56,15 @@ class Strand:
 
 
 @dataclass(slots=True, eq=False)
-class PendingFork:
-    """A stretch in strands, in an order in which they may begin.
+class PendingParallelRegion:
+    """A stretch in tasks, in an order in which they may begin.
 
     Attributes:
-        start: the row in the new program, directly before those of its strands.
-        scratch: memory for what lives in one strand only, `lane_bytes` for each lane; None: nothing does.
+        start: the row in the new program, directly before those of its tasks.
+        scratch: memory for what lives in one task only, `lane_bytes` for each lane; None: nothing does.
     """
 
-    strands: list[Strand]
+    tasks: list[Task]
     start: int = -1
     scratch: Buffer | None = None
     lane_bytes: int = 0
@@ -72,21 +72,21 @@ class PendingFork:
     @property
     def positions(self) -> tuple[int, int]:
         """The first and the last position of its rows."""
-        positions = [row.position for strand in self.strands for _, row in strand.rows]
+        positions = [row.position for task in self.tasks for _, row in task.rows]
         return min(positions), max(positions)
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A program with forks.
+    """A program with regions.
 
     Attributes:
-        rows: each fork is followed by the rows of its strands.
+        rows: each region is followed by the rows of its tasks.
         places: for each row of the old program the rows of the new one that do it.
     """
 
-    rows: list[Pending | PendingFork]
-    forks: list[PendingFork]
+    rows: list[Pending | PendingParallelRegion]
+    parallel_regions: list[PendingParallelRegion]
     places: list[tuple[int, ...]]
 
 
@@ -98,23 +98,23 @@ def cut(rows: Sequence[Pending], lanes: int, same: Mapping[int, Buffer]) -> Cut 
     """
     if lanes < 2:
         return None
-    found: dict[int, tuple[int, PendingFork]] = {}
+    found: dict[int, tuple[int, PendingParallelRegion]] = {}
     reached = -1
     for begin, end in _stretches(rows):
-        strands = _strands([row for row in rows[begin:end] if isinstance(row, PendingRow)], lanes, same)
-        if strands is None:
+        tasks = _tasks([row for row in rows[begin:end] if isinstance(row, PendingRow)], lanes, same)
+        if tasks is None:
             continue
-        for strand in strands:
-            strand.rows = [(begin + number, row) for number, row in strand.rows]
-        fork = PendingFork(strands)
-        if fork.positions[0] > reached:
-            found[begin] = end, fork
-            reached = fork.positions[1]
+        for task in tasks:
+            task.rows = [(begin + number, row) for number, row in task.rows]
+        region = PendingParallelRegion(tasks)
+        if region.positions[0] > reached:
+            found[begin] = end, region
+            reached = region.positions[1]
     return _assemble(rows, found) if found else None
 
 
-def _assemble(rows: Sequence[Pending], found: Mapping[int, tuple[int, PendingFork]]) -> Cut:
-    made: list[Pending | PendingFork] = []
+def _assemble(rows: Sequence[Pending], found: Mapping[int, tuple[int, PendingParallelRegion]]) -> Cut:
+    made: list[Pending | PendingParallelRegion] = []
     places: list[tuple[int, ...]] = [()] * len(rows)
     begins = [0] * (len(rows) + 1)
     index = 0
@@ -125,17 +125,17 @@ def _assemble(rows: Sequence[Pending], found: Mapping[int, tuple[int, PendingFor
             made.append(rows[index])
             index += 1
             continue
-        index, fork = found[index]
-        fork.start = len(made)
-        made.append(fork)
-        for strand in fork.strands:
-            for number, row in strand.rows:
+        index, region = found[index]
+        region.start = len(made)
+        made.append(region)
+        for task in region.tasks:
+            for number, row in task.rows:
                 places[number] = (*places[number], len(made))
                 made.append(row)
     begins[index] = len(made)
     for label in labels(rows):
         label.row = begins[label.row]
-    return Cut(made, [fork for _, fork in found.values()], places)
+    return Cut(made, [region for _, region in found.values()], places)
 
 
 def _stretches(rows: Sequence[Pending]) -> Iterator[tuple[int, int]]:
@@ -154,12 +154,12 @@ def _stretches(rows: Sequence[Pending]) -> Iterator[tuple[int, int]]:
         yield begin, len(rows)
 
 
-def _strands(rows: Sequence[PendingRow], lanes: int, same: Mapping[int, Buffer]) -> list[Strand] | None:
-    """A stretch in strands; None if that gains too little."""
+def _tasks(rows: Sequence[PendingRow], lanes: int, same: Mapping[int, Buffer]) -> list[Task] | None:
+    """A stretch in tasks; None if that gains too little."""
     total = sum(row.launch.cost for row in rows)
-    strands = _in_order(_Dealer(rows, lanes, same, total).strands)
-    gain = total - _makespan(strands, lanes) - _STRAND_NS * len(strands)
-    return strands if 2 * gain >= SHARE_NS else None
+    tasks = _in_order(_Dealer(rows, lanes, same, total).tasks)
+    gain = total - _makespan(tasks, lanes) - _TASK_NS * len(tasks)
+    return tasks if 2 * gain >= SHARE_NS else None
 
 
 def waits(rows: Sequence[PendingRow], same: Mapping[int, Buffer]) -> list[set[int]]:
@@ -194,7 +194,7 @@ def parts(row: PendingRow, lanes: int, grain: int) -> list[PendingRow]:
     """A dear row in parts for several workers, any other as it is. Follows from shapes and static costs alone.
 
     Args:
-        grain: estimated work of a strand below which there would be too many of them.
+        grain: estimated work of a task below which there would be too many of them.
     """
     launch = row.launch
     units = launch.units
@@ -219,11 +219,11 @@ def parts(row: PendingRow, lanes: int, grain: int) -> list[PendingRow]:
 
 
 class _Dealer:
-    """Deals the rows of one stretch to strands.
+    """Deals the rows of one stretch to tasks.
 
     Constant: `parts` of each row; `bottom`, for each row the cost from its beginning to the end of all that waits for it.
-    Changing: `strands`, the last of which is open if `_is_open`; `_where`, for each row the strands it is in, a bit each;
-    `_ready`, rows that may be dealt, the next one last; `_aside`, those that do not fit the open strand, in the order they
+    Changing: `tasks`, the last of which is open if `_is_open`; `_where`, for each row the tasks it is in, a bit each;
+    `_ready`, rows that may be dealt, the next one last; `_aside`, those that do not fit the open task, in the order they
     were tried.
     """
 
@@ -231,7 +231,7 @@ class _Dealer:
         self, rows: Sequence[PendingRow], lanes: int, same: Mapping[int, Buffer], total: int
     ) -> None:
         self.rows = rows
-        self.grain = max(total // (_STRANDS_PER_LANE * lanes), _LEAST_GRAIN_NS)
+        self.grain = max(total // (_TASKS_PER_LANE * lanes), _LEAST_GRAIN_NS)
         self.parts = [parts(row, lanes, self.grain) for row in rows]
         self.waits = waits(rows, same)
         self.next: list[list[int]] = [[] for _ in rows]
@@ -241,7 +241,7 @@ class _Dealer:
         self.bottom = [row.launch.cost for row in rows]
         for number in reversed(range(len(rows))):
             self.bottom[number] += max((self.bottom[k] for k in self.next[number]), default=0)
-        self.strands: list[Strand] = []
+        self.tasks: list[Task] = []
         self._is_open = False
         self._where = [0] * len(rows)
         self._left = [len(mine) for mine in self.waits]
@@ -269,7 +269,7 @@ class _Dealer:
         self._aside.clear()
 
     def _needs(self, number: int) -> tuple[int, int]:
-        """The strands a row waits for, and those with all they wait for."""
+        """The tasks a row waits for, and those with all they wait for."""
         direct = before = 0
         for other in self.waits[number]:
             direct |= self._where[other]
@@ -277,39 +277,39 @@ class _Dealer:
         while left:
             bit = left & -left
             left ^= bit
-            before |= bit | self.strands[bit.bit_length() - 1].before
+            before |= bit | self.tasks[bit.bit_length() - 1].before
         return direct, before
 
     def _fits(self, number: int) -> bool:
-        """Whether a row may go to the open strand: it follows what is there, or begins a chain that waits for just the same."""
-        strand, bit = self.strands[-1], 1 << (len(self.strands) - 1)
-        cost = strand.cost + self.rows[number].launch.cost
-        full = max(self.grain, strand.rows[0][1].launch.cost)
+        """Whether a row may go to the open task: it follows what is there, or begins a chain that waits for just the same."""
+        task, bit = self.tasks[-1], 1 << (len(self.tasks) - 1)
+        cost = task.cost + self.rows[number].launch.cost
+        full = max(self.grain, task.rows[0][1].launch.cost)
         if len(self.parts[number]) > 1:
             return False
         _, before = self._needs(number)
         if before & bit:
-            return cost <= max(full, SHARE_NS) * 3 // 2 and not before & ~(strand.before | bit)
-        return cost <= full and before == strand.before
+            return cost <= max(full, SHARE_NS) * 3 // 2 and not before & ~(task.before | bit)
+        return cost <= full and before == task.before
 
     def _open(self, number: int) -> None:
         direct, before = self._needs(number)
         found = self.parts[number]
         for row in found:
-            self._where[number] |= 1 << len(self.strands)
-            self.strands.append(Strand([(number, row)], row.launch.cost, direct, before))
+            self._where[number] |= 1 << len(self.tasks)
+            self.tasks.append(Task([(number, row)], row.launch.cost, direct, before))
         self._is_open = len(found) == 1
 
     def _add(self, number: int) -> None:
-        strand, bit = self.strands[-1], 1 << (len(self.strands) - 1)
+        task, bit = self.tasks[-1], 1 << (len(self.tasks) - 1)
         direct, _ = self._needs(number)
-        strand.rows.append((number, self.rows[number]))
-        strand.cost += self.rows[number].launch.cost
-        strand.waits |= direct & ~bit
+        task.rows.append((number, self.rows[number]))
+        task.cost += self.rows[number].launch.cost
+        task.waits |= direct & ~bit
         self._where[number] = bit
 
     def _release(self, number: int) -> None:
-        """Let those go on that waited for a row; where ways part that are dear, the strand ends."""
+        """Let those go on that waited for a row; where ways part that are dear, the task ends."""
         freed = []
         for other in self.next[number]:
             self._left[other] -= 1
@@ -321,20 +321,20 @@ class _Dealer:
             self._close()
 
 
-def _in_order(strands: Sequence[Strand]) -> list[Strand]:
-    """Strands in the order to begin them: first what most depends on; each before all that wait for it."""
-    bottom = [max(strand.cost, 1) for strand in strands]
-    for number in reversed(range(len(strands))):
-        for other in _bits(strands[number].waits):
-            bottom[other] = max(bottom[other], max(strands[other].cost, 1) + bottom[number])
-    order = sorted(range(len(strands)), key=lambda number: (-bottom[number], number))
+def _in_order(tasks: Sequence[Task]) -> list[Task]:
+    """Tasks in the order to begin them: first what most depends on; each before all that wait for it."""
+    bottom = [max(task.cost, 1) for task in tasks]
+    for number in reversed(range(len(tasks))):
+        for other in _bits(tasks[number].waits):
+            bottom[other] = max(bottom[other], max(tasks[other].cost, 1) + bottom[number])
+    order = sorted(range(len(tasks)), key=lambda number: (-bottom[number], number))
     place = {number: index for index, number in enumerate(order)}
-    found = [strands[number] for number in order]
-    for index, strand in enumerate(found):
-        strand.rows.sort(key=lambda numbered: numbered[0])
-        strand.before = sum(1 << place[number] for number in _bits(strand.before))
-        strand.waits = sum(1 << place[number] for number in _bits(strand.waits))
-        for other in _bits(strand.waits):
+    found = [tasks[number] for number in order]
+    for index, task in enumerate(found):
+        task.rows.sort(key=lambda numbered: numbered[0])
+        task.before = sum(1 << place[number] for number in _bits(task.before))
+        task.waits = sum(1 << place[number] for number in _bits(task.waits))
+        for other in _bits(task.waits):
             found[other].next.append(index)
     return found
 
@@ -346,9 +346,9 @@ def _bits(mask: int) -> Iterator[int]:
         yield bit.bit_length() - 1
 
 
-def _makespan(strands: Sequence[Strand], lanes: int) -> int:
-    """How long so many workers take, each beginning the first strand that is ready."""
-    left = [strand.waits.bit_count() for strand in strands]
+def _makespan(tasks: Sequence[Task], lanes: int) -> int:
+    """How long so many workers take, each beginning the first task that is ready."""
+    left = [task.waits.bit_count() for task in tasks]
     ready = [number for number, count in enumerate(left) if not count]
     heapify(ready)
     running: list[tuple[int, int]] = []
@@ -356,9 +356,9 @@ def _makespan(strands: Sequence[Strand], lanes: int) -> int:
     while ready or running:
         while ready and len(running) < lanes:
             number = heappop(ready)
-            heappush(running, (now + strands[number].cost, number))
+            heappush(running, (now + tasks[number].cost, number))
         now, done = heappop(running)
-        for other in strands[done].next:
+        for other in tasks[done].next:
             left[other] -= 1
             if not left[other]:
                 heappush(ready, other)

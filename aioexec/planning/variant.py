@@ -112,12 +112,12 @@ class Grow:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Strand:
+class Task:
     """Rows, from `start` to before `end`, that one worker does in their order.
 
     Attributes:
-        order: for each row its place in the order of the program without forks; parts of one row have the same.
-        next: numbers of the strands that wait for it; `waits`: for how many it waits itself.
+        order: for each row its place in the order of the program without regions; parts of one row have the same.
+        next: numbers of the tasks that wait for it; `waits`: for how many it waits itself.
     """
 
     start: int
@@ -128,16 +128,16 @@ class Strand:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fork:
-    """A row at which several workers do the rows that follow, up to `end`, in strands.
+class ParallelRegion:
+    """A row at which several workers do the rows that follow, up to `end`, in tasks.
 
     Attributes:
-        strands: in an order in which they may begin.
+        tasks: in an order in which they may begin.
         lanes: how many workers may be at it at once.
         scratch: where in the arena the memory of the lanes begins, of `lane_bytes` each.
     """
 
-    strands: tuple[Strand, ...]
+    tasks: tuple[Task, ...]
     end: int
     lanes: int
     scratch: int
@@ -145,7 +145,7 @@ class Fork:
     position: int
 
 
-Row = ProgramRow | Break | Jump | Move | Grow | Fork
+Row = ProgramRow | Break | Jump | Move | Grow | ParallelRegion
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,7 +193,7 @@ class Variant:
         slots: number of slots.
         arena_slot, arena_bytes: the arena.
         constants_slot, constants: bytes of all constants the rows read.
-        lane_slot: the memory of the lane in which a strand is done; -1: there are no forks.
+        lane_slot: the memory of the lane in which a task is done; -1: there are no regions.
         cost: estimated nanoseconds of a run.
         native, total: nodes of the item that run natively (folded and aliased ones included), and all.
         specs: what each value made in the item is, if memory holds it; for those who watch a run.
@@ -224,8 +224,8 @@ class Variant:
         return [row for row in self.rows if isinstance(row, Break)]
 
     @property
-    def forks(self) -> list[Fork]:
-        return [row for row in self.rows if isinstance(row, Fork)]
+    def parallel_regions(self) -> list[ParallelRegion]:
+        return [row for row in self.rows if isinstance(row, ParallelRegion)]
 
     @property
     def jumps(self) -> bool:

@@ -16,7 +16,7 @@ from aioexec.planning.fuse import fuse
 from aioexec.planning.fuse_epilogues import fuse_epilogues
 from aioexec.planning.instruction import Instruction
 from aioexec.planning.lane_buffers import lay_out_lanes
-from aioexec.planning.lanes import PendingFork, cut
+from aioexec.planning.lanes import PendingParallelRegion, cut
 from aioexec.planning.layout import Layout
 from aioexec.planning.pending import (
     Array,
@@ -35,15 +35,15 @@ from aioexec.planning.pending import (
 from aioexec.planning.plan import Item
 from aioexec.planning.variant import (
     Break,
-    Fork,
     Grow,
     Jump,
     Move,
+    ParallelRegion,
     Place,
     ProgramRow,
     Row,
     Source,
-    Strand,
+    Task,
     Variant,
 )
 from aioexec.resources.variable import Variable
@@ -120,15 +120,15 @@ class _Freezer:
         slots = self._number_slots()
         constants = self._pool(self.arena_slot + 1)
         uses = layout.versions.uses()
-        rows: list[Pending | PendingFork] = [*layout.pending, *self.copies]
+        rows: list[Pending | PendingParallelRegion] = [*layout.pending, *self.copies]
         same = {id(use.new): use.old for use in uses if use.old is not None and use.in_place}
-        forked = cut([*layout.pending, *self.copies], self.lanes, same)
-        if forked is None:
+        parallel = cut([*layout.pending, *self.copies], self.lanes, same)
+        if parallel is None:
             arena_bytes = lay_out(layout.buffers)
         else:
-            rows = forked.rows
-            arena_bytes = lay_out_lanes(layout.buffers, forked, self.lanes, slots)
-        places = (lambda row: (row,)) if forked is None else forked.places.__getitem__
+            rows = parallel.rows
+            arena_bytes = lay_out_lanes(layout.buffers, parallel, self.lanes, slots)
+        places = (lambda row: (row,)) if parallel is None else parallel.places.__getitem__
         return Variant(
             layout.item,
             tuple(layout.input_buffers),
@@ -139,12 +139,12 @@ class _Freezer:
             tuple(self.given),
             tuple(self._final(row) for row in rows),
             tuple(layout.instructions),
-            slots + (forked is not None),
+            slots + (parallel is not None),
             self.arena_slot,
             arena_bytes,
             self.arena_slot + 1,
             constants,
-            -1 if forked is None else slots,
+            -1 if parallel is None else slots,
             layout.cost + sum(row.launch.cost for row in self.copies),
             layout.native,
             sum(each.structure is None for each in layout.instructions),
@@ -206,9 +206,9 @@ class _Freezer:
             pool[buffer.offset : buffer.offset + content.nbytes] = flat
         return pool
 
-    def _final(self, row: Pending | PendingFork) -> Row:
-        if isinstance(row, PendingFork):
-            return _final_fork(row, self.lanes)
+    def _final(self, row: Pending | PendingParallelRegion) -> Row:
+        if isinstance(row, PendingParallelRegion):
+            return _final_region(row, self.lanes)
         if isinstance(row, PendingRow):
             launch = row.launch
             operands = tuple(self._address(*operand) for operand in row.operands)
@@ -262,16 +262,16 @@ class _Freezer:
                 yield self._address(buffer)[0], variable, shape, reader
 
 
-def _final_fork(fork: PendingFork, lanes: int) -> Fork:
-    strands: list[Strand] = []
-    start = fork.start + 1
-    for strand in fork.strands:
-        order = tuple(number for number, _ in strand.rows)
+def _final_region(region: PendingParallelRegion, lanes: int) -> ParallelRegion:
+    tasks: list[Task] = []
+    start = region.start + 1
+    for task in region.tasks:
+        order = tuple(number for number, _ in task.rows)
         end = start + len(order)
-        strands.append(Strand(start, end, order, tuple(strand.next), strand.waits.bit_count()))
+        tasks.append(Task(start, end, order, tuple(task.next), task.waits.bit_count()))
         start = end
-    scratch = fork.scratch.offset if fork.scratch is not None else 0
-    return Fork(tuple(strands), start, lanes, scratch, fork.lane_bytes, fork.positions[0])
+    scratch = region.scratch.offset if region.scratch is not None else 0
+    return ParallelRegion(tuple(tasks), start, lanes, scratch, region.lane_bytes, region.positions[0])
 
 
 def _owns_its_buffer(held: Local) -> bool:

@@ -1,4 +1,4 @@
-"""Many small parallel regions in real threads: random tasks, workers, hosts, delays and cancellations, with exact results.
+"""Many small parallel regions in real threads: random tasks, workers, owners, delays and cancellations, with exact results.
 
 A case is one session of two to four workers. Its step is a random graph of products and remainders of small integers, which
 floating-point numbers hold exactly, cut into as many tasks as there can be, and adds its result to a variable. Several callers
@@ -32,7 +32,7 @@ RUNS = 40
 MOST_CANCELLED = 6  # all combinations of those are tried
 
 Array = np.ndarray[Any, Any]
-_SMALLEST_TASKS: dict[str, Any] = {"SHARE_NS": 1, "_PART_NS": 1, "_LEAST_GRAIN_NS": 1, "_STRAND_NS": 0}
+_SMALLEST_TASKS: dict[str, Any] = {"SHARE_NS": 1, "_PART_NS": 1, "_LEAST_GRAIN_NS": 1, "_TASK_NS": 0}
 
 
 class Step:
@@ -67,10 +67,10 @@ class Step:
 
 def case(seed: int) -> str | None:
     rng = random.Random(seed)
-    hosts: dict[str, Any] = rng.choice(
+    owners: dict[str, Any] = rng.choice(
         [{"_LONGEST_NS": -1}, {"_SLICE_NS": 0, "_WHOLE_NS": 0}, {"_OTHERS_NS": -1}, {"_OTHERS_NS": 1 << 62}]
     )
-    with mock.patch.multiple(lanes, **_SMALLEST_TASKS), mock.patch.multiple(program_run, **hosts):
+    with mock.patch.multiple(lanes, **_SMALLEST_TASKS), mock.patch.multiple(program_run, **owners):
         return asyncio.run(_run(rng))
 
 
@@ -85,7 +85,7 @@ async def _run(rng: random.Random) -> str | None:
     async with ax.Session(graph=graph, config=config) as session:
         await session.run(start)
         await session.run(fetched, {x: np.zeros((SIDE, SIDE), np.float32)})
-        if not any(program.forks for program in programs(session)):
+        if not any(program.parallel_regions for program in programs(session)):
             return "no region was made"
         before = await session.run(value)
         returned, cancelled, message = await _run_all(rng, step, session, x, fetched)

@@ -13,14 +13,14 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize(("hosts", "guests"), [(1, 1), (2, 2)])
-def test_hosts_and_guests_do_regions_without_a_data_race(hosts: int, guests: int):
-    done = thread_sanitizer.run(portable_text(), 3000, hosts, guests)
+@pytest.mark.parametrize(("owners", "helpers"), [(1, 1), (2, 2)])
+def test_owners_and_helpers_do_regions_without_a_data_race(owners: int, helpers: int):
+    done = thread_sanitizer.run(portable_text(), 3000, owners, helpers)
 
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
-def test_a_host_that_does_not_wait_for_its_guests_is_found():
+def test_an_owner_that_does_not_wait_for_its_helpers_is_found():
     text = changed(portable_text(), "br i1 %is.there, label %wait, label %gone", "br label %gone")
 
     done = thread_sanitizer.run(text, 100_000, 1, 2)

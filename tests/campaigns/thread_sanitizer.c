@@ -1,4 +1,4 @@
-/* Hosts and guests of parallel regions, for thread_sanitizer.py: it writes walker.c, which is the walker in C. */
+/* Owners and helpers of parallel regions, for thread_sanitizer.py: it writes walker.c, which is the walker in C. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -23,14 +23,14 @@ enum { TASKS = 8, EDGES = 9, LANES = 3, FRAME = FRAME_HEADER + 1, MOST_PLACES = 
 static const int edges[EDGES][2] = {{0, 4}, {1, 4}, {1, 5}, {2, 5}, {2, 6}, {3, 6}, {4, 7}, {5, 7}, {6, 7}};
 
 struct region {
-  word results[TASKS], lanes[LANES], blocks[TASKS][2], rows[2 * TASKS * 4], strands[TASKS * 4], successors[EDGES];
-  word template[STATE_WORDS + STRAND_WORDS * TASKS], state[STATE_WORDS + STRAND_WORDS * TASKS];
+  word results[TASKS], lanes[LANES], blocks[TASKS][2], rows[2 * TASKS * 4], tasks[TASKS * 4], successors[EDGES];
+  word template[STATE_WORDS + TASK_WORDS * TASKS], state[STATE_WORDS + TASK_WORDS * TASKS];
   word words[FRAME], frames[LANES * FRAME], pad[PAD_WORDS + LANES];
 };
 
 static word looked[PLACES_AT + PLACE_WORDS * MOST_PLACES];
-static word is_over, tasks_of_guests;
-static _Thread_local int is_guest;
+static word is_over, tasks_of_helpers;
+static _Thread_local int is_helper;
 static _Thread_local unsigned random_state = 1;
 static long regions;
 
@@ -63,7 +63,7 @@ static word second_row(word block, word frame) {
     }
   if (results[task[0]]) wrong("a task is done twice", -1);
   results[task[0]] = sum;
-  if (is_guest) __atomic_fetch_add(&tasks_of_guests, 1, __ATOMIC_RELAXED);
+  if (is_helper) __atomic_fetch_add(&tasks_of_helpers, 1, __ATOMIC_RELAXED);
   return 0;
 }
 
@@ -71,34 +71,34 @@ static struct region *make_region(void) {
   struct region *r = calloc(1, sizeof *r);
   word *t = r->template;
   int count = 0;
-  t[0] = t[3] = TASKS, t[4] = (word)r->strands, t[5] = (word)r->successors;
+  t[0] = t[3] = TASKS, t[4] = (word)r->tasks, t[5] = (word)r->successors;
   for (int task = 0; task < TASKS; task++) {
     r->blocks[task][0] = task, r->blocks[task][1] = (word)r->results;
     for (int row = 0; row < 2; row++) {
       word *words = r->rows + 4 * (2 * task + row);
       words[0] = (word)(row ? second_row : first_row), words[1] = (word)r->blocks[task], words[2] = 1;
     }
-    r->strands[4 * task] = 2 * task, r->strands[4 * task + 1] = 2 * task + 2, r->strands[4 * task + 2] = count;
+    r->tasks[4 * task] = 2 * task, r->tasks[4 * task + 1] = 2 * task + 2, r->tasks[4 * task + 2] = count;
     for (int k = 0; k < EDGES; k++) {
       if (edges[k][0] == task) r->successors[count++] = edges[k][1];
-      if (edges[k][1] == task) t[STATE_WORDS + STRAND_WORDS * task]++;
+      if (edges[k][1] == task) t[STATE_WORDS + TASK_WORDS * task]++;
     }
-    r->strands[4 * task + 3] = count;
+    r->tasks[4 * task + 3] = count;
   }
   r->words[ROWS] = (word)r->rows, r->words[ROW_COUNT] = 2 * TASKS;
-  word pad[] = {0, (word)t, (word)r->state, STATE_WORDS + STRAND_WORDS * TASKS, FRAME, FRAME_HEADER,
+  word pad[] = {0, (word)t, (word)r->state, STATE_WORDS + TASK_WORDS * TASKS, FRAME, FRAME_HEADER,
                 (word)r->lanes, 8, LANES - 1, (word)r->frames};
   memcpy(r->pad, pad, sizeof pad);
   return r;
 }
 
-/* As SharedFork.cancel. */
+/* As SharedRegion.cancel. */
 static void cancel(struct region *r) {
   for (int lane = 0; lane < LANES; lane++)
     __atomic_store_n(r->frames + lane * FRAME + CANCEL, 1, __ATOMIC_RELAXED);
 }
 
-static void *host_thread(void *ignored) {
+static void *owner_thread(void *ignored) {
   static const word expected[TASKS] = {1, 2, 3, 4, 8, 11, 14, 41};
   struct region *r = make_region();
   for (long number = 0; number < regions; number++) {
@@ -123,24 +123,24 @@ static void *host_thread(void *ignored) {
   return 0;
 }
 
-static void *guest_thread(void *ignored) {
-  is_guest = 1;
-  while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) f_serve((word)looked, PATIENCE_NS);
+static void *helper_thread(void *ignored) {
+  is_helper = 1;
+  while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) f_serve((word)looked, SPIN_TIMEOUT_NS);
   return 0;
 }
 
 int main(int count, char **arguments) {
   regions = atol(arguments[1]);
-  int hosts = atoi(arguments[2]), guests = atoi(arguments[3]);
-  pthread_t threads[hosts + guests];
-  looked[PLACES] = guests < MOST_PLACES ? guests : MOST_PLACES;
-  for (int k = 0; k < hosts + guests; k++) pthread_create(threads + k, 0, k < hosts ? host_thread : guest_thread, 0);
-  for (int k = 0; k < hosts + guests; k++) {
-    if (k == hosts) __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+  int owners = atoi(arguments[2]), helpers = atoi(arguments[3]);
+  pthread_t threads[owners + helpers];
+  looked[PLACES] = helpers < MOST_PLACES ? helpers : MOST_PLACES;
+  for (int k = 0; k < owners + helpers; k++) pthread_create(threads + k, 0, k < owners ? owner_thread : helper_thread, 0);
+  for (int k = 0; k < owners + helpers; k++) {
+    if (k == owners) __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
     pthread_join(threads[k], 0);
   }
   for (int k = 0; k < looked[PLACES]; k++)
     if (looked[PLACES_AT + k]) wrong("a place is left behind", regions);
-  printf("%ld tasks by guests\n", (long)tasks_of_guests);
+  printf("%ld tasks by helpers\n", (long)tasks_of_helpers);
   return 0;
 }

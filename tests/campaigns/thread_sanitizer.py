@@ -1,6 +1,6 @@
-"""Parallel regions under ThreadSanitizer: the walker's IR translated to C, with hosts and guests in real threads.
+"""Parallel regions under ThreadSanitizer: the walker's IR translated to C, with owners and helpers in real threads.
 
-`python -m tests.campaigns.thread_sanitizer [--regions N] [--hosts N] [--guests N]` needs a gcc with libtsan. Each host does
+`python -m tests.campaigns.thread_sanitizer [--regions N] [--owners N] [--helpers N]` needs a gcc with libtsan. Each owner does
 regions one after another in the same memory, and writes that memory between two; each fourth region is cancelled. It prints
 what ThreadSanitizer reports, and ends with another status than 0 if it reports anything or a result is wrong.
 
@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from aioexec.devices.jit import patience, sharing, strands, walker
+from aioexec.devices.jit import parallel_region, sharing, spinning, walker
 from tests.devices.jit.llvm_text import COMPARISONS, OPERATORS, SIZES, Function, Instruction, parse
 from tests.devices.jit.region_model import portable_text
 
@@ -27,19 +27,19 @@ _ORDERS = {
     "release": "__ATOMIC_RELEASE",
     "seq_cst": "__ATOMIC_SEQ_CST",
 }
-_TRANSLATED = ("lane", "walk", "serve", "be_guest", "copy_words", "pad_word", "pad_pointer", "frame_of", "set_up", "word_of",
-               "invite", "see_off", "share")  # fmt: skip
+_TRANSLATED = ("lane", "walk", "serve", "help", "copy_words", "pad_word", "pad_pointer", "frame_of", "set_up", "word_of",
+               "offer", "await_helpers", "share")  # fmt: skip
 _HARNESS = Path(__file__).with_name("thread_sanitizer.c")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--regions", type=int, default=100_000, help="regions of each host")
-    parser.add_argument("--hosts", type=int, default=2)
-    parser.add_argument("--guests", type=int, default=2)
+    parser.add_argument("--regions", type=int, default=100_000, help="regions of each owner")
+    parser.add_argument("--owners", type=int, default=2)
+    parser.add_argument("--helpers", type=int, default=2)
     arguments = parser.parse_args()
-    done = run(portable_text(), arguments.regions, arguments.hosts, arguments.guests)
-    print(f"{arguments.hosts} x {arguments.regions} regions: {done.stdout}{done.stderr}")
+    done = run(portable_text(), arguments.regions, arguments.owners, arguments.helpers)
+    print(f"{arguments.owners} x {arguments.regions} regions: {done.stdout}{done.stderr}")
     return done.returncode
 
 
@@ -54,7 +54,7 @@ def is_available() -> bool:
     return Path(found.stdout.strip()).is_absolute()
 
 
-def run(text: str, regions: int, hosts: int, guests: int) -> subprocess.CompletedProcess[str]:
+def run(text: str, regions: int, owners: int, helpers: int) -> subprocess.CompletedProcess[str]:
     """Do regions by the IR of a walker; the process has ended with 0 if all is well."""
     with tempfile.TemporaryDirectory(prefix="aioexec-tsan-") as name:
         folder = Path(name)
@@ -71,7 +71,7 @@ def run(text: str, regions: int, hosts: int, guests: int) -> subprocess.Complete
         ]
         subprocess.run([*command, _HARNESS, "-o", folder / "regions", "-pthread"], check=True)
         return subprocess.run(
-            [folder / "regions", str(regions), str(hosts), str(guests)],
+            [folder / "regions", str(regions), str(owners), str(helpers)],
             env={"TSAN_OPTIONS": "halt_on_error=1"},
             capture_output=True,
             text=True,
@@ -86,23 +86,27 @@ def to_c(text: str) -> str:
     """The functions of a region, and the numbers that the harness needs."""
     functions = parse(text)
     lines: list[str] = []
-    numbers = {"DONE": strands.Shift.DONE, "PAUSED": strands.Shift.PAUSED, "ENDLESS": strands.ENDLESS}
+    numbers = {
+        "DONE": parallel_region.LaneOutcome.DONE,
+        "PAUSED": parallel_region.LaneOutcome.PAUSED,
+        "ENDLESS": parallel_region.ENDLESS,
+    }
     numbers |= {
         "PAD_WORDS": sharing.HEADER,
-        "STATE_WORDS": strands.HEADER,
-        "STRAND_WORDS": strands.STRAND_WORDS,
+        "STATE_WORDS": parallel_region.HEADER,
+        "TASK_WORDS": parallel_region.TASK_WORDS,
     }
-    numbers |= {"PLACES": patience.PLACES, "PLACES_AT": patience.HEADER, "PLACE_WORDS": patience.PLACE_WORDS}
+    numbers |= {"PLACES": spinning.PLACES, "PLACES_AT": spinning.HEADER, "PLACE_WORDS": spinning.PLACE_WORDS}
     numbers |= {
-        "STOPPED": strands.STOPPED,
+        "STOPPED": parallel_region.STOPPED,
         "FRAME_HEADER": walker.HEADER,
         "CANCEL": walker.CANCEL,
         "ROWS": walker.ROWS,
     }
-    numbers |= {"ROW_COUNT": walker.ROW_COUNT, "PATIENCE_NS": patience.PATIENCE_NS}
+    numbers |= {"ROW_COUNT": walker.ROW_COUNT, "SPIN_TIMEOUT_NS": spinning.SPIN_TIMEOUT_NS}
     lines += [f"enum {{ {name} = {number} }};" for name, number in numbers.items() if number < 1 << 31]
-    lines.append(f"#define ENDLESS {strands.ENDLESS}LL")
-    lines.append("static word host[2] = {-1, -1};")
+    lines.append(f"#define ENDLESS {parallel_region.ENDLESS}LL")
+    lines.append("static word owner[2] = {-1, -1};")
     lines += [f"{_signature(functions[name])};" for name in _TRANSLATED]
     for name in _TRANSLATED:
         lines += _function(functions[name], functions)
@@ -130,7 +134,7 @@ def _function(function: Function, functions: Mapping[str, Function]) -> Iterator
 def _value(name: str) -> str:
     if name.startswith("%"):
         return "r_" + name[1:].replace(".", "_")
-    return {"null": "0", "true": "1", "@host": "(word)host"}.get(name, f"{name}LL")
+    return {"null": "0", "true": "1", "@owner": "(word)owner"}.get(name, f"{name}LL")
 
 
 def _goto(function: Function, source: str, target: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from aioexec.devices import patient_queue, workers as workers_module
-from aioexec.devices.patient_queue import PatientQueue
+from aioexec.devices import spinning_queue, workers as workers_module
+from aioexec.devices.spinning_queue import SpinningQueue
 from aioexec.devices.workers import Workers
 from tests.devices.interleavings import Schedule, explore
 
@@ -61,8 +61,8 @@ def test_every_entry_is_taken_once_whoever_is_preempted(
     count = sum(map(len, entries))
 
     def make(schedule: Schedule) -> Any:
-        monkeypatch.setattr(patient_queue, "threading", SimpleNamespace(Lock=schedule.lock))
-        queue: PatientQueue[int] = PatientQueue()
+        monkeypatch.setattr(spinning_queue, "threading", SimpleNamespace(Lock=schedule.lock))
+        queue: SpinningQueue[int] = SpinningQueue()
         taken: list[int] = []
 
         def put(several: list[int]) -> None:
@@ -95,7 +95,7 @@ def test_two_loops_start_no_thread_too_many_and_each_thread_is_told_to_end(monke
 
     def make(schedule: Schedule) -> Any:
         stand_in = SimpleNamespace(Lock=schedule.lock, Thread=Started)
-        monkeypatch.setattr(patient_queue, "threading", stand_in)
+        monkeypatch.setattr(spinning_queue, "threading", stand_in)
         monkeypatch.setattr(workers_module, "threading", stand_in)
         pool = Workers(1, "pool")
         started.clear()

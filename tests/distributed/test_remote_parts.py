@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aioexec.devices.workers import Workers
-from aioexec.distributed.remote_parts import PATIENCE, DistributedStep
+from aioexec.distributed.remote_parts import ROOT_ERROR_TIMEOUT, DistributedStep
 from aioexec.distributed.status import DERIVED, with_payload
 from aioexec.errors import AbortedError, InvalidArgumentError, OpError
 from aioexec.execution.engine import Engine
@@ -49,7 +49,7 @@ async def test_a_derived_error_waits_for_its_root(engine):
     step.fail(root)
 
     assert step.error is root
-    await asyncio.sleep(2 * PATIENCE)
+    await asyncio.sleep(2 * ROOT_ERROR_TIMEOUT)
     assert step.error is root
 
 
@@ -62,9 +62,9 @@ async def test_without_a_root_the_derived_error_ends_the_step(engine):
     second.fail(errors[1])
     shared(first).ended(first)  # nobody is left who could bring the root
     assert first.error is errors[0]
-    await asyncio.sleep(PATIENCE / 2)
+    await asyncio.sleep(ROOT_ERROR_TIMEOUT / 2)
     assert second.error is None
-    await asyncio.sleep(PATIENCE)
+    await asyncio.sleep(ROOT_ERROR_TIMEOUT)
     assert second.error is errors[1]
 
 

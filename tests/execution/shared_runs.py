@@ -26,7 +26,7 @@ async def session_of(build):
 
 
 def workers_of(session: ax.Session):
-    return next(program.workers for program in programs(session) if program.forks)
+    return next(program.workers for program in programs(session) if program.parallel_regions)
 
 
 @asynccontextmanager

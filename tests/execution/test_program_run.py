@@ -1,4 +1,4 @@
-"""Runs that a loop helps with: all of a step, whoever comes, one strand a slice, and everything else in between."""
+"""Runs that a loop helps with: all of a step, whoever comes, one task a slice, and everything else in between."""
 
 import asyncio
 from collections import Counter
@@ -28,8 +28,8 @@ from tests.tiers import programs, ran_at_once, share_all
 
 
 @pytest.fixture(autouse=True)
-def forked(monkeypatch):
-    """Whatever may be done at once is, however cheap, and whatever else there is to do; a slice of the loop is one strand."""
+def parallel(monkeypatch):
+    """Whatever may be done at once is, however cheap, and whatever else there is to do; a slice of the loop is one task."""
     share_all(monkeypatch)
     monkeypatch.setattr(program_run, "_SLICE_NS", 0)
     monkeypatch.setattr(program_run, "_WHOLE_NS", -1)
@@ -53,15 +53,15 @@ async def test_a_shared_run_ends_though_no_worker_comes(array):
     assert alone.tobytes() == shared.tobytes()
 
 
-async def test_the_loop_turns_between_two_strands(array):
+async def test_the_loop_turns_between_two_tasks(array):
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
-        (fork,) = [fork for program in programs(session) for fork in program.variant.forks]
+        (region,) = [region for program in programs(session) for region in program.variant.parallel_regions]
         async with busy(workers_of(session)), counted_turns() as turns:
             await session.run(y, {x: array})
 
-    assert len(fork.strands) >= 12
-    assert len(turns) >= len(fork.strands) - 1
+    assert len(region.tasks) >= 12
+    assert len(turns) >= len(region.tasks) - 1
 
 
 async def test_of_two_runs_at_once_the_loop_helps_with_one(array, monkeypatch):
@@ -148,7 +148,7 @@ async def test_what_takes_longer_than_it_should_goes_on_in_a_worker(array, monke
 # Begun without a step
 
 
-async def test_a_run_that_no_worker_takes_over_fails_and_the_next_one_does_all_its_strands_again(
+async def test_a_run_that_no_worker_takes_over_fails_and_the_next_one_does_all_its_tasks_again(
     array, monkeypatch
 ):
     def refuse(*_):
@@ -270,7 +270,7 @@ async def test_a_short_run_that_nobody_shares_is_done_on_the_loop_which_turns_be
             result = await session.run(y, {x: array})
 
     assert not found.inline
-    assert not found.forks
+    assert not found.parallel_regions
     assert len(turns) >= 8
     np.testing.assert_array_equal(result, expected)
 

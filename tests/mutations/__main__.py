@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from time import perf_counter
 
 from tests.mutations.mutator import mutations
-from tests.mutations.trial import PATIENCE, REPOSITORY, Mutant, Tree, Verdict, copies
+from tests.mutations.trial import REPOSITORY, TIMEOUT_FACTOR, Mutant, Tree, Verdict, copies
 
 PACKAGES = ("sessions", "planning", "execution")
 WANTED = 0.9
@@ -36,7 +36,7 @@ def main() -> int:
             return 1
         took = perf_counter() - began
         print(f"green in {took:.0f} s; {len(mutants)} mutants of seed {arguments.seed}")
-        verdicts = _try_all(mutants, trees, PATIENCE * took + 60)
+        verdicts = _try_all(mutants, trees, TIMEOUT_FACTOR * took + 60)
     return _summary(verdicts, arguments.seed)
 
 

@@ -38,7 +38,7 @@ TESTS = (
 """What tests the three packages, itself or by using them; the whole suite would take minutes for each survivor."""
 
 TEST_SECONDS = 20
-PATIENCE = 4  # times as long as the tests take unchanged
+TIMEOUT_FACTOR = 4  # times as long as the tests take unchanged
 
 
 @dataclass(frozen=True)

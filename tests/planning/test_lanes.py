@@ -1,4 +1,4 @@
-"""Strands: whatever order they are done in, each row finds what it would have found in the program's own order."""
+"""Tasks: whatever order they are done in, each row finds what it would have found in the program's own order."""
 
 import random
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from aioexec.graph.kernel import ElementwiseKernel, Launch, LoopKernel, Operand,
 from aioexec.planning import lanes
 from aioexec.planning.buffers import Buffer
 from aioexec.planning.lane_buffers import lay_out_lanes
-from aioexec.planning.lanes import Cut, PendingFork, Strand, cut
+from aioexec.planning.lanes import Cut, PendingParallelRegion, Task, cut
 from aioexec.planning.pending import Label, Pending, PendingJump, PendingRow
 from tests.tiers import share_all
 
@@ -21,7 +21,7 @@ LANE_SLOT = 7
 
 @pytest.fixture
 def fine(monkeypatch):
-    """The cheapest stretch is worth a fork."""
+    """The cheapest stretch is worth a region."""
     share_all(monkeypatch)
 
 
@@ -49,8 +49,8 @@ def branches(count: int, length: int, cost: int) -> tuple[list[PendingRow], list
     return rows, ends
 
 
-def numbers(strand: Strand) -> list[int]:
-    return [number for number, _ in strand.rows]
+def numbers(task: Task) -> list[int]:
+    return [number for number, _ in task.rows]
 
 
 def test_cheap_programs_and_those_of_one_worker_stay_whole():
@@ -62,7 +62,7 @@ def test_cheap_programs_and_those_of_one_worker_stay_whole():
     assert cut(dear, 2, {}) is not None
 
 
-def test_a_chain_is_no_fork():
+def test_a_chain_is_no_region():
     buffers = [Buffer(64) for _ in range(11)]
     rows = [row([buffers[k]], [buffers[k + 1]], k, 300_000) for k in range(10)]
 
@@ -75,15 +75,15 @@ def test_branches_are_dealt_as_chains_and_joined_at_the_end():
     found = cut(rows, 2, {})
 
     assert found is not None
-    (fork,) = found.forks
-    chains = [strand for strand in fork.strands if not strand.waits]
-    assert sorted(number for strand in chains for number in numbers(strand)) == list(range(24))
-    assert all({number % 8 for number in numbers(strand)} & {number % 8 for number in numbers(other)} == set()
-               for strand in chains for other in chains if strand is not other)  # fmt: skip
-    (join,) = [strand for strand in fork.strands if strand.waits]
+    (region,) = found.parallel_regions
+    chains = [task for task in region.tasks if not task.waits]
+    assert sorted(number for task in chains for number in numbers(task)) == list(range(24))
+    assert all({number % 8 for number in numbers(task)} & {number % 8 for number in numbers(other)} == set()
+               for task in chains for other in chains if task is not other)  # fmt: skip
+    (join,) = [task for task in region.tasks if task.waits]
     assert numbers(join) == [24]
     assert join.waits.bit_count() == len(chains)
-    assert [fork.strands[k] for strand in chains for k in strand.next] == [join] * len(chains)
+    assert [region.tasks[k] for task in chains for k in task.next] == [join] * len(chains)
 
 
 def test_a_dear_row_is_cut_into_parts_that_begin_at_multiples_of_the_grain():
@@ -140,7 +140,7 @@ def test_a_row_without_units_or_worth_less_than_two_shares_is_not():
     assert lanes.parts(whole, 2, 20_000) == [whole]
 
 
-def test_a_fork_ends_where_somebody_jumps_to_and_labels_follow():
+def test_a_region_ends_where_somebody_jumps_to_and_labels_follow():
     before, _ = branches(2, 2, cost=150_000)
     after, _ = branches(2, 2, cost=150_000)
     label, out = Label(len(before) + 1), Label(len(before) + 1 + len(after))
@@ -152,9 +152,9 @@ def test_a_fork_ends_where_somebody_jumps_to_and_labels_follow():
 
     assert found is not None
     assert jumped is not None
-    assert [fork.start for fork in found.forks] == [0, len(before) + 2]
+    assert [region.start for region in found.parallel_regions] == [0, len(before) + 2]
     assert out.row == len(found.rows)
-    assert label.row == jumped.forks[1].start
+    assert label.row == jumped.parallel_regions[1].start
     assert found.rows[len(before) + 1] is rows[len(before)]
 
 
@@ -217,23 +217,25 @@ class Machine:
         }
         self.lanes = lanes
 
-    def memory(self, buffer: Buffer, fork: PendingFork | None, lane: int) -> "np.ndarray":
+    def memory(self, buffer: Buffer, region: PendingParallelRegion | None, lane: int) -> "np.ndarray":
         if buffer.slot == -1:
             return self.slots[id(buffer)]
         start = buffer.offset
         if buffer.slot == LANE_SLOT:
-            assert fork is not None
-            assert fork.scratch is not None
-            assert buffer.offset + buffer.nbytes <= fork.lane_bytes
-            start += fork.scratch.offset + lane * fork.lane_bytes
+            assert region is not None
+            assert region.scratch is not None
+            assert buffer.offset + buffer.nbytes <= region.lane_bytes
+            start += region.scratch.offset + lane * region.lane_bytes
         assert start + buffer.nbytes <= len(self.arena) - 64
         return self.arena[start : start + buffer.nbytes]
 
-    def do(self, row: PendingRow, found: list[int], fork: PendingFork | None = None, lane: int = 0) -> None:
+    def do(
+        self, row: PendingRow, found: list[int], region: PendingParallelRegion | None = None, lane: int = 0
+    ) -> None:
         *reads, write = [buffer for buffer, _ in row.operands]
         for read, token in zip(reads, found, strict=True):
-            assert (self.memory(read, fork, lane) == token).all(), "somebody else has written here"
-        self.memory(write, fork, lane)[:] = row.position
+            assert (self.memory(read, region, lane) == token).all(), "somebody else has written here"
+        self.memory(write, region, lane)[:] = row.position
 
 
 def expected_reads(rows: Sequence[Pending]) -> dict[int, list[int]]:
@@ -249,17 +251,19 @@ def expected_reads(rows: Sequence[Pending]) -> dict[int, list[int]]:
 
 
 def do_in_random_order(machine: Machine, found: Cut, reads: dict[int, list[int]], rng: random.Random) -> None:
-    """Rows of strands in turns, each lane doing one strand after another."""
-    inside = {id(row) for fork in found.forks for strand in fork.strands for _, row in strand.rows}
+    """Rows of tasks in turns, each lane doing one task after another."""
+    inside = {id(row) for region in found.parallel_regions for task in region.tasks for _, row in task.rows}
     for each in found.rows:
-        if isinstance(each, PendingFork):
-            do_fork(machine, each, reads, rng)
+        if isinstance(each, PendingParallelRegion):
+            do_region(machine, each, reads, rng)
         elif isinstance(each, PendingRow) and id(each) not in inside:
             machine.do(each, reads[each.position])
 
 
-def do_fork(machine: Machine, fork: PendingFork, reads: dict[int, list[int]], rng: random.Random) -> None:
-    left = [strand.waits.bit_count() for strand in fork.strands]
+def do_region(
+    machine: Machine, region: PendingParallelRegion, reads: dict[int, list[int]], rng: random.Random
+) -> None:
+    left = [task.waits.bit_count() for task in region.tasks]
     ready = [k for k, count in enumerate(left) if not count]
     busy: dict[int, tuple[int, list[PendingRow]]] = {}
     done = 0
@@ -267,26 +271,26 @@ def do_fork(machine: Machine, fork: PendingFork, reads: dict[int, list[int]], rn
         free = [lane for lane in range(machine.lanes) if lane not in busy]
         if ready and free and rng.random() < 0.6:
             k = ready.pop(rng.randrange(len(ready)))
-            busy[rng.choice(free)] = k, [row for _, row in fork.strands[k].rows]
+            busy[rng.choice(free)] = k, [row for _, row in region.tasks[k].rows]
             continue
         if not busy:
             continue
         lane = rng.choice(list(busy))
         k, rows = busy[lane]
-        machine.do(rows.pop(0), reads[fork.strands[k].rows[len(fork.strands[k].rows) - len(rows) - 1][1].position],
-                   fork, lane)  # fmt: skip
+        machine.do(rows.pop(0), reads[region.tasks[k].rows[len(region.tasks[k].rows) - len(rows) - 1][1].position],
+                   region, lane)  # fmt: skip
         if not rows:
             del busy[lane]
             done += 1
-            for other in fork.strands[k].next:
+            for other in region.tasks[k].next:
                 left[other] -= 1
                 if not left[other]:
                     ready.append(other)
-    assert done == len(fork.strands)
+    assert done == len(region.tasks)
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_in_any_order_of_strands_each_row_reads_what_it_would_have_read(fine, seed: int):
+def test_in_any_order_of_tasks_each_row_reads_what_it_would_have_read(fine, seed: int):
     rng = random.Random(seed)
     program = random_program(rng)
     count = rng.choice([2, 3, 4])
@@ -301,18 +305,18 @@ def test_in_any_order_of_strands_each_row_reads_what_it_would_have_read(fine, se
         do_in_random_order(Machine(program, size, count), found, reads, rng)
 
 
-def test_most_random_programs_have_forks(fine):
+def test_most_random_programs_have_parallel_regions(fine):
     found = [cut(random_program(random.Random(seed)).rows, 3, {}) for seed in range(150)]
 
     assert sum(each is not None for each in found) > 100
 
 
-def test_what_lives_in_one_strand_lies_in_the_memory_of_its_lane():
+def test_what_lives_in_one_task_lies_in_the_memory_of_its_lane():
     rows, ends = branches(16, 3, cost=10_000)
     buffers = list({id(buffer): buffer for each in rows for buffer, _ in each.operands}.values())
     found = cut(rows, 2, {})
     assert found is not None
-    (fork,) = found.forks
+    (region,) = found.parallel_regions
 
     size = lay_out_lanes(buffers, found, 2, LANE_SLOT)
 
@@ -320,14 +324,14 @@ def test_what_lives_in_one_strand_lies_in_the_memory_of_its_lane():
     assert inner
     assert {buffer.slot for buffer in inner} == {LANE_SLOT}
     assert {buffer.slot for buffer in ends} == {None}
-    assert fork.scratch is not None
-    assert size >= 2 * fork.lane_bytes
-    assert fork.lane_bytes < 64 * len(inner), "strands and rows share it"
+    assert region.scratch is not None
+    assert size >= 2 * region.lane_bytes
+    assert region.lane_bytes < 64 * len(inner), "tasks and rows share it"
 
 
 @pytest.mark.parametrize("in_a_loop", [False, True])
 def test_what_a_loop_reads_in_each_round_keeps_its_place_to_the_end_of_a_round(fine, in_a_loop: bool):
-    """One strand reads it first; all others wait for that one, and what they make is as large."""
+    """One task reads it first; all others wait for that one, and what they make is as large."""
     source, result = Buffer(64, slot=-1), Buffer(64, slot=-1)
     before, first = Buffer(8192), Buffer(8192)
     made = [Buffer(8192) for _ in range(8)]
@@ -348,7 +352,7 @@ def test_what_a_loop_reads_in_each_round_keeps_its_place_to_the_end_of_a_round(f
     assert (before.offset in places) is not in_a_loop
 
 
-def test_what_was_there_before_a_loop_is_in_no_lane_though_one_strand_alone_touches_it():
+def test_what_was_there_before_a_loop_is_in_no_lane_though_one_task_alone_touches_it():
     """A list: what one round puts there another one takes, perhaps in another lane."""
     chains, ends = branches(16, 3, cost=10_000)
     last = chains[-1].position

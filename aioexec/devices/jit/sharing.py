@@ -1,45 +1,45 @@
-"""The machine code by which an event loop does a fork with the threads that look for work, in one call.
+"""The machine code by which an event loop does a region with the threads that look for work, in one call.
 
-What a fork needs for that lies in a pad, an array of words, for one run after another:
+What a region needs for that lies in a pad, an array of words, for one run after another:
 
-    word 0  1: the fork has begun, and is not done
-    word 1  address of the state from which each doing starts (see `strands`)
+    word 0  1: the region has begun, and is not done
+    word 1  address of the state from which each doing starts (see `parallel_region`)
     word 2  address of the state of this one
     word 3  words of a state
     word 4  words of a frame
     word 5  which of these is the address of a lane's memory
     word 6  address of the memory of the first lane
     word 7  bytes of a lane
-    word 8  guests to be invited
-    word 9  address of the frames: the host's, then one for each guest
-    then, for each guest, the place of its invitation (see `patience`)
+    word 8  helpers to be offered
+    word 9  address of the frames: the owner's, then one for each helper
+    then, for each helper, the place of its offer (see `spinning`)
 
-The host invites guests, does strands as they do, and takes back invitations that nobody has followed. It ends no doing while a
-guest is there. A guest that leaves tells nobody: if nothing is ready the host looks on, or comes again.
+The owner offers helpers, does tasks as they do, and takes back offers that nobody has followed. It ends no doing while a
+helper is there. A helper that leaves tells nobody: if nothing is ready the owner looks on, or comes again.
 """
 
 from __future__ import annotations
 
-from aioexec.devices.jit.patience import FREE, HEADER as PLACES_AT, INVITED, PLACES, TAKEN, WRITTEN
-from aioexec.devices.jit.strands import ASLEEP, ENDLESS, STOPPED, Shift
+from aioexec.devices.jit.parallel_region import ASLEEP, ENDLESS, STOPPED, LaneOutcome
+from aioexec.devices.jit.spinning import FREE, HEADER as PLACES_AT, OFFERED, PLACES, TAKEN, WRITTEN
 
 HEADER = 10
-(BEGUN, TEMPLATE, STATE, STATE_WORDS, FRAME_WORDS, LANE_WORD, LANES, LANE_BYTES, GUESTS, FRAMES) = range(
+(BEGUN, TEMPLATE, STATE, STATE_WORDS, FRAME_WORDS, LANE_WORD, LANES, LANE_BYTES, HELPERS, FRAMES) = range(
     HEADER
 )
 
-# share_released(words of the frame, pad, words of those who look, until): do the fork, or go on with it: DONE; PAUSED, the time
-# is over, or something has stopped it; IDLE: it has been stopped, and every guest is gone.
+# share_released(words of the frame, pad, words of the spinning queue, until): execute the region, or continue it. Returns DONE;
+# PAUSED: `until` has passed, or the region is stopped; IDLE: it is stopped, and every helper has left.
 SHARE = f"""
-@host = internal constant [2 x i64] [i64 -1, i64 -1]
+@owner = internal constant [2 x i64] [i64 -1, i64 -1]
 
-define internal void @be_guest(ptr %frame, ptr %state, ptr %words) {{
+define internal void @help(ptr %frame, ptr %state, ptr %words) {{
 entry:
   %asleep.at = getelementptr i64, ptr %state, i64 {ASLEEP}
   br label %share
 share:
-  %shift = call i64 @lane(ptr %frame, ptr %state, ptr %words, i64 {ENDLESS})
-  %calls = icmp eq i64 %shift, {Shift.CALL}
+  %outcome = call i64 @lane(ptr %frame, ptr %state, ptr %words, i64 {ENDLESS})
+  %calls = icmp eq i64 %outcome, {LaneOutcome.CALL}
   br i1 %calls, label %call, label %leave
 call:
   store atomic i64 1, ptr %asleep.at seq_cst, align 8
@@ -92,7 +92,7 @@ entry:
   %template = call ptr @pad_pointer(ptr %pad, i64 {TEMPLATE})
   %state.words = call i64 @pad_word(ptr %pad, i64 {STATE_WORDS})
   call void @copy_words(ptr %state, ptr %template, i64 %state.words)
-  %guests = call i64 @pad_word(ptr %pad, i64 {GUESTS})
+  %helpers = call i64 @pad_word(ptr %pad, i64 {HELPERS})
   %size = call i64 @pad_word(ptr %pad, i64 {FRAME_WORDS})
   %slot = call i64 @pad_word(ptr %pad, i64 {LANE_WORD})
   %lanes = call i64 @pad_word(ptr %pad, i64 {LANES})
@@ -107,45 +107,45 @@ next:
   %slot.at = getelementptr i64, ptr %frame, i64 %slot
   store i64 %memory, ptr %slot.at
   %lane.1 = add i64 %lane, 1
-  %more = icmp ule i64 %lane.1, %guests
+  %more = icmp ule i64 %lane.1, %helpers
   br i1 %more, label %next, label %exit
 exit:
   store i64 1, ptr %pad
   ret void
 }}
 
-; The word of the place where a guest was invited, if it is still about that guest, else free. The host of another fork may
-; write its own guest's frame there meanwhile: who reads it knows that the guest before has left, and what it did.
-define internal i64 @word_of(ptr %pad, ptr %looked.at, i64 %guest) {{
+; The word of the place where a helper was offered, if it is still about that helper, else free. The owner of another region may
+; write its own helper's frame there meanwhile: who reads it knows that the helper before has left, and what it did.
+define internal i64 @word_of(ptr %pad, ptr %looked.at, i64 %helper) {{
 entry:
   %places.at = getelementptr i64, ptr %looked.at, i64 {PLACES}
   %places = load i64, ptr %places.at
-  %index = add i64 %guest, {HEADER - 1}
+  %index = add i64 %helper, {HEADER - 1}
   %k = call i64 @pad_word(ptr %pad, i64 %index)
   %word.index = add i64 %k, {PLACES_AT}
   %place = getelementptr i64, ptr %looked.at, i64 %word.index
   %word = load atomic i64, ptr %place seq_cst, align 8
   %frame.at = getelementptr ptr, ptr %place, i64 %places
   %found = load atomic ptr, ptr %frame.at acquire, align 8
-  %frame = call ptr @frame_of(ptr %pad, i64 %guest)
+  %frame = call ptr @frame_of(ptr %pad, i64 %helper)
   %is.mine = icmp eq ptr %found, %frame
   %answer = select i1 %is.mine, i64 %word, i64 {FREE}
   ret i64 %answer
 }}
 
-define internal void @invite(ptr %pad, ptr %looked.at) {{
+define internal void @offer(ptr %pad, ptr %looked.at) {{
 entry:
   %places.at = getelementptr i64, ptr %looked.at, i64 {PLACES}
   %places = load i64, ptr %places.at
-  %guests = call i64 @pad_word(ptr %pad, i64 {GUESTS})
+  %helpers = call i64 @pad_word(ptr %pad, i64 {HELPERS})
   %state = call ptr @pad_pointer(ptr %pad, i64 {STATE})
   br label %next
 next:
-  %guest = phi i64 [ 1, %entry ], [ %guest.1, %skip ]
-  %more = icmp ule i64 %guest, %guests
+  %helper = phi i64 [ 1, %entry ], [ %helper.1, %skip ]
+  %more = icmp ule i64 %helper, %helpers
   br i1 %more, label %known, label %exit
 known:
-  %word = call i64 @word_of(ptr %pad, ptr %looked.at, i64 %guest)
+  %word = call i64 @word_of(ptr %pad, ptr %looked.at, i64 %helper)
   %is.free = icmp eq i64 %word, {FREE}
   br i1 %is.free, label %search, label %skip
 search:
@@ -162,41 +162,41 @@ other:
   %k.1 = add i64 %k, 1
   br label %search
 write:
-  %frame = call ptr @frame_of(ptr %pad, i64 %guest)
+  %frame = call ptr @frame_of(ptr %pad, i64 %helper)
   %frame.at = getelementptr ptr, ptr %place, i64 %places
   store atomic ptr %frame, ptr %frame.at release, align 8
   %state.at = getelementptr ptr, ptr %frame.at, i64 %places
   store ptr %state, ptr %state.at
-  %note = add i64 %guest, {HEADER - 1}
+  %note = add i64 %helper, {HEADER - 1}
   %note.at = getelementptr i64, ptr %pad, i64 %note
   store i64 %k, ptr %note.at
-  store atomic i64 {INVITED}, ptr %place seq_cst, align 8
+  store atomic i64 {OFFERED}, ptr %place seq_cst, align 8
   br label %skip
 skip:
-  %guest.1 = add i64 %guest, 1
+  %helper.1 = add i64 %helper, 1
   br label %next
 exit:
   ret void
 }}
 
-define internal void @see_off(ptr %pad, ptr %looked.at) {{
+define internal void @await_helpers(ptr %pad, ptr %looked.at) {{
 entry:
-  %guests = call i64 @pad_word(ptr %pad, i64 {GUESTS})
+  %helpers = call i64 @pad_word(ptr %pad, i64 {HELPERS})
   br label %next
 next:
-  %guest = phi i64 [ 1, %entry ], [ %guest.1, %gone ]
-  %more = icmp ule i64 %guest, %guests
+  %helper = phi i64 [ 1, %entry ], [ %helper.1, %gone ]
+  %more = icmp ule i64 %helper, %helpers
   br i1 %more, label %look, label %exit
 look:
-  %word = call i64 @word_of(ptr %pad, ptr %looked.at, i64 %guest)
-  %is.invited = icmp eq i64 %word, {INVITED}
-  br i1 %is.invited, label %withdraw, label %asked
+  %word = call i64 @word_of(ptr %pad, ptr %looked.at, i64 %helper)
+  %is.offered = icmp eq i64 %word, {OFFERED}
+  br i1 %is.offered, label %withdraw, label %asked
 withdraw:
-  %note = add i64 %guest, {HEADER - 1}
+  %note = add i64 %helper, {HEADER - 1}
   %k = call i64 @pad_word(ptr %pad, i64 %note)
   %index = add i64 %k, {PLACES_AT}
   %place = getelementptr i64, ptr %looked.at, i64 %index
-  %pair = cmpxchg ptr %place, i64 {INVITED}, i64 {FREE} seq_cst seq_cst
+  %pair = cmpxchg ptr %place, i64 {OFFERED}, i64 {FREE} seq_cst seq_cst
   br label %look
 asked:
   %is.there = icmp eq i64 %word, {TAKEN}
@@ -206,7 +206,7 @@ wait:
   %ignored = call i32 @sched_yield()
   br label %look
 gone:
-  %guest.1 = add i64 %guest, 1
+  %helper.1 = add i64 %helper, 1
   br label %next
 exit:
   ret void
@@ -219,7 +219,7 @@ entry:
   br i1 %is.begun, label %go, label %begin
 begin:
   call void @set_up(ptr %pad, ptr %words)
-  call void @invite(ptr %pad, ptr %looked.at)
+  call void @offer(ptr %pad, ptr %looked.at)
   br label %go
 go:
   %frame = call ptr @frame_of(ptr %pad, i64 0)
@@ -228,15 +228,15 @@ go:
   %is.endless = icmp eq i64 %until, {ENDLESS}
   br label %share
 share:
-  %shift = call i64 @lane(ptr %frame, ptr %state, ptr @host, i64 %until)
-  switch i64 %shift, label %halted [
-    i64 {Shift.DONE}, label %done
-    i64 {Shift.CALL}, label %call
-    i64 {Shift.PAUSED}, label %paused
-    i64 {Shift.IDLE}, label %idle
+  %outcome = call i64 @lane(ptr %frame, ptr %state, ptr @owner, i64 %until)
+  switch i64 %outcome, label %halted [
+    i64 {LaneOutcome.DONE}, label %done
+    i64 {LaneOutcome.CALL}, label %call
+    i64 {LaneOutcome.PAUSED}, label %paused
+    i64 {LaneOutcome.IDLE}, label %idle
   ]
 call:
-  call void @invite(ptr %pad, ptr %looked.at)
+  call void @offer(ptr %pad, ptr %looked.at)
   br label %share
 idle:
   %stopped = load atomic i64, ptr %stopped.at seq_cst, align 8
@@ -246,16 +246,16 @@ rest:
   %ignored = call i32 @sched_yield()
   br label %share
 done:
-  call void @see_off(ptr %pad, ptr %looked.at)
+  call void @await_helpers(ptr %pad, ptr %looked.at)
   store i64 0, ptr %pad
-  ret i64 {Shift.DONE}
+  ret i64 {LaneOutcome.DONE}
 paused:
-  ret i64 {Shift.PAUSED}
+  ret i64 {LaneOutcome.PAUSED}
 halted:
   br i1 %is.endless, label %over, label %paused
 over:
-  call void @see_off(ptr %pad, ptr %looked.at)
-  ret i64 {Shift.IDLE}
+  call void @await_helpers(ptr %pad, ptr %looked.at)
+  ret i64 {LaneOutcome.IDLE}
 }}
 
 define ptr @share_released(ptr %self, ptr %args, i64 %nargs) {{

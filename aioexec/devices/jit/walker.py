@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.devices.jit import patience, sharing, strands
+from aioexec.devices.jit import parallel_region, sharing, spinning
 
 HEADER = 8
 ROW_WORDS = 4
@@ -61,10 +61,10 @@ Entry = Callable[..., int]
 @dataclass(frozen=True, slots=True)
 class Walker:
     """The entries. Each takes the frame (an int64 array); `start_*` also the arrays whose addresses go to slots 0, 1, …;
-    `lane_released(frame, state, waiting, until)` does strands of a fork (see `strands`), `share_released(frame, pad, waiting,
-    until)` all of one, with guests (see `sharing`); `serve_released(waiting, nanoseconds)` waits for entries, as such a
-    guest meanwhile (see `patience`). `jump` and `jump_unless` are addresses of kernels. `traced` is the walker that stamps the
-    clock.
+    `lane_released(frame, state, waiting, until)` executes tasks of a parallel region (see `parallel_region`);
+    `share_released(frame, pad, waiting, until)` executes all of one, with helpers (see `sharing`); `serve_released(waiting,
+    nanoseconds)` waits for entries of a queue, and runs offered tasks meanwhile (see `spinning`).
+    `jump` and `jump_unless` are addresses of kernels. `traced` is the walker that stamps the clock.
 
     The caller keeps frame, rows, blocks and arrays alive until the call returns.
     """
@@ -308,7 +308,7 @@ def emit() -> str:
         _DECLARATIONS
         + _CLOCK
         + _STAMP
-        + patience.SERVE
+        + spinning.SERVE
         + sharing.SHARE
         + _JUMPS
         + _entries("", "", "")
@@ -323,15 +323,15 @@ def emit() -> str:
 
 
 def _entries(suffix: str, before: str, after: str) -> str:
-    """One walk and the ways into it; in one that is traced the host waits for what its guests tell."""
-    linger = 0 if suffix else patience.PATIENCE_NS
+    """One walk and the ways into it; in one that is traced the owner waits for what its helpers tell."""
+    linger = 0 if suffix else spinning.SPIN_TIMEOUT_NS
     text = _WALK.replace("{before}", before).replace("{after}", after)
     for mode, fuel, call in (
         ("inline", _FUEL_INLINE, _CALL_INLINE),
         ("released", _FUEL_RELEASED, _CALL_RELEASED),
     ):
         text += _START.replace("{mode}", mode).replace("{fuel}", fuel).replace("{call}", call)
-    return text.replace("{suffix}", suffix) + strands.lane(suffix, _ENDLESS, linger)
+    return text.replace("{suffix}", suffix) + parallel_region.lane(suffix, _ENDLESS, linger)
 
 
 class _MethodDef(ctypes.Structure):

@@ -1,4 +1,4 @@
-"""Parallel regions for exploration: the walker's own IR with hosts and guests in small memory.
+"""Parallel regions for exploration: the walker's own IR with owners and helpers in small memory.
 
 The IR is what `walker.emit` gives to LLVM, with waits that count or measure time cut to one look. Python's side of it is
 written here as IR too; each function names what it stands for.
@@ -13,15 +13,15 @@ import platform
 from collections.abc import Callable, Sequence
 from unittest import mock
 
-from aioexec.devices.jit import patience, sharing, strands, walker
+from aioexec.devices.jit import parallel_region, sharing, spinning, walker
 from tests.devices.jit.exploration import explore
 from tests.devices.jit.llvm_machine import FaultError, Machine, Memory, State
 from tests.devices.jit.llvm_text import parse
 
 PYTHON = f"""
-; SharedFork.help in slices, by ProgramRun; what has stopped goes on in SharedFork.host, in a worker, to which the loop's
-; thread hands it over.
-define void @loop_host(ptr %words, ptr %pad, ptr %looked, ptr %state, i64 %regions) {{
+; SharedRegion.execute_until in slices, by ProgramRun; a region that is stopped continues in SharedRegion.execute, in a
+; worker, to which the loop's thread hands it over.
+define void @loop_owner(ptr %words, ptr %pad, ptr %looked, ptr %state, i64 %regions) {{
 entry:
   br label %begin
 begin:
@@ -30,10 +30,10 @@ begin:
   br i1 %more, label %slice, label %exit
 slice:
   %outcome = call i64 @share(ptr %words, ptr %pad, ptr %looked, i64 0)
-  %is.done = icmp eq i64 %outcome, {strands.Shift.DONE}
+  %is.done = icmp eq i64 %outcome, {parallel_region.LaneOutcome.DONE}
   br i1 %is.done, label %done, label %paused
 paused:
-  %stopped.at = getelementptr i64, ptr %state, i64 {strands.STOPPED}
+  %stopped.at = getelementptr i64, ptr %state, i64 {parallel_region.STOPPED}
   %stopped = load atomic i64, ptr %stopped.at monotonic, align 8
   %is.stopped = icmp ne i64 %stopped, 0
   br i1 %is.stopped, label %hand.over, label %slice
@@ -51,11 +51,11 @@ exit:
   ret void
 }}
 
-; SharedFork.host, in a worker; DONE, or it has been stopped.
+; SharedRegion.execute, in a worker; DONE, or it has been stopped.
 define void @wait_to_the_end(ptr %words, ptr %pad, ptr %looked) {{
 entry:
-  %outcome = call i64 @share(ptr %words, ptr %pad, ptr %looked, i64 {strands.ENDLESS})
-  %is.done = icmp eq i64 %outcome, {strands.Shift.DONE}
+  %outcome = call i64 @share(ptr %words, ptr %pad, ptr %looked, i64 {parallel_region.ENDLESS})
+  %is.done = icmp eq i64 %outcome, {parallel_region.LaneOutcome.DONE}
   br i1 %is.done, label %done, label %stopped
 done:
   call void @check_done(ptr %pad)
@@ -67,7 +67,7 @@ stopped:
 }}
 
 ; A whole region in a worker.
-define void @worker_host(ptr %words, ptr %pad, ptr %looked, i64 %regions) {{
+define void @worker_owner(ptr %words, ptr %pad, ptr %looked, i64 %regions) {{
 entry:
   br label %begin
 begin:
@@ -83,19 +83,19 @@ exit:
   ret void
 }}
 
-; PatientQueue.get, which looks once.
-define void @guest(ptr %looked) {{
+; SpinningQueue.get, which looks once.
+define void @helper(ptr %looked) {{
   %ignored = call i64 @serve(ptr %looked, i64 1)
   ret void
 }}
 
 ; ProgramRun.finish: a run that a worker has to end, with a step that may be cancelled (Job.result, Walk.cancel). The words
 ; of the job: 1, it is put; 2, there is none; and 1, it is done.
-define void @handing_over(ptr %words, ptr %pad, ptr %looked, ptr %job, i64 %guests) {{
+define void @handing_over(ptr %words, ptr %pad, ptr %looked, ptr %job, i64 %helpers) {{
 entry:
   %done.at = getelementptr i64, ptr %job, i64 1
   %outcome = call i64 @share(ptr %words, ptr %pad, ptr %looked, i64 0)
-  %is.done = icmp eq i64 %outcome, {strands.Shift.DONE}
+  %is.done = icmp eq i64 %outcome, {parallel_region.LaneOutcome.DONE}
   br i1 %is.done, label %done, label %choose
 done:
   store atomic i64 2, ptr %job seq_cst, align 8
@@ -106,7 +106,7 @@ choose:
   %is.first = icmp eq i64 %when, 1
   br i1 %is.first, label %cancel.first, label %put
 cancel.first:
-  call void @cancel(ptr %words, ptr %pad, i64 %guests)
+  call void @cancel(ptr %words, ptr %pad, i64 %helpers)
   store atomic i64 1, ptr %job seq_cst, align 8
   br label %wait
 put:
@@ -115,7 +115,7 @@ put:
   %cancels = icmp eq i64 %is.cancelled, 1
   br i1 %cancels, label %cancel, label %wait
 cancel:
-  call void @cancel(ptr %words, ptr %pad, i64 %guests)
+  call void @cancel(ptr %words, ptr %pad, i64 %helpers)
   br label %wait
 wait:
   %finished = load atomic i64, ptr %done.at seq_cst, align 8
@@ -126,17 +126,17 @@ over:
   ret void
 }}
 
-; Worker threads: the job of `handing_over`. Walk.released hosts a region that has begun even if all is cancelled.
+; Worker threads: the job of `handing_over`. Walk.released executes a region that has begun even if all is cancelled.
 define void @taking_over(ptr %words, ptr %pad, ptr %looked, ptr %job) {{
 entry:
   br label %get
 get:
   %put = load atomic i64, ptr %job seq_cst, align 8
   switch i64 %put, label %get [
-    i64 1, label %host
+    i64 1, label %owner
     i64 2, label %exit
   ]
-host:
+owner:
   call void @wait_to_the_end(ptr %words, ptr %pad, ptr %looked)
   %done.at = getelementptr i64, ptr %job, i64 1
   store atomic i64 1, ptr %done.at seq_cst, align 8
@@ -145,8 +145,8 @@ exit:
   ret void
 }}
 
-; Walk.cancel, then SharedFork.cancel.
-define void @cancel(ptr %words, ptr %pad, i64 %guests) {{
+; Walk.cancel, then SharedRegion.cancel.
+define void @cancel(ptr %words, ptr %pad, i64 %helpers) {{
 entry:
   %first.at = getelementptr i64, ptr %words, i64 {walker.CANCEL}
   store atomic i64 1, ptr %first.at monotonic, align 8
@@ -157,15 +157,15 @@ next:
   %cancel.at = getelementptr i64, ptr %frame, i64 {walker.CANCEL}
   store atomic i64 1, ptr %cancel.at monotonic, align 8
   %lane.1 = add i64 %lane, 1
-  %more = icmp ule i64 %lane.1, %guests
+  %more = icmp ule i64 %lane.1, %helpers
   br i1 %more, label %next, label %exit
 exit:
   ret void
 }}
 
-; PatientQueue.put of a job, which another thread takes.
+; SpinningQueue.put of a job, which another thread takes.
 define void @put(ptr %looked) {{
-  %urgent.at = getelementptr i64, ptr %looked, i64 {patience.URGENT}
+  %urgent.at = getelementptr i64, ptr %looked, i64 {spinning.URGENT}
   store atomic i64 1, ptr %urgent.at monotonic, align 8
   store atomic i64 1, ptr %looked monotonic, align 8
   store atomic i64 0, ptr %urgent.at monotonic, align 8
@@ -185,11 +185,11 @@ def portable_text() -> str:
 
 def walker_text() -> str:
     """The same, where nobody waits longer than for one look."""
-    with mock.patch.object(strands, "PATIENCE", 0):
+    with mock.patch.object(parallel_region, "SPINS", 0):
         text = portable_text()
     text = text[: text.index("define internal i64 @lane_traced")]  # the same code again
     text = changed(text, "%looks.1 = add i64 %looks, 1", "%looks.1 = or i64 %looks, 1")
-    return changed(text, f"icmp ugt i64 %n.1, {patience.PAUSES}", "icmp ugt i64 %n.1, 0")
+    return changed(text, f"icmp ugt i64 %n.1, {spinning.PAUSES}", "icmp ugt i64 %n.1, 0")
 
 
 def changed(text: str, old: str, new: str) -> str:
@@ -203,17 +203,17 @@ class Region:
 
     Args:
         successors: for each task, the tasks that wait for it.
-        guests: how many are invited.
+        helpers: how many are offered.
         failing: a task whose second row fails.
     """
 
     def __init__(
-        self, memory: Memory, successors: Sequence[Sequence[int]], guests: int, failing: int | None = None
+        self, memory: Memory, successors: Sequence[Sequence[int]], helpers: int, failing: int | None = None
     ) -> None:
         count = len(successors)
-        self.count, self.guests, self.failing = count, guests, failing
+        self.count, self.helpers, self.failing = count, helpers, failing
         self.results = memory.allocate([0] * count)
-        lanes = self.lanes = memory.allocate([0] * (guests + 1))
+        lanes = self.lanes = memory.allocate([0] * (helpers + 1))
         rows = []
         for task in range(count):
             before = [k for k in range(count) if task in successors[k]]
@@ -226,9 +226,9 @@ class Region:
         for task, after in enumerate(successors):
             table += [2 * task, 2 * task + 2, len(flat), len(flat) + len(after)]
             flat += after
-        strands_at = memory.allocate(table, constant=True)
+        tasks_at = memory.allocate(table, constant=True)
         flat_at = memory.allocate(flat or [0], constant=True)
-        template = [count, 0, 0, count, strands_at, flat_at]
+        template = [count, 0, 0, count, tasks_at, flat_at]
         for task in range(count):
             template += [sum(task in after for after in successors), 0, 0, 0]
         template_at = self.template_at = memory.allocate(template, constant=True)
@@ -237,7 +237,7 @@ class Region:
         frame = [0] * (walker.HEADER + 1)
         frame[walker.ROWS], frame[walker.ROW_COUNT] = rows_at, 2 * count
         self.words = memory.allocate(frame)
-        frames = self.frames = memory.allocate([0] * (len(frame) * (guests + 1)))
+        frames = self.frames = memory.allocate([0] * (len(frame) * (helpers + 1)))
         self.pad = memory.allocate(
             [
                 *(
@@ -249,10 +249,10 @@ class Region:
                     self.lane_word,
                     lanes,
                     8,
-                    guests,
+                    helpers,
                     frames,
                 ),
-                *[0] * guests,
+                *[0] * helpers,
             ]
         )
         self.expected: list[int] = []
@@ -278,9 +278,9 @@ class Model:
         self._threads: list[tuple[str, tuple[int, ...]]] = []
 
     def region(
-        self, successors: Sequence[Sequence[int]], guests: int = 1, failing: int | None = None
+        self, successors: Sequence[Sequence[int]], helpers: int = 1, failing: int | None = None
     ) -> Region:
-        region = Region(self.memory, successors, guests, failing)
+        region = Region(self.memory, successors, helpers, failing)
         self._regions[region.pad] = region
         return region
 
@@ -304,7 +304,7 @@ class Model:
         """Return how many states there are; see `exploration.explore`."""
         text = self._text
         stays = self.memory.allocate([-1, -1], constant=True)
-        text = text.replace("ptr @host,", f"ptr {stays},")
+        text = text.replace("ptr @owner,", f"ptr {stays},")
         text = changed(text, "%began = call i64 @clock()", "%began = call i64 @clock_at_begin()")
         text = changed(text, "%first = call i64 @clock()", "%first = call i64 @clock_at_begin()")
         text = changed(text, "%then = call i64 @clock()", "%then = call i64 @clock_late()")
@@ -354,13 +354,15 @@ class Model:
         for k in range(region.count):
             if machine.load(region.results + 8 * k) not in (0, region.expected[k]):
                 raise FaultError("a result is neither there nor not")
-            for word in range(strands.STRAND_WORDS):
-                machine.load(region.state + 8 * (strands.HEADER + strands.STRAND_WORDS * k + word))
+            for word in range(parallel_region.TASK_WORDS):
+                machine.load(
+                    region.state + 8 * (parallel_region.HEADER + parallel_region.TASK_WORDS * k + word)
+                )
 
     def _reuse(self, machine: Machine, pad: int) -> None:
         """The run is over: its memory serves others, which write it."""
         region = self._regions[pad]
-        begin, end = region.results >> 3, (region.pad >> 3) + sharing.HEADER + region.guests
+        begin, end = region.results >> 3, (region.pad >> 3) + sharing.HEADER + region.helpers
         for word in range(begin, end):
             if machine.memory[word] is not None and word not in self.memory.constant:
                 is_result = word < begin + region.count
@@ -368,6 +370,6 @@ class Model:
 
     def _check_end(self, state: State) -> None:
         looked = state.memory[self.looked >> 3 :]
-        assert looked[patience.LOOKERS] == 0, "nobody looks any more"
-        places = looked[patience.HEADER : patience.HEADER + self.places]
-        assert set(places) <= {patience.FREE}, f"places are left behind: {places}"
+        assert looked[spinning.SPINNERS] == 0, "nobody looks any more"
+        places = looked[spinning.HEADER : spinning.HEADER + self.places]
+        assert set(places) <= {spinning.FREE}, f"places are left behind: {places}"

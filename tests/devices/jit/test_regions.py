@@ -1,7 +1,7 @@
 """Parallel regions: the walker's own IR in every order of the steps of few threads.
 
 In each order every task is done once and after those it waits for, no two threads use one lane, nobody is left in a region that
-has ended, whose memory its host writes then, and from every state there is a way to the end.
+has ended, whose memory its owner writes then, and from every state there is a way to the end.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ slow, sweep = pytest.mark.slow, pytest.mark.sweep
 def by_loop(
     tasks: Sequence[Sequence[int]],
     regions: int = 1,
-    guests: int = 1,
+    helpers: int = 1,
     failing: int | None = None,
     text: str | None = None,
 ) -> Model:
-    """A loop does regions in slices, with as many guests."""
-    model = Model(guests, text)
-    region = model.region(tasks, guests, failing)
-    model.thread("loop_host", region.words, region.pad, model.looked, region.state, regions)
-    for _ in range(guests):
-        model.thread("guest", model.looked)
+    """A loop does regions in slices, with as many helpers."""
+    model = Model(helpers, text)
+    region = model.region(tasks, helpers, failing)
+    model.thread("loop_owner", region.words, region.pad, model.looked, region.state, regions)
+    for _ in range(helpers):
+        model.thread("helper", model.looked)
     return model
 
 
 def by_worker(
-    tasks: Sequence[Sequence[int]], regions: int = 1, guests: int = 1, text: str | None = None
+    tasks: Sequence[Sequence[int]], regions: int = 1, helpers: int = 1, text: str | None = None
 ) -> Model:
-    """A worker does regions, with as many guests."""
-    model = Model(guests, text)
-    region = model.region(tasks, guests)
-    model.thread("worker_host", region.words, region.pad, model.looked, regions)
-    for _ in range(guests):
-        model.thread("guest", model.looked)
+    """A worker does regions, with as many helpers."""
+    model = Model(helpers, text)
+    region = model.region(tasks, helpers)
+    model.thread("worker_owner", region.words, region.pad, model.looked, regions)
+    for _ in range(helpers):
+        model.thread("helper", model.looked)
     return model
 
 
 @pytest.mark.parametrize(
-    ("tasks", "regions", "guests"),
+    ("tasks", "regions", "helpers"),
     [
         (ONE, 2, 1),
         pytest.param(JOIN, 1, 1, marks=slow),
@@ -62,12 +62,12 @@ def by_worker(
         pytest.param(ONE, 1, 2, marks=sweep),
     ],
 )
-def test_regions_of_a_loop_end_with_every_task_done_once(tasks, regions: int, guests: int):
-    assert by_loop(tasks, regions, guests).explore() > 1000
+def test_regions_of_a_loop_end_with_every_task_done_once(tasks, regions: int, helpers: int):
+    assert by_loop(tasks, regions, helpers).explore() > 1000
 
 
 @pytest.mark.parametrize(
-    ("tasks", "regions", "guests"),
+    ("tasks", "regions", "helpers"),
     [
         (CHAIN, 1, 1),
         pytest.param(JOIN, 1, 1, marks=slow),
@@ -76,8 +76,8 @@ def test_regions_of_a_loop_end_with_every_task_done_once(tasks, regions: int, gu
         pytest.param(TWO, 1, 2, marks=sweep),
     ],
 )
-def test_regions_of_a_worker_end_with_every_task_done_once(tasks, regions: int, guests: int):
-    assert by_worker(tasks, regions, guests).explore() > 1000
+def test_regions_of_a_worker_end_with_every_task_done_once(tasks, regions: int, helpers: int):
+    assert by_worker(tasks, regions, helpers).explore() > 1000
 
 
 @pytest.mark.parametrize("failing", [0, pytest.param(1, marks=slow), pytest.param(2, marks=sweep)])
@@ -92,15 +92,15 @@ def test_a_step_that_is_cancelled_before_or_while_a_worker_goes_on_with_it_leave
     model = Model()
     region = model.region(tasks)
     job = model.memory.allocate([0, 0])
-    model.thread("handing_over", region.words, region.pad, model.looked, job, region.guests)
+    model.thread("handing_over", region.words, region.pad, model.looked, job, region.helpers)
     model.thread("taking_over", region.words, region.pad, model.looked, job)
-    model.thread("guest", model.looked)
+    model.thread("helper", model.looked)
 
     assert model.explore() > 1000
 
 
 @pytest.mark.parametrize("tasks", [pytest.param(ONE, marks=slow), pytest.param(JOIN, marks=sweep)])
-def test_a_guest_goes_to_urgent_work_whenever_there_is_any(tasks):
+def test_a_helper_goes_to_urgent_work_whenever_there_is_any(tasks):
     model = by_worker(tasks)
     model.thread("put", model.looked)
 
@@ -108,7 +108,7 @@ def test_a_guest_goes_to_urgent_work_whenever_there_is_any(tasks):
 
 
 @pytest.mark.parametrize(
-    ("tasks", "places", "regions", "guests"),
+    ("tasks", "places", "regions", "helpers"),
     [
         (ONE, 1, 1, 0),
         pytest.param(ONE, 1, 1, 1, marks=sweep),
@@ -116,13 +116,13 @@ def test_a_guest_goes_to_urgent_work_whenever_there_is_any(tasks):
         pytest.param(ONE, 1, 2, 1, marks=sweep),
     ],
 )
-def test_two_hosts_share_the_places_of_their_invitations(tasks, places: int, regions: int, guests: int):
+def test_two_owners_share_the_places_of_their_offers(tasks, places: int, regions: int, helpers: int):
     model = Model(places)
     for _ in range(2):
         region = model.region(tasks)
-        model.thread("worker_host", region.words, region.pad, model.looked, regions)
-    for _ in range(guests):
-        model.thread("guest", model.looked)
+        model.thread("worker_owner", region.words, region.pad, model.looked, regions)
+    for _ in range(helpers):
+        model.thread("helper", model.looked)
 
     assert model.explore() > 1000
 
@@ -132,7 +132,7 @@ def test_two_hosts_share_the_places_of_their_invitations(tasks, places: int, reg
 CLAIM = (
     "%pair = cmpxchg ptr %waits.k, i64 0, i64 -1 seq_cst seq_cst\n  %mine = extractvalue { i64, i1 } %pair, 1"
 )
-COME = "call void @be_guest(ptr %frame, ptr %state, ptr %words)"
+COME = "call void @help(ptr %frame, ptr %state, ptr %words)"
 WITHDRAW = "%pair = cmpxchg ptr %place, i64 1, i64 0 seq_cst seq_cst"
 PUBLISH = "store atomic i64 1, ptr %place seq_cst, align 8\n"
 WRITE = "%frame.at = getelementptr ptr, ptr %place, i64 %places\n  store"
@@ -152,19 +152,19 @@ RELEASE = "%before = atomicrmw sub ptr %successor.waits, i64 1 seq_cst"
             COME,
             f"store atomic i64 0, ptr %place seq_cst, align 8\n  {COME}",
             "a data race|outside of memory|done twice",
-            id="a guest frees its place before it comes",
+            id="a helper frees its place before it comes",
         ),
         pytest.param(
             WITHDRAW,
             "store atomic i64 0, ptr %place seq_cst, align 8",
             "a data race",
-            id="an invitation that has been followed is taken back",
+            id="an offer that has been followed is taken back",
         ),
         pytest.param(
             "br i1 %is.there, label %wait, label %gone",
             "br label %gone",
             "a data race",
-            id="the host does not wait for its guests",
+            id="the owner does not wait for its helpers",
         ),
         pytest.param(
             RELEASE,
@@ -183,7 +183,7 @@ RELEASE = "%before = atomicrmw sub ptr %successor.waits, i64 1 seq_cst"
             "store atomic i64 {FREE}, ptr %place seq_cst, align 8\n  br label %begin".replace("{FREE}", "0"),
             "br label %begin",
             "no end can be reached",
-            id="a guest does not say that it has left",
+            id="a helper does not say that it has left",
         ),
     ],
 )
@@ -192,7 +192,7 @@ def test_a_fault_in_the_code_is_found(old: str, new: str, fault: str):
         by_loop(CHAIN, 2, text=changed(walker_text(), old, new)).explore()
 
 
-def test_an_invitation_that_is_published_before_it_is_written_is_found():
+def test_an_offer_that_is_published_before_it_is_written_is_found():
     text = walker_text()
     text = changed(text, WRITE, f"{PUBLISH.strip()}\n  {WRITE}")
 

@@ -36,7 +36,7 @@ from tests.interop.parity.written import written
 REAL = {"complex64": np.float32, "complex128": np.float64}
 DIGITS = {"float64": (52, -1022), "float32": (23, -126), "bfloat16": (7, -126), "float16": (10, -14)}
 """Of the fraction, and the exponent of the smallest normal number."""
-PATIENCE_MS = 600_000
+STEP_TIMEOUT_MS = 600_000
 """A step that blocks fails in the end; one that is kept from running, or waits for a compiler that is, does not."""
 
 
@@ -66,8 +66,8 @@ class Distance:
 def tiers() -> Iterator[tuple[Here, Here]]:
     """The reference tier, and the one with everything compiled."""
     with (
-        contextlib.closing(Here("off", PATIENCE_MS)) as reference,
-        contextlib.closing(Here("eager", PATIENCE_MS)) as native,
+        contextlib.closing(Here("off", STEP_TIMEOUT_MS)) as reference,
+        contextlib.closing(Here("eager", STEP_TIMEOUT_MS)) as native,
     ):
         yield reference, native
 

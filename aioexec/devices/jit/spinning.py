@@ -5,35 +5,35 @@ each of its hops. One who looks holds no interpreter lock, and lets go of the pr
 to do goes first.
 
 What it looks at is an array of words: whether a queue has entries, which it leaves to whoever has the interpreter; and places
-for invitations to forks (see `sharing`), which it follows by itself: the interpreter never hears of it.
+for offers to regions (see `sharing`), which it follows by itself: the interpreter never hears of it.
 
     word 0  entries that wait
-    word 1  entries that are urgent: who is in a fork leaves it for them
-    word 2  how many look, and are in no fork
+    word 1  entries that are urgent: who is in a region leaves it for them
+    word 2  how many look, and are in no region
     word 3  number of places; then, for each of them
-            a word that is 0: free; 1: somebody is invited; 2: somebody has come, and not left; 3: somebody writes it
-    then, for each place, the address of a frame; then, for each, that of the state of a fork
+            a word that is 0: free; 1: somebody is offered; 2: somebody has come, and not left; 3: somebody writes it
+    then, for each place, the address of a frame; then, for each, that of the state of a region
 """
 
 from __future__ import annotations
 
-PATIENCE_NS = 200_000
+SPIN_TIMEOUT_NS = 200_000
 """How long a thread looks: the time to the next step of a client who awaits one after the other; who just misses it costs more.
 """
 PAUSES = 32
 """Pauses of the processor between two looks at the clock: about 1 µs."""
-COURTESY_NS = 5_000
+BACKOFF_NS = 5_000
 """What one who has seen work leaves to whoever gave it to let go of the interpreter: who asks for it at once falls asleep."""
 HEADER = 4
-ENTRIES, URGENT, LOOKERS, PLACES = range(HEADER)
+ENTRIES, URGENT, SPINNERS, PLACES = range(HEADER)
 PLACE_WORDS = 3
-FREE, INVITED, TAKEN, WRITTEN = range(4)
+FREE, OFFERED, TAKEN, WRITTEN = range(4)
 
-# serve(words, nanoseconds): follow invitations, and look for so long after the last; 1: there are entries, 0: the time is over.
+# serve(words, nanoseconds): follow offers, and look for so long after the last; 1: there are entries, 0: the time is over.
 SERVE = f"""
 define internal i64 @serve(ptr %words, i64 %nanoseconds) {{
 entry:
-  %lookers.at = getelementptr i64, ptr %words, i64 {LOOKERS}
+  %spinners.at = getelementptr i64, ptr %words, i64 {SPINNERS}
   %places.at = getelementptr i64, ptr %words, i64 {PLACES}
   %places = load i64, ptr %places.at
   %first.at = getelementptr i64, ptr %words, i64 {HEADER}
@@ -41,7 +41,7 @@ entry:
   %states.at = getelementptr i64, ptr %frames.at, i64 %places
   br label %begin
 begin:
-  %looks = atomicrmw add ptr %lookers.at, i64 1 seq_cst
+  %looks = atomicrmw add ptr %spinners.at, i64 1 seq_cst
   %began = call i64 @clock()
   %until = add i64 %began, %nanoseconds
   br label %look
@@ -57,22 +57,22 @@ scan:
 asked:
   %place = getelementptr i64, ptr %first.at, i64 %k
   %word = load atomic i64, ptr %place seq_cst, align 8
-  %is.invited = icmp eq i64 %word, {INVITED}
-  br i1 %is.invited, label %come, label %skip
+  %is.offered = icmp eq i64 %word, {OFFERED}
+  br i1 %is.offered, label %come, label %skip
 come:
-  %pair = cmpxchg ptr %place, i64 {INVITED}, i64 {TAKEN} seq_cst seq_cst
+  %pair = cmpxchg ptr %place, i64 {OFFERED}, i64 {TAKEN} seq_cst seq_cst
   %mine = extractvalue {{ i64, i1 }} %pair, 1
-  br i1 %mine, label %be.guest, label %skip
+  br i1 %mine, label %help, label %skip
 skip:
   %k.1 = add i64 %k, 1
   br label %scan
-be.guest:
-  %looks.no.more = atomicrmw sub ptr %lookers.at, i64 1 seq_cst
+help:
+  %looks.no.more = atomicrmw sub ptr %spinners.at, i64 1 seq_cst
   %frame.at = getelementptr ptr, ptr %frames.at, i64 %k
   %frame = load ptr, ptr %frame.at
   %state.at = getelementptr ptr, ptr %states.at, i64 %k
   %state = load ptr, ptr %state.at
-  call void @be_guest(ptr %frame, ptr %state, ptr %words)
+  call void @help(ptr %frame, ptr %state, ptr %words)
   store atomic i64 {FREE}, ptr %place seq_cst, align 8
   br label %begin
 wait:
@@ -87,18 +87,18 @@ yield:
   br i1 %is.over, label %over, label %look
 seen.first:
   %first = call i64 @clock()
-  %later = add i64 %first, {COURTESY_NS}
-  br label %courtesy
-courtesy:
+  %later = add i64 %first, {BACKOFF_NS}
+  br label %back.off
+back.off:
   call void @llvm.x86.sse2.pause()
   %then = call i64 @clock()
   %is.later = icmp sgt i64 %then, %later
-  br i1 %is.later, label %found, label %courtesy
+  br i1 %is.later, label %found, label %back.off
 found:
-  %found.looks = atomicrmw sub ptr %lookers.at, i64 1 seq_cst
+  %found.looks = atomicrmw sub ptr %spinners.at, i64 1 seq_cst
   ret i64 1
 over:
-  %over.looks = atomicrmw sub ptr %lookers.at, i64 1 seq_cst
+  %over.looks = atomicrmw sub ptr %spinners.at, i64 1 seq_cst
   ret i64 0
 }}
 

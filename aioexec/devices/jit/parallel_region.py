@@ -1,45 +1,45 @@
-"""The machine code by which several threads do one fork: strands of rows, each of which waits for some of the others.
+"""The machine code by which several threads do one region: tasks of rows, each of which waits for some of the others.
 
-The state of one doing is an array of words: a header, then four words for each strand.
+The state of one doing is an array of words: a header, then four words for each task.
 
-    word 0  strands that are not done
-    word 1  1: a strand has failed or was cancelled, none is begun any more
+    word 0  tasks that are not done
+    word 1  1: a task has failed or was cancelled, none is begun any more
     word 2  1: somebody has left because nothing was ready
-    word 3  number of strands
-    word 4  address of the strands, four words each: first row, row behind the last, first and last of their successors
-    word 5  address of the successors: numbers of strands that wait for one
+    word 3  number of tasks
+    word 4  address of the tasks, four words each: first row, row behind the last, first and last of their successors
+    word 5  address of the successors: numbers of tasks that wait for one
 
-    strand  word 0  how many strands it waits for; -1: somebody does it, or has done it
+    task  word 0  how many tasks it waits for; -1: somebody does it, or has done it
             word 1  the row it has come to
             word 2  address of the frame of whoever does it
             word 3  status of the row that failed
 
-Whoever comes has a frame of his own, with the slots of the program's, and takes the first strand that is ready, until there is
+Whoever comes has a frame of his own, with the slots of the program's, and takes the first task that is ready, until there is
 none. The counts are changed atomically, and one who is about to leave says so before he looks for the last time: so either he
-sees the strand that has become ready, or whoever made it ready sees that somebody has to be called.
+sees the task that has become ready, or whoever made it ready sees that somebody has to be called.
 
-An event loop that is the host comes for a while and goes again, whether or not it has found anything: it has other things to
-do. It says nothing when it leaves, since it comes back. It looks for a strand before it looks at the clock: each time it comes
+An event loop that is the owner comes for a while and goes again, whether or not it has found anything: it has other things to
+do. It says nothing when it leaves, since it comes back. It looks for a task before it looks at the clock: each time it comes
 it does one, if one is ready.
 
-A guest for whom nothing is left lingers, and looks for other work, before it asks for the interpreter: that is just when its
-host needs it, and who has to wait for the interpreter falls asleep. It does not if somebody waits for it to come back.
+A helper for whom nothing is left lingers, and looks for other work, before it asks for the interpreter: that is just when its
+owner needs it, and who has to wait for the interpreter falls asleep. It does not if somebody waits for it to come back.
 """
 
 from __future__ import annotations
 
 HEADER = 6
-STRAND_WORDS = 4
-LEFT, STOPPED, ASLEEP, COUNT, STRANDS, SUCCESSORS = range(HEADER)
-WAITS, REACHED, BY, STATUS = range(STRAND_WORDS)
+TASK_WORDS = 4
+LEFT, STOPPED, ASLEEP, COUNT, TASKS, SUCCESSORS = range(HEADER)
+WAITS, REACHED, BY, STATUS = range(TASK_WORDS)
 ENDLESS = 1 << 62
 """Until when somebody stays who has time."""
-PATIENCE = 500
-"""Looks for a strand before one leaves, some 30 µs: waking a thread takes longer."""
+SPINS = 500
+"""Looks for a task before one leaves, some 30 µs: waking a thread takes longer."""
 
 
-class Shift:
-    """Why somebody left a fork: 0, 1 and 2 are the outcomes of walks; DONE: all strands are. Numbers, like those."""
+class LaneOutcome:
+    """Why somebody left a region: 0, 1 and 2 are the outcomes of walks; DONE: all tasks are. Numbers, like those."""
 
     DONE = 0
     FAILED = 1
@@ -50,8 +50,8 @@ class Shift:
     WANTED = 8  # jobs wait for this thread
 
 
-# Waiting: how many jobs and guests wait for a thread, and how many jobs (see `patient_queue`); negative: this one stays until
-# the fork ends, whatever comes. Until: by the clock, when to leave.
+# Waiting: how many jobs and helpers wait for a thread, and how many jobs (see `spinning_queue`); negative: this one stays until
+# the region ends, whatever comes. Until: by the clock, when to leave.
 _LANE = """
 define internal i64 @lane{suffix}(ptr %frame, ptr %state, ptr %waiting.at, i64 %until) {
 entry:
@@ -59,14 +59,14 @@ entry:
   %asleep.at = getelementptr i64, ptr %state, i64 2
   %count.at = getelementptr i64, ptr %state, i64 3
   %count = load i64, ptr %count.at
-  %strands.at = getelementptr i64, ptr %state, i64 4
-  %strands = load ptr, ptr %strands.at
+  %tasks.at = getelementptr i64, ptr %state, i64 4
+  %tasks = load ptr, ptr %tasks.at
   %successors.at = getelementptr i64, ptr %state, i64 5
   %successors = load ptr, ptr %successors.at
   %waits.at = getelementptr i64, ptr %state, i64 {header}
   %jobs.at = getelementptr i64, ptr %waiting.at, i64 1
   %jobs.first = load atomic i64, ptr %jobs.at monotonic, align 8
-  %is.host = icmp slt i64 %jobs.first, 0
+  %is.owner = icmp slt i64 %jobs.first, 0
   %hurries = icmp ne i64 %until, {endless}
   br label %fresh
 fresh:
@@ -119,28 +119,28 @@ none:
   br i1 %done, label %finished, label %stay
 stay:
   %nothing = icmp eq i64 %some, 0
-  %not.host = xor i1 %is.host, true
-  %useless = and i1 %nothing, %not.host
+  %not.owner = xor i1 %is.owner, true
+  %useless = and i1 %nothing, %not.owner
   br i1 %useless, label %leave, label %wait.long
 wait.long:
-  %patient = icmp ult i64 %looks, {patience}
-  %stays = or i1 %patient, %hurries
+  %may.spin = icmp ult i64 %looks, {spins}
+  %stays = or i1 %may.spin, %hurries
   br i1 %stays, label %wait, label %tired
 wait:
   call void @llvm.x86.sse2.pause()
   %looks.1 = add i64 %looks, 1
   br label %look
 tired:
-  %said = icmp ugt i64 %looks, {patience}
+  %said = icmp ugt i64 %looks, {spins}
   br i1 %said, label %leave, label %last
 last:
   store atomic i64 1, ptr %asleep.at seq_cst, align 8
   %looks.2 = add i64 %looks, 1
   br label %look
 walk:
-  %strand = getelementptr i64, ptr %strands, i64 %word
-  %first = load i64, ptr %strand
-  %end.at = getelementptr i64, ptr %strand, i64 1
+  %task = getelementptr i64, ptr %tasks, i64 %word
+  %first = load i64, ptr %task
+  %end.at = getelementptr i64, ptr %task, i64 1
   %end = load i64, ptr %end.at
   store i64 %first, ptr %frame
   %rows.end.at = getelementptr i64, ptr %frame, i64 5
@@ -163,9 +163,9 @@ fail:
   store atomic i64 1, ptr %stopped.at seq_cst, align 8
   ret i64 %outcome
 tell:
-  %begin.at = getelementptr i64, ptr %strand, i64 2
+  %begin.at = getelementptr i64, ptr %task, i64 2
   %begin = load i64, ptr %begin.at
-  %stop.at = getelementptr i64, ptr %strand, i64 3
+  %stop.at = getelementptr i64, ptr %task, i64 3
   %stop = load i64, ptr %stop.at
   br label %each
 each:
@@ -208,7 +208,7 @@ define internal void @linger{suffix}(i64 %outcome, ptr %state, ptr %waiting.at) 
 entry:
   %jobs.at = getelementptr i64, ptr %waiting.at, i64 1
   %jobs = load atomic i64, ptr %jobs.at monotonic, align 8
-  %is.host = icmp slt i64 %jobs, 0
+  %is.owner = icmp slt i64 %jobs, 0
   %stopped.at = getelementptr i64, ptr %state, i64 1
   %stopped = load atomic i64, ptr %stopped.at seq_cst, align 8
   %asleep.at = getelementptr i64, ptr %state, i64 2
@@ -219,7 +219,7 @@ entry:
   %is.idle = icmp eq i64 %outcome, 6
   %is.free = or i1 %is.done, %is.idle
   %is.busy = xor i1 %is.free, true
-  %cannot = or i1 %is.host, %is.busy
+  %cannot = or i1 %is.owner, %is.busy
   %leaves = or i1 %cannot, %is.awaited
   br i1 %leaves, label %leave, label %stay
 stay:
@@ -252,7 +252,7 @@ define ptr @lane_released{suffix}(ptr %self, ptr %args, i64 %nargs) {
 
 
 def lane(suffix: str, fuel: int, linger: int) -> str:
-    """The functions of the walk with that suffix; `fuel` is what a strand has, and guests linger for so many nanoseconds."""
+    """The functions of the walk with that suffix; `fuel` is what a task has, and helpers linger for so many nanoseconds."""
     text = _LANE.replace("{suffix}", suffix).replace("{header}", str(HEADER))
     text = text.replace("{linger}", str(linger)).replace("{endless}", str(ENDLESS))
-    return text.replace("{patience}", str(PATIENCE)).replace("{fuel}", str(fuel))
+    return text.replace("{spins}", str(SPINS)).replace("{fuel}", str(fuel))

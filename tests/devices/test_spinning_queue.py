@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.devices.jit import patience
+from aioexec.devices.jit import spinning
 from aioexec.devices.jit.walker import walker
-from aioexec.devices.patient_queue import PatientQueue
+from aioexec.devices.spinning_queue import SpinningQueue
 
 
 def test_entries_leave_in_the_order_they_came():
-    queue: PatientQueue[int] = PatientQueue()
+    queue: SpinningQueue[int] = SpinningQueue()
     for entry in range(5):
         queue.put(entry)
 
@@ -20,7 +20,7 @@ def test_entries_leave_in_the_order_they_came():
 
 
 def test_one_who_looks_is_told_how_many_entries_there_are_and_takes_the_first():
-    queue: PatientQueue[str] = PatientQueue()
+    queue: SpinningQueue[str] = SpinningQueue()
     seen: list[int] = []
 
     def look(due: Any, nanoseconds: int) -> int:
@@ -37,7 +37,7 @@ def test_one_who_looks_is_told_how_many_entries_there_are_and_takes_the_first():
 
 
 def test_an_entry_that_comes_when_the_time_is_just_over_is_not_missed():
-    queue: PatientQueue[str] = PatientQueue()
+    queue: SpinningQueue[str] = SpinningQueue()
 
     def look(due: Any, nanoseconds: int) -> int:
         queue.put("late")  # nobody sleeps, one looks: nobody is woken
@@ -49,7 +49,7 @@ def test_an_entry_that_comes_when_the_time_is_just_over_is_not_missed():
 
 
 def test_who_is_woken_looks_again_before_it_sleeps():
-    queue: PatientQueue[str] = PatientQueue()
+    queue: SpinningQueue[str] = SpinningQueue()
     looks: list[int] = []
     looked, sleeps = threading.Event(), threading.Event()
 
@@ -78,23 +78,23 @@ def test_who_is_woken_looks_again_before_it_sleeps():
 
 
 def test_as_many_as_look_already_need_not_be_woken():
-    queue: PatientQueue[str] = PatientQueue()
+    queue: SpinningQueue[str] = SpinningQueue()
     locks = [threading.Lock() for _ in range(3)]
     for lock in locks:
         lock.acquire()
     queue._sleepers = list(locks)
-    queue.waiting[patience.LOOKERS] = 1
+    queue.waiting[spinning.SPINNERS] = 1
 
     queue.wake_up(2)
 
     assert [lock.locked() for lock in locks] == [True, True, False]
 
 
-@pytest.mark.parametrize("patient", [True, False])
-def test_every_entry_is_taken_once_however_many_sleep(patient: bool):
-    queue: PatientQueue[int | None] = PatientQueue()
+@pytest.mark.parametrize("spins", [True, False])
+def test_every_entry_is_taken_once_however_many_sleep(spins: bool):
+    queue: SpinningQueue[int | None] = SpinningQueue()
     machine = walker()
-    if patient and machine is not None:
+    if spins and machine is not None:
         queue.look = machine.serve_released
     taken: list[int] = []
 
@@ -119,11 +119,11 @@ def test_machine_code_sees_what_another_thread_writes_and_when_the_time_is_over(
     machine = walker()
     if machine is None:
         pytest.skip("no walker here")
-    words = np.zeros(patience.HEADER, np.int64)
+    words = np.zeros(spinning.HEADER, np.int64)
     assert machine.serve_released(words, 1000) == 0
 
     def write() -> None:
-        words[patience.ENTRIES] = 3
+        words[spinning.ENTRIES] = 3
 
     writer = threading.Thread(target=write)
     writer.start()

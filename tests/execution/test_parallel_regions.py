@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.devices.jit import patience, strands as doing, walker as walking
+from aioexec.devices.jit import parallel_region as region_state, spinning, walker as walking
 from aioexec.devices.jit.walker import Outcome, walker
 from aioexec.devices.workers import Workers
-from aioexec.execution import forks, program_run
+from aioexec.execution import parallel_regions, program_run
 from aioexec.execution.trace import traced
 from aioexec.execution.walk import Walk
 from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.planning import lanes
-from aioexec.planning.variant import Fork, ProgramRow
+from aioexec.planning.variant import ParallelRegion, ProgramRow
 from tests.tiers import programs, share_all
 
 
 @pytest.fixture
-def forked(monkeypatch):
+def parallel(monkeypatch):
     """Whatever may be done at once is, however cheap, and by workers alone (of loops that help: test_hosting)."""
     monkeypatch.setattr(program_run, "_LONGEST_NS", -1)
     share_all(monkeypatch)
@@ -33,15 +33,15 @@ def session_with(graph: ax.Graph, workers: int) -> ax.Session:
     return ax.Session(graph=graph, config=config)
 
 
-def forks_of(session: ax.Session) -> list[Fork]:
-    return [fork for program in programs(session) for fork in program.variant.forks]
+def regions_of(session: ax.Session) -> list[ParallelRegion]:
+    return [region for program in programs(session) for region in program.variant.parallel_regions]
 
 
 # Workers
 
 
 class Meeting:
-    """A guest who stays until as many as expected are there."""
+    """A helper who stays until as many as expected are there."""
 
     def __init__(self, count: int) -> None:
         self.barrier = threading.Barrier(count)
@@ -52,16 +52,16 @@ class Meeting:
         self.threads.add(threading.get_native_id())
 
 
-async def test_invited_threads_come_while_the_host_works():
+async def test_offered_threads_come_while_the_owner_works():
     workers = Workers(3, "aioexec-worker")
     workers.start_all()
     meeting = Meeting(3)
 
-    def host() -> None:
-        workers.invite(meeting, 2)
+    def owner() -> None:
+        workers.offer(meeting, 2)
         meeting.run()
 
-    await workers.submit(host).result()
+    await workers.submit(owner).result()
     await workers.close()
 
     assert len(meeting.threads) == 3
@@ -74,11 +74,11 @@ async def test_machine_code_sees_how_many_jobs_wait():
     def work() -> int:
         began.set()
         go_on.wait()
-        return int(workers.waiting[patience.URGENT])
+        return int(workers.waiting[spinning.URGENT])
 
     jobs = [workers.submit(work) for _ in range(3)]
     await asyncio.to_thread(began.wait)
-    assert workers.waiting[[patience.ENTRIES, patience.URGENT]].tolist() == [2, 2]
+    assert workers.waiting[[spinning.ENTRIES, spinning.URGENT]].tolist() == [2, 2]
     go_on.set()
 
     assert [await job.result() for job in jobs] == [2, 1, 0]
@@ -101,26 +101,26 @@ def branches(count: int) -> tuple[ax.Graph, ax.Tensor, ax.Tensor]:
 
 
 @pytest.mark.parametrize("workers", [2, 3, 5])
-async def test_the_bits_do_not_depend_on_the_number_of_workers(forked, workers: int):
+async def test_the_bits_do_not_depend_on_the_number_of_workers(parallel, workers: int):
     graph, x, y = branches(23)
     array = np.random.default_rng(4).normal(size=(17, 31)).astype(np.float32)
     async with session_with(graph, 1) as session:
         expected = await session.run(y, {x: array})
-        assert not forks_of(session), "one worker has no forks"
+        assert not regions_of(session), "one worker has no regions"
 
     async with session_with(graph, workers) as session:
         results = [await session.run(y, {x: array}) for _ in range(20)]
-        (fork,) = forks_of(session)
+        (region,) = regions_of(session)
 
-    assert fork.lanes == workers
-    assert len(fork.strands) > workers
+    assert region.lanes == workers
+    assert len(region.tasks) > workers
     assert {result.tobytes() for result in results} == {expected.tobytes()}
 
 
 @pytest.mark.parametrize("shape", [(150, 97, 40), (64, 784, 512), (129, 130, 131), (256, 10, 512)])
 @pytest.mark.parametrize("transpose_a", [False, True])
 @pytest.mark.parametrize("transpose_b", [False, True])
-async def test_a_shared_product_has_the_bits_of_a_whole_one(forked, shape, transpose_a, transpose_b):
+async def test_a_shared_product_has_the_bits_of_a_whole_one(parallel, shape, transpose_a, transpose_b):
     rng = np.random.default_rng(3)
     m, k, n = shape
     a = rng.normal(size=(k, m) if transpose_a else (m, k)).astype(np.float32)
@@ -132,7 +132,7 @@ async def test_a_shared_product_has_the_bits_of_a_whole_one(forked, shape, trans
     for workers in (1, 2, 3):
         async with session_with(graph, workers) as session:
             results.append(await session.run(z, {x: a, y: b}))
-            shares = [len(fork.strands) for fork in forks_of(session)]
+            shares = [len(region.tasks) for region in regions_of(session)]
             assert all(1 < count <= lanes.MOST_PER_LANE * workers for count in shares)
             assert bool(shares) == (workers > 1)
 
@@ -142,7 +142,7 @@ async def test_a_shared_product_has_the_bits_of_a_whole_one(forked, shape, trans
     assert results[2].tobytes() == results[0].tobytes()
 
 
-async def test_shared_elementwise_rows_are_numpys_over_broadcasts_and_strides(forked):
+async def test_shared_elementwise_rows_are_numpys_over_broadcasts_and_strides(parallel):
     rng = np.random.default_rng(4)
     a, b = rng.normal(size=(33, 1, 700)).astype(np.float32), rng.normal(size=(5, 1)).astype(np.float32)
     with ax.Graph().as_default() as graph:
@@ -151,12 +151,12 @@ async def test_shared_elementwise_rows_are_numpys_over_broadcasts_and_strides(fo
 
     async with session_with(graph, 2) as session:
         result = await session.run(z, {x: a, y: b})
-        assert forks_of(session)
+        assert regions_of(session)
 
     np.testing.assert_allclose(result, np.transpose(a * b + np.float32(1), [2, 0, 1]), rtol=1e-6)
 
 
-async def test_training_steps_are_the_same_on_one_worker_and_on_three(forked):
+async def test_training_steps_are_the_same_on_one_worker_and_on_three(parallel):
     rng = np.random.default_rng(5)
     batch = rng.normal(size=(16, 24)).astype(np.float32)
     starts = [rng.normal(size=shape).astype(np.float32) / 5 for shape in ((24, 32), (32, 32), (32, 8))]
@@ -175,7 +175,7 @@ async def test_training_steps_are_the_same_on_one_worker_and_on_three(forked):
             await session.run(start)
             losses = [(await session.run([loss, step], {x: batch}))[0] for _ in range(5)]
             found.append((losses, [value.tobytes() for value in await session.run(weights)]))
-            assert bool(forks_of(session)) == (workers > 1)
+            assert bool(regions_of(session)) == (workers > 1)
 
     assert found[0] == found[1]
     assert found[0][0][-1] < found[0][0][0]
@@ -184,7 +184,7 @@ async def test_training_steps_are_the_same_on_one_worker_and_on_three(forked):
 # Failure
 
 
-async def test_the_first_failing_row_of_the_program_is_the_error(forked):
+async def test_the_first_failing_row_of_the_program_is_the_error(parallel):
     """Of two branches that fail it is always the same, and what the program writes before it is written, no more."""
     with ax.Graph().as_default() as graph:
         x = ax.placeholder(ax.int32, [64])
@@ -211,13 +211,13 @@ async def test_the_first_failing_row_of_the_program_is_the_error(forked):
                 contents = await session.run([v, w])
                 told.append((caught.value.op.name, [int(content[0]) for content in contents]))
             if workers > 1:
-                assert forks_of(session)
+                assert regions_of(session)
 
     assert told[:10] == told[10:]
     assert len({name for name, _ in told}) == 1
 
 
-async def test_a_failing_share_fails_the_step_by_name(forked):
+async def test_a_failing_share_fails_the_step_by_name(parallel):
     with ax.Graph().as_default() as graph:
         x, y = ax.placeholder(ax.int32, [4096]), ax.placeholder(ax.int32, [4096])
         z = ax.floordiv(x, y, name="quotient")
@@ -228,7 +228,7 @@ async def test_a_failing_share_fails_the_step_by_name(forked):
         with pytest.raises(ax.errors.InvalidArgumentError, match="quotient"):
             await session.run(z, {x: np.ones(4096, np.int32), y: divisor})
         after = await session.run(z, {x: np.full(4096, 6, np.int32), y: np.full(4096, 3, np.int32)})
-        assert forks_of(session)
+        assert regions_of(session)
 
     np.testing.assert_array_equal(after, 2)
 
@@ -237,8 +237,8 @@ async def test_a_failing_share_fails_the_step_by_name(forked):
 
 
 @pytest.fixture
-async def run_of_branches(forked):
-    """A run of a program with a fork, which is still to be walked, and its workers."""
+async def run_of_branches(parallel):
+    """A run of a program with a region, which is still to be walked, and its workers."""
     graph, x, y = branches(12)
     array = np.ones((17, 31), np.float32)
     async with session_with(graph, 3) as session:
@@ -247,7 +247,7 @@ async def run_of_branches(forked):
         yield Walk(program, [array], False), program.workers
 
 
-async def test_a_fork_that_is_cancelled_before_it_begins_runs_nothing(run_of_branches):
+async def test_a_region_that_is_cancelled_before_it_begins_runs_nothing(run_of_branches):
     run, workers = run_of_branches
     run.cancel()
 
@@ -256,29 +256,29 @@ async def test_a_fork_that_is_cancelled_before_it_begins_runs_nothing(run_of_bra
     assert outcome == Outcome.CANCELLED
 
 
-async def test_a_cancelled_fork_knows_which_rows_have_run(run_of_branches, monkeypatch):
-    """The cancellation comes when one lane has done its first strand, and reaches every lane that is open."""
+async def test_a_cancelled_region_knows_which_rows_have_run(run_of_branches, monkeypatch):
+    """The cancellation comes when one lane has done its first task, and reaches every lane that is open."""
     run, workers = run_of_branches
-    fork = run.program.variant.forks[0]
-    entered = forks.ForkRun._enter
+    region = run.program.variant.parallel_regions[0]
+    entered = parallel_regions.RegionRun._enter
 
     def cancelled_at_once(self):
         frame = entered(self)
-        if self is run.fork:  # a guest of the step before may be late
+        if self is run.region:  # a helper of the step before may be late
             run.frame.words[walking.CANCEL] = 1
             self.cancel()
         return frame
 
-    monkeypatch.setattr(forks.ForkRun, "_enter", cancelled_at_once)
+    monkeypatch.setattr(parallel_regions.RegionRun, "_enter", cancelled_at_once)
     outcome = await workers.submit(lambda: run.released(None, workers)).result()
 
     assert outcome == Outcome.CANCELLED
-    assert run.fork is not None
-    assert not any(run.fork.has_run(row) for row in range(fork.strands[0].start, fork.end))
+    assert run.region is not None
+    assert not any(run.region.has_run(row) for row in range(region.tasks[0].start, region.end))
     run.give_back(done=False)
 
 
-async def test_a_cancelled_step_leaves_variables_whole_and_the_session_usable(forked):
+async def test_a_cancelled_step_leaves_variables_whole_and_the_session_usable(parallel):
     with ax.Graph().as_default() as graph:
         x = ax.placeholder(ax.float32, [64, 64])
         v = ax.get_variable("v", [64, 64], initializer=ax.zeros_initializer(), use_resource=True)
@@ -297,55 +297,59 @@ async def test_a_cancelled_step_leaves_variables_whole_and_the_session_usable(fo
             with pytest.raises(asyncio.CancelledError):
                 await running
         found = await session.run(value)
-        assert forks_of(session)
+        assert regions_of(session)
 
     assert found[0, 0] % 28 == 0, "as often as a step was done, all of it"
     np.testing.assert_array_equal(found, np.eye(64) * found[0, 0])
 
 
 def waiting_for(entries: int = 0, urgent: int = 0) -> Any:
-    """What a pool without places for invitations lets machine code see."""
-    words = np.zeros(patience.HEADER, np.int64)
-    words[patience.ENTRIES], words[patience.URGENT] = entries, urgent
+    """What a pool without places for offers lets machine code see."""
+    words = np.zeros(spinning.HEADER, np.int64)
+    words[spinning.ENTRIES], words[spinning.URGENT] = entries, urgent
     return words
 
 
-async def test_a_guest_leaves_when_a_job_waits_for_its_thread(run_of_branches):
-    """The machine code looks at the count of jobs before it takes a strand."""
+async def test_a_helper_leaves_when_a_job_waits_for_its_thread(run_of_branches):
+    """The machine code looks at the count of jobs before it takes a task."""
     run, _ = run_of_branches
-    link = run.program.forks[0]
+    link = run.program.parallel_regions[0]
     state = link.state.copy()
     found = walker()
     assert found is not None
     waiting = waiting_for(entries=1, urgent=1)
 
-    shift = found.lane_released(run.frame.words.copy(), state, waiting, doing.ENDLESS)
+    outcome = found.lane_released(run.frame.words.copy(), state, waiting, region_state.ENDLESS)
 
-    assert shift == doing.Shift.WANTED
-    assert state[doing.LEFT] == len(link.fork.strands), "it has begun nothing"
+    assert outcome == region_state.LaneOutcome.WANTED
+    assert state[region_state.LEFT] == len(link.region.tasks), "it has begun nothing"
 
 
 @pytest.mark.parametrize("asleep", [0, 1])
-async def test_a_guest_for_whom_nothing_is_left_comes_back_whether_or_not_there_is_other_work(
+async def test_a_helper_for_whom_nothing_is_left_comes_back_whether_or_not_there_is_other_work(
     run_of_branches, asleep: int
 ):
     run, _ = run_of_branches
     found = walker()
     assert found is not None
-    done, stopped = run.program.forks[0].state.copy(), run.program.forks[0].state.copy()
-    done[doing.LEFT], stopped[doing.STOPPED] = 0, 1
-    done[doing.HEADER + doing.WAITS :: doing.STRAND_WORDS] = -1
-    done[doing.ASLEEP] = stopped[doing.ASLEEP] = asleep
+    done, stopped = run.program.parallel_regions[0].state.copy(), run.program.parallel_regions[0].state.copy()
+    done[region_state.LEFT], stopped[region_state.STOPPED] = 0, 1
+    done[region_state.HEADER + region_state.WAITS :: region_state.TASK_WORDS] = -1
+    done[region_state.ASLEEP] = stopped[region_state.ASLEEP] = asleep
 
     for waiting in (waiting_for(), waiting_for(entries=1)):
-        assert found.lane_released(run.frame.words.copy(), done, waiting, doing.ENDLESS) == doing.Shift.DONE
         assert (
-            found.lane_released(run.frame.words.copy(), stopped, waiting, doing.ENDLESS) == doing.Shift.IDLE
+            found.lane_released(run.frame.words.copy(), done, waiting, region_state.ENDLESS)
+            == region_state.LaneOutcome.DONE
+        )
+        assert (
+            found.lane_released(run.frame.words.copy(), stopped, waiting, region_state.ENDLESS)
+            == region_state.LaneOutcome.IDLE
         )
 
 
-async def test_a_short_step_is_done_while_a_long_one_runs(forked, monkeypatch):
-    """Its job is taken by the first guest who is asked to look: the host goes on alone."""
+async def test_a_short_step_is_done_while_a_long_one_runs(parallel, monkeypatch):
+    """Its job is taken by the first helper who is asked to look: the owner goes on alone."""
     graph, x, y = branches(12)
     order: list[str] = []
     async with session_with(graph, 2) as session:
@@ -353,21 +357,21 @@ async def test_a_short_step_is_done_while_a_long_one_runs(forked, monkeypatch):
         (program,) = programs(session)
         workers, loop = program.workers, asyncio.get_running_loop()
         short = loop.create_future()
-        invited = threading.Event()
-        host = forks.ForkRun.host
+        offered = threading.Event()
+        owner = parallel_regions.RegionRun.execute
 
-        def host_when_a_job_waits(self):
+        def execute_when_a_job_waits(self):
             def submit() -> None:
                 workers.submit(lambda: order.append("short"), lambda job: short.set_result(None))
-                invited.set()
+                offered.set()
 
             loop.call_soon_threadsafe(submit)
-            invited.wait()
-            outcome = host(self)
+            offered.wait()
+            outcome = owner(self)
             order.append("long")
             return outcome
 
-        monkeypatch.setattr(forks.ForkRun, "host", host_when_a_job_waits)
+        monkeypatch.setattr(parallel_regions.RegionRun, "execute", execute_when_a_job_waits)
         await session.run(y, {x: np.ones((17, 31), np.float32)})
         await short
 
@@ -397,7 +401,7 @@ async def test_a_traced_run_shows_the_rows_of_all_lanes(run_of_branches):
     assert {node.thread_id for node in device.node_stats} <= {thread.native_id for thread in workers._threads}
 
 
-async def test_a_row_shared_by_workers_is_one_record(forked):
+async def test_a_row_shared_by_workers_is_one_record(parallel):
     with ax.Graph().as_default() as graph:
         x = ax.placeholder(ax.float32, [200, 200])
         y = ax.matmul(x, x, name="y")
@@ -424,7 +428,7 @@ async def test_a_row_shared_by_workers_is_one_record(forked):
 
 
 async def test_in_each_round_of_a_loop_there_is_what_was_there_before_it():
-    """An LSTM: its inputs are read by one strand a round, while others make what could take their place."""
+    """An LSTM: its inputs are read by one task a round, while others make what could take their place."""
     steps, batch, features, units = 4, 32, 32, 256
     rng = np.random.default_rng(7)
     matrix = (rng.normal(size=(features + units, 4 * units)) * 0.1).astype(np.float32)
@@ -447,7 +451,7 @@ async def test_in_each_round_of_a_loop_there_is_what_was_there_before_it():
 
     async with session_with(graph, 2) as session:
         result = await session.run(y, {x: array})
-        assert forks_of(session)
+        assert regions_of(session)
 
     def sigmoid(z: Any) -> Any:
         return 1 / (1 + np.exp(-z))

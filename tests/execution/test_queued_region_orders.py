@@ -1,4 +1,4 @@
-"""Regions of a worker, whose guests come by the queue, in every order of the steps of few threads."""
+"""Regions of a worker, whose helpers come by the queue, in every order of the steps of few threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.devices.jit.llvm_machine import FaultError
 from tests.devices.jit.region_model import changed
-from tests.execution.fork_model import FORKS, ForkModel
+from tests.execution.queued_region_model import REGION_RUN, QueuedRegionModel
 
 TWO: list[list[int]] = [[], []]
 CHAIN = [[1], []]
@@ -17,7 +17,7 @@ SPLIT = [[1, 2], [], []]
 
 
 @pytest.mark.parametrize(
-    ("tasks", "guests"),
+    ("tasks", "helpers"),
     [
         (TWO, 1),
         pytest.param(CHAIN, 1, marks=pytest.mark.slow),
@@ -26,13 +26,13 @@ SPLIT = [[1, 2], [], []]
         pytest.param(TWO, 2, marks=pytest.mark.sweep),
     ],
 )
-def test_every_task_is_done_once_and_nobody_waits_for_ever(tasks: Sequence[Sequence[int]], guests: int):
-    assert ForkModel(tasks, guests).explore() > 1000
+def test_every_task_is_done_once_and_nobody_waits_for_ever(tasks: Sequence[Sequence[int]], helpers: int):
+    assert QueuedRegionModel(tasks, helpers).explore() > 1000
 
 
 @pytest.mark.parametrize("failing", [0, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_task_that_fails_ends_the_region_when_its_guests_have_left(failing: int):
-    assert ForkModel(JOIN, failing=failing).explore() > 1000
+def test_a_task_that_fails_ends_the_region_when_its_helpers_have_left(failing: int):
+    assert QueuedRegionModel(JOIN, failing=failing).explore() > 1000
 
 
 @pytest.mark.slow
@@ -40,20 +40,20 @@ def test_a_task_that_fails_ends_the_region_when_its_guests_have_left(failing: in
     ("old", "new", "fault"),
     [
         pytest.param(
-            "  call void @fork_move(ptr %fork)\n  call void @unlock(ptr %fork)\n  ret void",
-            "  call void @unlock(ptr %fork)\n  ret void",
+            "  call void @run_move(ptr %run)\n  call void @unlock(ptr %run)\n  ret void",
+            "  call void @unlock(ptr %run)\n  ret void",
             "no end can be reached",
-            id="who leaves does not wake the host",
+            id="who leaves does not wake the owner",
         ),
         pytest.param(
             "br i1 %somebody, label %rest, label %stopped.all",
             "br label %stopped.all",
             "a data race",
-            id="the host of a region that failed does not wait for its guests",
+            id="the owner of a region that failed does not wait for its helpers",
         ),
         pytest.param(
             "  store ptr %frame, ptr %frame.at\n",
-            "  call void @unlock(ptr %fork)\n  store ptr %frame, ptr %frame.at\n  call void @lock(ptr %fork)\n",
+            "  call void @unlock(ptr %run)\n  store ptr %frame, ptr %frame.at\n  call void @lock(ptr %run)\n",
             "a data race|outside of memory",
             id="a frame becomes idle outside of the lock",
         ),
@@ -62,4 +62,4 @@ def test_a_task_that_fails_ends_the_region_when_its_guests_have_left(failing: in
 def test_a_fault_in_the_protocol_is_found(old: str, new: str, fault: str):
     with pytest.raises(FaultError, match=fault):
         for failing in (None, 0):
-            ForkModel(JOIN, failing=failing, python=changed(FORKS, old, new)).explore()
+            QueuedRegionModel(JOIN, failing=failing, python=changed(REGION_RUN, old, new)).explore()

@@ -12,20 +12,28 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from aioexec.devices.jit.patience import ENTRIES, HEADER, LOOKERS, PATIENCE_NS, PLACE_WORDS, PLACES, URGENT
+from aioexec.devices.jit.spinning import (
+    ENTRIES,
+    HEADER,
+    PLACE_WORDS,
+    PLACES,
+    SPIN_TIMEOUT_NS,
+    SPINNERS,
+    URGENT,
+)
 
 Entry = TypeVar("Entry")
 
 
-class PatientQueue(Generic[Entry]):
+class SpinningQueue(Generic[Entry]):
     """First come, first served.
 
     `_lock` is held by who changes anything but `look`. `_entries` wait to be taken, each with whether it is urgent; `waiting`
-    is for machine code to see (see `jit.patience`); `_sleepers` are the locks of those who sleep. `look(waiting, nanoseconds)`
+    is for machine code to see (see `jit.spinning`); `_sleepers` are the locks of those who sleep. `look(waiting, nanoseconds)`
     waits for an entry, and does other things meanwhile, without the interpreter; None: nobody looks.
 
     Args:
-        places: for invitations to forks.
+        places: for offers to regions.
     """
 
     def __init__(self, places: int = 0) -> None:
@@ -42,15 +50,15 @@ class PatientQueue(Generic[Entry]):
             self._entries.append((entry, urgent))
             self.waiting[ENTRIES] += 1
             self.waiting[URGENT] += urgent
-            if len(self._entries) > self.waiting[LOOKERS]:
+            if len(self._entries) > self.waiting[SPINNERS]:
                 self._wake()
 
     def wake_up(self, count: int) -> None:
         """Have so many look, if there are sleepers."""
-        if self.waiting[LOOKERS] >= count:
+        if self.waiting[SPINNERS] >= count:
             return  # the usual case needs no lock: who stops looking just now has missed a run, no more
         with self._lock:
-            for _ in range(count - int(self.waiting[LOOKERS])):
+            for _ in range(count - int(self.waiting[SPINNERS])):
                 self._wake()
 
     def _wake(self) -> None:
@@ -64,7 +72,7 @@ class PatientQueue(Generic[Entry]):
                 return self._take()
         while True:
             if self.look is not None:
-                self.look(self.waiting, PATIENCE_NS)
+                self.look(self.waiting, SPIN_TIMEOUT_NS)
             with self._lock:
                 if self._entries:
                     return self._take()
