@@ -9,7 +9,9 @@ An error of ours that is Unknown or Internal is a finding wherever TensorFlow's 
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import tempfile
 from random import Random
 from typing import Any
 
@@ -59,7 +61,7 @@ def case(seed: int) -> str | None:
         if built is None:
             return None
         request = request_of(built)
-        ours = runs().outcome(built, "off", 1)
+        ours = _ours(built)
     except ForeignExceptionError as error:
         return f"{described(call)}: {error}"
     except OpError:
@@ -90,6 +92,13 @@ def request_of(built: Built) -> Request:
         {tensor.name: value for tensor, value in built.feeds.items()},
         BLOCKED_MS if built.may_block else TIMEOUT_MS,
     )
+
+
+def _ours(built: Built) -> Outcome:
+    """What comes of it here, in an empty working directory, as in TensorFlow's process: neither sees files of other cases."""
+    run = runs()
+    with tempfile.TemporaryDirectory(prefix="aioexec-classes-") as folder, contextlib.chdir(folder):
+        return run.outcome(built, "off", 1)
 
 
 def _difference(call: Call, ours: Outcome, theirs: Answer) -> str | None:

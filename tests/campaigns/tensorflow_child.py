@@ -8,6 +8,7 @@ import resource
 import select
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,12 +44,16 @@ class Answer:
 
 
 class TensorFlowChild:
-    """Answers requests, one at a time; another process is begun when one has died."""
+    """Answers requests, one at a time, each in an empty working directory; a process that has died is replaced."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
     def answer(self, request: Request) -> Answer:
+        with tempfile.TemporaryDirectory(prefix="aioexec-tensorflow-") as folder:
+            return self._answer(request, folder)
+
+    def _answer(self, request: Request, folder: str) -> Answer:
         process = self._process
         if process is None or process.poll() is not None:
             process = self._process = subprocess.Popen(
@@ -64,7 +69,7 @@ class TensorFlowChild:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(pickle.dumps(request))
+            process.stdin.write(pickle.dumps((request, folder)))
             if not select.select([process.stdout], [], [], LIMIT_S)[0]:
                 raise EOFError
             found: Answer = pickle.load(process.stdout)
@@ -97,9 +102,10 @@ def serve() -> None:
         out.write(pickle.dumps(message))
         out.flush()
         try:
-            request = pickle.load(sys.stdin.buffer)
+            request, folder = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
+        os.chdir(folder)
         message = _answer(tf, request)
 
 

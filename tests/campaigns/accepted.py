@@ -1,0 +1,53 @@
+"""A difference from TensorFlow that is no finding: its fields, and words for the tables of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.campaigns.operand_calls import Call
+
+VALUES = ""
+"""In place of a class of error: there is none."""
+ANY = "any"
+INVALID, UNIMPLEMENTED, ABORTED = "InvalidArgumentError", "UnimplementedError", "AbortedError"
+INTERNAL, MISSING, UNINITIALIZED = "InternalError", "NotFoundError", "FailedPreconditionError"
+EVERY_OP = "*"
+
+
+def always(call: Call) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A difference that is no finding."""
+
+    ops: str  # names, or EVERY_OP
+    ours: str  # the class of our error, VALUES or ANY
+    theirs: str  # the same of TensorFlow's
+    reason: str
+    says: str = ""  # part of TensorFlow's message
+    only: Callable[[Call], bool] = always
+
+    def covers(self, call: Call, ours: str, theirs: str, message: str) -> bool:
+        return (
+            (self.ops == EVERY_OP or call.op_type in self.ops.split())
+            and self.ours in (ours, ANY)
+            and self.theirs in (theirs, ANY)
+            and self.says in message
+            and self.only(call)
+        )
+
+
+CONVOLUTIONS = (
+    "Conv2D Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput "
+    "DepthwiseConv2dNativeBackpropFilter"
+)
+POOLS = "MaxPool MaxPoolV2 MaxPoolGrad MaxPoolGradV2 MaxPoolGradGrad MaxPoolGradGradV2 AvgPool AvgPoolGrad"
+GRADIENTS_OF_FUNCTIONS = "InvGrad ReciprocalGrad RsqrtGrad SqrtGrad TanhGrad SigmoidGrad"
+SPARSE_REDUCTIONS = "SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse"
+GENERATORS = (
+    "StatelessRandomUniformV2 StatelessRandomNormalV2 StatelessTruncatedNormalV2 StatelessRandomUniformIntV2 "
+    "StatelessRandomUniformFullIntV2 StatelessRandomGammaV3 StatelessShuffle"
+)
