@@ -20,15 +20,15 @@ if "free-threading" in sys.version:
     )
 
 from aioexec.devices.builtin import register_builtin_factories
-from aioexec.distributed.grpc_factory import register_grpc_sessions
+from aioexec.distributed.client.grpc_factory import register_grpc_sessions
 from aioexec.graph import node, registry
 from aioexec.lazy_names import deferred, public_names
 from aioexec.names.op_modules import OP_MODULES
-from aioexec.ops import (
+from aioexec.ops.common import (
     kernel_work as _kernel_work,  # noqa: F401  (of rows)
-    list_uses as _list_uses,  # noqa: F401
-    retired as _retired,  # noqa: F401
-    stored_work as _stored_work,  # noqa: F401
+    list_uses as _list_uses,  # noqa: F401  (of rows)
+    retired as _retired,  # noqa: F401  (of rows)
+    stored_work as _stored_work,  # noqa: F401  (of rows)
 )
 from aioexec.sessions.direct_factory import register_direct_sessions
 from aioexec.sessions.session import eval_tensor, run_operation
@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from aioexec.names.messages import *
     from aioexec.names.state import *
     from aioexec.names.tensors import *
-    from aioexec.ops import control as _control, filling as _filling, slicing as _slicing
+    from aioexec.ops.array import filling as _filling, slicing as _slicing
+    from aioexec.ops.control_flow import dependencies as _control
     from aioexec.sessions.conversions import (
         register_session_run_conversion_functions as register_session_run_conversion_functions,
     )
@@ -80,13 +81,13 @@ register_builtin_factories()
 register_direct_sessions()
 register_grpc_sessions()
 registry.import_when_asked(OP_MODULES)
-node.OPERATORS.load = lambda: import_module("aioexec.ops.operators").OPERATORS_TABLE
+node.OPERATORS.load = lambda: import_module("aioexec.ops.linalg.operators").OPERATORS_TABLE
 node.EVALUATORS.update(
     eval=eval_tensor,
     run=run_operation,
-    node_def=deferred("aioexec.graph.graphdef_export", "node_def"),
-    graph_def=deferred("aioexec.graph.graphdef_export", "graph_to_graph_def"),
-    equal_functions=deferred("aioexec.graph.function_def_export", "functions_are_equal"),
+    node_def=deferred("aioexec.graph.io.graphdef_export", "node_def"),
+    graph_def=deferred("aioexec.graph.io.graphdef_export", "graph_to_graph_def"),
+    equal_functions=deferred("aioexec.graph.io.function_def_export", "functions_are_equal"),
     gradient_of_call=deferred("aioexec.gradients.calls", "gradient_of_call"),
 )
 registry.complete("SymbolicGradient", bodies=deferred("aioexec.gradients.calls", "symbolic_gradient_bodies"))

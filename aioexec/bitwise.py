@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.ops.bitwise import (
+    from aioexec.ops.math.bitwise import (
         bitwise_and as bitwise_and,
         bitwise_or as bitwise_or,
         bitwise_xor as bitwise_xor,

@@ -37,7 +37,9 @@ COMMANDS = {
     "explain": Command(
         "aioexec.inspection.explain_command", "show how a step of a graph in a file is executed"
     ),
-    "server": Command("aioexec.distributed.command", "serve one task of a cluster to sessions elsewhere"),
+    "server": Command(
+        "aioexec.distributed.server.command", "serve one task of a cluster to sessions elsewhere"
+    ),
     "trace": Command(
         "aioexec.inspection.trace_command",
         "run a graph in a file and write what its rows do when, for Perfetto",

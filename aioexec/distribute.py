@@ -1,4 +1,4 @@
 """Clusters under the names of `tf.distribute`: servers, and how a program is told of its cluster."""
 
-from aioexec.distributed import cluster_resolver as cluster_resolver
-from aioexec.distributed.server import Server as Server
+from aioexec.distributed.cluster import cluster_resolver as cluster_resolver
+from aioexec.distributed.server.server import Server as Server

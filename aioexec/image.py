@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.ops.image_boxes import (
+    from aioexec.ops.image.boxes import (
         draw_bounding_boxes as draw_bounding_boxes,
         non_max_suppression as non_max_suppression,
     )
-    from aioexec.ops.image_codecs import (
+    from aioexec.ops.image.codecs import (
         decode_bmp as decode_bmp,
         decode_gif as decode_gif,
         decode_image as decode_image,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         encode_jpeg as encode_jpeg,
         encode_png as encode_png,
     )
-    from aioexec.ops.image_functions import (
+    from aioexec.ops.image.functions import (
         ResizeMethod as ResizeMethod,
         adjust_brightness as adjust_brightness,
         adjust_contrast as adjust_contrast,
@@ -41,6 +41,6 @@ if TYPE_CHECKING:
         rgb_to_grayscale as rgb_to_grayscale,
         rgb_to_hsv as rgb_to_hsv,
     )
-    from aioexec.ops.patches import extract_image_patches as extract_image_patches
+    from aioexec.ops.pooling.patches import extract_image_patches as extract_image_patches
 else:
     __getattr__, __dir__ = public_names(__name__)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.ops.array import (
+    from aioexec.ops.array.arrays import (
         matrix_transpose as matrix_transpose,
         matrix_transpose as transpose,
     )
-    from aioexec.ops.decompositions import (
+    from aioexec.ops.linalg.decompositions import (
         cholesky as cholesky,
         lu as lu,
         qr as qr,
@@ -19,14 +19,10 @@ if TYPE_CHECKING:
         self_adjoint_eigvals as eigvalsh,
         svd as svd,
     )
-    from aioexec.ops.einsum import (
+    from aioexec.ops.linalg.einsum import (
         einsum as einsum,
     )
-    from aioexec.ops.linalg import (
-        cross as cross,
-        matmul as matmul,
-    )
-    from aioexec.ops.linear_equations import (
+    from aioexec.ops.linalg.linear_equations import (
         cholesky_solve as cholesky_solve,
         logdet as logdet,
         matrix_determinant as det,
@@ -36,7 +32,7 @@ if TYPE_CHECKING:
         matrix_triangular_solve as triangular_solve,
         slogdet as slogdet,
     )
-    from aioexec.ops.matrix_diagonals import (
+    from aioexec.ops.linalg.matrix_diagonals import (
         diag as tensor_diag,
         diag_part as tensor_diag_part,
         eye as eye,
@@ -46,19 +42,23 @@ if TYPE_CHECKING:
         matrix_set_diag as set_diag,
         trace as trace,
     )
-    from aioexec.ops.matrix_functions import (
+    from aioexec.ops.linalg.matrix_functions import (
         matrix_exponential as expm,
         matrix_logarithm as logm,
         matrix_square_root as sqrtm,
     )
-    from aioexec.ops.nn import (
+    from aioexec.ops.linalg.products import (
+        cross as cross,
+        matmul as matmul,
+    )
+    from aioexec.ops.linalg.tensordot import (
+        tensordot as tensordot,
+    )
+    from aioexec.ops.nn.nn_ops import (
         l2_normalize as l2_normalize,
     )
-    from aioexec.ops.norms import (
+    from aioexec.ops.reduction.norms import (
         norm as norm,
-    )
-    from aioexec.ops.tensordot import (
-        tensordot as tensordot,
     )
 
     __all__ = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.ops.weighted_losses import (
+    from aioexec.ops.training.losses import (
         Reduction as Reduction,
         absolute_difference as absolute_difference,
         add_loss as add_loss,

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.ops.activations import (
-        softplus as softplus,
-        softsign as softsign,
+    from aioexec.ops.array.shapes_of import (
+        invert_permutation as invert_permutation,
     )
-    from aioexec.ops.arg_reduction import (
-        argmax as argmax,
-        argmin as argmin,
+    from aioexec.ops.control_flow.checks import (
+        is_non_decreasing as is_non_decreasing,
+        is_strictly_increasing as is_strictly_increasing,
     )
-    from aioexec.ops.arithmetic import (
+    from aioexec.ops.math.arithmetic import (
         accumulate_n as accumulate_n,
         add as add,
         add_n as add_n,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
         subtract as subtract,
         truediv as truediv,
     )
-    from aioexec.ops.binary_functions import (
+    from aioexec.ops.math.binary_functions import (
         atan2 as atan2,
         multiply_no_nan as multiply_no_nan,
         nextafter as nextafter,
@@ -38,11 +37,7 @@ if TYPE_CHECKING:
         xlog1py as xlog1py,
         xlogy as xlogy,
     )
-    from aioexec.ops.checks import (
-        is_non_decreasing as is_non_decreasing,
-        is_strictly_increasing as is_strictly_increasing,
-    )
-    from aioexec.ops.comparison import (
+    from aioexec.ops.math.comparison import (
         equal as equal,
         greater as greater,
         greater_equal as greater_equal,
@@ -57,28 +52,20 @@ if TYPE_CHECKING:
         logical_xor as logical_xor,
         not_equal as not_equal,
     )
-    from aioexec.ops.complex_numbers import (
+    from aioexec.ops.math.complex_numbers import (
         angle as angle,
         conj as conj,
         imag as imag,
         real as real,
     )
-    from aioexec.ops.confusion_matrix import (
-        confusion_matrix as confusion_matrix,
-    )
-    from aioexec.ops.cumulative import (
-        cumprod as cumprod,
-        cumsum as cumsum,
-        cumulative_logsumexp as cumulative_logsumexp,
-    )
-    from aioexec.ops.extremes import (
+    from aioexec.ops.math.extremes import (
         maximum as maximum,
         minimum as minimum,
     )
-    from aioexec.ops.histograms import (
+    from aioexec.ops.math.histograms import (
         bincount as bincount,
     )
-    from aioexec.ops.math_functions import (
+    from aioexec.ops.math.math_functions import (
         abs as abs,
         acos as acos,
         acosh as acosh,
@@ -111,42 +98,7 @@ if TYPE_CHECKING:
         tan as tan,
         tanh as tanh,
     )
-    from aioexec.ops.nn import (
-        in_top_k as in_top_k,
-        l2_normalize as l2_normalize,
-        top_k as top_k,
-    )
-    from aioexec.ops.reduction import (
-        reduce_all as reduce_all,
-        reduce_any as reduce_any,
-        reduce_euclidean_norm as reduce_euclidean_norm,
-        reduce_max as reduce_max,
-        reduce_mean as reduce_mean,
-        reduce_min as reduce_min,
-        reduce_prod as reduce_prod,
-        reduce_sum as reduce_sum,
-    )
-    from aioexec.ops.segments import (
-        segment_max as segment_max,
-        segment_mean as segment_mean,
-        segment_min as segment_min,
-        segment_prod as segment_prod,
-        segment_sum as segment_sum,
-        unsorted_segment_max as unsorted_segment_max,
-        unsorted_segment_mean as unsorted_segment_mean,
-        unsorted_segment_min as unsorted_segment_min,
-        unsorted_segment_prod as unsorted_segment_prod,
-        unsorted_segment_sqrt_n as unsorted_segment_sqrt_n,
-        unsorted_segment_sum as unsorted_segment_sum,
-    )
-    from aioexec.ops.shapes_of import (
-        invert_permutation as invert_permutation,
-    )
-    from aioexec.ops.softmax import (
-        log_softmax as log_softmax,
-        softmax as softmax,
-    )
-    from aioexec.ops.special_functions import (
+    from aioexec.ops.math.special_functions import (
         bessel_i0 as bessel_i0,
         bessel_i0e as bessel_i0e,
         bessel_i1 as bessel_i1,
@@ -162,12 +114,60 @@ if TYPE_CHECKING:
         polygamma as polygamma,
         zeta as zeta,
     )
-    from aioexec.ops.statistics import (
+    from aioexec.ops.nn.activations import (
+        softplus as softplus,
+        softsign as softsign,
+    )
+    from aioexec.ops.nn.nn_ops import (
+        in_top_k as in_top_k,
+        l2_normalize as l2_normalize,
+        top_k as top_k,
+    )
+    from aioexec.ops.nn.softmax import (
+        log_softmax as log_softmax,
+        softmax as softmax,
+    )
+    from aioexec.ops.reduction.arg_reduction import (
+        argmax as argmax,
+        argmin as argmin,
+    )
+    from aioexec.ops.reduction.cumulative import (
+        cumprod as cumprod,
+        cumsum as cumsum,
+        cumulative_logsumexp as cumulative_logsumexp,
+    )
+    from aioexec.ops.reduction.reductions import (
+        reduce_all as reduce_all,
+        reduce_any as reduce_any,
+        reduce_euclidean_norm as reduce_euclidean_norm,
+        reduce_max as reduce_max,
+        reduce_mean as reduce_mean,
+        reduce_min as reduce_min,
+        reduce_prod as reduce_prod,
+        reduce_sum as reduce_sum,
+    )
+    from aioexec.ops.reduction.segments import (
+        segment_max as segment_max,
+        segment_mean as segment_mean,
+        segment_min as segment_min,
+        segment_prod as segment_prod,
+        segment_sum as segment_sum,
+        unsorted_segment_max as unsorted_segment_max,
+        unsorted_segment_mean as unsorted_segment_mean,
+        unsorted_segment_min as unsorted_segment_min,
+        unsorted_segment_prod as unsorted_segment_prod,
+        unsorted_segment_sqrt_n as unsorted_segment_sqrt_n,
+        unsorted_segment_sum as unsorted_segment_sum,
+    )
+    from aioexec.ops.reduction.statistics import (
         count_nonzero as count_nonzero,
         reduce_logsumexp as reduce_logsumexp,
         reduce_std as reduce_std,
         reduce_variance as reduce_variance,
         zero_fraction as zero_fraction,
+    )
+    from aioexec.ops.training.confusion_matrix import (
+        confusion_matrix as confusion_matrix,
     )
 else:
     __getattr__, __dir__ = public_names(__name__)

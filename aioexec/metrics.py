@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.ops.binary_metrics import (
+    from aioexec.ops.training.binary_metrics import (
         auc as auc,
         false_negatives as false_negatives,
         false_negatives_at_thresholds as false_negatives_at_thresholds,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         true_positives as true_positives,
         true_positives_at_thresholds as true_positives_at_thresholds,
     )
-    from aioexec.ops.metrics import (
+    from aioexec.ops.training.metrics import (
         accuracy as accuracy,
         mean as mean,
         mean_absolute_error as mean_absolute_error,

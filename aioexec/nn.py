@@ -7,7 +7,30 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.ops.activations import (
+    from aioexec.ops.convolution.conv import (
+        atrous_conv2d as atrous_conv2d,
+        conv2d as conv2d,
+        conv2d_backprop_filter as conv2d_backprop_filter,
+        conv2d_backprop_input as conv2d_backprop_input,
+        conv2d_transpose as conv2d_transpose,
+    )
+    from aioexec.ops.convolution.conv3d import (
+        conv3d as conv3d,
+        conv3d_backprop_filter_v2 as conv3d_backprop_filter_v2,
+        conv3d_transpose as conv3d_transpose,
+    )
+    from aioexec.ops.convolution.depthwise import (
+        depthwise_conv2d as depthwise_conv2d,
+        depthwise_conv2d_backprop_filter as depthwise_conv2d_backprop_filter,
+        depthwise_conv2d_backprop_input as depthwise_conv2d_backprop_input,
+        depthwise_conv2d_native as depthwise_conv2d_native,
+        separable_conv2d as separable_conv2d,
+    )
+    from aioexec.ops.math.math_functions import (
+        sigmoid as sigmoid,
+        tanh as tanh,
+    )
+    from aioexec.ops.nn.activations import (
         elu as elu,
         leaky_relu as leaky_relu,
         relu as relu,
@@ -16,53 +39,18 @@ if TYPE_CHECKING:
         softplus as softplus,
         softsign as softsign,
     )
-    from aioexec.ops.candidate_samplers import (
-        all_candidate_sampler as all_candidate_sampler,
-        compute_accidental_hits as compute_accidental_hits,
-        fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
-        learned_unigram_candidate_sampler as learned_unigram_candidate_sampler,
-        log_uniform_candidate_sampler as log_uniform_candidate_sampler,
-        uniform_candidate_sampler as uniform_candidate_sampler,
-    )
-    from aioexec.ops.conv import (
-        atrous_conv2d as atrous_conv2d,
-        conv2d as conv2d,
-        conv2d_backprop_filter as conv2d_backprop_filter,
-        conv2d_backprop_input as conv2d_backprop_input,
-        conv2d_transpose as conv2d_transpose,
-    )
-    from aioexec.ops.conv3d import (
-        conv3d as conv3d,
-        conv3d_backprop_filter_v2 as conv3d_backprop_filter_v2,
-        conv3d_transpose as conv3d_transpose,
-    )
-    from aioexec.ops.depthwise_conv import (
-        depthwise_conv2d as depthwise_conv2d,
-        depthwise_conv2d_backprop_filter as depthwise_conv2d_backprop_filter,
-        depthwise_conv2d_backprop_input as depthwise_conv2d_backprop_input,
-        depthwise_conv2d_native as depthwise_conv2d_native,
-        separable_conv2d as separable_conv2d,
-    )
-    from aioexec.ops.embedding import (
-        embedding_lookup as embedding_lookup,
-        embedding_lookup_sparse as embedding_lookup_sparse,
-    )
-    from aioexec.ops.local_response import (
-        local_response_normalization as local_response_normalization,
-        lrn as lrn,
-    )
-    from aioexec.ops.losses import (
+    from aioexec.ops.nn.cross_entropy import (
         sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits,
         softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits,
         softmax_cross_entropy_with_logits_v2 as softmax_cross_entropy_with_logits_v2,
         sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
         weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
     )
-    from aioexec.ops.math_functions import (
-        sigmoid as sigmoid,
-        tanh as tanh,
+    from aioexec.ops.nn.embedding import (
+        embedding_lookup as embedding_lookup,
+        embedding_lookup_sparse as embedding_lookup_sparse,
     )
-    from aioexec.ops.nn import (
+    from aioexec.ops.nn.nn_ops import (
         bias_add as bias_add,
         in_top_k as in_top_k,
         l2_loss as l2_loss,
@@ -71,7 +59,15 @@ if TYPE_CHECKING:
         top_k as top_k,
         xw_plus_b as xw_plus_b,
     )
-    from aioexec.ops.normalization import (
+    from aioexec.ops.nn.sampled_losses import (
+        nce_loss as nce_loss,
+        sampled_softmax_loss as sampled_softmax_loss,
+    )
+    from aioexec.ops.nn.softmax import (
+        log_softmax as log_softmax,
+        softmax as softmax,
+    )
+    from aioexec.ops.normalization.functions import (
         batch_norm_with_global_normalization as batch_norm_with_global_normalization,
         batch_normalization as batch_normalization,
         fused_batch_norm as fused_batch_norm,
@@ -79,32 +75,36 @@ if TYPE_CHECKING:
         sufficient_statistics as sufficient_statistics,
         weighted_moments as weighted_moments,
     )
-    from aioexec.ops.patches import (
+    from aioexec.ops.normalization.local_response import (
+        local_response_normalization as local_response_normalization,
+        lrn as lrn,
+    )
+    from aioexec.ops.pooling.patches import (
         dilation2d as dilation2d,
     )
-    from aioexec.ops.pool import (
+    from aioexec.ops.pooling.pool2d import (
         avg_pool as avg_pool,
         max_pool as max_pool,
     )
-    from aioexec.ops.pool3d import (
+    from aioexec.ops.pooling.pool3d import (
         avg_pool3d as avg_pool3d,
         max_pool3d as max_pool3d,
     )
-    from aioexec.ops.pool_selection import (
+    from aioexec.ops.pooling.selection import (
         max_pool_with_argmax as max_pool_with_argmax,
     )
-    from aioexec.ops.random import (
+    from aioexec.ops.random.candidate_samplers import (
+        all_candidate_sampler as all_candidate_sampler,
+        compute_accidental_hits as compute_accidental_hits,
+        fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
+        learned_unigram_candidate_sampler as learned_unigram_candidate_sampler,
+        log_uniform_candidate_sampler as log_uniform_candidate_sampler,
+        uniform_candidate_sampler as uniform_candidate_sampler,
+    )
+    from aioexec.ops.random.random_ops import (
         dropout as dropout,
     )
-    from aioexec.ops.sampled_losses import (
-        nce_loss as nce_loss,
-        sampled_softmax_loss as sampled_softmax_loss,
-    )
-    from aioexec.ops.softmax import (
-        log_softmax as log_softmax,
-        softmax as softmax,
-    )
-    from aioexec.ops.statistics import (
+    from aioexec.ops.reduction.statistics import (
         moments as moments,
         zero_fraction as zero_fraction,
     )

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.ops.random import (
+    from aioexec.ops.random.distributions import (
+        random_gamma as gamma,
+        random_poisson as poisson,
+    )
+    from aioexec.ops.random.random_ops import (
         categorical as categorical,
         multinomial as multinomial,
         random_normal as normal,
@@ -16,11 +20,7 @@ if TYPE_CHECKING:
         set_random_seed as set_random_seed,
         truncated_normal as truncated_normal,
     )
-    from aioexec.ops.random_distributions import (
-        random_gamma as gamma,
-        random_poisson as poisson,
-    )
-    from aioexec.ops.stateless_functions import (
+    from aioexec.ops.random.stateless_functions import (
         stateless_categorical as stateless_categorical,
         stateless_multinomial as stateless_multinomial,
         stateless_random_normal as stateless_normal,

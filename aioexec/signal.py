@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.ops.fourier import (
+    from aioexec.ops.math.fourier import (
         fft as fft,
         fft2d as fft2d,
         fft3d as fft3d,

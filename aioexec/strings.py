@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 from aioexec.lazy_names import public_names
 
 if TYPE_CHECKING:
-    from aioexec.ops.regular_expressions import (
-        regex_full_match as regex_full_match,
-        regex_replace as regex_replace,
-    )
-    from aioexec.ops.string_formats import string_format as format
-    from aioexec.ops.string_functions import (
+    from aioexec.ops.strings.formats import string_format as format
+    from aioexec.ops.strings.functions import (
         reduce_join as reduce_join,
         string_join as join,
         string_length as length,
@@ -23,12 +19,16 @@ if TYPE_CHECKING:
         substr as substr,
         unsorted_segment_join as unsorted_segment_join,
     )
-    from aioexec.ops.string_numbers import (
+    from aioexec.ops.strings.numbers import (
         as_string as as_string,
         string_to_hash_bucket as to_hash_bucket,
         string_to_hash_bucket_fast as to_hash_bucket_fast,
         string_to_hash_bucket_strong as to_hash_bucket_strong,
         string_to_number as to_number,
+    )
+    from aioexec.ops.strings.regular_expressions import (
+        regex_full_match as regex_full_match,
+        regex_replace as regex_replace,
     )
 
     __all__ = [

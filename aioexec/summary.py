@@ -7,12 +7,12 @@ from typing import Any, Final
 from aioexec.observability.summary_writer import (
     FileWriter as FileWriter,
 )
-from aioexec.ops.plugin_assets import (
+from aioexec.ops.io.plugin_assets import (
     PluginAsset as PluginAsset,
     get_all_plugin_assets as get_all_plugin_assets,
     get_plugin_asset as get_plugin_asset,
 )
-from aioexec.ops.summary_functions import (
+from aioexec.ops.io.summary_functions import (
     audio as audio,
     get_summary_description as get_summary_description,
     histogram as histogram,
@@ -23,7 +23,7 @@ from aioexec.ops.summary_functions import (
     tensor_summary as tensor_summary,
     text as text,
 )
-from aioexec.train.file_writer_cache import (
+from aioexec.train.hooks.file_writer_cache import (
     FileWriterCache as FileWriterCache,
 )
 

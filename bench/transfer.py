@@ -30,7 +30,7 @@ FAST, GRPC = "negotiated_transport NegotiatedTransport", "grpc_transport GrpcTra
 _HOLDER = """
 import asyncio, importlib, sys
 import numpy as np, uvloop
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.transport.transport import Payload
 from aioexec.formats.protos import RecvTensorResponse, RunStepResponse
 from aioexec.observability.loop_lag import LoopLagProbe
 
@@ -85,7 +85,7 @@ async def held_elsewhere(transport: str, case: Case, stack: AsyncExitStack) -> A
 
 async def over(transport: str, case: Case, stack: AsyncExitStack) -> Workload:
     """The workload by one of our transports."""
-    from aioexec.distributed.transport import Payload
+    from aioexec.distributed.transport.transport import Payload
     from aioexec.formats.protos import RecvTensorRequest, RunStepRequest
 
     channel = await held_elsewhere(transport, case, stack)

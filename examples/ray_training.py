@@ -12,8 +12,8 @@ import argparse
 import asyncio
 import os
 
-from aioexec.distributed.cluster_resolver import TFConfigClusterResolver
-from aioexec.distributed.ray import RayCluster
+from aioexec.distributed.cluster.cluster_resolver import TFConfigClusterResolver
+from aioexec.distributed.cluster.ray import RayCluster
 from examples.distributed_training import accuracy, run_task
 
 

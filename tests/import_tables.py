@@ -90,8 +90,8 @@ def op_modules() -> dict[str, list[str]]:
     SourceFileLoader.exec_module = watched  # type: ignore[method-assign]
     try:
         ops = importlib.import_module("aioexec.ops")
-        for each in pkgutil.iter_modules(ops.__path__):
-            importlib.import_module(f"aioexec.ops.{each.name}")
+        for each in pkgutil.walk_packages(ops.__path__, "aioexec.ops."):
+            importlib.import_module(each.name)
     finally:
         SourceFileLoader.exec_module = execute  # type: ignore[method-assign]
     return dict(sorted(modules.items()))

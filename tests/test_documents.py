@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from aioexec.devices import registry
-from aioexec.graph import kernel_registry, registry as op_registry
+from aioexec.graph import registry as op_registry
+from aioexec.graph.kernels import kernel_registry
 from aioexec.sessions import factory
-from aioexec.train.file_writer_cache import FileWriterCache
+from aioexec.train.hooks.file_writer_cache import FileWriterCache
 from tests.distributed.grpc_process import grpc_runs as grpc_runs
 
 REPOSITORY = Path(__file__).parents[1]

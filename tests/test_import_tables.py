@@ -75,7 +75,7 @@ def test_a_function_keeps_the_name_it_shares_with_a_package():
 def test_star_imports_have_all_names():
     program = "import sys; from aioexec import *; sys.stdout.write(f'{matmul.__name__} {nn.relu.__name__} {print.__module__}')"
 
-    assert output_of(program) == "matmul relu aioexec.ops.string_formats"
+    assert output_of(program) == "matmul relu aioexec.ops.strings.formats"
 
 
 @pytest.mark.slow

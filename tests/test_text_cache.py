@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioexec.ops.regular_expressions import compiled
+from aioexec.ops.strings.regular_expressions import compiled
 from aioexec.text_cache import LONGEST_TEXT, cached_by_text
 
 

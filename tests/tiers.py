@@ -11,18 +11,18 @@ import pytest
 
 import aioexec  # noqa: F401  (wires operators and evaluation)
 from aioexec import dtypes
-from aioexec.execution import program as program_module, program_run
 from aioexec.execution.executor import Executor
+from aioexec.execution.programs import program as program_module, program_run
 from aioexec.formats.protos import ConfigProto
 from aioexec.graph import registry
 from aioexec.graph.apply import apply_any_op
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import plain
-from aioexec.graph.launches import expression
+from aioexec.graph.kernels.kernel import plain
+from aioexec.graph.kernels.launches import expression
 from aioexec.graph.registry import NOT_DIFFERENTIABLE
-from aioexec.ops.identity import placeholder
-from aioexec.planning import lanes
-from aioexec.planning.variant import ProgramRow
+from aioexec.ops.array.identity import placeholder
+from aioexec.planning.layout.variant import ProgramRow
+from aioexec.planning.parallelism import lanes
 from aioexec.sessions.direct import DirectSession
 from aioexec.sessions.session import Session
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import aioexec as ax
 from aioexec.data_classes import dataclass
 from aioexec.demo import digits
-from aioexec.train.global_step_read import required_global_step_read
+from aioexec.train.hooks.global_step_read import required_global_step_read
 
 _HIDDEN = (128, 64)
 _LEARNING_RATE = 0.001

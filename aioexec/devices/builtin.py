@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from aioexec.devices.cpu import GPUCompatibleCPUDeviceFactory, ThreadPoolDeviceFactory
-from aioexec.devices.numa import numa_nodes
 from aioexec.devices.reference import ReferenceDeviceFactory
 from aioexec.devices.registry import DeviceFactory
+from aioexec.devices.threads.numa import numa_nodes
 
 CPU_PRIORITY = 60
 GPU_COMPATIBLE_CPU_PRIORITY = 70

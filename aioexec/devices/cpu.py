@@ -6,10 +6,10 @@ import logging
 from collections.abc import Sequence
 
 from aioexec.devices.device import Device, DeviceAttributes
-from aioexec.devices.numa import NumaNode
 from aioexec.devices.options import DeviceOptions
-from aioexec.devices.pools import intra_op_pools
 from aioexec.devices.registry import DeviceFactory
+from aioexec.devices.threads.numa import NumaNode
+from aioexec.devices.threads.pools import intra_op_pools
 
 logger = logging.getLogger(__name__)
 

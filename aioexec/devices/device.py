@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.op_segment import OpSegment
-from aioexec.devices.pools import dismiss_pool
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads.pools import dismiss_pool
+from aioexec.devices.threads.workers import Workers
 from aioexec.resources.manager import ResourceManager
 
 MEMORY_LIMIT = 256 << 20

@@ -12,7 +12,7 @@ from dataclasses import field
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import NotFoundError
-from aioexec.graph.kernel import Compute
+from aioexec.graph.kernels.kernel import Compute
 
 logger = logging.getLogger(__name__)
 

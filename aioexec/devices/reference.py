@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from aioexec.devices.device import Device, DeviceAttributes
 from aioexec.devices.options import DeviceOptions
-from aioexec.devices.pools import intra_op_pools
 from aioexec.devices.registry import DeviceFactory
+from aioexec.devices.threads.pools import intra_op_pools
 
 
 class ReferenceDevice(Device):

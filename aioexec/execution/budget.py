@@ -15,7 +15,7 @@ from functools import partial
 from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
-from aioexec.devices.workers import computes_inline
+from aioexec.devices.threads.workers import computes_inline
 
 TICK_NS = 500_000
 SLICE_NS = 200_000

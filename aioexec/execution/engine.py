@@ -10,20 +10,20 @@ from typing import Any, Literal
 from aioexec.devices.device import Device
 from aioexec.devices.jit.library import library
 from aioexec.devices.jit.walker import Walker, walker
-from aioexec.devices.pools import acquire_pool
-from aioexec.devices.sequence import Sequence
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads.pools import acquire_pool
+from aioexec.devices.threads.sequence import Sequence
+from aioexec.devices.threads.workers import Workers
 from aioexec.errors import UnimplementedError
-from aioexec.execution.arena_limit import limit_of
-from aioexec.execution.arenas import Arenas, BoundedProgram
 from aioexec.execution.budget import budget_of
 from aioexec.execution.cancellation import CancellationManager, StepCancellation
-from aioexec.execution.program import Program
-from aioexec.execution.trimming import TrimmedProgram, Trimmer
-from aioexec.graph.kernel import Kernel, Spec
+from aioexec.execution.programs.arena_limit import limit_of
+from aioexec.execution.programs.arenas import Arenas, BoundedProgram
+from aioexec.execution.programs.program import Program
+from aioexec.execution.programs.trimming import TrimmedProgram, Trimmer
+from aioexec.graph.kernels.kernel import Kernel, Spec
+from aioexec.planning.layout.variant import Variant
+from aioexec.planning.layout.variants import lay_out_item
 from aioexec.planning.plan import Item, Partition
-from aioexec.planning.variant import Variant
-from aioexec.planning.variants import lay_out_item
 
 _PLANNERS = (
     2  # planning holds the interpreter: a second thread keeps a small graph from waiting for a large one

@@ -19,7 +19,7 @@ from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.partial_step import PartialStep
 from aioexec.execution.partition_executor import PartitionExecutor
 from aioexec.execution.partition_group import RemoteParts, Run, fail_at, finished, start
-from aioexec.execution.program_run import ProgramRun
+from aioexec.execution.programs.program_run import ProgramRun
 from aioexec.execution.step import DEFAULT, Step, StepSettings
 from aioexec.planning.items import Kind
 from aioexec.planning.plan import Plan

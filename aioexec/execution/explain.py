@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from aioexec.data_classes import dataclass
 from aioexec.execution.executor import Executor
 from aioexec.execution.item_runner import ItemRunner
-from aioexec.execution.program import Program
+from aioexec.execution.programs.program import Program
 from aioexec.planning.instruction import Instruction, with_inner
 from aioexec.planning.items import Kind
+from aioexec.planning.layout.variant import Break, ProgramRow, Row, Variant
 from aioexec.planning.plan import Item, Partition
-from aioexec.planning.variant import Break, ProgramRow, Row, Variant
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads.workers import Workers
 from aioexec.errors import ResourceExhaustedError
 from aioexec.graph.node import Tensor
 from aioexec.planning.workload import HEAVY_BYTES

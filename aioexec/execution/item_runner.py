@@ -21,18 +21,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aioexec.devices.jit.walker import Outcome
-from aioexec.devices.workers import Job
+from aioexec.devices.threads.workers import Job
 from aioexec.errors import OpError, ResourceExhaustedError
-from aioexec.execution.arena_limit import NoRoomError
-from aioexec.execution.arenas import out_of_memory
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.engine import Engine, spec_of
-from aioexec.execution.program import Program
-from aioexec.execution.program_run import DONE, ProgramRun, run_in_turn, run_now
+from aioexec.execution.programs.arena_limit import NoRoomError
+from aioexec.execution.programs.arenas import out_of_memory
+from aioexec.execution.programs.program import Program
+from aioexec.execution.programs.program_run import DONE, ProgramRun, run_in_turn, run_now
+from aioexec.execution.programs.walk import Array, GuardError
 from aioexec.execution.propagator import Values
 from aioexec.execution.reference import ReferenceTier
 from aioexec.execution.step import Step
-from aioexec.execution.walk import Array, GuardError
 from aioexec.planning.plan import Item, Partition
 
 if TYPE_CHECKING:

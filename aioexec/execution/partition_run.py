@@ -21,6 +21,8 @@ import numpy as np
 from aioexec.errors import CancelledError, InvalidArgumentError, OpError
 from aioexec.execution.budget import TICK_NS
 from aioexec.execution.partition_group import Run
+from aioexec.execution.programs.structures import inputs_of, store
+from aioexec.execution.programs.trace import note_known, note_node
 from aioexec.execution.propagator import (
     DEAD,
     Activation,
@@ -31,8 +33,6 @@ from aioexec.execution.propagator import (
 )
 from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
-from aioexec.execution.structures import inputs_of, store
-from aioexec.execution.trace import note_known, note_node
 from aioexec.planning.instruction import Instruction, locate
 from aioexec.planning.items import Kind
 

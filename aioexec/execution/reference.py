@@ -18,11 +18,11 @@ import numpy as np
 from aioexec.errors import OpError
 from aioexec.execution.budget import SLICE_NS, TICK_NS
 from aioexec.execution.engine import Engine
-from aioexec.execution.leases import lease, release, take
+from aioexec.execution.programs.leases import lease, release, take
+from aioexec.execution.programs.structures import StructureRun, dereferenced, inputs_of, store
+from aioexec.execution.programs.trace import note_node
 from aioexec.execution.propagator import Values
 from aioexec.execution.step import Step
-from aioexec.execution.structures import StructureRun, dereferenced, inputs_of, store
-from aioexec.execution.trace import note_node
 from aioexec.planning.instruction import Instruction, locate
 from aioexec.planning.plan import Item
 from aioexec.planning.workload import takes_long

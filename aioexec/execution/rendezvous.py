@@ -22,7 +22,7 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import AbortedError, InternalError, InvalidArgumentError, OpError
-from aioexec.graph.kernel import Attrs
+from aioexec.graph.kernels.kernel import Attrs
 
 FrameIteration = tuple[int, int]
 """The id of a frame and the iteration in it; (0, 0) outside of loops."""

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioexec.data_classes import dataclass
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads.workers import Workers
 from aioexec.errors import AbortedError, CancelledError, OpError
 from aioexec.execution.cancellation import CancellationManager
 from aioexec.execution.engine import Engine

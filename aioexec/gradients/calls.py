@@ -15,7 +15,7 @@ from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.functions import FuncGraph, copy_operations
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import variable_dims
-from aioexec.ops.functions import check_body
+from aioexec.ops.functions.call_ops import check_body
 
 
 def gradient_of_call(op: Operation, *output_gradients: Any) -> list[Any]:

@@ -28,7 +28,7 @@ from aioexec.graph.control_flow import (
 )
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import Row
 from aioexec.graph.static_values import constant_value

@@ -34,11 +34,11 @@ from aioexec.gradients.structure import (
 from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.indexed_slices import IndexedSlices
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import variable_dims
-from aioexec.ops.control_flow import merge, switch
-from aioexec.ops.filling import zeros
+from aioexec.ops.array.filling import zeros
+from aioexec.ops.control_flow.primitives import merge, switch
 
 if TYPE_CHECKING:
     from aioexec.gradients.walk import Walk

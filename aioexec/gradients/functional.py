@@ -29,13 +29,13 @@ from aioexec.graph.attrs import NameAttrList, complete_attrs
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.functions import FuncGraph, copy_operations
 from aioexec.graph.graph import Graph, get_default_graph
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import variable_dims
-from aioexec.ops.case import switch_case
-from aioexec.ops.cond import cond
-from aioexec.ops.structure import flatten
-from aioexec.ops.while_loop import while_loop
+from aioexec.ops.control_flow.case import switch_case
+from aioexec.ops.control_flow.cond import cond
+from aioexec.ops.control_flow.nesting import flatten
+from aioexec.ops.control_flow.while_loop import while_loop
 from aioexec.shapes import Dims, TensorShape
 
 

@@ -8,8 +8,8 @@ from aioexec.gradients.backprop import gradients
 from aioexec.graph.apply import apply_op, graph_of
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.node import Tensor
-from aioexec.ops.tensor_array_class import TensorArray
-from aioexec.ops.while_loop import while_loop
+from aioexec.ops.containers.tensor_array_class import TensorArray
+from aioexec.ops.control_flow.while_loop import while_loop
 
 
 def hessians(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from aioexec.errors import GraphValueError
 from aioexec.gradients.structure import Frame, Structure, is_loop_switch, predicate
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 
 Unit = Operation | Frame

@@ -16,10 +16,10 @@ from aioexec.graph import registry
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.gradient_names import GRADIENT_NAME
 from aioexec.graph.graph import get_default_graph
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, GradientRule, undefined_gradient
-from aioexec.ops.structure import flatten, pack_sequence_as
+from aioexec.ops.control_flow.nesting import flatten, pack_sequence_as
 
 Rule = GradientRule | registry.NotDifferentiable
 

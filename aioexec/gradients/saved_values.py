@@ -28,7 +28,7 @@ from aioexec.gradients.structure import (
     predicate,
 )
 from aioexec.graph import registry
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 
 

@@ -17,7 +17,7 @@ from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError
 from aioexec.graph.control_flow import WhileContext, while_context
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import constant_value
 

@@ -25,10 +25,10 @@ from aioexec.graph.control_flow import while_context
 from aioexec.graph.convert import convert_to_tensor
 from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NotDifferentiable
-from aioexec.ops.control import tuple_
+from aioexec.ops.control_flow.dependencies import tuple_
 
 TAKE_SLICES = (Role.IDENTITY, Role.READ, *control_flow.ROLES)
 """Roles whose gradient rules hand on what they get; others get tensors."""

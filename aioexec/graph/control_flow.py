@@ -16,7 +16,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aioexec.errors import GraphTypeError
-from aioexec.graph import control_flow_defs
 from aioexec.graph.control_flow_context import (
     ControlFlowContext as ControlFlowContext,
     is_inside as is_inside,
@@ -27,9 +26,10 @@ from aioexec.graph.control_flow_context import (
     while_context as while_context,
 )
 from aioexec.graph.graph import get_default_graph
+from aioexec.graph.io import control_flow_defs
+from aioexec.graph.io.proto_functions import register_proto_function
 from aioexec.graph.keys import GraphKeys
 from aioexec.graph.node import Operation, Tensor
-from aioexec.graph.proto_functions import register_proto_function
 
 
 class CondContext(ControlFlowContext):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from aioexec.errors import GraphValueError
 from aioexec.graph.graph import Graph, get_default_graph
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import Row
 from aioexec.graph.scope_names import prepend_name_scope

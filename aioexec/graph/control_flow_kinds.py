@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aioexec.graph.control_flow import ControlFlowContext, is_loop_constant, output_context
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation
 
 

@@ -18,15 +18,15 @@ from aioexec.errors import GraphValueError, InvalidArgumentError, NotFoundError
 from aioexec.formats.repeated import is_one_repeated
 from aioexec.graph import registry
 from aioexec.graph.attrs import NameAttrList
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import EVALUATORS
 from aioexec.graph.opdef import OpDef
 from aioexec.graph.registry import GradientRule, Row, ShapeContext
 from aioexec.shapes import Dims
 
 if TYPE_CHECKING:
-    from aioexec.graph.allowance import Allowance
     from aioexec.graph.functions import FuncGraph
+    from aioexec.graph.io.allowance import Allowance
     from aioexec.graph.node import Operation
 
 DEEPEST: Final = 48

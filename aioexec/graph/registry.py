@@ -18,9 +18,9 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError, NotFoundError, OpError, UnimplementedError
 from aioexec.graph.attrs import NameAttrList
-from aioexec.graph.kernel import Attrs, ListUse, Native, Reference, Role
+from aioexec.graph.kernels.kernel import Attrs, ListUse, Native, Reference, Role
+from aioexec.graph.kernels.work import Work
 from aioexec.graph.opdef import OpDef, parse_signature
-from aioexec.graph.work import Work
 from aioexec.shapes import Dims
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import numpy as np
 from aioexec import dtypes
 from aioexec.errors import GraphValueError
 from aioexec.graph.attrs import output_dtypes
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
+from aioexec.graph.kernels.work import stated
 from aioexec.graph.registry import ShapeContext, output_dims
-from aioexec.graph.work import stated
 from aioexec.shapes import HIGHEST_RANK, Dims, TensorShape, is_fully_defined, of_rank
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from aioexec.errors import DataLossError
 from aioexec.formats.proto_files import read_proto
 from aioexec.formats.protos import GraphDef, MetaGraphDef
 from aioexec.graph.graph import Graph
-from aioexec.graph.graphdef_import import import_graph_def
+from aioexec.graph.io.graphdef_import import import_graph_def
 from aioexec.train import import_meta_graph
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from aioexec.lookup import experimental as experimental
-from aioexec.ops.lookup_tables import StaticHashTable as StaticHashTable
-from aioexec.ops.table_initializers import (
+from aioexec.ops.lookup.lookup_tables import StaticHashTable as StaticHashTable
+from aioexec.ops.lookup.table_initializers import (
     KeyValueTensorInitializer as KeyValueTensorInitializer,
     TextFileIndex as TextFileIndex,
     TextFileInitializer as TextFileInitializer,
 )
-from aioexec.ops.vocabularies import StaticVocabularyTable as StaticVocabularyTable
+from aioexec.ops.lookup.vocabularies import StaticVocabularyTable as StaticVocabularyTable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioexec.ops.lookup_tables import (
+from aioexec.ops.lookup.lookup_tables import (
     DenseHashTable as DenseHashTable,
     MutableHashTable as MutableHashTable,
 )

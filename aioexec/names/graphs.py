@@ -58,11 +58,11 @@ from aioexec.graph.graph import (
     get_default_graph as get_default_graph,
     reset_default_graph as reset_default_graph,
 )
-from aioexec.graph.graphdef_import import import_graph_def as import_graph_def
 from aioexec.graph.indexed_slices import (
     IndexedSlices as IndexedSlices,
     IndexedSlicesValue as IndexedSlicesValue,
 )
+from aioexec.graph.io.graphdef_import import import_graph_def as import_graph_def
 from aioexec.graph.keys import GraphKeys as GraphKeys
 from aioexec.graph.node import Operation as Operation, Tensor as Tensor
 from aioexec.graph.scopes import (

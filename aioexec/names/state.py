@@ -1,16 +1,41 @@
 """Variables, queues, tables, files and what else outlives a step."""
 
-from aioexec.ops.accumulator_classes import (
+from aioexec.ops.containers.accumulator_classes import (
     ConditionalAccumulator as ConditionalAccumulator,
     ConditionalAccumulatorBase as ConditionalAccumulatorBase,
     SparseConditionalAccumulator as SparseConditionalAccumulator,
 )
-from aioexec.ops.files import (
+from aioexec.ops.containers.queue_class import (
+    FIFOQueue as FIFOQueue,
+    PaddingFIFOQueue as PaddingFIFOQueue,
+    PriorityQueue as PriorityQueue,
+    QueueBase as QueueBase,
+    RandomShuffleQueue as RandomShuffleQueue,
+)
+from aioexec.ops.io.files import (
     matching_files as matching_files,
     read_file as read_file,
     write_file as write_file,
 )
-from aioexec.ops.initialization import (
+from aioexec.ops.io.reader_classes import (
+    FixedLengthRecordReader as FixedLengthRecordReader,
+    IdentityReader as IdentityReader,
+    ReaderBase as ReaderBase,
+    TextLineReader as TextLineReader,
+    TFRecordReader as TFRecordReader,
+    WholeFileReader as WholeFileReader,
+)
+from aioexec.ops.lookup.lookup_tables import (
+    initialize_all_tables as initialize_all_tables,
+    tables_initializer as tables_initializer,
+)
+from aioexec.ops.state.assignments import (
+    assign as assign,
+    assign_add as assign_add,
+    assign_sub as assign_sub,
+    is_variable_initialized as is_variable_initialized,
+)
+from aioexec.ops.state.initialization import (
     all_variables as all_variables,
     assert_variables_initialized as assert_variables_initialized,
     global_variables as global_variables,
@@ -26,7 +51,7 @@ from aioexec.ops.initialization import (
     trainable_variables as trainable_variables,
     variables_initializer as variables_initializer,
 )
-from aioexec.ops.initializers import (
+from aioexec.ops.state.initializers import (
     constant_initializer as constant_initializer,
     glorot_normal_initializer as glorot_normal_initializer,
     glorot_uniform_initializer as glorot_uniform_initializer,
@@ -39,32 +64,13 @@ from aioexec.ops.initializers import (
     variance_scaling_initializer as variance_scaling_initializer,
     zeros_initializer as zeros_initializer,
 )
-from aioexec.ops.lookup_tables import (
-    initialize_all_tables as initialize_all_tables,
-    tables_initializer as tables_initializer,
-)
-from aioexec.ops.partitioned_variables import (
+from aioexec.ops.state.partitioned_variables import (
     PartitionedVariable as PartitionedVariable,
     fixed_size_partitioner as fixed_size_partitioner,
     min_max_variable_partitioner as min_max_variable_partitioner,
     variable_axis_size_partitioner as variable_axis_size_partitioner,
 )
-from aioexec.ops.queue_class import (
-    FIFOQueue as FIFOQueue,
-    PaddingFIFOQueue as PaddingFIFOQueue,
-    PriorityQueue as PriorityQueue,
-    QueueBase as QueueBase,
-    RandomShuffleQueue as RandomShuffleQueue,
-)
-from aioexec.ops.reader_classes import (
-    FixedLengthRecordReader as FixedLengthRecordReader,
-    IdentityReader as IdentityReader,
-    ReaderBase as ReaderBase,
-    TextLineReader as TextLineReader,
-    TFRecordReader as TFRecordReader,
-    WholeFileReader as WholeFileReader,
-)
-from aioexec.ops.scatter_nd_updates import (
+from aioexec.ops.state.scatter_nd_updates import (
     scatter_nd_add as scatter_nd_add,
     scatter_nd_sub as scatter_nd_sub,
     scatter_nd_update as scatter_nd_update,
@@ -74,7 +80,7 @@ from aioexec.ops.scatter_nd_updates import (
     tensor_scatter_sub as tensor_scatter_sub,
     tensor_scatter_update as tensor_scatter_update,
 )
-from aioexec.ops.scatter_updates import (
+from aioexec.ops.state.scatter_updates import (
     scatter_add as scatter_add,
     scatter_div as scatter_div,
     scatter_max as scatter_max,
@@ -83,31 +89,25 @@ from aioexec.ops.scatter_updates import (
     scatter_sub as scatter_sub,
     scatter_update as scatter_update,
 )
-from aioexec.ops.session_handles import (
+from aioexec.ops.state.session_handles import (
     delete_session_tensor as delete_session_tensor,
     get_session_handle as get_session_handle,
     get_session_tensor as get_session_tensor,
 )
-from aioexec.ops.state import (
-    assign as assign,
-    assign_add as assign_add,
-    assign_sub as assign_sub,
-    is_variable_initialized as is_variable_initialized,
-)
-from aioexec.ops.template import (
+from aioexec.ops.state.template import (
     make_template as make_template,
 )
-from aioexec.ops.variable import (
+from aioexec.ops.state.variable import (
     Variable as Variable,
     disable_resource_variables as disable_resource_variables,
     enable_resource_variables as enable_resource_variables,
     resource_variables_enabled as resource_variables_enabled,
 )
-from aioexec.ops.variable_kinds import (
+from aioexec.ops.state.variable_kinds import (
     VariableAggregation as VariableAggregation,
     VariableSynchronization as VariableSynchronization,
 )
-from aioexec.ops.variable_scope import (
+from aioexec.ops.state.variable_scope import (
     VariableScope as VariableScope,
     create_partitioned_variables as create_partitioned_variables,
     get_local_variable as get_local_variable,
@@ -116,6 +116,6 @@ from aioexec.ops.variable_scope import (
     no_regularizer as no_regularizer,
     variable_scope as variable_scope,
 )
-from aioexec.ops.variable_store import (
+from aioexec.ops.state.variable_store import (
     AUTO_REUSE as AUTO_REUSE,
 )

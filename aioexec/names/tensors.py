@@ -1,10 +1,154 @@
 """Operations on tensors."""
 
-from aioexec.ops.arg_reduction import (
-    argmax as argmax,
-    argmin as argmin,
+from aioexec.ops.array.arrays import (
+    broadcast_to as broadcast_to,
+    expand_dims as expand_dims,
+    matrix_transpose as matrix_transpose,
+    reshape as reshape,
+    squeeze as squeeze,
+    tile as tile,
+    transpose as transpose,
 )
-from aioexec.ops.arithmetic import (
+from aioexec.ops.array.bitcast import (
+    bitcast as bitcast,
+)
+from aioexec.ops.array.filling import (
+    fill as fill,
+    lin_space as lin_space,
+    linspace as linspace,
+    one_hot as one_hot,
+    ones as ones,
+    ones_like as ones_like,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
+from aioexec.ops.array.gathering import (
+    boolean_mask as boolean_mask,
+    gather as gather,
+    gather_nd as gather_nd,
+    scatter_nd as scatter_nd,
+)
+from aioexec.ops.array.identity import (
+    ensure_shape as ensure_shape,
+    identity as identity,
+    identity_n as identity_n,
+    placeholder as placeholder,
+    placeholder_with_default as placeholder_with_default,
+    prevent_gradient as prevent_gradient,
+    stop_gradient as stop_gradient,
+)
+from aioexec.ops.array.inplace import (
+    parallel_stack as parallel_stack,
+)
+from aioexec.ops.array.joining import (
+    concat as concat,
+    meshgrid as meshgrid,
+    split as split,
+    stack as stack,
+    unstack as unstack,
+)
+from aioexec.ops.array.ordering import (
+    reverse_sequence as reverse_sequence,
+    roll as roll,
+)
+from aioexec.ops.array.padding import (
+    pad as pad,
+)
+from aioexec.ops.array.partitioning import (
+    dynamic_partition as dynamic_partition,
+    dynamic_stitch as dynamic_stitch,
+)
+from aioexec.ops.array.reverse import reverse as reverse, reverse_v2 as reverse_v2
+from aioexec.ops.array.searching import (
+    searchsorted as searchsorted,
+    unravel_index as unravel_index,
+)
+from aioexec.ops.array.set_difference import (
+    setdiff1d as setdiff1d,
+)
+from aioexec.ops.array.shapes_of import (
+    broadcast_dynamic_shape as broadcast_dynamic_shape,
+    broadcast_static_shape as broadcast_static_shape,
+    invert_permutation as invert_permutation,
+    rank as rank,
+    shape as shape,
+    shape_n as shape_n,
+    size as size,
+)
+from aioexec.ops.array.slicing import (
+    strided_slice as strided_slice,
+)
+from aioexec.ops.array.space_and_batch import (
+    batch_to_space as batch_to_space,
+    batch_to_space_nd as batch_to_space_nd,
+    depth_to_space as depth_to_space,
+    space_to_batch as space_to_batch,
+    space_to_batch_nd as space_to_batch_nd,
+    space_to_depth as space_to_depth,
+)
+from aioexec.ops.array.unique import (
+    unique as unique,
+    unique_with_counts as unique_with_counts,
+)
+from aioexec.ops.control_flow.numerics import (
+    add_check_numerics_ops as add_check_numerics_ops,
+    check_numerics as check_numerics,
+    verify_tensor_all_finite as verify_tensor_all_finite,
+)
+from aioexec.ops.io.decoding import (
+    decode_csv as decode_csv,
+    decode_raw as decode_raw,
+)
+from aioexec.ops.io.example_functions import (
+    FixedLenFeature as FixedLenFeature,
+    FixedLenSequenceFeature as FixedLenSequenceFeature,
+    VarLenFeature as VarLenFeature,
+    parse_example as parse_example,
+    parse_single_example as parse_single_example,
+)
+from aioexec.ops.io.tensor_protos import (
+    parse_tensor as parse_tensor,
+    serialize_tensor as serialize_tensor,
+)
+from aioexec.ops.linalg.decompositions import (
+    cholesky as cholesky,
+    qr as qr,
+    self_adjoint_eig as self_adjoint_eig,
+    self_adjoint_eigvals as self_adjoint_eigvals,
+    svd as svd,
+)
+from aioexec.ops.linalg.einsum import (
+    einsum as einsum,
+)
+from aioexec.ops.linalg.linear_equations import (
+    cholesky_solve as cholesky_solve,
+    matrix_determinant as matrix_determinant,
+    matrix_inverse as matrix_inverse,
+    matrix_solve as matrix_solve,
+    matrix_solve_ls as matrix_solve_ls,
+    matrix_triangular_solve as matrix_triangular_solve,
+)
+from aioexec.ops.linalg.matrix_diagonals import (
+    diag as diag,
+    diag_part as diag_part,
+    eye as eye,
+    matrix_band_part as matrix_band_part,
+    matrix_diag as matrix_diag,
+    matrix_diag_part as matrix_diag_part,
+    matrix_set_diag as matrix_set_diag,
+    trace as trace,
+)
+from aioexec.ops.linalg.matrix_functions import (
+    matrix_square_root as matrix_square_root,
+)
+from aioexec.ops.linalg.products import (
+    cross as cross,
+    matmul as matmul,
+)
+from aioexec.ops.linalg.tensordot import (
+    tensordot as tensordot,
+)
+from aioexec.ops.math.arithmetic import (
     accumulate_n as accumulate_n,
     add as add,
     add_n as add_n,
@@ -24,25 +168,11 @@ from aioexec.ops.arithmetic import (
     truncatediv as truncatediv,
     truncatemod as truncatemod,
 )
-from aioexec.ops.array import (
-    broadcast_to as broadcast_to,
-    expand_dims as expand_dims,
-    matrix_transpose as matrix_transpose,
-    reshape as reshape,
-    reverse as reverse,
-    reverse_v2 as reverse_v2,
-    squeeze as squeeze,
-    tile as tile,
-    transpose as transpose,
-)
-from aioexec.ops.binary_functions import (
+from aioexec.ops.math.binary_functions import (
     atan2 as atan2,
     div_no_nan as div_no_nan,
 )
-from aioexec.ops.bitcast import (
-    bitcast as bitcast,
-)
-from aioexec.ops.cast import (
+from aioexec.ops.math.cast import (
     cast as cast,
     saturate_cast as saturate_cast,
     to_bfloat16 as to_bfloat16,
@@ -53,7 +183,7 @@ from aioexec.ops.cast import (
     to_int32 as to_int32,
     to_int64 as to_int64,
 )
-from aioexec.ops.comparison import (
+from aioexec.ops.math.comparison import (
     equal as equal,
     greater as greater,
     greater_equal as greater_equal,
@@ -70,68 +200,19 @@ from aioexec.ops.comparison import (
     where as where,
     where_v2 as where_v2,
 )
-from aioexec.ops.complex_numbers import (
+from aioexec.ops.math.complex_numbers import (
     angle as angle,
     complex as complex,
     conj as conj,
     imag as imag,
     real as real,
 )
-from aioexec.ops.confusion_matrix import (
-    confusion_matrix as confusion_matrix,
-)
-from aioexec.ops.counting import (
-    count_up_to as count_up_to,
-)
-from aioexec.ops.cumulative import (
-    cumprod as cumprod,
-    cumsum as cumsum,
-)
-from aioexec.ops.decoding import (
-    decode_csv as decode_csv,
-    decode_raw as decode_raw,
-)
-from aioexec.ops.decompositions import (
-    cholesky as cholesky,
-    qr as qr,
-    self_adjoint_eig as self_adjoint_eig,
-    self_adjoint_eigvals as self_adjoint_eigvals,
-    svd as svd,
-)
-from aioexec.ops.edit_distance import (
-    edit_distance as edit_distance,
-)
-from aioexec.ops.einsum import (
-    einsum as einsum,
-)
-from aioexec.ops.example_functions import (
-    FixedLenFeature as FixedLenFeature,
-    FixedLenSequenceFeature as FixedLenSequenceFeature,
-    VarLenFeature as VarLenFeature,
-    parse_example as parse_example,
-    parse_single_example as parse_single_example,
-)
-from aioexec.ops.extremes import (
+from aioexec.ops.math.extremes import (
     clip_by_value as clip_by_value,
     maximum as maximum,
     minimum as minimum,
 )
-from aioexec.ops.fake_quantization import (
-    fake_quant_with_min_max_args as fake_quant_with_min_max_args,
-    fake_quant_with_min_max_vars as fake_quant_with_min_max_vars,
-    fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel,
-)
-from aioexec.ops.filling import (
-    fill as fill,
-    lin_space as lin_space,
-    linspace as linspace,
-    one_hot as one_hot,
-    ones as ones,
-    ones_like as ones_like,
-    zeros as zeros,
-    zeros_like as zeros_like,
-)
-from aioexec.ops.fourier import (
+from aioexec.ops.math.fourier import (
     fft as fft,
     fft2d as fft2d,
     fft3d as fft3d,
@@ -139,48 +220,11 @@ from aioexec.ops.fourier import (
     ifft2d as ifft2d,
     ifft3d as ifft3d,
 )
-from aioexec.ops.gathering import (
-    boolean_mask as boolean_mask,
-    gather as gather,
-    gather_nd as gather_nd,
-    scatter_nd as scatter_nd,
-)
-from aioexec.ops.histograms import (
+from aioexec.ops.math.histograms import (
     bincount as bincount,
     histogram_fixed_width as histogram_fixed_width,
 )
-from aioexec.ops.identity import (
-    ensure_shape as ensure_shape,
-    identity as identity,
-    identity_n as identity_n,
-    placeholder as placeholder,
-    placeholder_with_default as placeholder_with_default,
-    prevent_gradient as prevent_gradient,
-    stop_gradient as stop_gradient,
-)
-from aioexec.ops.inplace import (
-    parallel_stack as parallel_stack,
-)
-from aioexec.ops.joining import (
-    concat as concat,
-    meshgrid as meshgrid,
-    split as split,
-    stack as stack,
-    unstack as unstack,
-)
-from aioexec.ops.linalg import (
-    cross as cross,
-    matmul as matmul,
-)
-from aioexec.ops.linear_equations import (
-    cholesky_solve as cholesky_solve,
-    matrix_determinant as matrix_determinant,
-    matrix_inverse as matrix_inverse,
-    matrix_solve as matrix_solve,
-    matrix_solve_ls as matrix_solve_ls,
-    matrix_triangular_solve as matrix_triangular_solve,
-)
-from aioexec.ops.math_functions import (
+from aioexec.ops.math.math_functions import (
     abs as abs,
     acos as acos,
     acosh as acosh,
@@ -213,43 +257,26 @@ from aioexec.ops.math_functions import (
     tan as tan,
     tanh as tanh,
 )
-from aioexec.ops.matrix_diagonals import (
-    diag as diag,
-    diag_part as diag_part,
-    eye as eye,
-    matrix_band_part as matrix_band_part,
-    matrix_diag as matrix_diag,
-    matrix_diag_part as matrix_diag_part,
-    matrix_set_diag as matrix_set_diag,
-    trace as trace,
+from aioexec.ops.math.special_functions import (
+    betainc as betainc,
+    digamma as digamma,
+    igamma as igamma,
+    igammac as igammac,
+    lbeta as lbeta,
+    lgamma as lgamma,
+    polygamma as polygamma,
+    zeta as zeta,
 )
-from aioexec.ops.matrix_functions import (
-    matrix_square_root as matrix_square_root,
+from aioexec.ops.nn.fake_quantization import (
+    fake_quant_with_min_max_args as fake_quant_with_min_max_args,
+    fake_quant_with_min_max_vars as fake_quant_with_min_max_vars,
+    fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel,
 )
-from aioexec.ops.norms import (
-    clip_by_average_norm as clip_by_average_norm,
-    clip_by_global_norm as clip_by_global_norm,
-    clip_by_norm as clip_by_norm,
-    global_norm as global_norm,
-    norm as norm,
+from aioexec.ops.random.distributions import (
+    random_gamma as random_gamma,
+    random_poisson as random_poisson,
 )
-from aioexec.ops.numerics import (
-    add_check_numerics_ops as add_check_numerics_ops,
-    check_numerics as check_numerics,
-    verify_tensor_all_finite as verify_tensor_all_finite,
-)
-from aioexec.ops.ordering import (
-    reverse_sequence as reverse_sequence,
-    roll as roll,
-)
-from aioexec.ops.padding import (
-    pad as pad,
-)
-from aioexec.ops.partitioning import (
-    dynamic_partition as dynamic_partition,
-    dynamic_stitch as dynamic_stitch,
-)
-from aioexec.ops.random import (
+from aioexec.ops.random.random_ops import (
     get_seed as get_seed,
     multinomial as multinomial,
     random_normal as random_normal,
@@ -258,11 +285,22 @@ from aioexec.ops.random import (
     set_random_seed as set_random_seed,
     truncated_normal as truncated_normal,
 )
-from aioexec.ops.random_distributions import (
-    random_gamma as random_gamma,
-    random_poisson as random_poisson,
+from aioexec.ops.reduction.arg_reduction import (
+    argmax as argmax,
+    argmin as argmin,
 )
-from aioexec.ops.reduction import (
+from aioexec.ops.reduction.cumulative import (
+    cumprod as cumprod,
+    cumsum as cumsum,
+)
+from aioexec.ops.reduction.norms import (
+    clip_by_average_norm as clip_by_average_norm,
+    clip_by_global_norm as clip_by_global_norm,
+    clip_by_norm as clip_by_norm,
+    global_norm as global_norm,
+    norm as norm,
+)
+from aioexec.ops.reduction.reductions import (
     reduce_all as reduce_all,
     reduce_any as reduce_any,
     reduce_max as reduce_max,
@@ -271,14 +309,7 @@ from aioexec.ops.reduction import (
     reduce_prod as reduce_prod,
     reduce_sum as reduce_sum,
 )
-from aioexec.ops.regular_expressions import (
-    regex_replace as regex_replace,
-)
-from aioexec.ops.searching import (
-    searchsorted as searchsorted,
-    unravel_index as unravel_index,
-)
-from aioexec.ops.segments import (
+from aioexec.ops.reduction.segments import (
     segment_max as segment_max,
     segment_mean as segment_mean,
     segment_min as segment_min,
@@ -291,30 +322,13 @@ from aioexec.ops.segments import (
     unsorted_segment_sqrt_n as unsorted_segment_sqrt_n,
     unsorted_segment_sum as unsorted_segment_sum,
 )
-from aioexec.ops.set_difference import (
-    setdiff1d as setdiff1d,
+from aioexec.ops.reduction.statistics import (
+    count_nonzero as count_nonzero,
+    reduce_logsumexp as reduce_logsumexp,
+    reduce_std as reduce_std,
+    reduce_variance as reduce_variance,
 )
-from aioexec.ops.shapes_of import (
-    broadcast_dynamic_shape as broadcast_dynamic_shape,
-    broadcast_static_shape as broadcast_static_shape,
-    invert_permutation as invert_permutation,
-    rank as rank,
-    shape as shape,
-    shape_n as shape_n,
-    size as size,
-)
-from aioexec.ops.slicing import (
-    strided_slice as strided_slice,
-)
-from aioexec.ops.space_and_batch import (
-    batch_to_space as batch_to_space,
-    batch_to_space_nd as batch_to_space_nd,
-    depth_to_space as depth_to_space,
-    space_to_batch as space_to_batch,
-    space_to_batch_nd as space_to_batch_nd,
-    space_to_depth as space_to_depth,
-)
-from aioexec.ops.sparse_functions import (
+from aioexec.ops.sparse.functions import (
     sparse_add as sparse_add,
     sparse_concat as sparse_concat,
     sparse_fill_empty_rows as sparse_fill_empty_rows,
@@ -333,31 +347,21 @@ from aioexec.ops.sparse_functions import (
     sparse_to_dense as sparse_to_dense,
     sparse_transpose as sparse_transpose,
 )
-from aioexec.ops.sparse_segments import (
+from aioexec.ops.sparse.segments import (
     sparse_segment_mean as sparse_segment_mean,
     sparse_segment_sqrt_n as sparse_segment_sqrt_n,
     sparse_segment_sum as sparse_segment_sum,
 )
-from aioexec.ops.special_functions import (
-    betainc as betainc,
-    digamma as digamma,
-    igamma as igamma,
-    igammac as igammac,
-    lbeta as lbeta,
-    lgamma as lgamma,
-    polygamma as polygamma,
-    zeta as zeta,
+from aioexec.ops.state.counting import (
+    count_up_to as count_up_to,
 )
-from aioexec.ops.statistics import (
-    count_nonzero as count_nonzero,
-    reduce_logsumexp as reduce_logsumexp,
-    reduce_std as reduce_std,
-    reduce_variance as reduce_variance,
+from aioexec.ops.strings.edit_distance import (
+    edit_distance as edit_distance,
 )
-from aioexec.ops.string_formats import (
+from aioexec.ops.strings.formats import (
     print as print,
 )
-from aioexec.ops.string_functions import (
+from aioexec.ops.strings.functions import (
     decode_base64 as decode_base64,
     encode_base64 as encode_base64,
     reduce_join as reduce_join,
@@ -365,21 +369,16 @@ from aioexec.ops.string_functions import (
     string_split as string_split,
     substr as substr,
 )
-from aioexec.ops.string_numbers import (
+from aioexec.ops.strings.numbers import (
     as_string as as_string,
     string_to_hash_bucket as string_to_hash_bucket,
     string_to_hash_bucket_fast as string_to_hash_bucket_fast,
     string_to_hash_bucket_strong as string_to_hash_bucket_strong,
     string_to_number as string_to_number,
 )
-from aioexec.ops.tensor_protos import (
-    parse_tensor as parse_tensor,
-    serialize_tensor as serialize_tensor,
+from aioexec.ops.strings.regular_expressions import (
+    regex_replace as regex_replace,
 )
-from aioexec.ops.tensordot import (
-    tensordot as tensordot,
-)
-from aioexec.ops.unique import (
-    unique as unique,
-    unique_with_counts as unique_with_counts,
+from aioexec.ops.training.confusion_matrix import (
+    confusion_matrix as confusion_matrix,
 )

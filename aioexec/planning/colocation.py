@@ -14,7 +14,7 @@ from aioexec.devices.device_set import DeviceSet
 from aioexec.errors import GraphValueError, InternalError, InvalidArgumentError
 from aioexec.graph.attrs import arg_dtypes
 from aioexec.graph.device_spec import DeviceName, parse
-from aioexec.graph.kernel_registry import DeviceTypes, describe_kernels, supported_device_types
+from aioexec.graph.kernels.kernel_registry import DeviceTypes, describe_kernels, supported_device_types
 from aioexec.graph.node import Operation, Tensor
 
 if TYPE_CHECKING:

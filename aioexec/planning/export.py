@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from aioexec.formats.protos import GraphDef, NodeDef
 from aioexec.graph.attr_values import write_attr
 from aioexec.graph.attrs import NameAttrList
-from aioexec.graph.function_def_export import export_library
 from aioexec.graph.function_library import FunctionLibrary
-from aioexec.graph.graphdef_export import (
+from aioexec.graph.io.function_def_export import export_library
+from aioexec.graph.io.graphdef_export import (
     GRAPH_DEF_VERSION,
     GRAPH_DEF_VERSION_MIN_CONSUMER,
     node_def,

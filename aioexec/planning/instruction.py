@@ -8,7 +8,7 @@ from typing import Any
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError, OpError, from_exception, with_context
-from aioexec.graph.kernel import Compute
+from aioexec.graph.kernels.kernel import Compute
 from aioexec.planning.subgraph import Node
 
 

@@ -17,7 +17,7 @@ import enum
 from typing import Final
 
 from aioexec.data_classes import dataclass
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.subgraph import Node, Subgraph
 
 

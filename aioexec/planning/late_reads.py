@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from aioexec.data_classes import dataclass
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.items import Kind, kind_of
 from aioexec.planning.subgraph import Bind, Edge, Node, Subgraph
 

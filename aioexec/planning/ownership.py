@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from aioexec.graph.kernel import KeepingKernel
+from aioexec.graph.kernels.kernel import KeepingKernel
 from aioexec.planning.instruction import Instruction
 
 Instructions = tuple[Instruction, ...]

@@ -19,9 +19,9 @@ import numpy as np
 from aioexec import dtypes
 from aioexec.errors import InternalError, InvalidArgumentError
 from aioexec.graph.attrs import input_count
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
+from aioexec.planning.control_flow.partition_loops import Loops, role_of
 from aioexec.planning.new_nodes import NewName, NodeMaker, tensor_of
-from aioexec.planning.partition_loops import Loops, role_of
 from aioexec.planning.subgraph import Edge, Node, Subgraph, in_order
 
 

@@ -9,14 +9,15 @@ from functools import partial
 
 from aioexec.devices.device import Device
 from aioexec.devices.device_set import DeviceSet
-from aioexec.graph.collector import collector_at_rest
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import Role
+from aioexec.graph.io.collector import collector_at_rest
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
-from aioexec.planning.frames import frames
-from aioexec.planning.inline import inline_bodies
+from aioexec.planning.control_flow.frames import frames
+from aioexec.planning.control_flow.inline import inline_bodies
+from aioexec.planning.control_flow.lower_control_flow import LOWERINGS
+from aioexec.planning.control_flow.structure import structured
 from aioexec.planning.items import cut_items
-from aioexec.planning.lower_control_flow import LOWERINGS
 from aioexec.planning.partition import joined, partition
 from aioexec.planning.passes import (
     DEFAULTS,
@@ -29,7 +30,6 @@ from aioexec.planning.passes import (
 from aioexec.planning.place import Log, Placement, place, set_devices, stateful_placements
 from aioexec.planning.plan import Partition, Plan, RemotePartition, assemble
 from aioexec.planning.prune import prune
-from aioexec.planning.structure import structured
 from aioexec.planning.subgraph import Bind, Signature, Subgraph
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from aioexec.devices.device_set import DeviceSet
 from aioexec.errors import FailedPreconditionError, GraphValueError, InvalidArgumentError
 from aioexec.graph.device_spec import parse
-from aioexec.graph.kernel_registry import (
+from aioexec.graph.kernels.kernel_registry import (
     LABEL,
     RUN_BY_ENGINE,
     describe_kernels,

@@ -8,9 +8,9 @@ from typing import Any
 from aioexec.data_classes import dataclass
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.device_spec import parse
-from aioexec.graph.kernel import Compute, Role
-from aioexec.graph.kernel_registry import RUN_BY_ENGINE, is_overridden
-from aioexec.planning.frames import Frame, frames
+from aioexec.graph.kernels.kernel import Compute, Role
+from aioexec.graph.kernels.kernel_registry import RUN_BY_ENGINE, is_overridden
+from aioexec.planning.control_flow.frames import Frame, frames
 from aioexec.planning.instruction import Instruction, RegionPlan, StructurePlan, with_inner
 from aioexec.planning.items import ItemNodes, Kind, control_port_of, is_known, port_of
 from aioexec.planning.ownership import with_keepers

@@ -11,8 +11,8 @@ import numpy as np
 
 from aioexec.dtypes import DType, string
 from aioexec.formats.repeated import is_one_repeated
-from aioexec.graph.kernel import Compute, Role
-from aioexec.graph.work import stated
+from aioexec.graph.kernels.kernel import Compute, Role
+from aioexec.graph.kernels.work import stated
 from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
 from aioexec.planning.workload import STRING_BYTES
 

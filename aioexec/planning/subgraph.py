@@ -17,7 +17,7 @@ import numpy as np
 from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType, variant
 from aioexec.graph.attrs import arg_dtypes
-from aioexec.graph.kernel import Compute, Role
+from aioexec.graph.kernels.kernel import Compute, Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import Row
 

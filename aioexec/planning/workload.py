@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from aioexec import shapes
-from aioexec.graph.kernel import Spec
+from aioexec.graph.kernels.kernel import Spec
+from aioexec.graph.kernels.work import product, stated
 from aioexec.graph.registry import ShapeContext
-from aioexec.graph.work import product, stated
 from aioexec.planning.instruction import Instruction
 from aioexec.resources.variable import Variable
 from aioexec.shapes import Dims

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import DeviceMgr
-from aioexec.devices.workers import Job
+from aioexec.devices.threads.workers import Job
 from aioexec.errors import (
     AlreadyExistsError,
     FailedPreconditionError,

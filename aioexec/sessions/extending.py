@@ -18,7 +18,7 @@ def extend_graph(graph: Graph, graph_def: Any) -> None:
         InvalidArgumentError: a node is there already, or does not fit.
         NotFoundError: an op is not registered.
     """
-    from aioexec.graph.graphdef_import import extend_by_graph_def
+    from aioexec.graph.io.graphdef_import import extend_by_graph_def
 
     graph_def = own_message(graph_def, "GraphDef", "graph_def")
     own = {node.name for node in graph_def.node}

@@ -12,7 +12,7 @@ from aioexec.errors import GraphTypeError, GraphValueError, UnknownFeedError, Un
 from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.node import Tensor
-from aioexec.ops.session_handles import TensorHandle
+from aioexec.ops.state.session_handles import TensorHandle
 from aioexec.sessions.conversions import conversion_of
 
 

@@ -14,7 +14,7 @@ from aioexec.execution.executor import Executor
 from aioexec.execution.step import StepSettings
 from aioexec.graph.functions import FuncGraph
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import Compute
+from aioexec.graph.kernels.kernel import Compute
 from aioexec.graph.node import Operation
 from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Plan

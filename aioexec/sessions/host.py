@@ -16,21 +16,21 @@ from typing import TypeVar
 from aioexec.data_classes import dataclass
 from aioexec.devices.device import Device
 from aioexec.devices.device_set import DeviceMgr, DeviceSet
-from aioexec.devices.pools import NAME, dismiss_pool, inter_op_pool, named_pool, own_pool
-from aioexec.devices.workers import Job, Workers
+from aioexec.devices.threads.blas_threads import BlasThreads
+from aioexec.devices.threads.pools import NAME, dismiss_pool, inter_op_pool, named_pool, own_pool
+from aioexec.devices.threads.workers import Job, Workers
 from aioexec.dtypes import DType
 from aioexec.errors import InvalidArgumentError, OpError, from_exception
 from aioexec.execution.engine import Engine
 from aioexec.graph.function_library import FunctionLibrary
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import Attrs, Compute
-from aioexec.graph.kernel_registry import find_kernel
+from aioexec.graph.kernels.kernel import Attrs, Compute
+from aioexec.graph.kernels.kernel_registry import find_kernel
 from aioexec.graph.node import Operation
 from aioexec.observability.device_log import log_notice
 from aioexec.planning.pipeline import Planner
 from aioexec.planning.subgraph import Bind
 from aioexec.resources.manager import ResourceManager
-from aioexec.sessions.blas_threads import BlasThreads
 from aioexec.sessions.function_bodies import Bodies
 from aioexec.sessions.options import SessionOptions
 

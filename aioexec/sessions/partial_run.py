@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.subgraph import Signature
 

@@ -28,7 +28,7 @@ from aioexec.graph.defaults import default_graphs, default_sessions
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.node import Tensor
 from aioexec.observability.metrics import SESSIONS, SESSIONS_OPEN, STEPS
-from aioexec.ops.session_handles import TensorHandle
+from aioexec.ops.state.session_handles import TensorHandle
 from aioexec.planning.subgraph import Signature
 from aioexec.sessions import factory
 from aioexec.sessions.callables import FetchCallable, SessionCallable, make_session_callable

@@ -23,15 +23,15 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
 
-from aioexec.distributed.cluster import ClusterSpec
-from aioexec.distributed.grpc_session import GrpcSession
-from aioexec.distributed.liveness import watched
-from aioexec.distributed.master_client import MasterClient
-from aioexec.distributed.memory_network import MemoryNetwork
-from aioexec.distributed.memory_transport import MemoryTransport
-from aioexec.distributed.server import Server
-from aioexec.distributed.settings import Liveness
-from aioexec.distributed.transport import Channel
+from aioexec.distributed.client.grpc_session import GrpcSession
+from aioexec.distributed.client.master_client import MasterClient
+from aioexec.distributed.cluster.cluster import ClusterSpec
+from aioexec.distributed.server.server import Server
+from aioexec.distributed.transport.liveness import watched
+from aioexec.distributed.transport.memory.network import MemoryNetwork
+from aioexec.distributed.transport.memory.transport import MemoryTransport
+from aioexec.distributed.transport.settings import Liveness
+from aioexec.distributed.transport.transport import Channel
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.graph import Graph
 from aioexec.sessions import factory

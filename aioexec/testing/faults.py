@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 
 from aioexec.data_classes import dataclass
-from aioexec.distributed.memory_network import AS_USUAL, Fate, Message
+from aioexec.distributed.transport.memory.network import AS_USUAL, Fate, Message
 from aioexec.testing.cluster import InMemoryCluster
 
 

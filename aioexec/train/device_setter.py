@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from aioexec.distributed.cluster import ClusterSpec
+from aioexec.distributed.cluster.cluster import ClusterSpec
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.device_spec import DeviceSpec
 from aioexec.graph.node import Operation

@@ -8,11 +8,11 @@ from aioexec import dtypes, shapes
 from aioexec.errors import GraphTypeError, GraphValueError, UnknownNameError
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.keys import GraphKeys
-from aioexec.ops.identity import identity
-from aioexec.ops.initializers import Zeros
-from aioexec.ops.state import assign_add
-from aioexec.ops.variable import Variable
-from aioexec.ops.variable_scope import get_variable
+from aioexec.ops.array.identity import identity
+from aioexec.ops.state.assignments import assign_add
+from aioexec.ops.state.initializers import Zeros
+from aioexec.ops.state.variable import Variable
+from aioexec.ops.state.variable_scope import get_variable
 
 NAME = "global_step"
 READ_KEY = "global_step_read_op_cache"

@@ -15,11 +15,11 @@ from functools import cache, partial
 from pathlib import Path
 from random import Random
 
-from aioexec.devices.jit import templates
 from aioexec.devices.jit.cache import HEADER, SUFFIX, DamagedEntryError, ObjectCache, decode, encode
+from aioexec.devices.jit.llvm import templates
 from aioexec.devices.jit.objects import ObjectCode, ObjectRefusedError, check_symbols
 from aioexec.devices.jit.target import IrCompiler, host
-from aioexec.graph.kernel import ElementwiseKernel
+from aioexec.graph.kernels.kernel import ElementwiseKernel
 from tests.campaigns import campaign, mutants
 
 KEY = "ab" * 32

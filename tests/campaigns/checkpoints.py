@@ -38,8 +38,12 @@ from aioexec.formats.slice_table import SliceTableReader, SliceTableWriter
 from aioexec.formats.sorted_table import SortedTable, encode_varint
 from aioexec.formats.tensor_slice import parse_shape_and_slice
 from aioexec.graph.apply import apply_list_op
-from aioexec.train.checkpoint_reader import CheckpointReader
-from aioexec.train.checkpoint_state import get_checkpoint_state, latest_checkpoint, update_checkpoint_state
+from aioexec.train.checkpoints.checkpoint_reader import CheckpointReader
+from aioexec.train.checkpoints.checkpoint_state import (
+    get_checkpoint_state,
+    latest_checkpoint,
+    update_checkpoint_state,
+)
 from tests.campaigns import campaign, mutants
 from tests.formats.bundles import read_table, write_table
 

@@ -22,8 +22,8 @@ import numpy as np
 
 import aioexec as ax
 from aioexec.errors import ResourceExhaustedError
-from aioexec.execution.arena_limit import DEFAULT_BYTES
-from aioexec.execution.program_run import ProgramRun
+from aioexec.execution.programs.arena_limit import DEFAULT_BYTES
+from aioexec.execution.programs.program_run import ProgramRun
 from aioexec.graph.graph import Graph
 from aioexec.sessions.session import Session
 from aioexec.testing import all_tasks_blocked
@@ -64,9 +64,9 @@ async def runs_of_one_session(callers: int) -> str | None:
     begun: list[int] = []
     begin = ProgramRun.begin
 
-    def noting(run: ProgramRun) -> None:
+    def noting(run: ProgramRun, *arguments: Any) -> None:
         begun.append(callers_of[id(run.arrays[0])])
-        begin(run)
+        begin(run, *arguments)
 
     async with session_of(made) as session:
         await session.run(y, {x: arrays[0]})

@@ -34,7 +34,7 @@ from aioexec.devices.jit.cache import ObjectCache
 from aioexec.devices.jit.library import KernelLibrary
 from aioexec.errors import OpError
 from aioexec.train import Saver
-from aioexec.train.checkpoint_state import get_checkpoint_state, latest_checkpoint
+from aioexec.train.checkpoints.checkpoint_state import get_checkpoint_state, latest_checkpoint
 from aioexec.train.off_loop import off_loop
 from tests.campaigns import campaign
 from tests.thread_faults import no_threads

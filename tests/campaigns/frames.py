@@ -18,22 +18,22 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from aioexec.distributed import fast_frames as frames
-from aioexec.distributed.answers import Answer
-from aioexec.distributed.fast_answering import AnsweringConnection
-from aioexec.distributed.fast_calling import CallingConnection
-from aioexec.distributed.fast_connection import payload_with
-from aioexec.distributed.fast_events import Failure, Parts
-from aioexec.distributed.fast_frames import Reader
-from aioexec.distributed.fast_outbox import Outbox
-from aioexec.distributed.fast_tensors import write
-from aioexec.distributed.methods import METHODS
-from aioexec.distributed.negotiated_transport import NegotiatedTransport
-from aioexec.distributed.proofs import CLIENT, SERVER, prove
-from aioexec.distributed.security import Security
-from aioexec.distributed.settings import Limits
-from aioexec.distributed.status import error_from
-from aioexec.distributed.transport import Call, Payload
+from aioexec.distributed.security.proofs import CLIENT, SERVER, prove
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport.answers import Answer
+from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast.answering import AnsweringConnection
+from aioexec.distributed.transport.fast.calling import CallingConnection
+from aioexec.distributed.transport.fast.connection import payload_with
+from aioexec.distributed.transport.fast.events import Failure, Parts
+from aioexec.distributed.transport.fast.frames import Reader
+from aioexec.distributed.transport.fast.outbox import Outbox
+from aioexec.distributed.transport.fast.tensors import write
+from aioexec.distributed.transport.methods import METHODS
+from aioexec.distributed.transport.negotiated_transport import NegotiatedTransport
+from aioexec.distributed.transport.settings import Limits
+from aioexec.distributed.transport.status import error_from
+from aioexec.distributed.transport.transport import Call, Payload
 from aioexec.errors import DataLossError, OpError
 from aioexec.formats.protos import RunStepRequest, RunStepResponse
 from aioexec.formats.tensor_codec import encode_tensor

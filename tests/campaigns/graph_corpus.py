@@ -10,8 +10,8 @@ import numpy as np
 
 import aioexec as ax
 from aioexec.formats.protos import GraphDef, MetaGraphDef
-from aioexec.ops.defun import Defun
-from aioexec.ops.functional_ops import If, While
+from aioexec.ops.functions.calls import If, While
+from aioexec.ops.functions.defun import Defun
 
 
 @cache

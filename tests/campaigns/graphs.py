@@ -25,8 +25,8 @@ import aioexec as ax
 from aioexec.devices.cpu import ThreadPoolDevice
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import DeviceSet
-from aioexec.devices.workers import Workers
-from aioexec.distributed.partition_graphs import imported
+from aioexec.devices.threads.workers import Workers
+from aioexec.distributed.worker.partition_graphs import imported
 from aioexec.errors import OpError
 from aioexec.formats.protos import GraphDef, MetaGraphDef
 from aioexec.formats.repeated import is_one_repeated

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.graph.kernel import Spec
+from aioexec.graph.kernels.kernel import Spec
 from tests.campaigns import campaign
 from tests.campaigns.guard_pages import Guards
 from tests.ops import harness, native

@@ -26,7 +26,7 @@ import numpy as np
 from aioexec.errors import UnavailableError
 from aioexec.serving import PredictionClient
 from aioexec.train import load_checkpoint
-from aioexec.train.checkpoint_state import get_checkpoint_state, latest_checkpoint
+from aioexec.train.checkpoints.checkpoint_state import get_checkpoint_state, latest_checkpoint
 from tests.campaigns import campaign
 from tests.distributed.kills import STEPS, TASKS, Trial
 from tests.distributed.processes import servers

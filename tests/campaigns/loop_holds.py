@@ -22,7 +22,7 @@ import numpy as np
 import aioexec.ops
 from aioexec.graph import registry
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.workload import HEAVY_BYTES, takes_long
 from tests.campaigns import campaign
 from tests.ops import harness

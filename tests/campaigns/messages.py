@@ -21,12 +21,12 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 import aioexec as ax
-from aioexec.distributed.memory_network import AS_USUAL, Fate, Message
-from aioexec.distributed.message_codec import decode, encode
-from aioexec.distributed.methods import METHODS
-from aioexec.distributed.settings import Limits
-from aioexec.distributed.transport import Call, Handler, Payload
-from aioexec.distributed.variant_codec import variant_from_proto, variant_to_proto
+from aioexec.distributed.transport.memory.network import AS_USUAL, Fate, Message
+from aioexec.distributed.transport.message_codec import decode, encode
+from aioexec.distributed.transport.methods import METHODS
+from aioexec.distributed.transport.settings import Limits
+from aioexec.distributed.transport.transport import Call, Handler, Payload
+from aioexec.distributed.transport.variant_codec import variant_from_proto, variant_to_proto
 from aioexec.errors import (
     InternalError,
     InvalidArgumentError,

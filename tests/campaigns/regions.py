@@ -20,9 +20,9 @@ from unittest import mock
 import numpy as np
 
 import aioexec as ax
-from aioexec.execution import program_run
+from aioexec.execution.programs import program_run
 from aioexec.graph.graph import Graph
-from aioexec.planning import lanes
+from aioexec.planning.parallelism import lanes
 from tests.campaigns import campaign
 from tests.tiers import programs
 

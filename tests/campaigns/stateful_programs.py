@@ -16,8 +16,8 @@ import numpy as np
 import aioexec as ax
 from aioexec.graph.apply import apply_any_op as apply_op
 from aioexec.graph.node import producers
-from aioexec.ops.barrier import Barrier
-from aioexec.ops.staging_class import MapStagingArea, StagingArea
+from aioexec.ops.containers.barrier import Barrier
+from aioexec.ops.containers.staging_class import MapStagingArea, StagingArea
 
 Feeds = dict[Any, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioexec.execution import parallel_regions
+from aioexec.execution.programs import parallel_regions
 from tests.campaigns import regions
 
 

@@ -16,7 +16,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from aioexec.devices.jit import parallel_region, sharing, spinning, walker
+from aioexec.devices.jit import walker
+from aioexec.devices.threads import parallel_region, sharing, spinning
 from tests.devices.jit.llvm_text import COMPARISONS, OPERATORS, SIZES, Function, Instruction, parse
 from tests.devices.jit.region_model import portable_text
 

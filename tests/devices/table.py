@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from aioexec.devices import pools, registry
+from aioexec.devices import registry
 from aioexec.devices.builtin import register_builtin_factories
 from aioexec.devices.device import Device, DeviceAttributes
 from aioexec.devices.device_set import LOCALHOST
 from aioexec.devices.options import DeviceOptions
-from aioexec.devices.pools import acquire_pool
 from aioexec.devices.registry import DeviceFactory
+from aioexec.devices.threads import pools
+from aioexec.devices.threads.pools import acquire_pool
 
 
 @dataclass(frozen=True)

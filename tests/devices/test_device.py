@@ -10,10 +10,10 @@ import pytest
 from aioexec.devices.cpu import ThreadPoolDeviceFactory
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import LOCALHOST, DeviceMgr
-from aioexec.devices.numa import NumaNode
-from aioexec.devices.pools import dismiss_pool, hold_pool
 from aioexec.devices.reference import ReferenceDeviceFactory
 from aioexec.devices.registry import DeviceFactory
+from aioexec.devices.threads.numa import NumaNode
+from aioexec.devices.threads.pools import dismiss_pool, hold_pool
 from aioexec.errors import NotFoundError
 from aioexec.formats.protos import DeviceAttributes as DeviceAttributesProto
 from tests.devices.table import (

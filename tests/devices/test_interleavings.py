@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from aioexec.devices import spinning_queue, workers as workers_module
-from aioexec.devices.spinning_queue import SpinningQueue
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads import spinning_queue, workers as workers_module
+from aioexec.devices.threads.spinning_queue import SpinningQueue
+from aioexec.devices.threads.workers import Workers
 from tests.devices.interleavings import Schedule, explore
 
 

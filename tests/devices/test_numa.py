@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aioexec.devices.numa import NumaNode, numa_nodes, read_nodes
+from aioexec.devices.threads.numa import NumaNode, numa_nodes, read_nodes
 
 
 def described(folder: Path, online: str, lists: dict[int, str]) -> str:

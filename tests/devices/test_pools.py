@@ -10,8 +10,8 @@ from collections import Counter
 import pytest
 from hypothesis import given, strategies as st
 
-from aioexec.devices.numa import NumaNode
-from aioexec.devices.pools import (
+from aioexec.devices.threads.numa import NumaNode
+from aioexec.devices.threads.pools import (
     acquire_pool,
     dismiss_pool,
     hold_pool,
@@ -22,7 +22,7 @@ from aioexec.devices.pools import (
     named_pool,
     own_pool,
 )
-from aioexec.devices.workers import Workers, processors
+from aioexec.devices.threads.workers import Workers, processors
 from aioexec.errors import InvalidArgumentError
 from tests.devices.table import Options, all_pools_given_back as all_pools_given_back
 

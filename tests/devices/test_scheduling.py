@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from aioexec.devices import scheduling
-from aioexec.devices.scheduling import NICENESS, TURNS, turn_ns
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads import scheduling
+from aioexec.devices.threads.scheduling import NICENESS, TURNS, turn_ns
+from aioexec.devices.threads.workers import Workers
 
 
 def niceness() -> int:

@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from aioexec.devices.pools import acquire_pool
-from aioexec.devices.sequence import Sequence
+from aioexec.devices.threads.pools import acquire_pool
+from aioexec.devices.threads.sequence import Sequence
 from tests.tiers import feed, graph, op, session_on
 
 NAME = "test-sequence"

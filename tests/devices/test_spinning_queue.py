@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.devices.jit import spinning
 from aioexec.devices.jit.walker import walker
-from aioexec.devices.spinning_queue import SpinningQueue
+from aioexec.devices.threads import spinning
+from aioexec.devices.threads.spinning_queue import SpinningQueue
 
 
 def test_entries_leave_in_the_order_they_came():

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from aioexec.devices import workers as workers_module
-from aioexec.devices.workers import SWITCH_INTERVAL, SwitchInterval, Workers, processors
+from aioexec.devices.threads import workers as workers_module
+from aioexec.devices.threads.workers import SWITCH_INTERVAL, SwitchInterval, Workers, processors
 from aioexec.errors import ResourceExhaustedError
 from aioexec.testing.tasks import all_tasks_blocked
 from tests.thread_faults import no_threads

@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import struct
 
-from aioexec.distributed import fast_frames as frames
-from aioexec.distributed.negotiated_transport import NegotiatedTransport
-from aioexec.distributed.proofs import new_nonce
-from aioexec.distributed.security import Security
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.security.proofs import new_nonce
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.negotiated_transport import NegotiatedTransport
+from aioexec.distributed.transport.transport import Payload
 from aioexec.formats.protos import RecvTensorResponse
 from tests.distributed.grpc_pairs import Pairs, echo
 

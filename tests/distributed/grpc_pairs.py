@@ -9,12 +9,12 @@ from typing import Any
 
 import grpc
 
-from aioexec.distributed.grpc_transport import GrpcTransport
-from aioexec.distributed.grpc_transport.channel import GrpcChannel
-from aioexec.distributed.grpc_transport.listener import GrpcListener
-from aioexec.distributed.security import Security
-from aioexec.distributed.settings import Limits
-from aioexec.distributed.transport import Call, Handler, Payload
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport.grpc import GrpcTransport
+from aioexec.distributed.transport.grpc.channel import GrpcChannel
+from aioexec.distributed.transport.grpc.listener import GrpcListener
+from aioexec.distributed.transport.settings import Limits
+from aioexec.distributed.transport.transport import Call, Handler, Payload
 from aioexec.formats.protos import RunStepRequest, RunStepResponse
 
 RUN_STEP = "MasterService/RunStep"

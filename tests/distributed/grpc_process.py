@@ -9,8 +9,8 @@ import grpc
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.grpc_transport import GrpcTransport
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.transport.grpc import GrpcTransport
+from aioexec.distributed.transport.transport import Payload
 from aioexec.errors import UnavailableError
 from aioexec.formats.protos import GetStatusRequest
 

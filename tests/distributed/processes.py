@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from aioexec.distributed.cluster import ClusterSpec, task_name
+from aioexec.distributed.cluster.cluster import ClusterSpec, task_name
 
 REPOSITORY = Path(__file__).parents[2]
 START_SECONDS = 120.0

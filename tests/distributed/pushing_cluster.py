@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.pushes import PUSH
-from aioexec.distributed.worker import Worker
+from aioexec.distributed.worker.pushes import PUSH
+from aioexec.distributed.worker.worker import Worker
 from aioexec.execution.remote_rendezvous import RemoteRendezvous
 from aioexec.execution.rendezvous import create_key
 from aioexec.testing import VirtualClock

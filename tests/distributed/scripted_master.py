@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from aioexec.distributed.methods import METHODS
-from aioexec.distributed.transport import Channel, Payload
+from aioexec.distributed.transport.methods import METHODS
+from aioexec.distributed.transport.transport import Channel, Payload
 
 
 class Scripted(Channel):

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from aioexec.distributed.answers import Answer
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.transport.answers import Answer
+from aioexec.distributed.transport.transport import Payload
 from aioexec.errors import CancelledError, InternalError
 from aioexec.formats.protos import RunStepResponse
 from aioexec.testing import all_tasks_blocked

@@ -10,11 +10,11 @@ import pytest
 
 import aioexec as ax
 from aioexec import errors
-from aioexec.distributed import channels
-from aioexec.distributed.channels import channel_to, use_security
-from aioexec.distributed.methods import METHODS
-from aioexec.distributed.security import TOKEN_VARIABLE, Security
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.security.security import TOKEN_VARIABLE, Security
+from aioexec.distributed.transport import channels
+from aioexec.distributed.transport.channels import channel_to, use_security
+from aioexec.distributed.transport.methods import METHODS
+from aioexec.distributed.transport.transport import Payload
 
 LIST = "MasterService/ListDevices"
 

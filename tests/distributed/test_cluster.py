@@ -7,8 +7,8 @@ from subprocess import run
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.cluster import addresses_of, make_server_def, own_address, task_name
-from aioexec.distributed.cluster_resolver import SimpleClusterResolver, TFConfigClusterResolver
+from aioexec.distributed.cluster.cluster import addresses_of, make_server_def, own_address, task_name
+from aioexec.distributed.cluster.cluster_resolver import SimpleClusterResolver, TFConfigClusterResolver
 from aioexec.errors import GraphTypeError, GraphValueError, InternalError, InvalidArgumentError
 from aioexec.train import ClusterSpec
 
@@ -77,7 +77,7 @@ def test_an_unknown_task_is_refused(cluster):
 
 
 def test_a_cluster_loads_no_protobuf():
-    program = "import sys, aioexec.distributed.cluster; sys.exit('google.protobuf' in sys.modules)"
+    program = "import sys, aioexec.distributed.cluster.cluster; sys.exit('google.protobuf' in sys.modules)"
 
     assert run([sys.executable, "-c", program], check=False).returncode == 0
 

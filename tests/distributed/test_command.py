@@ -12,7 +12,7 @@ import pytest
 
 import aioexec as ax
 from aioexec import cli, errors
-from aioexec.distributed.security import TOKEN_VARIABLE
+from aioexec.distributed.security.security import TOKEN_VARIABLE
 from aioexec.train import ClusterSpec, Server
 from tests.distributed.processes import (
     REPOSITORY,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from aioexec.distributed.event_steps import answer_of
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.transport.transport import Payload
+from aioexec.distributed.worker.event_steps import answer_of
 from aioexec.errors import (
     AbortedError,
     CancelledError,
@@ -18,7 +18,7 @@ from aioexec.errors import (
     ResourceExhaustedError,
     UnknownError,
 )
-from aioexec.execution.program_run import ProgramRun
+from aioexec.execution.programs.program_run import ProgramRun
 from aioexec.formats.protos import RunStepResponse
 from aioexec.sessions.steps import Steps
 from aioexec.testing import all_tasks_blocked

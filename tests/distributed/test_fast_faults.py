@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.distributed import fast_frames as frames
-from aioexec.distributed.proofs import CLIENT, prove
-from aioexec.distributed.security import Security
-from aioexec.distributed.settings import Limits
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.security.proofs import CLIENT, prove
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.settings import Limits
+from aioexec.distributed.transport.transport import Payload
 from aioexec.errors import (
     DeadlineExceededError,
     InternalError,

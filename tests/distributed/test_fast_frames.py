@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from aioexec.distributed import fast_frames as frames
-from aioexec.distributed.fast_events import (
+from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast.events import (
     Cancel,
     Challenge,
     Closing,
@@ -21,9 +21,9 @@ from aioexec.distributed.fast_events import (
     Proof,
     Welcome,
 )
-from aioexec.distributed.fast_frames import Reader
-from aioexec.distributed.fast_outbox import Outbox
-from aioexec.distributed.fast_tensors import write
+from aioexec.distributed.transport.fast.frames import Reader
+from aioexec.distributed.transport.fast.outbox import Outbox
+from aioexec.distributed.transport.fast.tensors import write
 from aioexec.errors import DataLossError, InternalError, ResourceExhaustedError
 
 MOST_TENSOR = 1 << 20

@@ -9,14 +9,14 @@ import threading
 import numpy as np
 import pytest
 
-from aioexec.distributed import fast_calling, fast_sockets, fast_transport
-from aioexec.distributed.answers import Answer
-from aioexec.distributed.fast_events import Parts
-from aioexec.distributed.grpc_transport import GrpcTransport
-from aioexec.distributed.negotiated_transport import host_of
-from aioexec.distributed.security import Security
-from aioexec.distributed.status import DERIVED, with_payload
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport.answers import Answer
+from aioexec.distributed.transport.fast import calling, sockets, transport as fast_transport
+from aioexec.distributed.transport.fast.events import Parts
+from aioexec.distributed.transport.grpc import GrpcTransport
+from aioexec.distributed.transport.negotiated_transport import host_of
+from aioexec.distributed.transport.status import DERIVED, with_payload
+from aioexec.distributed.transport.transport import Payload
 from aioexec.errors import (
     AbortedError,
     CancelledError,
@@ -153,7 +153,7 @@ async def test_what_listened_on_this_machine_is_found_no_more_once_it_has_stoppe
 
     await listener.stop()
 
-    assert fast_sockets.connected_here(number) is None
+    assert sockets.connected_here(number) is None
 
 
 async def test_where_the_fast_port_cannot_be_reached_grpc_remains(pairs):
@@ -461,7 +461,7 @@ async def test_a_posted_call_is_told_of_what_it_cannot_read(pairs, monkeypatch, 
     np.testing.assert_array_equal((await came).tensors[0], texts)
 
     with monkeypatch.context() as patch:
-        patch.setattr(fast_calling, "payload_with", damaged)
+        patch.setattr(calling, "payload_with", damaged)
         channel.post(RUN_STEP, step(), failed.set_result)
         error = await failed
 

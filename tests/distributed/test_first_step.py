@@ -5,7 +5,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from aioexec.distributed.first_step import begin
+from aioexec.distributed.transport.first_step import begin
 
 pytestmark = pytest.mark.both_loops
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.distributed import fast_frames as frames
-from aioexec.distributed.answers import Answer
-from aioexec.distributed.fast_tensors import Written, write
-from aioexec.distributed.liveness import watched
-from aioexec.distributed.local import local_channel, serve_locally
-from aioexec.distributed.memory_network import AS_USUAL, Fate, MemoryNetwork, Message
-from aioexec.distributed.memory_transport import MemoryChannel, MemoryTransport
-from aioexec.distributed.settings import Liveness
-from aioexec.distributed.transport import MOST_TOLD, Call, Channel, Handler, Listener, Payload, Tell
+from aioexec.distributed.transport.answers import Answer
+from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast.tensors import Written, write
+from aioexec.distributed.transport.liveness import watched
+from aioexec.distributed.transport.local import local_channel, serve_locally
+from aioexec.distributed.transport.memory.network import AS_USUAL, Fate, MemoryNetwork, Message
+from aioexec.distributed.transport.memory.transport import MemoryChannel, MemoryTransport
+from aioexec.distributed.transport.settings import Liveness
+from aioexec.distributed.transport.transport import MOST_TOLD, Call, Channel, Handler, Listener, Payload, Tell
 from aioexec.errors import (
     DataLossError,
     InternalError,

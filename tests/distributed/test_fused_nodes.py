@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.fused_nodes import expanded
-from aioexec.distributed.partition_graphs import imported
+from aioexec.distributed.worker.fused_nodes import expanded
+from aioexec.distributed.worker.partition_graphs import imported
 from aioexec.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from aioexec.formats.protos import AttrValue, DataType, GraphDef
 

@@ -13,11 +13,11 @@ import grpc
 import numpy as np
 import pytest
 
-from aioexec.distributed.grpc_transport import GrpcTransport
-from aioexec.distributed.message_codec import encode
-from aioexec.distributed.security import Security
-from aioexec.distributed.settings import Limits
-from aioexec.distributed.transport import Call, Payload
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport.grpc import GrpcTransport
+from aioexec.distributed.transport.message_codec import encode
+from aioexec.distributed.transport.settings import Limits
+from aioexec.distributed.transport.transport import Call, Payload
 from aioexec.errors import GraphValueError, ResourceExhaustedError, UnavailableError
 from aioexec.formats.protos import CreateSessionRequest, CreateSessionResponse, ResetRequest
 from tests.distributed.grpc_pairs import RUN_STEP, Pairs, Waiting, echo, step
@@ -30,8 +30,8 @@ GOOD = encode(step(np.zeros(4, np.float32)), "feed")
 
 SERVER = """
 import asyncio
-from aioexec.distributed.grpc_transport import GrpcTransport
-from aioexec.distributed.security import Security
+from aioexec.distributed.transport.grpc import GrpcTransport
+from aioexec.distributed.security.security import Security
 
 async def wait(request, call):
     print("called", flush=True)
@@ -268,7 +268,7 @@ async def test_a_lost_connection_fails_the_call_cancels_the_handler_and_nothing_
 
 @pytest.mark.slow
 async def test_the_handler_of_a_caller_that_no_longer_answers_is_cancelled(pairs, monkeypatch):
-    monkeypatch.setattr("aioexec.distributed.grpc_transport.listener._KEEPALIVE_MILLISECONDS", 200)
+    monkeypatch.setattr("aioexec.distributed.transport.grpc.listener._KEEPALIVE_MILLISECONDS", 200)
     handler = Waiting()
     listener = await pairs.listen({RUN_STEP: handler})
     wire, channel = await connect_by_wire(pairs, listener)

@@ -5,7 +5,7 @@ import asyncio
 import grpc
 import pytest
 
-from aioexec.distributed.security import Security
+from aioexec.distributed.security.security import Security
 from aioexec.formats.protos import HealthCheckRequest, HealthCheckResponse
 from tests.distributed.grpc_pairs import RUN_STEP, Pairs, Waiting, echo, step
 

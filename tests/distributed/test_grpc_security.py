@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aioexec.distributed.security import Security
+from aioexec.distributed.security.security import Security
 from aioexec.errors import FailedPreconditionError, UnauthenticatedError, UnavailableError
 from tests.distributed.certificates import make_authority
 from tests.distributed.grpc_pairs import RUN_STEP, Pairs, Waiting, echo, step
@@ -69,7 +69,7 @@ async def test_without_the_token_nothing_is_parsed(pairs, monkeypatch):
     listener = await pairs.listen({RUN_STEP: echo}, security=TOKEN)
     parsed = []
     monkeypatch.setattr(
-        "aioexec.distributed.grpc_transport.listener.decoded_request", lambda *seen: parsed.append(seen)
+        "aioexec.distributed.transport.grpc.listener.decoded_request", lambda *seen: parsed.append(seen)
     )
 
     with pytest.raises(UnauthenticatedError):

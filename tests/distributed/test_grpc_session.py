@@ -12,8 +12,9 @@ import pytest
 
 import aioexec as ax
 from aioexec import errors
-from aioexec.distributed import channels, grpc_session
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.client import grpc_session
+from aioexec.distributed.transport import channels
+from aioexec.distributed.transport.transport import Payload
 from aioexec.execution.budget import TICK_NS
 from aioexec.formats.protos import RunMetadata, RunOptions
 from tests.distributed.scripted_master import Scripted

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from aioexec import errors
-from aioexec.distributed.status import DERIVED, with_payload
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.transport.status import DERIVED, with_payload
+from aioexec.distributed.transport.transport import Payload
 from aioexec.errors import (
     AbortedError,
     CancelledError,

@@ -9,7 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec import errors
-from aioexec.distributed.memory_network import AS_USUAL, Message
+from aioexec.distributed.transport.memory.network import AS_USUAL, Message
 from aioexec.testing.cluster import InMemoryCluster
 
 

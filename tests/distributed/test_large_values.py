@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.grpc_session import GrpcSession
-from aioexec.distributed.grpc_transport import GrpcTransport
+from aioexec.distributed.client.grpc_session import GrpcSession
+from aioexec.distributed.transport.grpc import GrpcTransport
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
 from aioexec.sessions.options import SessionOptions
 

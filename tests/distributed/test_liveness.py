@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from aioexec import errors
-from aioexec.distributed.liveness import watched
-from aioexec.distributed.memory_network import AS_USUAL, Fate, MemoryNetwork, Message
-from aioexec.distributed.memory_transport import MemoryTransport
-from aioexec.distributed.settings import Liveness
-from aioexec.distributed.transport import Call, Channel, Payload
+from aioexec.distributed.transport.liveness import watched
+from aioexec.distributed.transport.memory.network import AS_USUAL, Fate, MemoryNetwork, Message
+from aioexec.distributed.transport.memory.transport import MemoryTransport
+from aioexec.distributed.transport.settings import Liveness
+from aioexec.distributed.transport.transport import Call, Channel, Payload
 from aioexec.formats.protos import GetStatusRequest, GetStatusResponse, RunGraphRequest, RunGraphResponse
 from aioexec.testing import VirtualClock, all_tasks_blocked
 

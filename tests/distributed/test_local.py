@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from aioexec import errors
-from aioexec.distributed.local import LocalChannel, LocalListener, local_channel, serve_locally, stop_locally
-from aioexec.distributed.transport import Call, Payload
+from aioexec.distributed.transport.local import (
+    LocalChannel,
+    LocalListener,
+    local_channel,
+    serve_locally,
+    stop_locally,
+)
+from aioexec.distributed.transport.transport import Call, Payload
 from aioexec.formats.protos import GetStatusRequest
 from aioexec.testing import all_tasks_blocked
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.pushes import LOOK_SECONDS, PUSH
-from aioexec.distributed.step_table import IDLE_SECONDS
-from aioexec.distributed.transport import MOST_TOLD, Call, Payload
+from aioexec.distributed.transport.transport import MOST_TOLD, Call, Payload
+from aioexec.distributed.worker.pushes import LOOK_SECONDS, PUSH
+from aioexec.distributed.worker.step_table import IDLE_SECONDS
 from aioexec.errors import AbortedError, InvalidArgumentError, UnavailableError
 from aioexec.formats.protos import PushRequest, PushResponse
 from aioexec.testing import VirtualClock

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.status import DERIVED
+from aioexec.distributed.transport.status import DERIVED
 from aioexec.errors import (
     AbortedError,
     CancelledError,

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.methods import METHODS
-from aioexec.distributed.session_table import SessionTable
-from aioexec.distributed.settings import Collection
-from aioexec.distributed.transport import Channel, Payload
+from aioexec.distributed.master.session_table import SessionTable
+from aioexec.distributed.transport.methods import METHODS
+from aioexec.distributed.transport.settings import Collection
+from aioexec.distributed.transport.transport import Channel, Payload
 from aioexec.errors import (
     AbortedError,
     DeadlineExceededError,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.master_session import MasterSession
-from aioexec.ops.defun import Defun
+from aioexec.distributed.master.master_session import MasterSession
+from aioexec.ops.functions.defun import Defun
 from aioexec.planning.export import subgraph_to_graph_def
 from aioexec.planning.prune import prune
 from aioexec.planning.subgraph import Signature

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from aioexec import errors
-from aioexec.distributed.memory_network import AS_USUAL, MemoryNetwork
-from aioexec.distributed.memory_transport import MemoryChannel, MemoryTransport
-from aioexec.distributed.transport import Call, Payload
+from aioexec.distributed.transport.memory.network import AS_USUAL, MemoryNetwork
+from aioexec.distributed.transport.memory.transport import MemoryChannel, MemoryTransport
+from aioexec.distributed.transport.transport import Call, Payload
 from aioexec.formats.protos import (
     RunGraphRequest,
     RunGraphResponse,

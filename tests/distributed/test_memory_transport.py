@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from aioexec import errors
-from aioexec.distributed.memory_network import MemoryNetwork
-from aioexec.distributed.memory_transport import MemoryChannel, MemoryTransport
-from aioexec.distributed.status import DERIVED, is_derived, with_payload
-from aioexec.distributed.transport import Call, Payload
+from aioexec.distributed.transport.memory.network import MemoryNetwork
+from aioexec.distributed.transport.memory.transport import MemoryChannel, MemoryTransport
+from aioexec.distributed.transport.status import DERIVED, is_derived, with_payload
+from aioexec.distributed.transport.transport import Call, Payload
 from aioexec.formats.protos import (
     GetStatusRequest,
     NamedTensorProto,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from aioexec.distributed.message_codec import decode, encode
-from aioexec.distributed.message_pieces import PIECE, written
-from aioexec.distributed.settings import Limits
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.transport.message_codec import decode, encode
+from aioexec.distributed.transport.message_pieces import PIECE, written
+from aioexec.distributed.transport.settings import Limits
+from aioexec.distributed.transport.transport import Payload
 from aioexec.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
 from aioexec.formats.protos import (
     DataType,

@@ -8,9 +8,13 @@ import socket
 
 import pytest
 
-from aioexec.distributed import fast_frames as frames, fast_sockets, fast_transport
-from aioexec.distributed.peer_users import admits_local, admits_tcp, is_own_address
-from aioexec.distributed.security import Security
+from aioexec.distributed.security.peer_users import admits_local, admits_tcp, is_own_address
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport.fast import (
+    frames as frames,
+    sockets as fast_sockets,
+    transport as fast_transport,
+)
 from aioexec.errors import PermissionDeniedError
 from tests.distributed.fast_pairs import FastPairs, Peers
 from tests.distributed.grpc_pairs import RUN_STEP, Pairs, echo, step

@@ -6,9 +6,16 @@ import asyncio
 
 import pytest
 
-from aioexec.distributed import fast_frames as frames
-from aioexec.distributed.proofs import CLIENT, SERVER, CallProofs, authorization_of_call, is_proof, prove
-from aioexec.distributed.security import Security
+from aioexec.distributed.security.proofs import (
+    CLIENT,
+    SERVER,
+    CallProofs,
+    authorization_of_call,
+    is_proof,
+    prove,
+)
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport.fast import frames as frames
 from aioexec.errors import UnauthenticatedError
 from tests.distributed.fast_pairs import FastPairs, Peers, moved
 from tests.distributed.grpc_pairs import RUN_STEP, echo, step
@@ -21,7 +28,7 @@ SECRET = Security(token="secret")
 def now(monkeypatch):
     """A clock that the test sets."""
     clock = [1_000_000.0]
-    monkeypatch.setattr("aioexec.distributed.proofs.time.time", lambda: clock[0])
+    monkeypatch.setattr("aioexec.distributed.security.proofs.time.time", lambda: clock[0])
     return clock
 
 

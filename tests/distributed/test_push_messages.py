@@ -6,7 +6,7 @@ import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import given, strategies as st
 
-from aioexec.distributed.push_messages import Pushed
+from aioexec.distributed.transport.push_messages import Pushed
 from aioexec.formats.protos import PushResponse
 
 FIELDS = ("step_id", "rendezvous_key", "is_dead", "is_kept")

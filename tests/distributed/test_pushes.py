@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.pushes import PUSH
-from aioexec.distributed.transport import MOST_TOLD, Call, Payload
+from aioexec.distributed.transport.transport import MOST_TOLD, Call, Payload
+from aioexec.distributed.worker.pushes import PUSH
 from aioexec.errors import InvalidArgumentError, UnavailableError, UnimplementedError
 from aioexec.formats.protos import LoggingRequest, PushRequest
 from aioexec.graph.apply import apply_op

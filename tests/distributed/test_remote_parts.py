@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from aioexec.devices.workers import Workers
-from aioexec.distributed.remote_parts import ROOT_ERROR_TIMEOUT, DistributedStep
-from aioexec.distributed.status import DERIVED, with_payload
+from aioexec.devices.threads.workers import Workers
+from aioexec.distributed.master.remote_parts import ROOT_ERROR_TIMEOUT, DistributedStep
+from aioexec.distributed.transport.status import DERIVED, with_payload
 from aioexec.errors import AbortedError, InvalidArgumentError, OpError
 from aioexec.execution.engine import Engine
 from aioexec.execution.rendezvous import IntraProcessRendezvous

@@ -5,8 +5,8 @@ import ssl
 
 import pytest
 
-from aioexec.distributed.proofs import CallProofs
-from aioexec.distributed.security import Security, is_loopback
+from aioexec.distributed.security.proofs import CallProofs
+from aioexec.distributed.security.security import Security, is_loopback
 from aioexec.errors import FailedPreconditionError, GraphValueError
 from tests.distributed.certificates import make_authority
 

@@ -12,9 +12,9 @@ import pytest
 
 import aioexec as ax
 from aioexec import errors
-from aioexec.distributed.grpc_transport import GrpcTransport
-from aioexec.distributed.security import Security
-from aioexec.distributed.transport import Listener
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport.grpc import GrpcTransport
+from aioexec.distributed.transport.transport import Listener
 from aioexec.formats.protos import HealthCheckResponse
 from aioexec.testing import all_tasks_blocked
 from aioexec.train import Server

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from aioexec import descriptors
-from aioexec.distributed import fast_transport
-from aioexec.distributed.grpc_transport import listener as grpc_listener
+from aioexec.distributed.transport.fast import transport as fast_transport
+from aioexec.distributed.transport.grpc import listener as grpc_listener
 from tests.distributed.fast_pairs import FastPairs, Peers
 from tests.distributed.grpc_pairs import RUN_STEP, Pairs, echo, step
 

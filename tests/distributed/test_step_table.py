@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from hypothesis import given, strategies as st
 
-from aioexec.distributed.step_table import StepEntry, StepTable
+from aioexec.distributed.worker.step_table import StepEntry, StepTable
 from aioexec.errors import AbortedError, OpError, ResourceExhaustedError
 from aioexec.execution.remote_rendezvous import RemoteRendezvous
 from aioexec.execution.rendezvous import Received

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aioexec import dtypes
-from aioexec.distributed.variant_codec import is_variant, variant_from_proto, variant_to_proto
+from aioexec.distributed.transport.variant_codec import is_variant, variant_from_proto, variant_to_proto
 from aioexec.errors import InvalidArgumentError
 from aioexec.formats.protos import DataType, TensorProto
 from aioexec.resources.tensor_list import TensorList, boxed, list_in, list_of, reserved

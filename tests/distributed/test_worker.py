@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.status import is_derived
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.transport.status import is_derived
+from aioexec.distributed.transport.transport import Payload
 from aioexec.errors import (
     AbortedError,
     CancelledError,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.status import POSSIBLY_RESTARTED
+from aioexec.distributed.transport.status import POSSIBLY_RESTARTED
 from aioexec.errors import AbortedError, InvalidArgumentError, OpError
 from aioexec.execution.rendezvous import create_key
 from aioexec.testing.tasks import all_tasks_blocked

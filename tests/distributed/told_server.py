@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from aioexec.distributed.memory_network import AS_USUAL, Fate, MemoryNetwork, Message
-from aioexec.distributed.memory_transport import MemoryListener, MemoryTransport
-from aioexec.distributed.transport import Call, Payload
+from aioexec.distributed.transport.memory.network import AS_USUAL, Fate, MemoryNetwork, Message
+from aioexec.distributed.transport.memory.transport import MemoryListener, MemoryTransport
+from aioexec.distributed.transport.transport import Call, Payload
 from aioexec.formats.protos import (
     GetStatusRequest,
     GetStatusResponse,

@@ -17,14 +17,14 @@ import pytest
 import aioexec as ax
 from aioexec.devices.device_set import DeviceMgr
 from aioexec.devices.registry import DeviceFactory
-from aioexec.distributed.methods import METHODS
-from aioexec.distributed.transport import Call, Channel, Handlers, Listener, Payload, Transport
-from aioexec.distributed.worker import Worker
-from aioexec.distributed.worker_cache import WorkerCache
+from aioexec.distributed.transport.methods import METHODS
+from aioexec.distributed.transport.transport import Call, Channel, Handlers, Listener, Payload, Transport
+from aioexec.distributed.worker.worker import Worker
+from aioexec.distributed.worker.worker_cache import WorkerCache
 from aioexec.errors import UnavailableError
 from aioexec.execution.rendezvous import create_key
 from aioexec.graph.apply import apply_no_output_op, apply_op
-from aioexec.graph.graph_util import extract_sub_graph
+from aioexec.graph.io.graph_util import extract_sub_graph
 from aioexec.sessions.options import SessionOptions
 
 SESSION = "session"

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from typing import Any
 
-from aioexec.graph.kernel import StepContext
+from aioexec.graph.kernels.kernel import StepContext
 from aioexec.testing import all_tasks_blocked
 from tests.tiers import Ops
 

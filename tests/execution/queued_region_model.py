@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from aioexec.devices.jit import parallel_region, walker
+from aioexec.devices.jit import walker
+from aioexec.devices.threads import parallel_region
 from tests.devices.jit.llvm_machine import BlockedError, Machine
 from tests.devices.jit.region_model import Model, Region
 

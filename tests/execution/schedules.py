@@ -12,9 +12,9 @@ import numpy as np
 from aioexec.devices.cpu import ThreadPoolDevice
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import DeviceSet
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads.workers import Workers
+from aioexec.execution.programs.structures import store
 from aioexec.execution.propagator import Activation, Propagator, dead_outputs
-from aioexec.execution.structures import store
 from aioexec.planning.items import Kind
 from aioexec.planning.passes import L0, DefaultOptions
 from aioexec.planning.pipeline import Planner

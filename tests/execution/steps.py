@@ -17,7 +17,7 @@ from aioexec.execution.executor import Executor
 from aioexec.execution.partial_step import PartialStep
 from aioexec.execution.step import DEFAULT, StepSettings
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import Compute
+from aioexec.graph.kernels.kernel import Compute
 from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.pipeline import Planner
 from aioexec.planning.subgraph import Signature

@@ -15,11 +15,11 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import FailedPreconditionError
-from aioexec.execution import frame
-from aioexec.execution.arena_limit import ArenaLimit
-from aioexec.execution.frame import MAPPED_BYTES, Frame
-from aioexec.execution.program import Program
-from aioexec.execution.program_run import ProgramRun
+from aioexec.execution.programs import frame
+from aioexec.execution.programs.arena_limit import ArenaLimit
+from aioexec.execution.programs.frame import MAPPED_BYTES, Frame
+from aioexec.execution.programs.program import Program
+from aioexec.execution.programs.program_run import ProgramRun
 from aioexec.graph.graph import Graph
 from aioexec.observability.allocator_stats import allocator_stats
 from aioexec.sessions.session import Session

@@ -15,10 +15,10 @@ from hypothesis import given, strategies as st
 
 from aioexec import dtypes
 from aioexec.errors import FailedPreconditionError, ResourceExhaustedError
-from aioexec.execution.arena_limit import ArenaLimit, NoRoomError, limit_of
-from aioexec.execution.arenas import Arenas, BoundedProgram
-from aioexec.execution.frame import IDLE_FRAMES, Frame
-from aioexec.execution.trimming import TrimmedProgram
+from aioexec.execution.programs.arena_limit import ArenaLimit, NoRoomError, limit_of
+from aioexec.execution.programs.arenas import Arenas, BoundedProgram
+from aioexec.execution.programs.frame import IDLE_FRAMES, Frame
+from aioexec.execution.programs.trimming import TrimmedProgram
 from aioexec.formats.protos import ConfigProto, RunOptions
 from aioexec.graph.graph import Graph
 from aioexec.sessions.session import Session
@@ -452,7 +452,7 @@ async def test_memory_that_is_not_to_be_had_is_not_counted(tier: Tier, monkeypat
             raise MemoryError
 
         with monkeypatch.context() as patch:
-            patch.setattr("aioexec.execution.program.Frame", refuse)
+            patch.setattr("aioexec.execution.programs.program.Frame", refuse)
             for _ in range(3):
                 with pytest.raises(ResourceExhaustedError, match=r"OOM on .*CPU:0.* bytes"):
                     await session.run(y, feeds)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads.workers import Workers
 from aioexec.errors import (
     CancelledError,
     InternalError,

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads.workers import Workers
 from aioexec.errors import InvalidArgumentError
 from aioexec.execution.budget import TICK_NS, budget_of
-from aioexec.execution.leases import lease, release
+from aioexec.execution.programs.leases import lease, release
 from aioexec.execution.step import StepSettings
 from aioexec.resources.variable import Variable
 from aioexec.testing import LeakCheck, all_tasks_blocked

@@ -9,9 +9,9 @@ import pytest
 
 from aioexec import dtypes
 from aioexec.devices.registry import DeviceFactory
-from aioexec.graph import kernel_registry
-from aioexec.graph.kernel import plain
-from aioexec.graph.kernel_registry import register_kernel
+from aioexec.graph.kernels import kernel_registry
+from aioexec.graph.kernels.kernel import plain
+from aioexec.graph.kernels.kernel_registry import register_kernel
 from tests.devices.table import ToyDevice, ToyDeviceFactory, device_table as device_table
 from tests.tiers import Tier, constant, executors, feed, graph, op, programs, read, resource
 

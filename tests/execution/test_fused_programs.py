@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import aioexec as ax
-from aioexec.planning import fuse
-from aioexec.planning.variant import ProgramRow
+from aioexec.planning.fusion import elementwise as fuse
+from aioexec.planning.layout.variant import ProgramRow
 from tests.tiers import graph, op, programs, session_on
 
 Array = np.ndarray[Any, Any]

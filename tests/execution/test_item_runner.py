@@ -13,8 +13,9 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
-from aioexec.execution import item_runner, program_run, reference
+from aioexec.execution import item_runner, reference
 from aioexec.execution.budget import TICK_NS, budget_of
+from aioexec.execution.programs import program_run
 from aioexec.formats.protos import ConfigProto, RunOptions
 from aioexec.observability.cost_model import CostModel
 from aioexec.observability.step_stats import NodeRecord

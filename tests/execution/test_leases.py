@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given, strategies as st
 
 from aioexec import dtypes
-from aioexec.execution.leases import lease, release
+from aioexec.execution.programs.leases import lease, release
 from aioexec.resources.variable import Variable
 from aioexec.testing.tasks import all_tasks_blocked
 

@@ -11,8 +11,8 @@ import pytest
 
 from aioexec.errors import DeadlineExceededError
 from aioexec.formats.protos import RunOptions
-from aioexec.graph.interruption import check_cancelled
-from aioexec.graph.work import unbounded
+from aioexec.graph.kernels.interruption import check_cancelled
+from aioexec.graph.kernels.work import unbounded
 from tests.tiers import Ops, constant, feed, graph, op, session_on
 
 JIT = ["off", "eager"]
@@ -133,7 +133,7 @@ async def test_outputs_of_shapes_known_only_at_run_time_are_weighed(ops: Ops):
 async def test_a_kernel_without_a_bound_runs_on_a_worker_inside_of_a_conditional(
     spy: Spy, jit: str, taken: bool
 ):
-    from aioexec.ops.cond import cond
+    from aioexec.ops.control_flow.cond import cond
 
     spy.add("TestEndless(x:float) -> (y:float) {stateful}", work=unbounded)
     with graph() as g:

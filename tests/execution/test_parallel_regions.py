@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.devices.jit import parallel_region as region_state, spinning, walker as walking
+from aioexec.devices.jit import walker as walking
 from aioexec.devices.jit.walker import Outcome, walker
-from aioexec.devices.workers import Workers
-from aioexec.execution import parallel_regions, program_run
-from aioexec.execution.trace import traced
-from aioexec.execution.walk import Walk
+from aioexec.devices.threads import parallel_region as region_state, spinning
+from aioexec.devices.threads.workers import Workers
+from aioexec.execution.programs import parallel_regions, program_run
+from aioexec.execution.programs.trace import traced
+from aioexec.execution.programs.walk import Walk
 from aioexec.observability.step_stats import StepStatsCollector
-from aioexec.planning import lanes
-from aioexec.planning.variant import ParallelRegion, ProgramRow
+from aioexec.planning.layout.variant import ParallelRegion, ProgramRow
+from aioexec.planning.parallelism import lanes
 from tests.tiers import programs, share_all
 
 

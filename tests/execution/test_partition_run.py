@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads.workers import Workers
 from aioexec.errors import AbortedError, InternalError, InvalidArgumentError, OutOfRangeError
 from aioexec.execution.step import StepSettings
 from aioexec.testing import all_tasks_blocked

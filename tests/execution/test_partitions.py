@@ -16,7 +16,7 @@ from aioexec.errors import AbortedError, InternalError
 from aioexec.execution.executor import Executor
 from aioexec.execution.rendezvous import IntraProcessRendezvous
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.subgraph import Signature
 from tests.execution.steps import Stepping, stepping
 from tests.tiers import Ops, constant, feed, graph, op

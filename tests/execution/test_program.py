@@ -12,8 +12,8 @@ import pytest
 import aioexec as ax
 from aioexec import dtypes
 from aioexec.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
-from aioexec.execution.program import INLINE_NS
-from aioexec.graph.kernel import Native
+from aioexec.execution.programs.program import INLINE_NS
+from aioexec.graph.kernels.kernel import Native
 from tests.tiers import (
     Ops,
     Tier,

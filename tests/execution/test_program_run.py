@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads.workers import Workers
 from aioexec.errors import ResourceExhaustedError
-from aioexec.execution import program, program_run
 from aioexec.execution.budget import TICK_NS, TickBudget
-from aioexec.execution.program_run import ProgramRun, State
-from aioexec.execution.walk import Walk
-from aioexec.planning import lanes
+from aioexec.execution.programs import program, program_run
+from aioexec.execution.programs.program_run import ProgramRun, State
+from aioexec.execution.programs.walk import Walk
+from aioexec.planning.parallelism import lanes
 from tests.execution.shared_runs import (
     branches,
     busy,

@@ -5,11 +5,12 @@ from typing import cast
 import numpy as np
 import pytest
 
-from aioexec.devices.jit import parallel_region as region_state, spinning, walker as walking
+from aioexec.devices.jit import walker as walking
 from aioexec.devices.jit.walker import Outcome, walker
-from aioexec.devices.workers import Workers
-from aioexec.execution import parallel_regions
-from aioexec.execution.walk import Walk
+from aioexec.devices.threads import parallel_region as region_state, spinning
+from aioexec.devices.threads.workers import Workers
+from aioexec.execution.programs import parallel_regions
+from aioexec.execution.programs.walk import Walk
 from tests.execution.shared_runs import branches, session_of
 from tests.tiers import programs, share_all
 

@@ -7,8 +7,8 @@ import numpy as np
 
 import aioexec as ax
 from aioexec.devices.jit.walker import PC, SLICE_NS, Outcome
-from aioexec.execution.walk import Walk
-from aioexec.planning.variant import ProgramRow
+from aioexec.execution.programs.walk import Walk
+from aioexec.planning.layout.variant import ProgramRow
 from tests.tiers import programs
 
 SIZE = 1024

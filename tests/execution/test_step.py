@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aioexec.errors import InvalidArgumentError
-from aioexec.graph.kernel import StepContext
+from aioexec.graph.kernels.kernel import StepContext
 from tests.execution.steps import stepping
 from tests.tiers import Ops, feed, graph, op
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from aioexec.devices.jit.walker import INLINE_FUEL, Outcome
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads.workers import Workers
 from aioexec.errors import InvalidArgumentError
-from aioexec.execution.program import Program
-from aioexec.execution.trace import Traced, note_known, note_node, traced
-from aioexec.execution.walk import Walk
+from aioexec.execution.programs.program import Program
+from aioexec.execution.programs.trace import Traced, note_known, note_node, traced
+from aioexec.execution.programs.walk import Walk
 from aioexec.observability.step_stats import StepStatsCollector
 from aioexec.planning.subgraph import Node
 from tests.tiers import (

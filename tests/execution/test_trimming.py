@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from aioexec.errors import ResourceExhaustedError
-from aioexec.execution.program import Program
-from aioexec.execution.trimming import IDLE_SECONDS
+from aioexec.execution.programs.program import Program
+from aioexec.execution.programs.trimming import IDLE_SECONDS
 from aioexec.formats.protos import ConfigProto
 from aioexec.observability.allocator_stats import allocator_stats
 from aioexec.sessions.session import Session

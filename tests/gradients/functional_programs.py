@@ -7,8 +7,8 @@ from typing import Any
 import aioexec as ax
 from aioexec.graph.apply import apply_list_op
 from aioexec.graph.attrs import NameAttrList
-from aioexec.ops.defun import Defun
-from aioexec.ops.functional_ops import If, While, partitioned_call
+from aioexec.ops.functions.calls import If, While, partitioned_call
+from aioexec.ops.functions.defun import Defun
 from tests.gradients.programs import Program
 
 D = ax.float64

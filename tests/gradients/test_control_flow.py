@@ -10,7 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import GraphValueError
 from aioexec.gradients.structure import Structure
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from tests.gradients.numeric import along, check_derivatives, summed
 from tests.gradients.programs import PROGRAMS, Program
 

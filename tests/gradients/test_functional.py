@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.ops.defun import Defun
-from aioexec.ops.functional_ops import If
+from aioexec.ops.functions.calls import If
+from aioexec.ops.functions.defun import Defun
 from tests.gradients.functional_programs import PROGRAMS
 from tests.gradients.numeric import along, check_derivatives, summed
 from tests.gradients.programs import Program

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from aioexec.graph.collector import collector_at_rest
+from aioexec.graph.io.collector import collector_at_rest
 
 
 @pytest.fixture(autouse=True)

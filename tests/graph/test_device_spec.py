@@ -21,7 +21,7 @@ from aioexec.graph.device_spec import (
     parse,
 )
 from aioexec.graph.graph import Graph
-from aioexec.ops.control import no_op
+from aioexec.ops.control_flow.dependencies import no_op
 
 names = st.builds(
     DeviceName,

@@ -13,7 +13,7 @@ from aioexec.formats.protos import GraphDef
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.functions import FuncGraph, Function
 from aioexec.graph.graph import Graph
-from aioexec.graph.graphdef_import import import_graph_def
+from aioexec.graph.io.graphdef_import import import_graph_def
 
 INT = errors.InvalidArgumentError
 CALL = """

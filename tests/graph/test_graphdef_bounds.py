@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.partition_graphs import imported
+from aioexec.distributed.worker.partition_graphs import imported
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.formats.protos import AttrValue, GraphDef
 from aioexec.graph.graph import Graph
-from aioexec.graph.graphdef_import import import_graph_def
+from aioexec.graph.io.graphdef_import import import_graph_def
 from aioexec.sessions.extending import extend_graph
 from tests.campaigns import graph_extremes as extremes
 from tests.graph.written import FLOAT, INT32, STRING, graph_def, no_op, node, of_type, placeholder, splat

@@ -6,7 +6,7 @@ from google.protobuf import text_format
 from aioexec import dtypes, errors
 from aioexec.formats.protos import AttrValue, GraphDef, OpList
 from aioexec.graph.convert import constant
-from aioexec.graph.graphdef_import import import_graph_def
+from aioexec.graph.io.graphdef_import import import_graph_def
 from tests.graph.written import FLOAT, attr, graph_def, names, neg, no_op, node, of_type, placeholder, strings
 
 

@@ -12,7 +12,7 @@ from aioexec.formats.protos import AttrValue, GraphDef, NodeDef
 from aioexec.formats.tensor_codec import encode_tensor
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
-from aioexec.graph.graphdef_import import extend_by_graph_def, import_graph_def
+from aioexec.graph.io.graphdef_import import extend_by_graph_def, import_graph_def
 from aioexec.graph.node import producers
 from tests.graph.written import (
     DRAWN_GRAPH_DEFS,

@@ -13,7 +13,7 @@ import aioexec  # noqa: F401  (wires ops)
 from aioexec import dtypes
 from aioexec.errors import CancelledError
 from aioexec.graph import registry
-from aioexec.graph.interruption import check_cancelled, current, interruptible
+from aioexec.graph.kernels.interruption import check_cancelled, current, interruptible
 
 
 @pytest.fixture

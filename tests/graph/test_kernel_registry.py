@@ -7,9 +7,9 @@ import pytest
 
 from aioexec import dtypes
 from aioexec.errors import InvalidArgumentError, NotFoundError
-from aioexec.graph import kernel_registry
-from aioexec.graph.kernel import Role, plain
-from aioexec.graph.kernel_registry import (
+from aioexec.graph.kernels import kernel_registry
+from aioexec.graph.kernels.kernel import Role, plain
+from aioexec.graph.kernels.kernel_registry import (
     RUN_BY_ENGINE,
     describe_kernels,
     find_kernel,

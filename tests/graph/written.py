@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aioexec.formats.protos import AttrValue, GraphDef, NodeDef
 from aioexec.graph.graph import Graph
-from aioexec.graph.graphdef_export import GRAPH_DEF_VERSION
+from aioexec.graph.io.graphdef_export import GRAPH_DEF_VERSION
 
 FLOAT, INT32, STRING, BOOL = 1, 3, 7, 10
 

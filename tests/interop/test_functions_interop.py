@@ -8,7 +8,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.graph.functions import FuncGraph
-from aioexec.ops.defun import Defun
+from aioexec.ops.functions.defun import Defun
 from tests.interop import graphs_functions
 from tests.interop.building import Builder, values
 from tests.interop.comparing import difference, differences, imported, run_here, session_here

@@ -9,7 +9,7 @@ from aioexec import errors
 from aioexec.formats.protos import GraphDef
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
-from aioexec.graph.graphdef_import import import_graph_def
+from aioexec.graph.io.graphdef_import import import_graph_def
 from tests.graph.written import DRAWN_GRAPH_DEFS, graph_def, neg, no_op, placeholder, strings
 
 pytestmark = pytest.mark.interop

@@ -31,7 +31,7 @@ from aioexec.formats.protos import (
 )
 from aioexec.observability.event_writer import THREAD_NAME
 from aioexec.observability.summary_writer import FileWriter
-from aioexec.ops.plugin_assets import PluginAsset, get_plugin_asset
+from aioexec.ops.io.plugin_assets import PluginAsset, get_plugin_asset
 
 NOW = 1_800_000_000.25
 

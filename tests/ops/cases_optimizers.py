@@ -8,7 +8,7 @@ import numpy as np
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph import registry
-from aioexec.ops import optimizer_updates as optimizer_updates  # the rows
+from aioexec.ops.training import optimizer_updates as optimizer_updates  # the rows
 from tests.ops.golden_optimizers import GOLDEN
 from tests.ops.harness import KINDS, Case, Ref, case
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from aioexec import dtypes
 from aioexec.errors import InvalidArgumentError, UnimplementedError
-from aioexec.ops import (  # the rows
-    random_distributions as random_distributions,
-    random_generators as random_generators,
-    stateless_random as stateless_random,
+from aioexec.ops.random import (
+    distributions as distributions,  # the rows
+    generators as generators,  # the rows
+    stateless as stateless,  # the rows
 )
 from tests.ops.golden_random import SEEDS
 from tests.ops.harness import Case, Ref, case

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import InvalidArgumentError, OutOfRangeError
-from aioexec.ops import (  # the rows
-    counting as counting,
-    scatter_nd_updates as scatter_nd_updates,
-    strided_updates as strided_updates,
+from aioexec.ops.state import (
+    counting as counting,  # the rows
+    scatter_nd_updates as scatter_nd_updates,  # the rows
+    strided_updates as strided_updates,  # the rows
 )
 from tests.ops.harness import KINDS, Case, Ref, case
 

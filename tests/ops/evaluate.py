@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.graph.indexed_slices import IndexedSlices
-from aioexec.graph.kernel import Compute, Role
+from aioexec.graph.kernels.kernel import Compute, Role
 from aioexec.graph.node import Operation, Tensor, producers
 from aioexec.resources.manager import ResourceManager
 from aioexec.resources.variable import Variable

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.devices.jit.library import library
-from aioexec.graph.kernel import Alias, Launch, Launches, Operand, Spec
+from aioexec.graph.kernels.kernel import Alias, Launch, Launches, Operand, Spec
 from aioexec.graph.node import Operation
 from aioexec.graph.registry import ShapeContext
 from aioexec.resources.variable import Variable

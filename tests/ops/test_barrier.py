@@ -12,7 +12,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import CancelledError, GraphValueError, InvalidArgumentError, OutOfRangeError
 from aioexec.graph.apply import apply_any_op, apply_op
-from aioexec.ops.barrier import Barrier
+from aioexec.ops.containers.barrier import Barrier
 from aioexec.testing import all_tasks_blocked
 
 FIRST = -(2**63)

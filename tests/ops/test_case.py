@@ -9,7 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
-from aioexec.ops.smart_cond import smart_case, smart_cond, smart_constant_value
+from aioexec.ops.control_flow.smart_cond import smart_case, smart_cond, smart_constant_value
 from tests.execution.steps import stepping
 
 

@@ -15,7 +15,7 @@ import aioexec as ax
 from aioexec.errors import GraphValueError, InvalidArgumentError, NotFoundError
 from aioexec.formats.checkpoint_files import OutputFile
 from aioexec.graph.apply import apply_list_op, apply_no_output_op, apply_op
-from aioexec.ops import checkpoints
+from aioexec.ops.io import checkpoints
 from tests.tiers import Tier, tier as tier
 
 VALUES = {

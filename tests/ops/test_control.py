@@ -13,7 +13,7 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
-from aioexec.ops import checks, control, numerics, printing
+from aioexec.ops.control_flow import checks, dependencies as control, numerics, printing
 from tests.ops.evaluate import Evaluator, evaluate
 from tests.ops.native import NativeStatusError, run_native
 

@@ -10,7 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError, UnimplementedError
 from aioexec.graph.apply import apply_op
-from aioexec.ops import control_flow
+from aioexec.ops.control_flow import primitives as control_flow
 from tests.execution.steps import stepping
 
 

@@ -12,9 +12,11 @@ import pytest
 from aioexec import Session, dtypes
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import Launch, LoopKernel, Spec
-from aioexec.ops import conv, conv_launches, pool, pool_loops, shares
-from aioexec.ops.windows import make_axes
+from aioexec.graph.kernels.kernel import Launch, LoopKernel, Spec
+from aioexec.ops.common import shares
+from aioexec.ops.convolution import conv, launches as conv_launches
+from aioexec.ops.convolution.windows import make_axes
+from aioexec.ops.pooling import loops as pool_loops, pool2d as pool
 
 
 @pytest.fixture

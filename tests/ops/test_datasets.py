@@ -15,7 +15,7 @@ from aioexec.graph.apply import apply_any_op, apply_list_op, apply_no_output_op,
 from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.functions import FuncGraph
 from aioexec.graph.graph import get_default_graph
-from aioexec.ops.defun import Defun
+from aioexec.ops.functions.defun import Defun
 from tests.tiers import Tier, tier as tier
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import aioexec as ax
 from aioexec.graph.functions import FuncGraph
-from aioexec.ops.defun import Defun
-from aioexec.ops.functional_ops import For, If, While, partitioned_call
+from aioexec.ops.functions.calls import For, If, While, partitioned_call
+from aioexec.ops.functions.defun import Defun
 from tests.tiers import session_on
 
 FLOAT, INT = ax.float32, ax.int32

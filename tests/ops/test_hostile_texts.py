@@ -12,10 +12,10 @@ import pytest
 from PIL import Image
 
 import aioexec as ax
-from aioexec.distributed.status import without_task
+from aioexec.distributed.transport.status import without_task
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.formats.protos import TensorProto
-from aioexec.ops.einsum import parsed
+from aioexec.ops.linalg.einsum import parsed
 
 MOST_SECONDS = 1.0
 """Of processor time; what the square of the length decides takes minutes."""

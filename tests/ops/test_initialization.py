@@ -12,15 +12,15 @@ from aioexec.graph.apply import apply_op
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
 from aioexec.graph.keys import GraphKeys
-from aioexec.ops import scatter_updates, state, variables
-from aioexec.ops.initialization import (
+from aioexec.ops.state import assignments as state, scatter_updates, variable_ops as variables
+from aioexec.ops.state.initialization import (
     assert_variables_initialized,
     global_variables_initializer,
     local_variables_initializer,
     report_uninitialized_variables,
     variables_initializer,
 )
-from aioexec.ops.variable import ResourceVariable, Variable
+from aioexec.ops.state.variable import ResourceVariable, Variable
 from tests.ops.evaluate import Evaluator
 
 KINDS = pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])

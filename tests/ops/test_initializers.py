@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aioexec.graph.graph import Graph
-from aioexec.ops import initializers
+from aioexec.ops.state import initializers
 from tests.ops.evaluate import evaluate
 
 SHAPE = [30, 40]

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 from aioexec.errors import CancelledError, GraphTypeError, GraphValueError, InvalidArgumentError
-from aioexec.graph import interruption, registry
+from aioexec.graph import registry
 from aioexec.graph.apply import apply_any_op
 from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
-from aioexec.graph.kernel import Spec
-from aioexec.ops import linalg, norms
-from aioexec.ops.tensordot import tensordot
+from aioexec.graph.kernels import interruption
+from aioexec.graph.kernels.kernel import Spec
+from aioexec.ops.linalg import products as linalg
+from aioexec.ops.linalg.tensordot import tensordot
+from aioexec.ops.reduction import norms
 from tests.ops.evaluate import evaluate
 from tests.ops.sources import placeholder
 

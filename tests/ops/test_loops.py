@@ -7,15 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.graph.kernel import ADDS_BIAS, RECTIFIES
-from aioexec.ops import (
-    arg_reduction_loops,
-    cumulative,
-    linalg_loops,
-    nn_loops,
-    reduction_loops,
-    softmax_loops,
-)
+from aioexec.graph.kernels.kernel import ADDS_BIAS, RECTIFIES
+from aioexec.ops.linalg import product_loops as linalg_loops
+from aioexec.ops.nn import loops as nn_loops, softmax_loops
+from aioexec.ops.reduction import arg_reduction_loops, cumulative, loops as reduction_loops
 
 SHAPES = [(2, 5, 1), (1, 4, 3), (3, 1, 2), (1, 530, 1), (1, 90, 7), (2, 3, 260)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aioexec.graph.kernel import Spec
+from aioexec.graph.kernels.kernel import Spec
 from tests.ops.native import alias
 
 

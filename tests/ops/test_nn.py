@@ -10,7 +10,7 @@ import pytest
 from aioexec import dtypes
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.graph import Graph
-from aioexec.ops import activations, losses, nn, softmax
+from aioexec.ops.nn import activations, cross_entropy as losses, nn_ops as nn, softmax
 from tests.ops.evaluate import evaluate
 from tests.ops.sources import placeholder
 

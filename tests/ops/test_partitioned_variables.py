@@ -9,16 +9,16 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.ops import initializers
-from aioexec.ops.partitioned_variables import (
+from aioexec.ops.state import initializers
+from aioexec.ops.state.partitioned_variables import (
     PartitionedVariable,
     PartitionInfo,
     fixed_size_partitioner,
     min_max_variable_partitioner,
     variable_axis_size_partitioner,
 )
-from aioexec.ops.variable_scope import create_partitioned_variables, get_variable, variable_scope
-from aioexec.train.slots import create_zeros_slot
+from aioexec.ops.state.variable_scope import create_partitioned_variables, get_variable, variable_scope
+from aioexec.train.optimizers.slots import create_zeros_slot
 
 WHOLE = np.arange(10, dtype=np.float32).reshape(5, 2)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.planning import variants
+from aioexec.planning.layout import variants
 from tests.tiers import graph, op, op_of_each_row, programs, share_all
 
 Array = np.ndarray[Any, Any]

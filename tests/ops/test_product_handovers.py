@@ -10,8 +10,8 @@ import pytest
 
 import aioexec as ax
 from aioexec.graph.registry import registered
-from aioexec.ops.linalg import MOST_OPERANDS
-from aioexec.planning import variants
+from aioexec.ops.linalg.products import MOST_OPERANDS
+from aioexec.planning.layout import variants
 from tests.tiers import graph, op_of_each_row, programs, share_all
 
 Array = np.ndarray[Any, Any]

@@ -9,7 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.ops.queue_class import FIFOQueue, QueueBase
+from aioexec.ops.containers.queue_class import FIFOQueue, QueueBase
 
 
 @pytest.fixture(autouse=True)

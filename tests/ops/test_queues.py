@@ -18,7 +18,7 @@ from aioexec.errors import (
     OutOfRangeError,
 )
 from aioexec.graph.apply import apply_list_op, apply_no_output_op, apply_op
-from aioexec.ops.queue_class import FIFOQueue, QueueBase
+from aioexec.ops.containers.queue_class import FIFOQueue, QueueBase
 from aioexec.testing import all_tasks_blocked
 from tests.tiers import Tier, tier as tier
 

@@ -17,7 +17,7 @@ from aioexec import dtypes
 from aioexec.errors import GraphValueError, InternalError, InvalidArgumentError, ResourceExhaustedError
 from aioexec.graph.apply import apply_any_op, apply_op
 from aioexec.graph.graph import Graph
-from aioexec.ops import philox, philox_lanes, philox_truncated, random
+from aioexec.ops.random import philox, philox_lanes, philox_truncated, random_ops as random
 from tests import tiers
 from tests.ops.evaluate import Evaluator, evaluate
 from tests.ops.golden_random import CLASSES, INTEGERS, PROBABILITIES, REAL, SEEDS, SHUFFLED

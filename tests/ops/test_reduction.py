@@ -11,7 +11,7 @@ from aioexec import dtypes
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Tensor
-from aioexec.ops import arg_reduction, cumulative, reduction, statistics
+from aioexec.ops.reduction import arg_reduction, cumulative, reductions as reduction, statistics
 from tests.ops.evaluate import evaluate
 from tests.ops.sources import placeholder
 

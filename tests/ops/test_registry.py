@@ -14,7 +14,7 @@ import aioexec.ops
 from aioexec import shapes
 from aioexec.graph import registry
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import Launches, Role
+from aioexec.graph.kernels.kernel import Launches, Role
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, undefined_gradient
 from aioexec.resources.variable import Variable
 from tests.ops import harness

@@ -12,7 +12,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import GraphTypeError, InternalError, InvalidArgumentError
 from aioexec.graph.apply import apply_op
-from aioexec.ops.session_handles import TensorHandle
+from aioexec.ops.state.session_handles import TensorHandle
 from aioexec.resources.session_state import SessionState
 
 DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"

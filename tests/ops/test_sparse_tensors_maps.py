@@ -10,7 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import InvalidArgumentError, ResourceExhaustedError
 from aioexec.graph.apply import apply_op
-from aioexec.ops.sparse_tensors_maps import (
+from aioexec.ops.sparse.tensors_maps import (
     add_many_sparse_to_tensors_map,
     add_sparse_to_tensors_map,
     take_many_sparse_from_tensors_map,

@@ -12,7 +12,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import GraphValueError, InternalError, InvalidArgumentError, ResourceExhaustedError
 from aioexec.graph.apply import apply_list_op, apply_no_output_op, apply_op
-from aioexec.ops.staging_class import MapStagingArea, StagingArea
+from aioexec.ops.containers.staging_class import MapStagingArea, StagingArea
 from aioexec.testing import all_tasks_blocked
 from tests.tiers import Tier, tier as tier
 

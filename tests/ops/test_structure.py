@@ -8,7 +8,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError
-from aioexec.ops.structure import assert_same_structure, flatten, map_structure, pack_sequence_as
+from aioexec.ops.control_flow.nesting import assert_same_structure, flatten, map_structure, pack_sequence_as
 
 Pair = collections.namedtuple("Pair", "left right")
 NESTED = {"b": [1, (2, 3)], "a": Pair(4, {})}

@@ -20,7 +20,7 @@ from aioexec.errors import (
 )
 from aioexec.graph.apply import apply_no_output_op, apply_op, apply_tuple_op
 from aioexec.lookup import KeyValueTensorInitializer, StaticHashTable, TextFileIndex, TextFileInitializer
-from aioexec.ops.lookup_tables import DenseHashTable, HashTable, MutableHashTable
+from aioexec.ops.lookup.lookup_tables import DenseHashTable, HashTable, MutableHashTable
 from tests.tiers import Tier, tier as tier
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
-from aioexec.ops.temporary_variable import destroy_temporary_variable, temporary_variable
+from aioexec.ops.state.temporary_variable import destroy_temporary_variable, temporary_variable
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from aioexec.errors import InvalidArgumentError, UnimplementedError
 from aioexec.graph.apply import apply_op
 from aioexec.graph.graph import Graph
 from aioexec.graph.node import Tensor
-from aioexec.ops.identity import placeholder
+from aioexec.ops.array.identity import placeholder
 from tests.campaigns.tensor_arrays import on_tier
 from tests.ops.tensor_array_programs import drawn
 from tests.tiers import Tier, tier as tier

@@ -11,9 +11,9 @@ import aioexec as ax
 from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
 from aioexec.graph.keys import GraphKeys
-from aioexec.ops.initializers import Constant, GlorotUniform, Ones, Zeros
-from aioexec.ops.variable import ReferenceVariable, ResourceVariable
-from aioexec.ops.variable_scope import (
+from aioexec.ops.state.initializers import Constant, GlorotUniform, Ones, Zeros
+from aioexec.ops.state.variable import ReferenceVariable, ResourceVariable
+from aioexec.ops.state.variable_scope import (
     AUTO_REUSE,
     get_local_variable,
     get_variable,

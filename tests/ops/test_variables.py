@@ -20,14 +20,14 @@ from aioexec.graph.convert import constant
 from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.keys import GraphKeys
-from aioexec.ops import scatter_updates, state, variables
-from aioexec.ops.initialization import (
+from aioexec.ops.state import assignments as state, scatter_updates, variable_ops as variables
+from aioexec.ops.state.initialization import (
     global_variables,
     global_variables_initializer,
     local_variables,
     trainable_variables,
 )
-from aioexec.ops.variable import (
+from aioexec.ops.state.variable import (
     ReferenceVariable,
     ResourceVariable,
     Variable,

@@ -11,7 +11,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.lookup import KeyValueTensorInitializer, StaticVocabularyTable
-from aioexec.ops.vocabularies import (
+from aioexec.ops.lookup.vocabularies import (
     FastHashSpec,
     HasherSpec,
     IdTableWithHashBuckets,

@@ -11,7 +11,7 @@ import pytest
 import aioexec as ax
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.graph.control_flow import WhileContext
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from tests.execution.steps import stepping
 
 

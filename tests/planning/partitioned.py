@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.partition import partition
 from aioexec.planning.subgraph import Node, Subgraph
 from tests.planning.planned import pruned

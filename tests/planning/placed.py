@@ -9,11 +9,11 @@ import pytest
 from aioexec.devices.device import Device, DeviceAttributes
 from aioexec.devices.device_set import LOCALHOST, DeviceSet
 from aioexec.devices.registry import DeviceFactory
-from aioexec.devices.workers import Workers
-from aioexec.graph import kernel_registry
+from aioexec.devices.threads.workers import Workers
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import plain
-from aioexec.graph.kernel_registry import register_kernel
+from aioexec.graph.kernels import kernel_registry
+from aioexec.graph.kernels.kernel import plain
+from aioexec.graph.kernels.kernel_registry import register_kernel
 from aioexec.planning.place import place, set_devices
 from aioexec.planning.subgraph import Subgraph
 from tests.devices.table import ToyDeviceFactory

@@ -8,8 +8,8 @@ from typing import Any
 from aioexec.devices.cpu import ThreadPoolDevice
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import DeviceSet
-from aioexec.devices.workers import Workers
-from aioexec.graph.kernel import Compute
+from aioexec.devices.threads.workers import Workers
+from aioexec.graph.kernels.kernel import Compute
 from aioexec.graph.node import Operation
 from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Partition

@@ -6,7 +6,7 @@ import itertools
 
 from hypothesis import given, strategies as st
 
-from aioexec.planning.buffers import ALIGNMENT, Buffer, lay_out
+from aioexec.planning.layout.buffers import ALIGNMENT, Buffer, lay_out
 
 
 def test_an_empty_arena_has_no_size():

@@ -9,8 +9,8 @@ import numpy as np
 from aioexec.formats.protos import GraphDef, NodeDef
 from aioexec.formats.tensor_codec import decode_tensor
 from aioexec.graph.graph import Graph
-from aioexec.graph.graphdef_export import node_def
-from aioexec.graph.graphdef_import import import_graph_def
+from aioexec.graph.io.graphdef_export import node_def
+from aioexec.graph.io.graphdef_import import import_graph_def
 from aioexec.planning.export import subgraph_to_graph_def
 from aioexec.planning.subgraph import Node, Subgraph
 from tests.planning.planned import by_name, pruned

@@ -9,8 +9,8 @@ import pytest
 import aioexec as ax
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.graph import Graph
-from aioexec.ops import control_flow
-from aioexec.planning.frames import MOST_NESTED, frames
+from aioexec.ops.control_flow import primitives as control_flow
+from aioexec.planning.control_flow.frames import MOST_NESTED, frames
 from aioexec.planning.prune import prune
 from aioexec.planning.subgraph import Signature, Subgraph
 from tests.planning.planned import by_name, pruned

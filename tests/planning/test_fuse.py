@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from aioexec import dtypes
-from aioexec.devices.jit import templates
-from aioexec.graph.kernel import ElementwiseKernel
-from aioexec.planning import fuse, fuse_groups
-from aioexec.planning.fuse_spaces import refined, restrided
-from aioexec.planning.variant import ProgramRow, Variant
+from aioexec.devices.jit.llvm import templates
+from aioexec.graph.kernels.kernel import ElementwiseKernel
+from aioexec.planning.fusion import elementwise as fuse, groups as fuse_groups
+from aioexec.planning.fusion.spaces import refined, restrided
+from aioexec.planning.layout.variant import ProgramRow, Variant
 from tests.planning.test_layout import laid_out
 from tests.tiers import constant, feed, graph, op, resource
 

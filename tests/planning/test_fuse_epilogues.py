@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from aioexec import dtypes
-from aioexec.graph.kernel import ADDS_BIAS, RECTIFIES, LoopKernel
-from aioexec.planning.variant import ProgramRow, Variant
+from aioexec.graph.kernels.kernel import ADDS_BIAS, RECTIFIES, LoopKernel
+from aioexec.planning.layout.variant import ProgramRow, Variant
 from tests.planning.test_layout import laid_out
 from tests.tiers import constant, feed, graph, op, read, resource
 
@@ -192,7 +192,7 @@ def test_a_variable_is_a_bias_and_may_be_written_afterwards():
 
 
 def test_launches_of_one_convolution_share_what_is_done_at_the_end(monkeypatch):
-    monkeypatch.setattr("aioexec.ops.shares.LAUNCH_NS", 10)
+    monkeypatch.setattr("aioexec.ops.common.shares.LAUNCH_NS", 10)
     with graph():
         feeds, (x, filters, bias) = sources()
         y = op("Relu", op("Add", convolution(x, filters), bias, name="biased"), name="y")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from aioexec import dtypes
-from aioexec.graph.kernel import ElementwiseKernel, LoopKernel
-from aioexec.planning.variant import ProgramRow, Variant
+from aioexec.graph.kernels.kernel import ElementwiseKernel, LoopKernel
+from aioexec.planning.layout.variant import ProgramRow, Variant
 from tests.planning.test_layout import laid_out
 from tests.tiers import constant, feed, graph, op, read, reference, resource
 

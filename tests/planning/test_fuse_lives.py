@@ -1,9 +1,9 @@
 """Who may take over whose memory once rows have moved."""
 
-from aioexec.graph.kernel import ElementwiseKernel, Launch, Operand
-from aioexec.planning.buffers import Buffer
-from aioexec.planning.fuse_lives import Move, renew
-from aioexec.planning.pending import PendingRow
+from aioexec.graph.kernels.kernel import ElementwiseKernel, Launch, Operand
+from aioexec.planning.fusion.lifetimes import Move, renew
+from aioexec.planning.layout.buffers import Buffer
+from aioexec.planning.layout.pending import PendingRow
 
 KERNEL = ElementwiseKernel("y = x", (("x", "float32"),), (("y", "float32"),), "vv")
 

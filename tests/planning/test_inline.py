@@ -10,11 +10,11 @@ import pytest
 import aioexec as ax
 from aioexec.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from aioexec.graph.functions import FuncGraph
-from aioexec.graph.kernel import Role
-from aioexec.planning import inline
-from aioexec.planning.frames import frames
-from aioexec.planning.inline import inline_bodies
-from aioexec.planning.lower_control_flow import LOWERINGS
+from aioexec.graph.kernels.kernel import Role
+from aioexec.planning.control_flow import inline
+from aioexec.planning.control_flow.frames import frames
+from aioexec.planning.control_flow.inline import inline_bodies
+from aioexec.planning.control_flow.lower_control_flow import LOWERINGS
 from aioexec.planning.subgraph import Node, Subgraph
 from tests.planning.planned import pruned
 

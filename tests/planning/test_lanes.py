@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from aioexec.graph.kernel import ElementwiseKernel, Launch, LoopKernel, Operand, Units
-from aioexec.planning import lanes
-from aioexec.planning.buffers import Buffer
-from aioexec.planning.lane_buffers import lay_out_lanes
-from aioexec.planning.lanes import Cut, PendingParallelRegion, Task, cut
-from aioexec.planning.pending import Label, Pending, PendingJump, PendingRow
+from aioexec.graph.kernels.kernel import ElementwiseKernel, Launch, LoopKernel, Operand, Units
+from aioexec.planning.layout.buffers import Buffer
+from aioexec.planning.layout.pending import Label, Pending, PendingJump, PendingRow
+from aioexec.planning.parallelism import lanes
+from aioexec.planning.parallelism.lane_buffers import lay_out_lanes
+from aioexec.planning.parallelism.lanes import Cut, PendingParallelRegion, Task, cut
 from tests.tiers import share_all
 
 KERNEL = ElementwiseKernel("y = x", (("x", "float32"),), (("y", "float32"),), "vv")

@@ -10,10 +10,10 @@ import pytest
 
 from aioexec import dtypes
 from aioexec.errors import GraphValueError
-from aioexec.graph.kernel import Spec
+from aioexec.graph.kernels.kernel import Spec
+from aioexec.planning.layout.variant import Break, Place, ProgramRow, Row, VariableUse, Variant
+from aioexec.planning.layout.variants import lay_out_item
 from aioexec.planning.plan import Partition
-from aioexec.planning.variant import Break, Place, ProgramRow, Row, VariableUse, Variant
-from aioexec.planning.variants import lay_out_item
 from aioexec.resources.variable import Variable
 from tests.planning.planned import plan
 from tests.tiers import Ops, constant, feed, graph, op, read, resource

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aioexec.errors import InternalError, InvalidArgumentError
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.partition import check_partitions, partition
 from aioexec.planning.subgraph import Node, Subgraph
 from tests.planning.partitioned import INCARNATIONS, A, B, C, cut, kinds, new_name, of_role, placed, the

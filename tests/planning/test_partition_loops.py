@@ -9,7 +9,7 @@ import pytest
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.subgraph import Node, Subgraph
 from tests.planning.partitioned import A, B, C, cut, of_role, the
 from tests.planning.planned import by_name, names

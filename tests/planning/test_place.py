@@ -12,8 +12,8 @@ from aioexec.devices.device_set import LOCALHOST, DeviceSet
 from aioexec.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from aioexec.graph.device_spec import parse
 from aioexec.graph.graph import Graph
-from aioexec.graph.kernel import plain
-from aioexec.graph.kernel_registry import register_kernel, supported_device_types
+from aioexec.graph.kernels.kernel import plain
+from aioexec.graph.kernels.kernel_registry import register_kernel, supported_device_types
 from aioexec.planning.place import place, stateful_placements
 from tests.devices.table import device_table as device_table
 from tests.planning.placed import device_set, fake_ops as fake_ops, place_subgraph, placed

@@ -11,13 +11,13 @@ import pytest
 
 from aioexec import dtypes
 from aioexec.planning import simplify
+from aioexec.planning.layout.variants import lay_out_item
 from aioexec.planning.simplify import (
     drop_identities,
     drop_unused,
     fold_constants,
     merge_common_subexpressions,
 )
-from aioexec.planning.variants import lay_out_item
 from tests.planning.planned import Binder, by_name, names, plan, pruned
 from tests.tiers import Ops, constant, feed, graph, op, read, reference, resource
 

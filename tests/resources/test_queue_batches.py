@@ -11,8 +11,8 @@ import pytest
 
 from aioexec import dtypes
 from aioexec.errors import OutOfRangeError
-from aioexec.ops.copies import free_in_slices
-from aioexec.ops.queues import _Choices
+from aioexec.ops.common.copies import free_in_slices
+from aioexec.ops.containers.queues import _Choices
 from aioexec.resources.priority_queue import PriorityQueue
 from aioexec.resources.queues import FIFOQueue, Queue, RandomShuffleQueue
 from aioexec.resources.waiting import Attempt, waiting

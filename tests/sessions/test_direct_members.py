@@ -10,8 +10,8 @@ import pytest
 from aioexec.devices import registry
 from aioexec.devices.device import Device, DeviceAttributes
 from aioexec.devices.options import DeviceOptions
-from aioexec.devices.pools import acquire_pool
 from aioexec.devices.registry import DeviceFactory
+from aioexec.devices.threads.pools import acquire_pool
 from aioexec.errors import FailedPreconditionError, NotFoundError
 from aioexec.formats.protos import ConfigProto
 from aioexec.observability import device_log

@@ -11,7 +11,7 @@ import pytest
 from aioexec.errors import InvalidArgumentError
 from aioexec.formats.protos import ConfigProto
 from aioexec.graph.sparse_tensor import SparseTensor, SparseTensorValue, sparse_placeholder
-from aioexec.ops.session_handles import (
+from aioexec.ops.state.session_handles import (
     TensorHandle,
     delete_session_tensor,
     get_session_handle,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aioexec.errors import FailedPreconditionError, InvalidArgumentError
-from aioexec.graph.kernel import Role
+from aioexec.graph.kernels.kernel import Role
 from tests.tiers import TIERS, Ops, Tier, constant, feed, graph, op, read, reference, resource, session_on
 
 

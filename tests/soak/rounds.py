@@ -20,7 +20,7 @@ import aioexec as ax
 from aioexec.errors import OpError, UnavailableError
 from aioexec.serving import PredictionClient, serve
 from aioexec.testing.cluster import InMemoryCluster
-from aioexec.train.file_writer_cache import FileWriterCache
+from aioexec.train.hooks.file_writer_cache import FileWriterCache
 from tests.soak.kinds import CANCELLED
 from tests.soak.soaking import MOST_PASSES, cancel_after, soak
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import aioexec as ax
 from aioexec.execution.partial_step import PartialStep
-from aioexec.execution.program_run import ProgramRun
+from aioexec.execution.programs.program_run import ProgramRun
 from aioexec.execution.propagator import Activation
 from aioexec.execution.rendezvous import IntraProcessRendezvous
 from aioexec.execution.step import Step

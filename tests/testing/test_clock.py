@@ -7,7 +7,7 @@ import time
 import pytest
 
 import aioexec as ax
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads.workers import Workers
 from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Plan
 from aioexec.planning.subgraph import Signature

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from aioexec.devices.workers import Workers
+from aioexec.devices.threads.workers import Workers
 from aioexec.execution.budget import TICK_NS, budget_of
 from aioexec.testing import VirtualClock
 

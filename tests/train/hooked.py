@@ -13,7 +13,7 @@ import pytest_asyncio
 
 import aioexec as ax
 from aioexec import train
-from aioexec.train.file_writer_cache import FileWriterCache
+from aioexec.train.hooks.file_writer_cache import FileWriterCache
 from aioexec.train.off_loop import off_loop
 
 

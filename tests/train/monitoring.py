@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aioexec.train.session_run_hook import SessionRunArgs, SessionRunHook
+from aioexec.train.hooks.session_run_hook import SessionRunArgs, SessionRunHook
 
 
 class Wants(SessionRunHook):

@@ -11,10 +11,10 @@ import pytest
 
 import aioexec as ax
 from aioexec import errors
-from aioexec.train.coordinator import Coordinator
+from aioexec.train.coordination.coordinator import Coordinator
 from aioexec.train.errors import EndOfLoopError
-from aioexec.train.monitored_session import _MonitoredSession
-from aioexec.train.session_run_hook import SessionRunArgs, SessionRunHook
+from aioexec.train.hooks.session_run_hook import SessionRunArgs, SessionRunHook
+from aioexec.train.sessions.monitored_session import _MonitoredSession
 from tests.train.call_sequences import MOST_STEPS, Sequence, cases, settled
 
 ERRORS: dict[str, type[Exception]] = {

@@ -12,8 +12,8 @@ import pytest
 
 import aioexec
 from aioexec.errors import DataLossError, NotFoundError
-from aioexec.train.checkpoint_state import write_checkpoint_state
-from aioexec.train.checkpoint_waiting import wait_for_new_checkpoint
+from aioexec.train.checkpoints.checkpoint_state import write_checkpoint_state
+from aioexec.train.checkpoints.waiting import wait_for_new_checkpoint
 from aioexec.train.off_loop import off_loop
 
 MATRIX = np.arange(6, dtype=np.float32).reshape(3, 2)

@@ -10,8 +10,8 @@ from hypothesis import given, strategies as st
 
 from aioexec.errors import AbortedError
 from aioexec.testing.clock import VirtualClockLoop
-from aioexec.train.coordinator import Coordinator
-from aioexec.train.task_thread import TaskThread
+from aioexec.train.coordination.coordinator import Coordinator
+from aioexec.train.coordination.task_thread import TaskThread
 
 KINDS = ("listens", "ends", "fails", "stays")
 

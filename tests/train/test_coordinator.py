@@ -10,8 +10,8 @@ import pytest
 
 from aioexec.errors import AbortedError, GraphTypeError, OutOfRangeError
 from aioexec.testing import all_tasks_blocked
-from aioexec.train.coordinator import Coordinator
-from aioexec.train.task_thread import TaskThread
+from aioexec.train.coordination.coordinator import Coordinator
+from aioexec.train.coordination.task_thread import TaskThread
 
 
 def until_stopped(coord: Coordinator, name: str = "worker") -> TaskThread:

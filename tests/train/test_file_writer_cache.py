@@ -10,7 +10,7 @@ import aioexec as ax
 from aioexec.errors import FailedPreconditionError
 from aioexec.formats.event_files import summary_iterator
 from aioexec.formats.protos import GraphDef, Summary
-from aioexec.train.file_writer_cache import FileWriterCache
+from aioexec.train.hooks.file_writer_cache import FileWriterCache
 
 
 async def test_a_directory_has_one_writer_until_the_cache_is_cleared(tmp_path):

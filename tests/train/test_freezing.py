@@ -9,7 +9,7 @@ import pytest
 
 import aioexec
 from aioexec.errors import UnimplementedError
-from aioexec.train.freezing import convert_variables_to_constants, remove_training_nodes
+from aioexec.train.checkpoints.freezing import convert_variables_to_constants, remove_training_nodes
 
 
 def model(use_resource: bool) -> None:

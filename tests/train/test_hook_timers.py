@@ -6,7 +6,7 @@ import pytest
 
 from aioexec import train
 from aioexec.errors import GraphValueError
-from aioexec.train.hook_timers import NeverTriggerTimer
+from aioexec.train.hooks.timers import NeverTriggerTimer
 
 
 @pytest.mark.parametrize("intervals", [{}, {"every_secs": 1.0, "every_steps": 1}])

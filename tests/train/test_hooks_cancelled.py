@@ -9,7 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec import train
-from aioexec.train.file_writer_cache import FileWriterCache
+from aioexec.train.hooks.file_writer_cache import FileWriterCache
 from tests.train.hooked import Model, model as model
 from tests.train.test_progress_hook import Terminal, assert_cursor_is_shown
 

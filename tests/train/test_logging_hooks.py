@@ -26,7 +26,9 @@ def lines(caplog):
     """What the hooks have logged, each line on its own."""
 
     def logged() -> list[str]:
-        return [each.getMessage() for each in caplog.records if each.name == "aioexec.train.logging_hooks"]
+        return [
+            each.getMessage() for each in caplog.records if each.name == "aioexec.train.hooks.logging_hooks"
+        ]
 
     with caplog.at_level(logging.INFO):
         yield logged

@@ -9,8 +9,8 @@ import pytest
 
 from aioexec.errors import AbortedError, GraphValueError
 from aioexec.testing import all_tasks_blocked
-from aioexec.train.coordinator import Coordinator
-from aioexec.train.looper import LooperThread
+from aioexec.train.coordination.coordinator import Coordinator
+from aioexec.train.coordination.looper import LooperThread
 
 
 async def test_a_target_is_called_at_each_interval(virtual_clock):

@@ -13,17 +13,17 @@ import aioexec
 from aioexec.errors import DataLossError, NotFoundError
 from aioexec.formats import protos
 from aioexec.graph.graph import Graph
-from aioexec.graph.metagraph_export import create_meta_graph_def
-from aioexec.graph.op_def_export import stripped_op_list_for_graph
-from aioexec.graph.proto_functions import register_proto_function
-from aioexec.ops.defun import Defun
-from aioexec.train.meta_graph_import import (
+from aioexec.graph.io.metagraph_export import create_meta_graph_def
+from aioexec.graph.io.op_def_export import stripped_op_list_for_graph
+from aioexec.graph.io.proto_functions import register_proto_function
+from aioexec.ops.functions.defun import Defun
+from aioexec.train.checkpoints.meta_graph_import import (
     copy_scoped_meta_graph,
     import_meta_graph_with_return_elements,
     import_scoped_meta_graph,
     read_meta_graph_file,
 )
-from aioexec.train.meta_graphs import export_scoped_meta_graph
+from aioexec.train.checkpoints.meta_graphs import export_scoped_meta_graph
 from aioexec.train.off_loop import off_loop
 
 

@@ -10,8 +10,9 @@ import pytest
 
 import aioexec as ax
 from aioexec import errors
-from aioexec.train import wrapped_sessions
-from aioexec.train.session_run_hook import SessionRunHook
+from aioexec.train.hooks.session_run_hook import SessionRunHook
+from aioexec.train.sessions import wrapped_sessions
+from aioexec.train.sessions.monitored_session import _MonitoredSession
 
 train = ax.train
 
@@ -327,8 +328,7 @@ async def test_a_session_whose_closing_is_cancelled_is_closed(
         "after_create_session",
         lambda _, coord: coord.register_thread(asyncio.create_task(member(coord))),
     )
-    monitored = train.monitored_session._MonitoredSession
-    session = await monitored(creator, [hook, Awaited()], should_recover)
+    session = await _MonitoredSession(creator, [hook, Awaited()], should_recover)
 
     await cancelled_after(ticks, session.close())
 

@@ -9,7 +9,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.train.errors import TrainingStateError
-from aioexec.train.session_run_hook import SessionRunArgs, SessionRunHook
+from aioexec.train.hooks.session_run_hook import SessionRunArgs, SessionRunHook
 from tests.train.monitoring import Does, Wants
 
 train = ax.train

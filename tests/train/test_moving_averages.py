@@ -10,7 +10,7 @@ import pytest
 
 import aioexec as ax
 from aioexec.errors import GraphTypeError
-from aioexec.train.moving_averages import assign_moving_average, weighted_moving_average
+from aioexec.train.optimizers.moving_averages import assign_moving_average, weighted_moving_average
 
 VALUES = [1.0, -2.0, 4.0]
 KINDS = pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])

@@ -6,7 +6,7 @@ import aioexec as ax
 from aioexec import train
 from aioexec.errors import GraphValueError
 from aioexec.train.errors import TrainingStateError
-from aioexec.train.multi_step_hooks import (
+from aioexec.train.hooks.multi_step_hooks import (
     _MultiStepStopAfterNEvalsHook,
     _MultiStepStopAtStepHook,
     get_or_create_steps_per_run_variable,

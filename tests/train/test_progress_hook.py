@@ -10,7 +10,7 @@ import pytest
 import aioexec as ax
 from aioexec import train
 from aioexec.errors import GraphValueError, OpError
-from aioexec.train.progress_hook import Pace, progress_line
+from aioexec.train.hooks.progress_hook import Pace, progress_line
 from tests.train.hooked import Model, model as model, trained
 
 pytestmark = pytest.mark.usefixtures("virtual_clock")
@@ -28,7 +28,9 @@ def assert_cursor_is_shown(terminal):
 @pytest.fixture
 def lines(caplog):
     def logged():
-        return [each.getMessage() for each in caplog.records if each.name == "aioexec.train.progress_hook"]
+        return [
+            each.getMessage() for each in caplog.records if each.name == "aioexec.train.hooks.progress_hook"
+        ]
 
     with caplog.at_level(logging.INFO):
         yield logged

@@ -14,9 +14,9 @@ import aioexec as tf
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError, NotFoundError
 from aioexec.formats.bundle_reader import BundleReader
 from aioexec.train import Saver, get_checkpoint_state, latest_checkpoint
+from aioexec.train.checkpoints.saveables import SaveableObject, SaveSpec
+from aioexec.train.checkpoints.saver import _get_saver_or_default
 from aioexec.train.off_loop import off_loop
-from aioexec.train.saveables import SaveableObject, SaveSpec
-from aioexec.train.saver import _get_saver_or_default
 from tests.train.saving import Model
 
 

@@ -27,8 +27,9 @@ from aioexec.errors import (
     ResourceExhaustedError,
 )
 from aioexec.formats.checkpoint_files import OutputFile
-from aioexec.train import Saver, get_checkpoint_state, latest_checkpoint, saver as saver_module
-from aioexec.train.begun_saves import BegunSave, clear_away
+from aioexec.train import Saver, get_checkpoint_state, latest_checkpoint
+from aioexec.train.checkpoints import saver as saver_module
+from aioexec.train.checkpoints.begun_saves import BegunSave, clear_away
 from aioexec.train.off_loop import off_loop
 from tests.train.kills.model import MANNERS, Model as KilledModel, model as killed_model
 from tests.train.kills.nursery import TOUCHING

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aioexec.train.checkpoint_state import get_checkpoint_state, latest_checkpoint
+from aioexec.train.checkpoints.checkpoint_state import get_checkpoint_state, latest_checkpoint
 from aioexec.train.off_loop import off_loop
 from tests.train.kills.lives import Lived, Nursery, nursery
 from tests.train.kills.model import KEPT, MANNERS, Model, model

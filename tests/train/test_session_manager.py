@@ -302,7 +302,7 @@ class Sessions:
     """Counts the sessions that are open."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from aioexec.train import session_manager
+        from aioexec.train.sessions import session_manager
 
         self.made: list[Any] = []
         sessions = self

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from aioexec.errors import AbortedError, OutOfRangeError
+from aioexec.train.coordination.stop_state import StopState
 from aioexec.train.errors import EndOfLoopError
-from aioexec.train.stop_state import StopState
 
 
 def test_the_error_of_the_first_request_is_the_one_that_is_kept():

@@ -11,7 +11,7 @@ import aioexec as ax
 from aioexec import train
 from aioexec.errors import FailedPreconditionError, GraphValueError
 from aioexec.testing.tasks import all_tasks_blocked
-from aioexec.train.global_step_read import StepForecast, required_global_step_read
+from aioexec.train.hooks.global_step_read import StepForecast, required_global_step_read
 from tests.train.hooked import Model, model as model, trained
 
 pytestmark = pytest.mark.usefixtures("virtual_clock")

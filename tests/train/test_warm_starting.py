@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import aioexec
-from aioexec.train.off_loop import off_loop
-from aioexec.train.vocabulary_matrices import (
+from aioexec.train.checkpoints.vocabulary_matrices import (
     _load_and_remap_matrix_initializer,
     _load_embedding_initializer,
 )
+from aioexec.train.off_loop import off_loop
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
 

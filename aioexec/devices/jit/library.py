@@ -23,6 +23,7 @@ from aioexec.data_classes import dataclass
 from aioexec.devices.jit.cache import ABI_VERSION, ObjectCache, default_directory, sha256
 from aioexec.devices.jit.lane import Lane
 from aioexec.devices.jit.linker import Linker
+from aioexec.devices.jit.llvm.routines import EXTERNAL_SYMBOLS
 from aioexec.devices.jit.objects import ObjectCode, ObjectRefusedError
 from aioexec.devices.jit.process import (
     CompileError,
@@ -31,9 +32,8 @@ from aioexec.devices.jit.process import (
     CompilerUnavailableError,
     SourceError,
 )
-from aioexec.devices.jit.routines import EXTERNAL_SYMBOLS
 from aioexec.devices.jit.target import OPTIMISATION, IrCompiler, IrError, host
-from aioexec.graph.kernel import ElementwiseKernel, Kernel, LoopKernel
+from aioexec.graph.kernels.kernel import ElementwiseKernel, Kernel, LoopKernel
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class LoopJob:
 
 def emit(kernel: ElementwiseKernel, symbol: str) -> str:
     """The IR of an elementwise kernel. What writes it is imported by the lane: it takes the time of a dozen modules."""
-    from aioexec.devices.jit import templates
+    from aioexec.devices.jit.llvm import templates
 
     return templates.emit(kernel, symbol)
 

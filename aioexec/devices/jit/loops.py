@@ -1,6 +1,6 @@
 """Compiles the text of a loop kernel with numba. Only the compiler child loads this file, by its path.
 
-What comes out is one function `int64 kernel(int64 *block, int64 *frame)` (layout: `aioexec.graph.kernel`). It
+What comes out is one function `int64 kernel(int64 *block, int64 *frame)` (layout: `aioexec.graph.kernels.kernel`). It
 must need neither interpreter nor runtime: pointers instead of arrays (no reference counts), NumPy's error
 model (no exceptions), all calls inlined. Floating-point flags allow sums to be reordered, so that they become
 vector code, but keep NaN and infinity.

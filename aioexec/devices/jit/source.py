@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.devices.jit import scalars
+from aioexec.devices.jit.llvm import scalars
 from aioexec.devices.jit.process import SourceError
-from aioexec.graph.kernel import LoopKernel
-from aioexec.graph.loop_language import LANGUAGE
+from aioexec.graph.kernels.kernel import LoopKernel
+from aioexec.graph.kernels.loop_language import LANGUAGE
 
 SUPPLIED = frozenset({"math", "np", "numpy", *LANGUAGE})
 """Names the compiler gives to every body, whatever they mean in the module the body stands in."""

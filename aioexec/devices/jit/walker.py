@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.data_classes import dataclass
-from aioexec.devices.jit import parallel_region, sharing, spinning
+from aioexec.devices.threads import parallel_region, sharing, spinning
 
 HEADER = 8
 ROW_WORDS = 4

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from aioexec.devices.jit import templates
 from aioexec.devices.jit.linker import Linker
+from aioexec.devices.jit.llvm import templates
 from aioexec.devices.jit.target import IrCompiler, host
-from aioexec.graph.kernel import ElementwiseKernel
+from aioexec.graph.kernels.kernel import ElementwiseKernel
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 REALS = ("float32", "float64")

@@ -13,7 +13,8 @@ import platform
 from collections.abc import Callable, Sequence
 from unittest import mock
 
-from aioexec.devices.jit import parallel_region, sharing, spinning, walker
+from aioexec.devices.jit import walker
+from aioexec.devices.threads import parallel_region, sharing, spinning
 from tests.devices.jit.exploration import explore
 from tests.devices.jit.llvm_machine import FaultError, Machine, Memory, State
 from tests.devices.jit.llvm_text import parse

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from aioexec.devices.jit import templates
-from aioexec.graph.kernel import ElementwiseKernel
+from aioexec.devices.jit.llvm import templates
+from aioexec.graph.kernels.kernel import ElementwiseKernel
 from tests.devices.jit.elementwise import ALL, INTEGERS, REALS, compiled, numbers
 
 

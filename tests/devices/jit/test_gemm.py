@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from aioexec.devices.jit.library import library
-from aioexec.graph.kernel import LoopKernel
-from aioexec.graph.loop_language import gemm, large_gemm
+from aioexec.graph.kernels.kernel import LoopKernel
+from aioexec.graph.kernels.loop_language import gemm, large_gemm
 
 pytestmark = pytest.mark.slow
 

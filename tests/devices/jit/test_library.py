@@ -19,7 +19,7 @@ from aioexec.devices.jit.library import KernelLibrary, key_of
 from aioexec.devices.jit.linker import Linker
 from aioexec.devices.jit.objects import ObjectCode, ObjectRefusedError, check_symbols, read_symbols
 from aioexec.devices.jit.process import CompilerProcess
-from aioexec.graph.kernel import ElementwiseKernel, LoopKernel
+from aioexec.graph.kernels.kernel import ElementwiseKernel, LoopKernel
 
 
 def answer(x) -> int:
@@ -346,7 +346,7 @@ def test_a_program_may_end_while_kernels_are_compiled(tmp_path):
             """
             import os, sys
             from aioexec.devices.jit.library import library
-            from aioexec.graph.kernel import ElementwiseKernel, LoopKernel
+            from aioexec.graph.kernels.kernel import ElementwiseKernel, LoopKernel
 
             def body(x) -> int:
                 return 0

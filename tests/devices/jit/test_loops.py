@@ -14,8 +14,20 @@ from aioexec.devices.jit.cache import ObjectCache
 from aioexec.devices.jit.library import KernelLibrary
 from aioexec.devices.jit.process import SourceError
 from aioexec.devices.jit.source import closure, request_for
-from aioexec.graph.kernel import LoopKernel
-from aioexec.graph.loop_language import LANGUAGE, exp, expm1, fabs, fma, gemm, inf, log, log1p, offset, tanh
+from aioexec.graph.kernels.kernel import LoopKernel
+from aioexec.graph.kernels.loop_language import (
+    LANGUAGE,
+    exp,
+    expm1,
+    fabs,
+    fma,
+    gemm,
+    inf,
+    log,
+    log1p,
+    offset,
+    tanh,
+)
 
 SCALE = 3.0
 SHIFTS = (1, 10)

@@ -5,11 +5,11 @@ import platform
 import numpy as np
 import pytest
 
-from aioexec.devices.jit import templates
 from aioexec.devices.jit.linker import Linker
+from aioexec.devices.jit.llvm import templates
 from aioexec.devices.jit.objects import check_symbols
 from aioexec.devices.jit.target import IrCompiler, Target, host
-from aioexec.graph.kernel import ElementwiseKernel
+from aioexec.graph.kernels.kernel import ElementwiseKernel
 from tests.devices.jit.elementwise import compiled, numbers
 from tests.devices.jit.ulp import ORACLES, kernel_of, pairs, samples
 

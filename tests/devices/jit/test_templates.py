@@ -7,10 +7,10 @@ import mmap
 import numpy as np
 import pytest
 
-from aioexec.devices.jit import templates
+from aioexec.devices.jit.llvm import templates
 from aioexec.devices.jit.objects import read_symbols
 from aioexec.devices.jit.target import host
-from aioexec.graph.kernel import ElementwiseKernel
+from aioexec.graph.kernels.kernel import ElementwiseKernel
 from tests.devices.jit.elementwise import ALL, Compiled, Signature, compiled, guarded, numbers
 
 

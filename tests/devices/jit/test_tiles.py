@@ -10,8 +10,8 @@ import pytest
 
 from aioexec.devices.jit.cache import ObjectCache
 from aioexec.devices.jit.library import KernelLibrary, library
-from aioexec.graph.kernel import LoopKernel
-from aioexec.graph.loop_language import tiled_product
+from aioexec.graph.kernels.kernel import LoopKernel
+from aioexec.graph.kernels.loop_language import tiled_product
 
 pytestmark = pytest.mark.slow
 

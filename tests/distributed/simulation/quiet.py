@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from aioexec.distributed.pushes import PUSH
-from aioexec.distributed.server import Server
+from aioexec.distributed.server.server import Server
+from aioexec.distributed.worker.pushes import PUSH
 
 
 def check_quiet(server: Server) -> None:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aioexec.distributed.cluster import ClusterSpec
+from aioexec.distributed.cluster.cluster import ClusterSpec
 from tests.distributed.processes import REPOSITORY, cluster_of, described
 from tests.interop.behaviours.both import Engine, Program, There, disagreement
 from tests.interop.distributed.served import HereOnServer

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import aioexec as ax
-from aioexec.distributed import channels
+from aioexec.distributed.transport import channels
 from tests.interop.behaviours.both import Engine, Here, Program, There, disagreement
 from tests.interop.distributed.tensorflow_server import TensorFlowServer
 

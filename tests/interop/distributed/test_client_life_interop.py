@@ -10,9 +10,9 @@ import pytest
 
 import aioexec as ax
 from aioexec import errors
-from aioexec.distributed.channels import channel_to
-from aioexec.distributed.grpc_factory import address_of
-from aioexec.distributed.master_client import MasterClient
+from aioexec.distributed.client.grpc_factory import address_of
+from aioexec.distributed.client.master_client import MasterClient
+from aioexec.distributed.transport.channels import channel_to
 from aioexec.formats.protos import (
     CloseSessionRequest,
     CreateSessionRequest,

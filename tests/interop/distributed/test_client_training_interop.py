@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed import channels
-from aioexec.train.file_writer_cache import FileWriterCache
+from aioexec.distributed.transport import channels
+from aioexec.train.hooks.file_writer_cache import FileWriterCache
 from tests.distributed.processes import free_addresses
 from tests.interop.behaviours.both import floats, outcome
 from tests.interop.distributed.tensorflow_server import TensorFlowServer

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.cluster import make_server_def
-from aioexec.distributed.cluster_resolver import SimpleClusterResolver, TFConfigClusterResolver
+from aioexec.distributed.cluster.cluster import make_server_def
+from aioexec.distributed.cluster.cluster_resolver import SimpleClusterResolver, TFConfigClusterResolver
 
 pytestmark = pytest.mark.interop
 

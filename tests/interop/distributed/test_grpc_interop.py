@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from aioexec import errors
-from aioexec.distributed.message_codec import encode
-from aioexec.distributed.methods import METHODS
-from aioexec.distributed.status import POSSIBLY_RESTARTED
-from aioexec.distributed.transport import Payload
+from aioexec.distributed.transport.message_codec import encode
+from aioexec.distributed.transport.methods import METHODS
+from aioexec.distributed.transport.status import POSSIBLY_RESTARTED
+from aioexec.distributed.transport.transport import Payload
 from aioexec.errors import (
     AbortedError,
     DeadlineExceededError,

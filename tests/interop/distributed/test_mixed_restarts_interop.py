@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.cluster import ClusterSpec
+from aioexec.distributed.cluster.cluster import ClusterSpec
 from tests.distributed.processes import cluster_of
 from tests.interop.distributed.mixed import TASK_0, TASK_1, server_process
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import ray
 
-from aioexec.distributed.ray import RayCluster, TaskOptions
+from aioexec.distributed.cluster.ray import RayCluster, TaskOptions
 from aioexec.errors import InvalidArgumentError
 from examples import distributed_training, ray_training
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.cluster import ClusterSpec
+from aioexec.distributed.cluster.cluster import ClusterSpec
 from tests.distributed.conftest import serve as serve
 from tests.distributed.processes import cluster_of, servers
 from tests.interop.train.engines import kind_of_variables

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import aioexec as ax
-from aioexec.ops.defun import Defun
+from aioexec.ops.functions.defun import Defun
 from tests.interop.train.engines import first_control_flow, kind_of_variables
 
 SAMPLES = np.random.default_rng(7).normal(size=(24, 4)).astype(np.float32)

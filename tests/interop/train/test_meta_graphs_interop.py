@@ -11,9 +11,9 @@ import pytest
 
 import aioexec as ax
 from aioexec.formats import protos
-from aioexec.graph.proto_functions import get_collection_proto_type
-from aioexec.train.meta_graph_import import import_scoped_meta_graph
-from aioexec.train.meta_graphs import export_scoped_meta_graph
+from aioexec.graph.io.proto_functions import get_collection_proto_type
+from aioexec.train.checkpoints.meta_graph_import import import_scoped_meta_graph
+from aioexec.train.checkpoints.meta_graphs import export_scoped_meta_graph
 from aioexec.train.off_loop import off_loop
 from tests.interop.train.handed_over import (
     PROGRAMS,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import aioexec as tf
-from aioexec.train.saver import Saver
+from aioexec.train.checkpoints.saver import Saver
 
 MANNERS = ("numbered", "overwriting", "sharded")
 """Each save a checkpoint of its own; each over the former one; each by two devices."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from aioexec.train.checkpoint_state import get_checkpoint_state
+from aioexec.train.checkpoints.checkpoint_state import get_checkpoint_state
 from aioexec.train.off_loop import off_loop
 from tests.train.kills.model import model
 from tests.train.kills.serving import serve_checkpoint

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import aioexec as ax
 from aioexec.serving import serve
-from aioexec.train.checkpoint_state import latest_checkpoint
+from aioexec.train.checkpoints.checkpoint_state import latest_checkpoint
 from aioexec.train.off_loop import off_loop
 from tests.train.kills.model import model
 

@@ -1,0 +1,86 @@
+"""Calls that are made one at a time, in the order in which they come, by the threads of a shared pool.
+
+Sessions plan and build this way: a thread of its own for each would be started by the event loop, which waits for the thread,
+and a thousand of them compete for the interpreter. Belongs to one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from aioexec.devices.threads.pools import dismiss_pool
+from aioexec.devices.threads.workers import Job, Workers
+from aioexec.errors import OpError
+
+Result = TypeVar("Result")
+
+
+class Sequence:
+    """Makes calls in a shared pool, of which it is a holder.
+
+    `_line` are the jobs that wait for the one under way; `_is_busy` while there is one; `_is_dismissed` once no more come;
+    `_idle` is set when none is left, while somebody waits for that.
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        self.workers = workers
+        self._line: deque[Job[Any]] = deque()
+        self._is_busy = False
+        self._is_dismissed = False
+        self._idle = asyncio.Event()
+
+    def submit(
+        self, call: Callable[[], Result], done: Callable[[Job[Result]], None] | None = None
+    ) -> Job[Result]:
+        """Queue a call; `done` is called on the loop when it has finished.
+
+        Raises:
+            ResourceExhaustedError: the pool has no thread and can start none.
+        """
+        assert not self._is_dismissed, f"{self.workers.name}: a job after close"
+        job = Job(asyncio.get_running_loop(), call, partial(self._ended, done))
+        if self._is_busy:
+            self._line.append(job)
+            return job
+        self._is_busy = True
+        try:
+            self.workers.put(job)
+        except OpError:
+            self._is_busy = False
+            raise
+        return job
+
+    def dismiss(self) -> None:
+        """Take no more calls, and hold the pool no more when those that were queued have finished."""
+        if not self._is_dismissed:
+            self._is_dismissed = True
+            if not self._is_busy:
+                self._release()
+
+    async def close(self) -> None:
+        """Dismiss, and wait until every call has finished and, if nobody else holds the pool, its threads have ended."""
+        self.dismiss()
+        if self._is_busy:
+            await self._idle.wait()
+        if self.workers.closed:
+            await self.workers.close()
+
+    def _ended(self, done: Callable[[Job[Any]], None] | None, job: Job[Any]) -> None:
+        try:
+            if done is not None:
+                done(job)
+        finally:
+            if self._line:
+                self.workers.put(self._line.popleft())
+            else:
+                self._is_busy = False
+                if self._is_dismissed:
+                    self._release()
+
+    def _release(self) -> None:
+        dismiss_pool(self.workers)
+        self._idle.set()

@@ -1,0 +1,30 @@
+"""Errors of a server as its client tells them: of the client's own operations, with where those were created."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aioexec.distributed.transport.status import PLACED, error_from, node_of, without_task
+from aioexec.errors import OpError, with_context
+from aioexec.graph.graph import Graph
+from aioexec.sessions.names import find_operation
+
+_LOG_TAIL: Final = "\nRecent warning and error logs:"
+"""From here on a TensorFlow server repeats what it logged last, of whatever step."""
+
+
+def located(error: OpError, graph: Graph | None) -> OpError:
+    """The error with the operation of this graph that its message names, as an error of a step in this process has it."""
+    text = error.message.partition(_LOG_TAIL)[0].rstrip()
+    name = node_of(text)
+    op = None if graph is None or name is None else find_operation(graph, name)
+    if op is None:
+        return error
+    device = None
+    placed = PLACED.fullmatch(without_task(text))
+    if placed is not None and placed["node"] == name:
+        device = placed["device"]
+        text = placed["text"].removesuffix(f"\n\t [[{{{{node {name}}}}}]]")
+    told = error_from(error.error_code, text, error.payloads)
+    told.node = None
+    return with_context(told, node=name, op_type=op.type, device=device, created_at=op.created_at, op=op)

@@ -1,0 +1,104 @@
+"""Steps asked for by names, as partial runs and callables do: values are converted where the graph is known."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from aioexec import dtypes
+from aioexec.distributed.client.step_requests import StepRequest
+from aioexec.errors import InternalError, InvalidArgumentError, UnknownNameError
+from aioexec.graph.graph import Graph
+from aioexec.graph.node import Tensor
+from aioexec.sessions.feeds import FeedConverter, converted
+from aioexec.sessions.names import canonical
+from aioexec.sessions.run_options import StepOptions
+
+Elsewhere = Callable[[Callable[[], list[Any]]], Awaitable[list[Any]]]
+
+
+class NamedFeeds:
+    """Converts the values of feeds that are known by name. What no graph of ours has is sent as NumPy understands it."""
+
+    __slots__ = ("converters",)
+
+    def __init__(self, graph: Graph | None, names: Sequence[str]) -> None:
+        tensors = [tensor_named(graph, name) for name in names]
+        self.converters = [None if tensor is None else FeedConverter(tensor) for tensor in tensors]
+
+    async def converted(self, values: Sequence[Any], elsewhere: Elsewhere) -> list[Any]:
+        pairs = list(zip(self.converters, values, strict=True))
+        known = [(converter, value) for converter, value in pairs if converter is not None]
+        done = iter(await converted([each for each, _ in known], [value for _, value in known], elsewhere))
+        return [dtypes.to_array(value) if converter is None else next(done) for converter, value in pairs]
+
+
+class NamedRequest:
+    """A step by names: the request, and how its feeds are converted."""
+
+    __slots__ = ("_feeds", "step")
+
+    def __init__(
+        self,
+        session_handle: str,
+        graph: Graph | None,
+        feeds: Sequence[str],
+        outputs: Sequence[str],
+        targets: Sequence[str],
+    ) -> None:
+        names = [canonical(name) for name in feeds]
+        found = {name: tensor_named(graph, name) for name in (*names, *outputs)}
+        known = {name: tensor.dtype.base_dtype for name, tensor in found.items() if tensor is not None}
+        self.step = StepRequest(session_handle, names, outputs, targets, known)
+        self._feeds = NamedFeeds(graph, names)
+
+    async def converted(self, feeds: Sequence[tuple[str, Any]], elsewhere: Elsewhere) -> list[Any]:
+        """The values of the feeds as arrays."""
+        return await self._feeds.converted([value for _, value in feeds], elsewhere)
+
+
+class PreparedStep:
+    """A callable of a server: `_places` are those of the results among the server's, which gives each once."""
+
+    __slots__ = ("_feeds", "_places", "options")
+
+    def __init__(
+        self, graph: Graph | None, feeds: Sequence[str], fetches: Sequence[str], options: StepOptions
+    ) -> None:
+        self.options = options
+        self._feeds = NamedFeeds(graph, feeds)
+        once = list(dict.fromkeys(fetches))
+        self._places = [once.index(name) for name in fetches]
+
+    async def converted(self, values: Sequence[Any], elsewhere: Elsewhere) -> list[Any]:
+        """The values of the feeds as arrays.
+
+        Raises:
+            InvalidArgumentError: another number of values than of feeds.
+        """
+        expected = len(self._feeds.converters)
+        if len(values) != expected:
+            raise InvalidArgumentError(f"Expected {expected} feed tensors, but got {len(values)}")
+        return await self._feeds.converted(values, elsewhere)
+
+    def results(self, tensors: Sequence[Any]) -> list[Any]:
+        """The values in the order of the fetches.
+
+        Raises:
+            InternalError: the server gave another number of values than it was asked for.
+        """
+        if len(tensors) != len(set(self._places)):
+            raise InternalError(
+                f"expected {len(set(self._places))} values from the server, got {len(tensors)}"
+            )
+        return [tensors[place] for place in self._places]
+
+
+def tensor_named(graph: Graph | None, name: str) -> Tensor | None:
+    """The tensor of that name, if there is one."""
+    if graph is None:
+        return None
+    try:
+        return graph.get_tensor_by_name(canonical(name))
+    except UnknownNameError:
+        return None

@@ -1,0 +1,1 @@
+"""Which tasks a cluster has, and how a program finds its own."""

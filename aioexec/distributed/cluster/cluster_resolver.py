@@ -1,0 +1,174 @@
+"""What a program is told about its cluster, and its own part in it, by what has started it."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from typing import Any
+
+from aioexec.distributed.cluster.cluster import ClusterSpec
+from aioexec.errors import GraphTypeError, GraphValueError
+
+VARIABLE = "TF_CONFIG"
+
+
+class ClusterResolver(ABC):
+    """A cluster, and which of its tasks this process is. What is None is not known."""
+
+    task_type: str | None = None
+    task_id: int | None = None
+    rpc_layer: str | None = None
+
+    @abstractmethod
+    def cluster_spec(self) -> ClusterSpec:
+        """The cluster as it is now."""
+
+    @abstractmethod
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        """The target of sessions at a task; "" for a session in this process."""
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> dict[str, int]:
+        """How many devices that are no CPU a task has, by their type; none is known here."""
+        return {}
+
+    @property
+    def environment(self) -> str | None:
+        """Where the program runs, if that matters."""
+        return ""
+
+
+class SimpleClusterResolver(ClusterResolver):
+    """What it is told."""
+
+    def __init__(
+        self,
+        cluster_spec: ClusterSpec,
+        master: str = "",
+        task_type: str | None = None,
+        task_id: int | None = None,
+        environment: str = "",
+        num_accelerators: dict[str, int] | None = None,
+        rpc_layer: str | None = None,
+    ) -> None:
+        if not isinstance(cluster_spec, ClusterSpec):
+            raise GraphTypeError(f"cluster_spec must be a ClusterSpec, got {cluster_spec!r}")
+        if not isinstance(master, str):
+            raise GraphTypeError(f"master must be a string, got {master!r}")
+        self._cluster_spec = cluster_spec
+        self._master = master
+        self._environment = environment
+        self._num_accelerators = num_accelerators or {}
+        self.task_type = task_type
+        self.task_id = task_id
+        self.rpc_layer = rpc_layer
+
+    def cluster_spec(self) -> ClusterSpec:
+        return self._cluster_spec
+
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        address = self._master
+        if task_type is not None and task_id is not None:
+            address = self._cluster_spec.task_address(task_type, task_id)
+        return _target(address, rpc_layer or self.rpc_layer)
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> dict[str, int]:
+        return self._num_accelerators
+
+    @property
+    def environment(self) -> str:
+        return self._environment
+
+
+class TFConfigClusterResolver(ClusterResolver):
+    """What the environment variable TF_CONFIG says, each time it is asked; what is given here goes before it."""
+
+    def __init__(
+        self,
+        task_type: str | None = None,
+        task_id: int | None = None,
+        rpc_layer: str | None = None,
+        environment: str | None = None,
+    ) -> None:
+        self._task_type = task_type
+        self._task_id = task_id
+        self._rpc_layer = rpc_layer
+        self._environment = environment
+
+    @property
+    def task_type(self) -> str | None:
+        found = _task().get("type") if self._task_type is None else self._task_type
+        return None if found is None else str(found)
+
+    @task_type.setter
+    def task_type(self, task_type: str | None) -> None:
+        self._task_type = task_type
+
+    @property
+    def task_id(self) -> int | None:
+        found = _task().get("index") if self._task_id is None else self._task_id
+        return None if found is None else int(found)
+
+    @task_id.setter
+    def task_id(self, task_id: int | None) -> None:
+        self._task_id = task_id
+
+    @property
+    def rpc_layer(self) -> str | None:
+        return _configured().get("rpc_layer") if self._rpc_layer is None else self._rpc_layer
+
+    @rpc_layer.setter
+    def rpc_layer(self, rpc_layer: str | None) -> None:
+        self._rpc_layer = rpc_layer
+
+    @property
+    def environment(self) -> str | None:
+        return self._environment
+
+    def cluster_spec(self) -> ClusterSpec:
+        return ClusterSpec(_configured().get("cluster", {}))
+
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        configured = _configured().get("session_master")
+        if configured is not None:
+            return str(configured)
+        cluster = self.cluster_spec()
+        if sum(cluster.num_tasks(job) for job in cluster.jobs) <= 1:
+            return ""
+        job = self.task_type if task_type is None else task_type
+        index = self.task_id if task_id is None else task_id
+        if job is None or index is None:
+            raise GraphValueError(f"{VARIABLE} does not say which task this is: its `task` is {_task()!r}")
+        return _target(cluster.task_address(job, index), self.rpc_layer if rpc_layer is None else rpc_layer)
+
+
+def _configured() -> dict[str, Any]:
+    text = os.environ.get(VARIABLE, "{}")
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise GraphValueError(f"{VARIABLE}: expected JSON, got {text[:200]!r}: {error}") from error
+    if not isinstance(found, dict):
+        raise GraphTypeError(f"{VARIABLE}: expected a JSON object, got {text[:200]!r}")
+    return found
+
+
+def _task() -> dict[str, Any]:
+    task = _configured().get("task", {})
+    if not isinstance(task, dict):
+        raise GraphTypeError(f"{VARIABLE}: expected `task` to be a JSON object, got {task!r}")
+    return task
+
+
+def _target(address: str, rpc_layer: str | None) -> str:
+    return f"{rpc_layer}://{address}" if rpc_layer else address

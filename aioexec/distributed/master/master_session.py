@@ -1,0 +1,422 @@
+"""A session of a master: a direct session whose graph may use the devices of other tasks.
+
+Nodes are placed on all devices of the cluster. What falls to this task runs here, in the session's own executors; what falls
+to others is registered with them, once a plan, and run by handle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from functools import partial
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from aioexec.devices.device import DeviceAttributes
+from aioexec.devices.device_set import DeviceMgr, DeviceSet
+from aioexec.devices.remote import RemoteDevice
+from aioexec.distributed.master.remote_parts import DistributedParts, DistributedStep, RegisteredPart
+from aioexec.distributed.transport.answers import Answer
+from aioexec.distributed.transport.gathering import gathered
+from aioexec.distributed.transport.methods import METHODS
+from aioexec.distributed.transport.status import POSSIBLY_RESTARTED
+from aioexec.distributed.transport.transport import Channel, Payload
+from aioexec.distributed.worker.event_steps import Replied, answer_of
+from aioexec.distributed.worker.worker import Worker
+from aioexec.distributed.worker.worker_session import Peers
+from aioexec.dtypes import as_dtype
+from aioexec.errors import (
+    AbortedError,
+    CancelledError,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    UnavailableError,
+)
+from aioexec.execution.executor import Executor
+from aioexec.graph.graph import Graph
+from aioexec.observability.metrics import STEPS
+from aioexec.planning.partition import signed
+from aioexec.planning.plan import Plan, RemotePartition
+from aioexec.sessions.direct import DirectSession
+from aioexec.sessions.named_steps import NamedStep
+from aioexec.sessions.names import find_operation, parse_tensor_name
+from aioexec.sessions.options import SessionOptions
+from aioexec.sessions.reordering import Reordered
+
+GET_STATUS = "WorkerService/GetStatus"
+
+CLOSE_SECONDS = 10.0
+"""For how long a session that closes waits for a task to forget it."""
+
+
+class MasterSession(DirectSession):
+    """One client's session.
+
+    Constant: `_peers`, the cluster it is in; `tasks`, the other tasks it uses. Changing: `graph_version`, how often it was
+    extended, under `extending`; `_opened`, tasks that were told of this session; `_remote`, their devices; `_doubtful`, tasks
+    that failed, and whether they have lost what was registered; `_cleanups`, calls under way that nobody waits for;
+    `_graphs`, handles by task of what was registered for the devices there are now.
+    `_undeleted`, shared by the sessions of a master, are handles by task of sessions that could not be deleted there.
+    """
+
+    def __init__(
+        self,
+        options: SessionOptions,
+        devices: DeviceMgr,
+        worker: Worker,
+        peers: Peers,
+        tasks: Sequence[str],
+        bits: Callable[[int], int],
+        undeleted: dict[str, list[str]],
+    ) -> None:
+        super().__init__(options, devices, lambda _: None, f"{bits(64):016x}")
+        self._undeleted = undeleted if peers.fetch is None else {}
+        self.tasks = tuple(tasks)
+        self.graph_version = 0
+        self.extending = asyncio.Lock()
+        self._worker = worker
+        self._peers = peers
+        self._numbers = Random(bits(64))  # the system's take long, and steps need two each
+        self._opened: set[str] = set()
+        self._remote: dict[str, list[RemoteDevice]] = {}
+        self._doubtful: dict[str, bool] = {}
+        self._mending = asyncio.Lock()
+        self._graphs: dict[str, list[str]] = {}
+        self._cleanups: dict[asyncio.Task[None], None] = {}
+
+    @property
+    def task(self) -> str:
+        """This task, as the session's cluster calls it."""
+        return self._peers.task
+
+    # The other tasks
+
+    async def open(self) -> None:
+        """Have every other task open a session of its own, and learn of its devices; wait for those that are not there yet."""
+        await gathered(self._open_at(task, wait_for_ready=True) for task in self.tasks)
+        self._use_devices()
+
+    async def _open_at(self, task: str, *, wait_for_ready: bool = False) -> None:
+        channel = self._peers.workers.channel(task)
+        devices = await devices_at(channel, wait_for_ready=wait_for_ready)
+        self._opened.add(task)
+        await self._ask(task, "CreateWorkerSession", wait_for_ready=wait_for_ready, **self._opening(task))
+        self._remote[task] = [RemoteDevice(_renamed(each, task)) for each in devices]
+        for handle in self._undeleted.pop(task, ()):
+            if handle != self.session_handle:
+                with suppress(OpError):
+                    await self._delete_at(task, handle)
+
+    def _opening(self, task: str) -> dict[str, Any]:
+        job, _, index = task.removeprefix("/job:").partition("/replica:0/task:")
+        return {
+            "session_handle": self.session_handle,
+            "server_def": {
+                "job_name": job,
+                "task_index": int(index),
+                "protocol": "grpc",
+                "default_session_config": self.options.config,
+                "cluster": None if self._peers.fetch is None else self.options.config.cluster_def,
+            },
+            "isolate_session_state": self.options.isolate_session_state or self._peers.fetch is not None,
+            "master_task": self.task,
+            "master_incarnation": signed(self.client_device.attributes.incarnation),
+        }
+
+    async def _ask(
+        self,
+        task: str,
+        name: str,
+        timeout: float | None = None,
+        *,
+        wait_for_ready: bool = False,
+        **fields: Any,
+    ) -> Any:
+        method = f"WorkerService/{name}"
+        request = METHODS[method].request(**fields)
+        channel = self._peers.workers.channel(task)
+        reply = await channel.call(method, Payload(request), timeout, wait_for_ready=wait_for_ready)
+        return reply.message
+
+    def _use_devices(self) -> None:
+        """Place nodes on what is there now; what was planned for other devices is forgotten."""
+        remote = [device for task in self.tasks for device in self._remote.get(task, ())]
+        self.device_set = DeviceSet([*self.device_mgr.list_devices(), *remote])
+        self.forget_plans()
+        graphs, self._graphs = self._graphs, {}
+        for task, handles in graphs.items():
+            for handle in handles:
+                self._tell(
+                    task,
+                    "DeregisterGraph",
+                    session_handle=self.session_handle,
+                    create_worker_session_called=True,
+                    graph_handle=handle,
+                )
+
+    # Plans
+
+    async def new_executor(self, plan: Plan) -> Executor:
+        if not plan.remote:
+            return await super().new_executor(plan)
+        assert self.graph is not None
+        graph = self.graph
+        parts = await gathered(self._registered(part, graph) for part in plan.remote)
+        return Executor(plan, self.engine, DistributedParts(parts, self._new_step, self._new_request_id))
+
+    async def _registered(self, part: RemotePartition, graph: Graph) -> RegisteredPart:
+        graph_def = await self.in_planner(partial(_graph_def, part, graph))
+        try:
+            reply = await self._ask(
+                part.task,
+                "RegisterGraph",
+                session_handle=self.session_handle,
+                create_worker_session_called=True,
+                graph_def=graph_def,
+                graph_options=None if self.options.config is None else self.options.config.graph_options,
+                config_proto=self.options.config,
+            )
+        except OpError as error:
+            self._failed_at(part.task, error)
+            raise
+        self._graphs.setdefault(part.task, []).append(reply.graph_handle)
+        channel = self._peers.workers.channel(part.task)
+        return RegisteredPart(part.task, channel, self.session_handle, reply.graph_handle, self._failed_at)
+
+    # Steps
+
+    def begin_at_once(
+        self,
+        feeds: tuple[str, ...],
+        outputs: tuple[str, ...],
+        targets: tuple[str, ...],
+        values: Sequence[Any],
+        replied: Replied,
+    ) -> Answer | None:
+        """Begin a step that was run before and asks for nothing special, without its turn; None if it has to wait for that."""
+        step = self._named.get((feeds, outputs, targets))
+        if step is None or self._doubtful or not self.runs_at_once or not self.steps.life.is_open:
+            return None
+        found = step.executor.run_at_once(values)
+        if found is None:
+            return None
+        STEPS.value += 1
+        if isinstance(found, list):
+            return Answer(came=replied(step.ordered(found)))
+
+        def ordered(came: list[Any] | OpError) -> Payload | OpError:
+            return replied(came if isinstance(came, OpError) else step.ordered(came))
+
+        return answer_of(found, self.steps, ordered)
+
+    def tells(self, options: Any) -> bool:
+        """Whether there is something to be told of a step with these RunOptions."""
+        return (
+            options.trace_level > 0
+            or options.output_partition_graphs
+            or self.options.graph_options.build_cost_model > 0
+        )
+
+    def _new_request_id(self) -> int:
+        return self._numbers.getrandbits(62) + 1
+
+    def _new_step(self, parts: Sequence[RegisteredPart]) -> DistributedStep:
+        step_id = self._numbers.getrandbits(55) + 1
+        rendezvous = self._worker.steps.rendezvous(step_id)
+        self._peers.join(rendezvous, step_id)
+        return DistributedStep(step_id, rendezvous, parts, self._clean_up)
+
+    def _clean_up(self, step_id: int, parts: Sequence[RegisteredPart]) -> None:
+        """Have every task forget a step that is over; nobody waits for that but `close`."""
+        self._worker.steps.end(step_id)
+        for part in parts:
+            self._tell(part.task, "CleanupGraph", step_id=step_id)
+
+    def _tell(self, task: str, name: str, **fields: Any) -> None:
+        """Make a call that nobody waits for. If the task was restarted the next step fails, and whoever runs that must know."""
+
+        async def ask() -> None:
+            with suppress(OpError):
+                await self._ask(task, name, CLOSE_SECONDS, **fields)
+
+        asking = asyncio.ensure_future(ask())
+        self._cleanups[asking] = None
+        asking.add_done_callback(self._cleanups.pop)
+
+    def _failed_at(self, task: str, error: OpError) -> None:
+        """A task that cannot be reached, or may have been restarted, is asked for its state before the next step."""
+        if isinstance(error, AbortedError) and (
+            POSSIBLY_RESTARTED in error.payloads or "handle is not found" in error.message
+        ):
+            self._doubtful[task] = True
+        elif isinstance(error, UnavailableError | AbortedError):
+            self._doubtful.setdefault(task, False)
+
+    async def run(
+        self,
+        options: Any,
+        feeds: Sequence[tuple[str, Any]],
+        output_names: Sequence[str],
+        target_names: Sequence[str],
+        metadata: Any = None,
+    ) -> list[Any]:
+        self._check_dtypes(feeds)
+        if self._doubtful:
+            asked = (tuple([name for name, _ in feeds]), tuple(output_names), tuple(target_names))
+            known = self._named.get(asked)
+            await self.mend(None if known is None else _tasks_of(known.executor))
+        return await super().run(options, feeds, output_names, target_names, metadata)
+
+    def _check_dtypes(self, feeds: Sequence[tuple[str, Any]]) -> None:
+        """Refuse values of another dtype: a client that converts values has done so."""
+        graph = self.graph
+        for name, value in feeds:
+            node, index = parse_tensor_name(name)
+            op = None if graph is None else find_operation(graph, node)
+            if op is None or index >= len(op.outputs) or not isinstance(value, np.ndarray):
+                continue
+            declared = op.outputs[index].dtype.base_dtype
+            if value.dtype != declared.numpy and not value.dtype.hasobject:
+                came = _type_name(value.dtype)
+                raise InternalError(
+                    f"Output 0 of type {came} does not match declared output type {_type_name(declared.numpy)} "
+                    f"for node {{{{node _recv_{node}_{index}}}}}"
+                )
+
+    async def mend(self, tasks: Collection[str] | None = None) -> None:
+        """Find out what became of tasks that failed; open sessions anew where they have been restarted.
+
+        Args:
+            tasks: those a step needs; others are not waited for. None if that is not known: some may be away then.
+
+        Raises:
+            UnavailableError: a task that is needed is still away.
+        """
+        doubtful = [task for task in self._doubtful if tasks is None or task in tasks]
+        if doubtful:
+            async with self._mending:
+                for task in doubtful:
+                    with nullcontext() if tasks is not None else suppress(UnavailableError):
+                        await self._mend(task)
+
+    async def _mend(self, task: str) -> None:
+        has_lost = self._doubtful.get(task)
+        if has_lost is None:
+            return  # meanwhile it was
+        known = {device.attributes for device in self._remote[task]}
+        found = await devices_at(self._peers.workers.channel(task))
+        if has_lost or known != {_renamed(each, task) for each in found}:
+            await self._open_at(task)
+            self._use_devices()
+        self._doubtful.pop(task, None)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether `mend` has something to do."""
+        return bool(self._doubtful)
+
+    # The graph
+
+    async def _step_of(
+        self, graph: Graph, feeds: tuple[str, ...], outputs: tuple[str, ...], targets: tuple[str, ...]
+    ) -> NamedStep:
+        if (feeds, outputs, targets) not in self._named:
+            await self._until_extended()
+        return await super()._step_of(graph, feeds, outputs, targets)
+
+    async def partial_run_setup(
+        self, feed_names: Sequence[str], output_names: Sequence[str], target_names: Sequence[str]
+    ) -> str:
+        await self._until_extended()
+        return await super().partial_run_setup(feed_names, output_names, target_names)
+
+    async def partial_run(
+        self, handle: str, feeds: Sequence[tuple[str, Any]], output_names: Sequence[str]
+    ) -> list[Any]:
+        if not self._partial_runs.is_open(handle):
+            raise InvalidArgumentError("Must run PartialRunSetup before performing partial runs")
+        return await super().partial_run(handle, feeds, output_names)
+
+    async def make_callable(self, options: Any) -> int:
+        await self._until_extended()
+        await self.mend()
+        return await super().make_callable(options)
+
+    async def run_callable(self, handle: int, feeds: Sequence[Any], metadata: Any = None) -> list[Any]:
+        await self.mend()
+        return await super().run_callable(handle, feeds, metadata)
+
+    async def _until_extended(self) -> None:
+        """Names are looked up in a graph as it was before an extension or as it is after one, never in between."""
+        while self.extending.locked():
+            async with self.extending:
+                pass
+
+    # The end
+
+    async def close(self, grace: float | None = None) -> None:
+        if grace == 0 and self.steps.life.is_open:
+            self.about_to_close()
+            self.steps.cancel(CancelledError("Step was cancelled by an explicit call to `Session::Close()`."))
+        await super().close(grace)
+
+    async def list_devices(self) -> list[DeviceAttributes]:
+        local = await super().list_devices()
+        return local + [device.attributes for task in self.tasks for device in self._remote.get(task, ())]
+
+    async def shut_down(self) -> None:
+        for each in list(self._cleanups):
+            each.cancel()
+        await asyncio.gather(*self._cleanups, *map(self._close_at, self.tasks), return_exceptions=True)
+        try:
+            await super().shut_down()
+        finally:
+            await self._peers.close()
+
+    async def _close_at(self, task: str) -> None:
+        """Have a task delete this session, or if it cannot be reached, whoever opens the next one there."""
+        if task in self._opened:
+            await self._delete_at(task, self.session_handle)
+
+    async def _delete_at(self, task: str, handle: str) -> None:
+        try:
+            await self._ask(task, "DeleteWorkerSession", CLOSE_SECONDS, session_handle=handle)
+        except BaseException:
+            self._undeleted.setdefault(task, []).append(handle)
+            raise
+
+
+async def devices_at(channel: Channel, *, wait_for_ready: bool = False) -> list[DeviceAttributes]:
+    """The devices of a task."""
+    reply = await channel.call(
+        GET_STATUS, Payload(METHODS[GET_STATUS].request()), wait_for_ready=wait_for_ready
+    )
+    return [DeviceAttributes.from_proto(each) for each in reply.message.device_attributes]
+
+
+def _type_name(dtype: np.dtype[Any]) -> str:
+    """A dtype as TensorFlow's runtime calls it in errors."""
+    name = as_dtype(dtype).name
+    return {"float16": "half", "float32": "float", "float64": "double"}.get(name, name)
+
+
+def _renamed(attributes: DeviceAttributes, task: str) -> DeviceAttributes:
+    """A device as a session's cluster calls it: the task's own answers with the names of the cluster it began with."""
+    return replace(attributes, name=f"{task}/device:{attributes.name.rpartition('/device:')[2]}")
+
+
+def _tasks_of(executor: Executor | Reordered) -> set[str]:
+    """The other tasks that have a part in a plan."""
+    planned = executor.executor if isinstance(executor, Reordered) else executor
+    return {part.task for part in planned.plan.remote}
+
+
+def _graph_def(part: RemotePartition, graph: Graph) -> Any:
+    from aioexec.planning.export import subgraph_to_graph_def
+
+    return subgraph_to_graph_def(part.subgraph, functions=graph.functions)

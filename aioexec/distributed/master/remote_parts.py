@@ -1,0 +1,244 @@
+"""The parts of a step that run on other tasks, as the executor of the master's own part sees them.
+
+For each task a graph was registered; a step runs it by one RunGraph call. What the parts say to each other goes through the
+rendezvous, from worker to worker. One error ends a step, and it is the *root* that counts: an error that only followed from
+another, on whatever task, is held back until the root has come, or nobody is left who could bring it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from aioexec.data_classes import dataclass
+from aioexec.distributed.transport.first_step import begin
+from aioexec.distributed.transport.methods import METHODS
+from aioexec.distributed.transport.status import error_from, is_derived
+from aioexec.distributed.transport.transport import Channel, Payload, Posted
+from aioexec.errors import OpError, from_exception
+from aioexec.execution.partition_group import Run
+from aioexec.execution.rendezvous import IntraProcessRendezvous
+from aioexec.execution.step import SharedStep, Step
+
+ROOT_ERROR_TIMEOUT = 1.0
+"""Seconds for which a derived error waits for its root."""
+
+RUN_GRAPH = "WorkerService/RunGraph"
+CLEANUP_GRAPH = "WorkerService/CleanupGraph"
+_Request = METHODS[RUN_GRAPH].request
+_CleanupRequest = METHODS[CLEANUP_GRAPH].request
+
+QUIET_SECONDS = 10.0
+"""For how long a step that has failed waits for a task to be done with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredPart:
+    """One task's part of a plan.
+
+    Attributes:
+        failed: told of every error of its steps, its own or not, for the session to find out whether the task has been
+            restarted.
+    """
+
+    task: str
+    channel: Channel
+    session_handle: str
+    graph_handle: str
+    failed: Callable[[str, OpError], None]
+
+
+class DistributedStep(SharedStep):
+    """One step on several tasks: holds derived errors back.
+
+    Args:
+        forget: called when the step is over, with the parts whose tasks still have something of it.
+
+    `running` counts the calls under way; `_parts` are those of which something may be left at their tasks; `_derived` is the
+    first derived error, `_timer` ends the wait for its root.
+    """
+
+    __slots__ = ("_derived", "_forget", "_parts", "_timer", "running")
+
+    def __init__(
+        self,
+        step_id: int,
+        rendezvous: IntraProcessRendezvous,
+        parts: Sequence[RegisteredPart],
+        forget: Callable[[int, Sequence[RegisteredPart]], None],
+    ) -> None:
+        super().__init__(step_id, rendezvous)
+        self._parts = list(parts)
+        self._forget = forget
+        self.running = 0
+        self._derived: OpError | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        self._forget(self.step_id, self._parts)
+
+    def is_over_at(self, part: RegisteredPart) -> None:
+        """A task has nothing of the step any more."""
+        self._parts.remove(part)
+
+    def holds_back(self, step: Step, error: BaseException) -> bool:
+        if not is_derived(error) or error is self._derived or self.running == 0:
+            if self._timer is not None:
+                self._timer.cancel()
+            return False
+        if self._derived is None:
+            assert isinstance(error, OpError)
+            self._derived = error
+            self._timer = asyncio.get_running_loop().call_later(ROOT_ERROR_TIMEOUT, step.fail, error)
+        return True
+
+    def ended(self, step: Step) -> None:
+        """One of the calls is over."""
+        self.running -= 1
+        if self.running == 0 and self._derived is not None:
+            step.fail(self._derived)
+
+
+class DistributedParts:
+    """All other tasks' parts of one plan: the `RemoteParts` of its executor.
+
+    Args:
+        new_step: makes the identity of a step on these parts.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[RegisteredPart],
+        new_step: Callable[[Sequence[RegisteredPart]], DistributedStep],
+        new_request_id: Callable[[], int],
+    ) -> None:
+        self.parts = parts
+        self._new_step = new_step
+        self._new_request_id = new_request_id
+
+    def new_step(self) -> DistributedStep:
+        return self._new_step(self.parts)
+
+    def runs(self, step: Step) -> Sequence[Run]:
+        runs = [RemoteRun(part, step, self._new_request_id()) for part in self.parts]
+        for run in runs:
+            run.call()
+        return runs
+
+
+class RemoteRun(Run):
+    """One task's part in one step: a RunGraph call.
+
+    `_posted` is that call while it is under way, if the channel needs no task for it; `_ending` is the task that waits for the
+    part to be over after the step has failed.
+    """
+
+    __slots__ = ("_ending", "_part", "_posted", "_request_id", "_shared")
+
+    receives = 0
+
+    def __init__(self, part: RegisteredPart, step: Step, request_id: int) -> None:
+        super().__init__(step)
+        assert isinstance(step.shared, DistributedStep)
+        self._shared = step.shared
+        self._part = part
+        self._request_id = request_id
+        self._posted: Posted | None = None
+        self._ending: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """It has begun by its call."""
+
+    def call(self) -> None:
+        """Make the call, which leaves before anything is made here for the step."""
+        self._shared.running += 1
+        if self.step.deadline is None:
+            self._posted = self._part.channel.post(RUN_GRAPH, self._request(), self._answered)
+        if self._posted is not None:
+            self.step.stops.append(self._stop)
+            return
+        task = begin(self._run())
+        if not self.has_ended:
+            self.step.stops.append(task.cancel)
+
+    def _answered(self, came: Payload | OpError) -> None:
+        self._posted = None
+        error = came if isinstance(came, OpError) else self._taken(came.message)
+        if error is not None:
+            self._has_failed(error)
+        self._is_over()
+
+    def _stop(self) -> None:
+        if self._posted is not None:
+            self._posted.cancel()
+            self._posted = None
+            self._ending = asyncio.get_running_loop().create_task(self._end())
+
+    async def _end(self) -> None:
+        try:
+            await self._until_quiet()
+        finally:
+            self._is_over()
+
+    async def _run(self) -> None:
+        try:
+            error = await self._call()
+            if error is not None:
+                self._has_failed(error)
+        except asyncio.CancelledError:
+            await self._until_quiet()
+        except Exception as error:
+            self._has_failed(from_exception(error))
+        finally:
+            self._is_over()
+
+    def _has_failed(self, error: OpError) -> None:
+        self._part.failed(self._part.task, error)
+        self.step.fail(error)
+
+    def _is_over(self) -> None:
+        self._shared.ended(self.step)
+        self._mark_ended()
+
+    async def _until_quiet(self) -> None:
+        """Wait until nothing of the step runs at the task any more: it has failed, which is told elsewhere, and is over
+        everywhere then."""
+        if isinstance(self.step.error, OpError):
+            self._part.failed(self._part.task, self.step.error)
+        request = _CleanupRequest(step_id=self.step.step_id)
+        with suppress(OpError):  # who cannot be reached is not waited for
+            await self._part.channel.call(CLEANUP_GRAPH, Payload(request), QUIET_SECONDS)
+            self._shared.is_over_at(self._part)
+
+    async def _call(self) -> OpError | None:
+        """Have the part run; what it has failed with."""
+        deadline = self.step.deadline
+        timeout = None if deadline is None else max(0.0, deadline - asyncio.get_running_loop().time())
+        reply = await self._part.channel.call(RUN_GRAPH, self._request(), timeout)
+        return self._taken(reply.message)
+
+    def _request(self) -> Payload:
+        step, part = self.step, self._part
+        request = _Request(
+            session_handle=part.session_handle,
+            create_worker_session_called=True,
+            graph_handle=part.graph_handle,
+            step_id=step.step_id,
+            store_errors_in_response_body=True,
+            request_id=self._request_id,
+        )
+        if step.collector is not None:
+            request.exec_opts.record_timeline = True
+        return Payload(request)
+
+    def _taken(self, response: Any) -> OpError | None:
+        """What a part that has run has come to."""
+        if response.status_code:
+            return error_from(response.status_code, response.status_error_message)
+        if response.aioexec_step_is_over:
+            self._shared.is_over_at(self._part)
+        if self.step.collector is not None:
+            self.step.collector.add(response.step_stats)
+        return None

@@ -1,0 +1,109 @@
+"""The sessions of a master, by handle, and which of them nobody will come back to.
+
+A client that vanishes says nothing. Its steps end with its connection; its session is kept for the time a client may need to
+connect again, and then collected. A session without a step for very long is collected too, as TensorFlow's
+`session_gc_seconds` does: not every transport can tell that a client has gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from aioexec.data_classes import dataclass
+from aioexec.distributed.master.master_session import MasterSession
+from aioexec.distributed.transport.settings import Collection
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One session. `peer` called last, at `used_at`; `is_orphan`: it will call no more."""
+
+    session: MasterSession
+    peer: str
+    used_at: float
+    is_orphan: bool = False
+
+
+class SessionTable:
+    """Sessions by handle.
+
+    Args:
+        collection: when a session is given up.
+        collect: told of a session that was, and is no longer here.
+
+    `_timer` is there while a session might have to be given up.
+    """
+
+    def __init__(self, collection: Collection, collect: Callable[[MasterSession], None]) -> None:
+        self._collection = collection
+        self._collect = collect
+        self._entries: dict[str, _Entry] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, session: MasterSession, peer: str) -> None:
+        """Keep a session that a peer has made."""
+        now = asyncio.get_running_loop().time()
+        self._entries[session.session_handle] = _Entry(session, peer, now)
+        self._watch()
+
+    def find(self, handle: str, peer: str) -> MasterSession | None:
+        """The session of a handle, which a peer uses now."""
+        entry = self._entries.get(handle)
+        if entry is None:
+            return None
+        entry.peer = peer
+        entry.is_orphan = False
+        entry.used_at = asyncio.get_running_loop().time()
+        return entry.session
+
+    def pop(self, handle: str) -> MasterSession | None:
+        """Forget a session that ends."""
+        entry = self._entries.pop(handle, None)
+        if not self._entries:
+            self._watch()
+        return None if entry is None else entry.session
+
+    def pop_all(self) -> list[MasterSession]:
+        """Forget all sessions."""
+        entries, self._entries = self._entries, {}
+        self._watch()
+        return [entry.session for entry in entries.values()]
+
+    def peer_gone(self, peer: str) -> None:
+        """A peer will make no more calls: what it used last may be used by nobody."""
+        now = asyncio.get_running_loop().time()
+        for entry in self._entries.values():
+            if entry.peer == peer and not entry.is_orphan:
+                entry.is_orphan = True
+                entry.used_at = now
+        self._watch()
+
+    def _expiry(self, entry: _Entry) -> float | None:
+        kept = self._collection.orphaned if entry.is_orphan else self._collection.idle
+        return None if kept is None else entry.used_at + kept
+
+    def _watch(self) -> None:
+        """Wake up when the next session may have to be given up."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        times = [at for entry in self._entries.values() if (at := self._expiry(entry)) is not None]
+        if times:
+            self._timer = asyncio.get_running_loop().call_at(min(times), self._give_up)
+
+    def _give_up(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for handle, entry in list(self._entries.items()):
+            at = self._expiry(entry)
+            if at is None or at > now:
+                continue
+            if entry.session.steps.life.under_way:
+                entry.used_at = now
+            else:
+                del self._entries[handle]
+                self._collect(entry.session)
+        self._watch()

@@ -1,0 +1,1 @@
+"""A server: one task of a cluster, and its life."""

@@ -1,0 +1,179 @@
+"""`aioexec server`: one task of a cluster as a process, until it is told to end.
+
+SIGTERM or SIGINT drains it: no new sessions, steps under way may end for a while, exit status 0. A second one ends it at once.
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from typing import Any
+
+from aioexec.distributed.cluster.cluster import ClusterSpec
+from aioexec.distributed.cluster.cluster_resolver import VARIABLE, TFConfigClusterResolver
+from aioexec.distributed.security.security import (
+    CA_VARIABLE,
+    CERTIFICATE_VARIABLE,
+    KEY_VARIABLE,
+    TOKEN_VARIABLE,
+    Security,
+)
+from aioexec.distributed.server.server import Server
+from aioexec.errors import InvalidArgumentError, OpError
+
+try:
+    from uvloop import new_event_loop
+except ImportError:  # there is none for Windows
+    from asyncio import new_event_loop  # type: ignore[assignment]
+
+logger = logging.getLogger(__name__)
+
+_GRACE = 10.0
+_LOG = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "--cluster",
+        type=_cluster,
+        help="'ps=host:port,host:port;worker=host:port', or such a thing as JSON; "
+        f"by default what {VARIABLE} says. Port 0 is any that is free",
+    )
+    parser.add_argument("--job", help="the job of this server; may be left out where there is one only")
+    parser.add_argument("--task", type=int, help="its index in the job; likewise")
+    parser.add_argument(
+        "--listen",
+        metavar="HOST",
+        help="listen there instead of at the address in the cluster: 0.0.0.0 for all of this machine",
+    )
+    parser.add_argument("--config", type=_config, help="a ConfigProto, as text or JSON")
+    for option, variable, meaning in (
+        ("--tls-cert", CERTIFICATE_VARIABLE, "PEM file of this server's certificate"),
+        ("--tls-key", KEY_VARIABLE, "PEM file of its key"),
+        (
+            "--tls-ca",
+            CA_VARIABLE,
+            "PEM file of the certificates that sign those of clients and other servers",
+        ),
+        ("--token-file", TOKEN_VARIABLE, "file with the token that every caller must know"),
+    ):
+        parser.add_argument(
+            option,
+            metavar="FILE",
+            default=os.environ.get(variable) or None,
+            help=f"{meaning} (or {variable})",
+        )
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        help="admit everybody, here and from other machines, with neither certificate nor token",
+    )
+    parser.add_argument(
+        "--grace",
+        type=_seconds,
+        default=_GRACE,
+        help="seconds that steps have to end after SIGTERM (default: %(default)g)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until a signal comes; 0 if it ended well, 1 if it could not serve."""
+    logging.basicConfig(level=logging.INFO, format=_LOG, stream=sys.stderr)
+    try:
+        security = Security.from_files(
+            arguments.tls_cert,
+            arguments.tls_key,
+            arguments.tls_ca,
+            arguments.token_file,
+            insecure=arguments.insecure,
+        )
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_serve(arguments, security))
+    except OpError as error:
+        print(f"aioexec server: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _serve(arguments: argparse.Namespace, security: Security) -> None:
+    resolver = TFConfigClusterResolver(arguments.job, arguments.task)
+    of_environment = arguments.cluster is None
+    cluster = resolver.cluster_spec() if of_environment else arguments.cluster
+    if not cluster:
+        raise InvalidArgumentError(f"expected a cluster: give --cluster, or set {VARIABLE}")
+    server = Server(
+        cluster,
+        resolver.task_type if of_environment else arguments.job,
+        resolver.task_id if of_environment else arguments.task,
+        config=arguments.config,
+        start=False,
+        listen=arguments.listen,
+        security=security,
+    )
+    try:
+        await _until_told(server)
+        logger.info("ending: steps have %g s", arguments.grace)
+    finally:
+        await server.stop(arguments.grace)
+    logger.info("ended")
+
+
+async def _until_told(server: Server) -> None:
+    """Serve until a signal comes; the next one ends the process, whatever it does then."""
+    told = asyncio.Event()
+
+    def tell(number: int) -> None:
+        if told.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        told.set()
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, tell, each)
+    await server.serve()
+    devices = ", ".join(device.name for device in server.devices.list_devices())
+    print(f"{server.target} serves {server.task} with {devices}", flush=True)
+    await told.wait()
+
+
+def _cluster(text: str) -> ClusterSpec:
+    try:
+        return ClusterSpec(json.loads(text) if text.lstrip().startswith("{") else _jobs(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from error
+    except OpError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error.message}") from error
+
+
+def _jobs(text: str) -> dict[str, list[str]]:
+    jobs: dict[str, list[str]] = {}
+    for part in filter(None, (each.strip() for each in text.split(";"))):
+        name, equals, addresses = part.partition("=")
+        if not (name.strip() and equals) or name.strip() in jobs:
+            raise ValueError(f"expected job=host:port,host:port once for each job, got {part!r}")
+        jobs[name.strip()] = [address.strip() for address in addresses.split(",")]
+    return jobs
+
+
+def _config(text: str) -> Any:
+    from google.protobuf import json_format, text_format
+
+    from aioexec.formats.protos import ConfigProto
+
+    try:
+        if text.lstrip().startswith("{"):
+            return json_format.Parse(text, ConfigProto())
+        return text_format.Parse(text, ConfigProto())
+    except (json_format.ParseError, text_format.ParseError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no ConfigProto: {error}") from error
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of seconds, got {text!r}")
+    return seconds

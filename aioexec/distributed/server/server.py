@@ -1,0 +1,288 @@
+"""A server: one task of a cluster, with its devices, its worker, its master, and where it listens.
+
+    MADE ── start ──▶ SERVING ── stop ──▶ DRAINING ── steps over, or grace ──▶ STOPPED
+
+The port is taken when the server is made, so that its target is known; calls are answered once it serves. A server lives in
+the loop it was made in. Clients in that loop reach it without a socket (see `local`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import secrets
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
+from types import FrameType, TracebackType
+from typing import Any
+
+from aioexec.devices.device_set import DeviceMgr
+from aioexec.devices.registry import DeviceFactory
+from aioexec.distributed.cluster.cluster import addresses_of, make_server_def, own_address, task_name
+from aioexec.distributed.master.master import Master
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.server.draining import Draining
+from aioexec.distributed.server.loop_end import LoopEndGuard
+from aioexec.distributed.transport.liveness import Watched
+from aioexec.distributed.transport.local import LocalListener
+from aioexec.distributed.transport.settings import Collection, Limits, Liveness
+from aioexec.distributed.transport.transport import Listener, Transport
+from aioexec.distributed.worker.worker import Worker
+from aioexec.distributed.worker.worker_cache import WorkerCache
+from aioexec.errors import FailedPreconditionError, NotFoundError
+from aioexec.sessions.options import SessionOptions
+
+PROTOCOLS = ("grpc",)
+
+
+class State(enum.Enum):
+    """Where a server is in its life."""
+
+    MADE = "made"
+    SERVING = "serving"
+    DRAINING = "draining"
+    STOPPED = "stopped"
+
+
+class Server:
+    """One task of a cluster, in this process.
+
+    Constant: `server_def`, `task` (its name), `address`, `devices`, `worker`, `master`, `draining`.
+    Changing: `_state`; `_starting`, the task that begins to serve, if there is one; `_guard`, from its start on.
+    """
+
+    def __init__(
+        self,
+        server_or_cluster_def: Any,
+        job_name: str | None = None,
+        task_index: int | None = None,
+        protocol: str | None = None,
+        config: Any = None,
+        start: bool = True,
+        *,
+        listen: str | None = None,
+        security: Security | None = None,
+        insecure: bool = False,
+        transport: Transport | None = None,
+        limits: Limits | None = None,
+        liveness: Liveness | None = None,
+        collection: Collection | None = None,
+        bits: Callable[[int], int] = secrets.randbits,
+    ) -> None:
+        """Make a server, in a running loop.
+
+        Args:
+            server_or_cluster_def: a ServerDef, or what a ClusterSpec is made of. Port 0 means any that is free.
+            job_name, task_index: which task it is; may be left out where there is only one.
+            protocol: "grpc".
+            config: ConfigProto of its devices, and what its sessions begin with.
+            start: serve at once.
+            listen: the host to listen at, if not that of its address: "0.0.0.0" for all of this machine.
+            security: certificates and a token; None for what the environment says.
+            insecure: listen beyond this machine without either.
+            transport: how calls travel, if not as usual; nothing else is said about that then.
+            limits: of what others send.
+            liveness: when another task counts as gone.
+            collection: when sessions are closed that nobody has closed.
+            bits: where random numbers come from.
+
+        Raises:
+            GraphTypeError, GraphValueError: it stays open which task of which cluster this is.
+            InternalError: the cluster has no such task.
+            InvalidArgumentError: an address that is none.
+            NotFoundError: another protocol.
+            UnavailableError: the address cannot be listened at.
+            FailedPreconditionError: listening there would be insecure; no loop runs.
+        """
+        self._state = State.STOPPED  # until everything is there
+        self._made_at = _caller()
+        _check_loop_runs()
+        self.server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol, config)
+        if self.server_def.protocol not in PROTOCOLS:
+            raise NotFoundError(
+                f"No server factory registered for the given ServerDef: expected a protocol of {PROTOCOLS}, "
+                f"got {self.server_def.protocol!r}"
+            )
+        address = own_address(self.server_def)
+        self.task = task_name(self.server_def.job_name, self.server_def.task_index)
+        carrier = transport or _usual_transport(security, limits, insecure)
+        options = SessionOptions.from_config("", self.server_def.default_session_config)
+        self.devices = _make_devices(options, self.task, bits)
+        others = Watched(carrier, liveness or Liveness())
+        self.workers = WorkerCache(addresses_of(self.server_def), others)
+        self.worker = Worker(self.task, self.devices, self.workers, options, bits)
+        self.master = Master(self.task, self.worker, self.workers, options, bits, collection)
+        self.draining = Draining(f"{self.task} at {address}")
+        handlers = self.draining.around({**self.worker.handlers(), **self.master.handlers()})
+        host, _, port = address.rpartition(":")
+        try:
+            listen_at = f"{listen or host}:{port}"
+            self._listener: Listener = carrier.listener(listen_at, handlers, self.master.peer_gone)
+        except BaseException:
+            self.devices.dismiss()
+            raise
+        self.address = f"{host}:{self._listener.address.rpartition(':')[2]}"
+        self.workers.locate(self.task, self.address)
+        is_near = transport is None
+        self._nearby = LocalListener(self.address, handlers, self.master.peer_gone) if is_near else None
+        self._starting: asyncio.Task[None] | None = None
+        self._guard: LoopEndGuard | None = None
+        self._stopped = asyncio.Event()
+        self._state = State.MADE
+        if start:
+            self.start()
+
+    @staticmethod
+    def create_local_server(config: Any = None, start: bool = True) -> Server:
+        """A server that is a cluster of its own, at a port of this machine that is free."""
+        return Server({"localhost": ["localhost:0"]}, protocol="grpc", config=config, start=start)
+
+    @property
+    def target(self) -> str:
+        """What a Session takes to use this server."""
+        return f"grpc://{self.address}"
+
+    def __repr__(self) -> str:
+        return f"<Server {self.task} at {self.address}, {self._state.value}>"
+
+    def start(self) -> None:
+        """Serve from the loop's next turn on; starting twice is fine.
+
+        Raises:
+            FailedPreconditionError: it was stopped.
+        """
+        if self._state in (State.DRAINING, State.STOPPED):
+            raise FailedPreconditionError(f"{self!r} cannot be started again: make another")
+        if self._state is State.MADE:
+            self._state = State.SERVING
+            if self._nearby is not None:
+                self._nearby.serve()
+            self._starting = asyncio.ensure_future(self._listener.start())
+            self._guard = LoopEndGuard(self._stop_at_loop_end, f"guard of {self.task}")
+
+    async def _stop_at_loop_end(self) -> None:
+        """Stop, and warn if no call of `stop` was under way. The warning comes last: a filter may raise it."""
+        warning = self._unstopped() if self._state is State.SERVING else None
+        await self.stop()
+        if warning is not None:
+            warnings.warn(warning, ResourceWarning, stacklevel=1)
+
+    async def serve(self) -> None:
+        """Start, unless it has, and wait until it serves.
+
+        Raises:
+            FailedPreconditionError: it was stopped.
+            UnavailableError: it cannot serve.
+        """
+        self.start()
+        assert self._starting is not None
+        await asyncio.shield(self._starting)
+
+    async def join(self) -> None:
+        """Wait until the server was stopped.
+
+        Raises:
+            UnavailableError: it could not begin to serve.
+        """
+        if self._starting is not None:
+            await asyncio.shield(self._starting)
+        await self._stopped.wait()
+
+    async def stop(self, grace: float | None = None) -> None:
+        """Serve no longer, and give everything back: devices, sessions, the port. Unlike TensorFlow's servers, this one ends.
+
+        New sessions are refused at once. Steps may go on for `grace` seconds (None: none), then they are cancelled.
+        """
+        if self._state in (State.DRAINING, State.STOPPED):
+            await self._stopped.wait()
+            return
+        self._state = State.DRAINING
+        try:
+            async with AsyncExitStack() as ends:
+                ends.push_async_callback(self.devices.close)
+                ends.push_async_callback(self.workers.close)
+                ends.push_async_callback(self.worker.close)
+                ends.push_async_callback(self._refuse)
+                ends.push_async_callback(self.master.close, 0.0)
+                await self._drain(grace)
+        finally:
+            self._state = State.STOPPED
+            self._stopped.set()
+            if self._guard is not None:
+                await self._guard.end()
+
+    async def _drain(self, grace: float | None) -> None:
+        """Let the steps of sessions here end, and the parts of steps of other masters; meanwhile calls are answered."""
+        self.draining.drain()
+        self._listener.drain()
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
+        if not grace:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self.master.close(grace)
+                await self.draining.until_quiet()
+
+    async def _refuse(self) -> None:
+        """Take no more calls, and end those under way."""
+        async with AsyncExitStack() as ends:
+            ends.push_async_callback(self._listener.stop)
+            if self._nearby is not None:
+                await self._nearby.stop()
+
+    async def __aenter__(self) -> Server:
+        try:
+            await self.serve()
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def __del__(self) -> None:
+        if getattr(self, "_state", State.STOPPED) is not State.STOPPED:
+            warnings.warn(self._unstopped(), ResourceWarning, stacklevel=1)
+
+    def _unstopped(self) -> str:
+        return f"{self!r}, {self._made_at}, was never stopped: stop it, or use `async with`"
+
+
+def _caller() -> str:
+    """The line outside of this package that makes a server."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("aioexec."):
+        frame = frame.f_back
+    if frame is None:
+        return "made at an unknown place"
+    return f"made at {frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _check_loop_runs() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise FailedPreconditionError(
+            "a server belongs to an event loop: make it in a coroutine of that loop"
+        ) from None
+
+
+def _make_devices(options: SessionOptions, task: str, bits: Callable[[int], int]) -> DeviceMgr:
+    devices = DeviceFactory.add_devices(options, task)
+    for device in devices:
+        device.attributes = replace(device.attributes, incarnation=bits(64) or 1)
+    return DeviceMgr(devices)
+
+
+def _usual_transport(security: Security | None, limits: Limits | None, insecure: bool) -> Transport:
+    from aioexec.distributed.transport.negotiated_transport import NegotiatedTransport  # loads grpc
+
+    security = security or Security.from_environment()
+    return NegotiatedTransport(replace(security, insecure=security.insecure or insecure), limits)

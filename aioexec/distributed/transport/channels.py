@@ -1,0 +1,76 @@
+"""How a session reaches its server: by a call where that is in the same loop, else by the fast path or by gRPC.
+
+Each session has a channel of its own, which ends with it, so that a server sees that its client is gone. The channel notices a
+server that has frozen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport.liveness import watched
+from aioexec.distributed.transport.local import local_channel
+from aioexec.distributed.transport.settings import Liveness
+from aioexec.distributed.transport.transport import Channel, Payload, Transport
+from aioexec.errors import UnavailableError
+from aioexec.in_thread import in_thread
+
+
+class _Default:
+    """What sessions of this process show to servers; None for what the environment says."""
+
+    security: Security | None = None
+
+
+def use_security(security: Security | None) -> None:
+    """Let sessions that are opened from now on use these certificates and this token; None: what the environment says."""
+    _Default.security = security
+
+
+def channel_to(address: str) -> Channel:
+    """A channel to the server at an address; whoever asked closes it."""
+    return _LateChannel(address)
+
+
+class _LateChannel(Channel):
+    """A channel that is chosen when it is first used: then a server in this loop is there, if there is one.
+
+    Certificates are read, and gRPC is loaded, off the loop. `_channel` is what was chosen, by whoever holds `_choosing`.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self._channel: Channel | None = None
+        self._choosing = asyncio.Lock()
+        self._is_closed = False
+
+    async def call(
+        self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
+    ) -> Payload:
+        channel = self._channel or await self._chosen()
+        return await channel.call(method, request, timeout, wait_for_ready=wait_for_ready)
+
+    async def _chosen(self) -> Channel:
+        async with self._choosing:
+            if self._channel is None:
+                local = local_channel(self.address)
+                if local is None:
+                    transport = await in_thread(_transport, _Default.security)
+                    if self._is_closed:
+                        raise UnavailableError(f"the channel to {self.address} was closed")
+                    self._channel = watched(transport.channel(self.address), Liveness())
+                else:
+                    self._channel = local
+            return self._channel
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._channel is not None:
+            await self._channel.close()
+
+
+def _transport(security: Security | None) -> Transport:
+    from aioexec.distributed.transport.negotiated_transport import NegotiatedTransport  # loads grpc
+
+    return NegotiatedTransport(security)

@@ -1,0 +1,1 @@
+"""The transport between two aioexec processes: frames on sockets of the loop."""

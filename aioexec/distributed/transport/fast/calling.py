@@ -1,0 +1,243 @@
+"""The side of a connection of the fast path that calls."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from asyncio import Future
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from aioexec.distributed.security.proofs import CLIENT, SERVER, is_proof, new_nonce, prove
+from aioexec.distributed.transport.answers import PostedCall
+from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast.connection import Connection, payload_of, payload_with, written
+from aioexec.distributed.transport.fast.events import Challenge, Closing, Event, Failure, Parts, Welcome
+from aioexec.distributed.transport.fast.frames import Reader
+from aioexec.distributed.transport.fast.tensors import takes_long_to_write, write
+from aioexec.distributed.transport.methods import METHODS, TOLD, Method
+from aioexec.distributed.transport.settings import Limits
+from aioexec.distributed.transport.status import error_from
+from aioexec.distributed.transport.transport import Answered, Payload, Posted, Tell
+from aioexec.errors import (
+    DeadlineExceededError,
+    OpError,
+    UnauthenticatedError,
+    UnavailableError,
+    from_exception,
+)
+from aioexec.in_thread import in_thread
+
+
+class _Pending(Protocol):
+    """Who waits for the answer of a call: a future, or whatever is told like one."""
+
+    def done(self) -> bool: ...
+    def set_result(self, result: Parts, /) -> None: ...
+    def set_exception(self, exception: OpError, /) -> None: ...
+
+
+class CallingConnection(Connection):
+    """The side that calls.
+
+    `_pending` are the calls without an answer, each with who waits for it, `_followed` those of them whose handlers tell
+    something meanwhile.
+    """
+
+    def __init__(self, who: str, limits: Limits, token: str | None = None) -> None:
+        self._pending: dict[int, _Pending] = {}
+        super().__init__(who, Reader(limits.message_bytes, limits.tensor_bytes, self._pending))
+        self._limits = limits
+        self._last_call = 0
+        self._followed: dict[int, tuple[Callable[[bytes], Any], Tell]] = {}
+        self._token = token
+        self._nonce = new_nonce()
+        self._is_proved = False  # whether the other side has proved that it knows the token
+        self._welcome: Future[None] = self._loop.create_future()
+
+    async def greet(self, listener: int) -> None:
+        """Name the listener that is meant, prove the token to each other if there is one, and wait for the welcome.
+
+        Raises:
+            UnavailableError: it is another listener, or it refuses.
+            UnauthenticatedError: it does not know the token.
+        """
+        assert self._transport is not None
+        self._transport.write(frames.greeting(frames.VERSION, listener, self._nonce))
+        await self._welcome
+
+    def _challenged(self, event: Challenge) -> None:
+        if self._token is None:
+            self._reject("it asks for a token, and there is none here")
+        elif not is_proof(event.proof, self._token, SERVER, self._nonce, event.nonce):
+            self._reject("it does not know the token")
+        else:
+            assert self._transport is not None
+            self._is_proved = True
+            self._transport.write(frames.proof(prove(self._token, CLIENT, self._nonce, event.nonce)))
+
+    def _welcomed(self) -> None:
+        if self._token is not None and not self._is_proved:
+            self._reject("it did not prove that it knows the token")
+            return
+        self._reader.kinds = frames.BY_SERVER
+        if not self._welcome.done():
+            self._welcome.set_result(None)
+
+    def _reject(self, why: str) -> None:
+        if not self._welcome.done():
+            self._welcome.set_exception(UnauthenticatedError(f"the connection to {self._who}: {why}"))
+        self.end(why)
+
+    async def call(
+        self, method: str, request: Payload, timeout: float | None, told: Tell | None = None
+    ) -> Payload:
+        """Make a call, and follow it if somebody is to be told; see `transport.Channel`."""
+        described = METHODS[method]
+        deadline = None if timeout is None else self._loop.time() + timeout
+        message = request.message.SerializeToString()
+        tensors = await written(request.tensors)
+        if self._is_paused:
+            await self._ready_to_write(deadline)
+        call = self._last_call = self._last_call + 1
+        left = math.inf if deadline is None else max(deadline - self._loop.time(), 0.0)
+        frame, stream = frames.request(call, left, method, message, tensors)
+        if not self.is_open:
+            raise self._gone(self._reason or "it is closed")
+        answer: Future[Parts] = self._loop.create_future()
+        self._pending[call] = answer
+        if told is not None:
+            self._followed[call] = TOLD.get(method, described.response).FromString, told
+        timer = None if deadline is None else self._loop.call_at(deadline, self._expire, call)
+        try:
+            self._send(call, frame, stream)
+            parts = await answer
+        except asyncio.CancelledError:
+            self.withdraw(call)
+            raise
+        finally:
+            self._pending.pop(call, None)
+            self._followed.pop(call, None)
+            if timer is not None:
+                timer.cancel()
+        return await payload_of(parts, described.response, described.received, self._limits)
+
+    def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
+        """Make a call that needs no task; see `transport.Channel`."""
+        if self._is_paused or not self.is_open or any(map(takes_long_to_write, request.tensors)):
+            return None
+        call = self._last_call = self._last_call + 1
+        message = request.message.SerializeToString()
+        frame, stream = frames.request(call, math.inf, method, message, [*map(write, request.tensors)])
+        posted = self._pending[call] = _PostedCall(self, call, METHODS[method], answered, self._limits)
+        self._send(call, frame, stream)
+        return posted
+
+    def _expire(self, call: int) -> None:
+        answer = self._pending.get(call)
+        if answer is not None and not answer.done():
+            self.withdraw(call)
+            answer.set_exception(DeadlineExceededError(f"{self._who} did not answer in time"))
+
+    def withdraw(self, call: int) -> None:
+        """Nobody waits for this call any more."""
+        self._pending.pop(call, None)
+        self._outbox.drop(call)
+        self._reader.forget(call)
+        if self.is_open:
+            self._send(call, frames.cancel(call), [])
+
+    def _happened(self, event: Event) -> None:
+        if isinstance(event, Parts) and event.is_told:
+            self._told(event)
+        elif isinstance(event, Parts):
+            self._answer(event.call, event, event.refused)
+            if event.refused is not None:
+                self.withdraw(event.call)
+        elif isinstance(event, Failure):
+            self._reader.forget(event.call)
+            self._outbox.drop(event.call)
+            self._answer(event.call, None, error_from(event.code, event.message, event.payloads))
+        elif isinstance(event, Challenge):
+            self._challenged(event)
+        elif isinstance(event, Welcome):
+            self._welcomed()
+        elif isinstance(event, Closing):
+            self._reason = event.reason
+
+    def _told(self, parts: Parts) -> None:
+        followed = self._followed.get(parts.call)
+        if followed is None:
+            return
+        read, told = followed
+        try:
+            told(Payload(read(parts.message), parts.tensors if parts.are_read else parts.values()))
+        except Exception as error:
+            del self._followed[parts.call]
+            self._answer(parts.call, None, from_exception(error))
+            self.withdraw(parts.call)
+
+    def _answer(self, call: int, parts: Parts | None, error: OpError | None) -> None:
+        answer = self._pending.pop(call, None)
+        if answer is None or answer.done():
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            assert parts is not None
+            answer.set_result(parts)
+
+    def _gone(self, reason: str) -> UnavailableError:
+        return UnavailableError(f"the connection to {self._who} was lost: {reason}")
+
+    def _is_lost(self, reason: str) -> None:
+        waiting: list[Future[None] | _Pending] = [self._welcome, *self._pending.values()]
+        self._pending.clear()
+        for each in waiting:
+            if not each.done():
+                each.set_exception(self._gone(reason))
+        self._welcome.exception()  # nobody may have waited for it
+
+
+class _PostedCall(PostedCall):
+    """A call that nobody awaits."""
+
+    __slots__ = ("_call", "_connection", "_described", "_limits")
+
+    def __init__(
+        self,
+        connection: CallingConnection,
+        call: int,
+        described: Method,
+        answered: Answered,
+        limits: Limits,
+    ) -> None:
+        super().__init__(answered)
+        self._connection = connection
+        self._limits = limits
+        self._call = call
+        self._described = described
+
+    def cancel(self) -> None:
+        if not self.done():
+            self.give_up()
+            self._connection.withdraw(self._call)
+
+    def set_result(self, parts: Parts) -> None:
+        if parts.takes_long:
+            values = in_thread(parts.values)
+            values.add_done_callback(lambda _: self._read(parts, values.result))
+        else:
+            self._read(parts, parts.values)
+
+    def _read(self, parts: Parts, values: Callable[[], list[Any]]) -> None:
+        described = self._described
+        came: Payload | OpError
+        try:
+            came = payload_with(values(), parts, described.response, described.received, self._limits)
+        except Exception as error:
+            came = from_exception(error)
+        self.tell(came)
+
+    def set_exception(self, error: OpError) -> None:
+        self.tell(error)

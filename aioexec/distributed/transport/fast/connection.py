@@ -1,0 +1,272 @@
+"""Connections of the fast path: what both sides share, on a transport of the loop. See `fast.calling` and `fast.answering`.
+
+Writing: a frame is one write. Large parts go out in chunks, as many a turn of the loop as keep it free, and none while the
+transport has enough to send: so a peer that does not read costs no memory here. Who answers also reads nothing while its
+replies are not taken; who calls always reads, so the two never wait for each other.
+
+The arrays of a call are read until it is over. After a cancelled call the transport may still read a chunk of them; what it
+reads then is of no account, because the other side hears of the cancellation before it has all of the request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+from google.protobuf.message import DecodeError
+
+from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast.events import Event, Parts
+from aioexec.distributed.transport.fast.frames import Reader
+from aioexec.distributed.transport.fast.outbox import Outbox
+from aioexec.distributed.transport.fast.tensors import Written, takes_long_to_write, write
+from aioexec.distributed.transport.message_codec import decode
+from aioexec.distributed.transport.settings import Limits
+from aioexec.distributed.transport.transport import Payload
+from aioexec.errors import (
+    DataLossError,
+    DeadlineExceededError,
+    InternalError,
+)
+from aioexec.formats.protos import TensorProto
+from aioexec.in_thread import in_thread
+
+_BYTES_A_TURN: Final = 1 << 20
+_LARGE_READ: Final = 1 << 15  # fewer bytes at once are no chunk, and not worth counting
+_MOST_WAITING: Final = 1 << 19
+"""Bytes that wait in the transport before it says that it has enough."""
+
+_FAREWELL_SECONDS: Final = 1.0
+"""How long a connection that ends may take to send what it has."""
+
+
+class _Signal:
+    """Something that happens now and then, and who waits for the next time."""
+
+    def __init__(self) -> None:
+        self._waiting: Future[None] | None = None
+
+    async def wait(self) -> None:
+        if self._waiting is None:
+            self._waiting = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._waiting)
+
+    def give(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.set_result(None)
+
+
+class Connection(asyncio.BufferedProtocol):
+    """What both sides share.
+
+    Args:
+        who: for messages, "host:port" of the other side.
+    """
+
+    def __init__(self, who: str, reader: Reader) -> None:
+        self._who = who
+        self._reader = reader
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._outbox = Outbox()
+        self._is_paused = False  # the transport has enough to send
+        self._held: list[bytes] = []  # frames that leave together: what events have made, or what a turn has
+        self._is_reading = False  # events are acted on: frames are held until that is over
+        self._holding: asyncio.Handle | None = (
+            None  # sends them; set while a turn lasts in which a frame has left
+        )
+        self._pumping: asyncio.Handle | None = None
+        self._turn: asyncio.Handle | None = None  # ends the turn in which `_taken` bytes of chunks were read
+        self._taken = 0
+        self._farewell: asyncio.Handle | None = None  # cuts a connection that has ended
+        self._resumed = _Signal()  # the transport wants more
+        self._emptied = _Signal()  # all large parts are written
+        self._reason = ""  # why the connection ends, if that is known before it does
+        self.lost: Future[None] = self._loop.create_future()
+        """Done when the connection is."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls may travel."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by class
+        self._transport.set_write_buffer_limits(high=_MOST_WAITING)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._is_reading = True
+        try:
+            for event in self._reader.received(nbytes):
+                self._happened(event)
+        except DataLossError as error:
+            self.end(f"malformed data: {error.message}")
+            return
+        finally:
+            self._is_reading = False
+            if self._held and self._holding is None and self.is_open:
+                self._write_held()
+                self._holding = self._loop.call_soon(self._send_held)
+        if nbytes >= _LARGE_READ:
+            self._pace(nbytes)
+
+    def _pace(self, count: int) -> None:
+        """Read no more in this turn of the loop than it bears: uvloop would go on for as long as there is something."""
+        if self._turn is None:
+            self._turn = self._loop.call_soon(self._turn_ended)
+            self._taken = 0
+        self._taken += count
+        if self._taken >= _BYTES_A_TURN and self.is_open:
+            assert self._transport is not None
+            self._transport.pause_reading()
+
+    def _turn_ended(self) -> None:
+        self._turn = None
+        if self._taken >= _BYTES_A_TURN:
+            self._resume_reading()
+
+    def _resume_reading(self) -> None:
+        if self.is_open:
+            assert self._transport is not None
+            self._transport.resume_reading()
+
+    def _happened(self, event: Event) -> None:
+        raise NotImplementedError
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        self._resumed.give()
+        if self._pumping is None:
+            self._pump()
+
+    async def _ready_to_write(self, deadline: float | None) -> None:
+        """Wait for the transport to want more, once: when this goes on, large parts of other calls have filled it again."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                if self._is_paused and self.is_open:
+                    await self._resumed.wait()
+        except TimeoutError:
+            raise DeadlineExceededError(f"{self._who} took no call in time") from None
+
+    async def flush(self) -> None:
+        """Wait until all large parts are written, or the connection is lost."""
+        while self._outbox and self.is_open:
+            await self._emptied.wait()
+
+    def _send(self, call: int, frame: bytes, stream: frames.Stream) -> None:
+        """Write a frame, and have what belongs to it follow.
+
+        What the other side has sent is answered by one write. Else the first frame of a turn of the loop leaves at once, the
+        others together when the turn ends: to write costs more than to make a frame, on both sides.
+        """
+        if self._is_reading or self._holding is not None:
+            self._held.append(frame)
+        else:
+            self._send_now(frame)
+        if stream:
+            self._outbox.add(call, stream)
+            if self._pumping is None and not self._is_paused:
+                self._pump()
+
+    def _send_now(self, frame: bytes) -> None:
+        """Write the first frame of a turn, after those that are held."""
+        assert self._transport is not None
+        self._write_held()
+        self._transport.write(frame)
+        self._holding = self._loop.call_soon(self._send_held)
+
+    def _send_held(self) -> None:
+        self._holding = None
+        if self._held:
+            self._write_held()
+
+    def _write_held(self) -> None:
+        """Frames leave before what is written next."""
+        if self._held and self._transport is not None:
+            held, self._held = self._held, []
+            self._transport.write(held[0] if len(held) == 1 else b"".join(held))
+
+    def _pump(self) -> None:
+        """Write chunks, as many as one turn of the loop bears."""
+        self._pumping = None
+        assert self._transport is not None
+        self._write_held()
+        left = _BYTES_A_TURN
+        while self._outbox and not self._is_paused and self.is_open:
+            if left <= 0:
+                self._pumping = self._loop.call_soon(self._pump)
+                return
+            head, chunk = self._outbox.next()
+            self._transport.write(head)
+            self._transport.write(chunk)
+            left -= len(chunk)
+        if not self._outbox:
+            self._emptied.give()
+
+    def end(self, reason: str) -> None:
+        """Say why, and close the connection."""
+        if self.is_open:
+            assert self._transport is not None
+            self._reason = self._reason or reason
+            self._write_held()
+            self._transport.write(frames.closing(reason))
+            self._transport.close()
+            self._farewell = self._loop.call_later(_FAREWELL_SECONDS, self.abort)
+
+    def abort(self) -> None:
+        """Close the connection at once, with what is not sent."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        for handle in (self._holding, self._pumping, self._turn, self._farewell):
+            if handle is not None:
+                handle.cancel()
+        self._outbox = Outbox()
+        self._resumed.give()
+        self._emptied.give()
+        reason = self._reason or (str(error) if error else "closed by the other side")
+        self._is_lost(reason)
+        if not self.lost.done():
+            self.lost.set_result(None)
+
+    def _is_lost(self, reason: str) -> None:
+        raise NotImplementedError
+
+
+async def payload_of(parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
+    """What has arrived, as the other side has given it."""
+    values: list[Any] = await in_thread(parts.values) if parts.takes_long else parts.values()
+    return payload_with(values, parts, kind, field, limits)
+
+
+def payload_with(values: list[Any], parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
+    """What has arrived, of which these are the values."""
+    data = bytes(parts.message)
+    try:
+        message = kind.FromString(data)
+    except DecodeError as error:
+        raise InternalError(f"Unable to parse {kind.__name__}") from error
+    if not values and field:
+        held = getattr(message, field)
+        if message.HasField(field) if isinstance(held, TensorProto) else held:
+            return decode(data, kind, field, limits, True)  # who sent it left the tensors in the message
+    return Payload(message, values)
+
+
+async def written(tensors: Sequence[Any]) -> list[Written]:
+    """Tensors as they travel; what takes long is done off the loop."""
+    if any(map(takes_long_to_write, tensors)):
+        return [
+            await in_thread(write, each) if takes_long_to_write(each) else write(each) for each in tensors
+        ]
+    return [*map(write, tensors)]

@@ -1,0 +1,500 @@
+"""The language of the fast path: frames, and who reads them. Bytes in, events out; no sockets, no clock.
+
+A frame is a head (length of what follows, kind, number of the call) and a body:
+
+    GREETING  client: version, which listener is meant, random bytes       WELCOME   server: nothing
+    PROOF     client: proof, after a CHALLENGE                             CHALLENGE server: random bytes, proof (see `proofs`)
+    REQUEST   client: seconds left, method, parts                          REPLY     server: parts
+    CANCEL    client: nothing                                              FAILURE   server: code, message, payloads
+                                                                           TOLD      server: parts, all of them small
+    CHUNK     either: bytes of the parts that the call's REQUEST or REPLY has announced
+    CLOSING   either: why the connection will end
+
+The *parts* are a message, and the tensors that belong into it. Small ones stand in the frame itself; large ones are announced
+in it and follow in chunks, in order, so that chunks of several calls may alternate and small calls pass between them.
+
+Two kinds of wrong are told apart. What is right but too much (`Limits`) is refused as a call, and its chunks are let pass;
+what makes no sense is DataLossError: nothing after it can be trusted, and the connection ends. Memory for a part is had once
+its length was checked, and filled by the socket itself.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Mapping, Sequence
+from functools import lru_cache
+from math import inf
+from struct import Struct, error as StructError
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from aioexec.distributed.security.proofs import NONCE_BYTES, PROOF_BYTES
+from aioexec.distributed.transport.fast import events as fast_events
+from aioexec.distributed.transport.fast.events import Cancel, Closing, Event, Failure, Parts
+from aioexec.distributed.transport.fast.tensors import Tensor, Written, memory_of, read_small
+from aioexec.errors import DataLossError, InternalError, ResourceExhaustedError
+
+VERSION: Final = 2
+
+GREETING, WELCOME, REQUEST, REPLY, FAILURE, CANCEL, CHUNK, CLOSING, TOLD, CHALLENGE, PROOF = range(1, 12)
+
+CHUNK_BYTES: Final = 1 << 18
+INLINE_BYTES: Final = 1 << 16
+"""Parts of no more stand in the frame, as long as all together are not many more."""
+
+MOST_FRAME: Final = 1 << 23
+"""The longest body of any frame but a chunk, which may be as long as `MOST_CHUNK`."""
+MOST_CHUNK: Final = 1 << 20
+
+MOST_TENSORS: Final = 1 << 15
+"""Tensors of one call: those of a frame are read at once."""
+
+BY_SERVER: Final = frozenset({REPLY, FAILURE, CHUNK, CLOSING, TOLD})
+BY_CLIENT: Final = frozenset({REQUEST, CANCEL, CHUNK, CLOSING})
+_WITH_PARTS: Final = frozenset({REQUEST, REPLY, TOLD})
+_BEFORE_WELCOME: Final = frozenset({GREETING, CHALLENGE, PROOF, WELCOME, CLOSING})
+
+_MOST_INLINE: Final = 1 << 18
+_MOST_TEXT: Final = 1 << 15
+_SCRATCH: Final = 1 << 16
+_SHORT: Final = 1 << 10
+_MOST_LAYOUTS: Final = 256
+_HEAD: Final = Struct("<IBQ")
+_HEAD_BYTES: Final = _HEAD.size
+_GREETING: Final = Struct(f"<HQ{NONCE_BYTES}s")
+_CHALLENGE: Final = Struct(f"<{NONCE_BYTES}s{PROOF_BYTES}s")
+_PROOF: Final = Struct(f"<{PROOF_BYTES}s")
+_REQUEST: Final = Struct("<dB")
+_PARTS: Final = Struct("<QI")  # bytes of the message, number of tensors
+_PARTS_BYTES: Final = _PARTS.size
+_FAILURE: Final = Struct("<BIB")
+_PAYLOAD: Final = Struct("<HI")
+
+
+Stream = list[Any]
+"""Large parts that follow a frame: buffers of bytes."""
+
+Bytes = bytes | memoryview
+
+
+def greeting(version: int, listener: int, nonce: bytes) -> bytes:
+    return _frame(GREETING, 0, _GREETING.pack(version, listener, nonce))
+
+
+def challenge(nonce: bytes, proof: bytes) -> bytes:
+    return _frame(CHALLENGE, 0, _CHALLENGE.pack(nonce, proof))
+
+
+def proof(proof: bytes) -> bytes:
+    return _frame(PROOF, 0, _PROOF.pack(proof))
+
+
+def welcome() -> bytes:
+    return _frame(WELCOME, 0)
+
+
+def cancel(call: int) -> bytes:
+    return _frame(CANCEL, call)
+
+
+def closing(reason: str) -> bytes:
+    return _frame(CLOSING, 0, reason.encode()[:_MOST_TEXT])
+
+
+def chunk(call: int, length: int) -> bytes:
+    """The head of a chunk."""
+    return _head(length, CHUNK, call)
+
+
+def failure(call: int, code: int, message: str, payloads: Mapping[str, bytes]) -> bytes:
+    said = [
+        piece
+        for url, value in payloads.items()
+        for piece in (_PAYLOAD.pack(len(url.encode()), len(value)), url.encode(), value)
+    ]
+    text = message.encode(errors="replace")[:_MOST_TEXT]  # file names may be no text
+    return _frame(FAILURE, call, _FAILURE.pack(code, len(text), len(payloads)), text, *said)
+
+
+def request(
+    call: int, timeout: float, method: str, message: bytes, tensors: Sequence[Written]
+) -> tuple[bytes, Stream]:
+    """The frame of a request, and what follows it in chunks."""
+    first = _unbounded(method) if timeout == inf else _named(method, timeout)
+    return _with_parts(REQUEST, call, first, message, tensors)
+
+
+def _named(method: str, timeout: float) -> bytes:
+    name = method.encode()
+    return _REQUEST.pack(timeout, len(name)) + name
+
+
+@lru_cache
+def _unbounded(method: str) -> bytes:
+    """What almost all requests begin with."""
+    return _named(method, inf)
+
+
+def reply(call: int, message: bytes, tensors: Sequence[Written]) -> tuple[bytes, Stream]:
+    """The frame of a reply, and what follows it in chunks."""
+    return _with_parts(REPLY, call, b"", message, tensors)
+
+
+def told(call: int, message: bytes, tensors: Sequence[Written]) -> bytes:
+    """The frame of something told before the reply.
+
+    Raises:
+        InternalError: it is too large for that.
+    """
+    frame, stream = _with_parts(TOLD, call, b"", message, tensors)
+    if stream:
+        raise InternalError(f"call {call}: what is told stands in one frame")
+    return frame
+
+
+def _with_parts(
+    kind: int, call: int, first: bytes, message: bytes, tensors: Sequence[Written]
+) -> tuple[bytes, Stream]:
+    pieces: list[Any] = [b"", first, _PARTS.pack(len(message), len(tensors)), message]
+    for each in tensors:
+        pieces += each
+    size = sum(map(len, pieces))
+    large: Stream = []
+    if size > INLINE_BYTES:
+        pieces, large = _parted(pieces)
+        size = sum(map(len, pieces))
+    pieces[0] = _head(size, kind, call)
+    return b"".join(pieces), large
+
+
+def _parted(pieces: list[Any]) -> tuple[list[Any], Stream]:
+    """What stands in a frame, and what follows it."""
+    inline, large = pieces[:3], []
+    room = _MOST_INLINE
+    for place, piece in enumerate(pieces[3:]):
+        if place % 2:  # a header
+            inline.append(piece)
+        elif len(piece) <= INLINE_BYTES and len(piece) <= room:  # writer and reader count alike
+            inline.append(piece)
+            room -= len(piece)
+        else:
+            large.append(memoryview(piece))
+    return inline, large
+
+
+def _head(length: int, kind: int, call: int) -> bytes:
+    if length > MOST_FRAME:
+        raise ResourceExhaustedError(
+            f"a call of {length} bytes beside its tensors: expected at most {MOST_FRAME}"
+        )
+    return _HEAD.pack(length, kind, call)
+
+
+def _frame(kind: int, call: int, *pieces: bytes) -> bytes:
+    return b"".join((_head(sum(map(len, pieces)), kind, call), *pieces))
+
+
+class _Layout(NamedTuple):
+    """How a short frame is divided whose parts have all been read: a message, and one tensor at most.
+
+    Attributes:
+        lengths: what stands before the message.
+        end: where the message ends.
+        header: of the tensor, which follows, and what that says, if there is one.
+    """
+
+    lengths: bytes
+    end: int
+    header: bytes
+    tensor: tuple[tuple[int, ...], np.dtype[Any]] | None
+
+
+class Reader:
+    """Reads frames: whoever has bytes puts them into `buffer()`, then tells `received` how many, and gets events.
+
+    Inside, either the rest of a chunk is awaited, which goes to its part (`_chunk`) or nowhere (`_skip` bytes), or frames are
+    gathered in `_scratch`, of which `_start` to `_end` is not read yet. `incoming` are the calls of which parts are missing.
+    `_layouts` are those of short frames that came, by where their parts begin and by length: steps repeat them. There are none
+    where so little may be too much (`_is_narrow`).
+
+    Args:
+        most_message_bytes, most_tensor_bytes: how many a message and a tensor may have.
+        expected: calls whose replies are awaited; those of others are let pass.
+        most_of: how many bytes the message of a method may have, where it is another number.
+    """
+
+    def __init__(
+        self,
+        most_message_bytes: int,
+        most_tensor_bytes: int,
+        expected: Container[int] = frozenset(),
+        most_of: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        self._most_message_bytes = most_message_bytes
+        self._most_of = most_of
+        self._most_tensor_bytes = most_tensor_bytes
+        self._expected = expected
+        self.kinds: Container[int] = _BEFORE_WELCOME
+        """What may come now; set with the welcome. Until then frames are short, and nothing is allocated."""
+        self._scratch = memoryview(bytearray(_SCRATCH))
+        self._start = self._end = 0
+        self._chunk: memoryview | None = None
+        self._chunk_of: Parts | None = None
+        self._skip = 0
+        self.incoming: dict[int, Parts] = {}
+        self._layouts: dict[tuple[int, int], _Layout] = {}
+        self._is_narrow = min(most_message_bytes, most_tensor_bytes, *most_of.values()) < _SHORT
+
+    def buffer(self) -> memoryview:
+        """Where the next bytes go; never empty."""
+        if self._chunk is not None:
+            return self._chunk
+        if self._skip:
+            return self._scratch[: self._skip]
+        return self._scratch[self._end :] if self._end else self._scratch
+
+    def forget(self, call: int) -> None:
+        """Let what else comes of a call pass."""
+        self.incoming.pop(call, None)
+
+    def received(self, count: int) -> list[Event]:
+        """What the bytes mean that are in `buffer()` now.
+
+        Raises:
+            DataLossError: nothing that this language knows.
+        """
+        events: list[Event] = []
+        if self._chunk is None and not self._skip:
+            self._end += count
+            try:
+                self._read_frames(events)
+            except (StructError, UnicodeDecodeError) as error:
+                raise DataLossError(f"a frame that makes no sense: {error}") from None
+        elif self._chunk is None:
+            self._skip -= count
+        elif count < len(self._chunk):
+            self._chunk = self._chunk[count:]
+        else:
+            self._chunk_ended(events)
+        return events
+
+    def _read_frames(self, events: list[Event]) -> None:
+        scratch, start = self._scratch, self._start
+        while self._end - start >= _HEAD_BYTES:
+            length, kind, call = _HEAD.unpack_from(scratch, start)
+            if kind not in self.kinds:
+                raise DataLossError(f"a frame of kind {kind}, which nobody may send now")
+            if kind == CHUNK:
+                self._start = start
+                self._read_chunk(call, length, events)
+                start = self._start
+                continue
+            begin = start + _HEAD_BYTES
+            end = begin + length
+            if end > self._end:
+                self._start = start
+                self._make_room(_HEAD_BYTES + length)
+                return
+            body: Bytes = scratch[begin:end]
+            if length <= _SHORT:
+                body = bytes(body)  # of which pieces cost less
+            event = (self._read_parts_of if kind in _WITH_PARTS else _read_frame)(kind, call, body)
+            if event is not None:
+                events.append(event)
+            start = end
+        self._start = start
+        if start == self._end and len(scratch) == _SCRATCH:
+            self._start = self._end = 0
+        else:
+            self._make_room(_HEAD_BYTES)
+
+    def _make_room(self, needed: int) -> None:
+        """Have what is not read yet at the front of a scratch that holds what is needed."""
+        most = MOST_FRAME if self.kinds is not _BEFORE_WELCOME else _SCRATCH - _HEAD_BYTES
+        if needed - _HEAD_BYTES > most:
+            raise DataLossError(f"a frame of {needed - _HEAD_BYTES} bytes: expected at most {most}")
+        left = self._scratch[self._start : self._end]
+        self._start, self._end = 0, len(left)
+        size = max(needed, _SCRATCH)
+        if len(self._scratch) != size:
+            self._scratch = memoryview(bytearray(size))
+        self._scratch[: len(left)] = left
+
+    def _read_parts_of(self, kind: int, call: int, body: Bytes) -> Parts | None:
+        """Read the frame of a message; return it if nothing of it is missing."""
+        if kind == REQUEST:
+            timeout, at = _REQUEST.unpack_from(body)
+            at += _REQUEST.size
+            if not timeout >= 0:
+                raise DataLossError(f"call {call}: expected seconds that are left, got {timeout}")
+            parts = Parts(call, str(body[_REQUEST.size : at], "ascii"), timeout)
+        elif call in self._expected:
+            at = 0
+            parts = Parts(call)
+            parts.is_told = kind == TOLD
+        else:
+            return None
+        if call in self.incoming and kind != TOLD:
+            raise DataLossError(f"call {call} has begun already")
+        try:
+            self._read_parts(parts, body, at)
+        except ResourceExhaustedError as error:
+            return _refused(parts, error)
+        if parts.missing:
+            self.incoming[call] = parts
+            return None
+        return parts
+
+    def _read_parts(self, parts: Parts, body: Bytes, at: int) -> None:
+        layout = self._layouts.get((at, len(body)))
+        if (
+            layout is not None
+            and isinstance(body, bytes)
+            and body.startswith(layout.lengths, at)
+            and body.startswith(layout.header, layout.end)
+        ):
+            parts.message = body[at + _PARTS_BYTES : layout.end]
+            if layout.tensor is not None:
+                parts.tensors.append(np.ndarray(*layout.tensor, body, layout.end + len(layout.header)).copy())
+            return
+        length, count = _PARTS.unpack_from(body, at)
+        begin = at + _PARTS_BYTES
+        if (most := self._most_of.get(parts.method, self._most_message_bytes)) < length:
+            raise ResourceExhaustedError(f"a message of {length} bytes: expected at most {most}")
+        if count > MOST_TENSORS:
+            raise ResourceExhaustedError(f"a call of {count} tensors: expected at most {MOST_TENSORS}")
+        room = _MOST_INLINE
+        if length <= INLINE_BYTES:
+            end = begin + length
+            parts.message = bytes(body[begin:end])  # what is missing is noticed below
+            room -= length
+        else:
+            end = begin
+            _check_may_follow(parts)
+            parts.message = memory_of(length)
+            parts.missing = deque((parts.message,))
+        ended = self._read_tensors(parts, count, body, end, room)
+        if ended != len(body):
+            raise DataLossError(f"call {parts.call}: expected {ended} bytes, got a frame of {len(body)}")
+        if isinstance(body, bytes) and count <= 1 and parts.are_read:
+            self._remember(parts, body, at, end)
+
+    def _read_tensors(self, parts: Parts, count: int, body: Bytes, at: int, room: int) -> int:
+        """Read the tensors of a frame in which so many bytes may stand; return where they end."""
+        for _ in range(count):
+            small = read_small(body, at, min(room, self._most_tensor_bytes))
+            if small is not None:
+                array, at = small
+                room -= array.nbytes
+                parts.tensors.append(array)
+                continue
+            tensor, at = Tensor.read(body, at, self._most_tensor_bytes)
+            parts.tensors.append(tensor)
+            if tensor is None:
+                continue
+            parts.are_read = False
+            parts.takes_long |= tensor.takes_long
+            if tensor.length <= INLINE_BYTES and tensor.length <= room:
+                tensor.fill(body, at)
+                at += tensor.length
+                room -= tensor.length
+            else:
+                _check_may_follow(parts)
+                tensor.allocate()
+                if parts.missing is None:
+                    parts.missing = deque()
+                parts.missing.append(tensor.memory)
+        return at
+
+    def _remember(self, parts: Parts, body: bytes, at: int, end: int) -> None:
+        """Frames of this length are likely to be of this layout."""
+        if self._is_narrow:
+            return
+        tensor = parts.tensors[0] if parts.tensors else None
+        if parts.tensors and tensor is None:
+            return
+        known = None if tensor is None else (tensor.shape, tensor.dtype)
+        elements = len(body) - (0 if tensor is None else tensor.nbytes)
+        if len(self._layouts) >= _MOST_LAYOUTS:
+            self._layouts.clear()
+        self._layouts[at, len(body)] = _Layout(body[at : at + _PARTS_BYTES], end, body[end:elements], known)
+
+    def _read_chunk(self, call: int, length: int, events: list[Event]) -> None:
+        if not 1 <= length <= MOST_CHUNK:
+            raise DataLossError(f"a chunk of {length} bytes: expected 1 to {MOST_CHUNK}")
+        begin = self._start + _HEAD_BYTES
+        end = min(begin + length, self._end)
+        here, self._start = self._scratch[begin:end], end
+        missing = length - len(here)
+        parts = self.incoming.get(call)
+        if parts is None:
+            self._skip = missing
+        else:
+            assert parts.missing is not None
+            part = parts.missing.popleft()
+            if length > len(part):
+                raise DataLossError(f"call {call}: a chunk of {length} bytes where {len(part)} were missing")
+            part[: len(here)] = here
+            if length < len(part):
+                parts.missing.appendleft(part[length:])
+            self._chunk, self._chunk_of = part[len(here) : length], parts
+            if not missing:
+                self._chunk_ended(events)
+        if missing:
+            self._start = self._end = 0
+
+    def _chunk_ended(self, events: list[Event]) -> None:
+        parts, self._chunk, self._chunk_of = self._chunk_of, None, None
+        assert parts is not None
+        if not parts.missing and self.incoming.get(parts.call) is parts:
+            del self.incoming[parts.call]
+            events.append(parts)
+
+
+def _read_frame(kind: int, call: int, body: Bytes) -> Event:
+    if kind == FAILURE:
+        return _read_failure(call, body)
+    if kind == CANCEL:
+        return Cancel(call)
+    if kind == GREETING:
+        return fast_events.Greeting(*_GREETING.unpack(body))
+    if kind == CHALLENGE:
+        return fast_events.Challenge(*_CHALLENGE.unpack(body))
+    if kind == PROOF:
+        return fast_events.Proof(*_PROOF.unpack(body))
+    return fast_events.Welcome() if kind == WELCOME else Closing(str(body, "utf-8", "replace"))
+
+
+def _refused(parts: Parts, error: ResourceExhaustedError) -> Parts:
+    if parts.is_told:
+        raise DataLossError(f"call {parts.call}: {error.message}") from None
+    refused = Parts(parts.call, parts.method, parts.timeout)
+    refused.refused = error
+    return refused
+
+
+def _check_may_follow(parts: Parts) -> None:
+    if parts.is_told:
+        raise DataLossError(f"call {parts.call}: what is told stands in one frame")
+
+
+def _read_failure(call: int, body: Bytes) -> Failure:
+    code, length, count = _FAILURE.unpack_from(body)
+    at = _FAILURE.size
+    message = str(_cut(body, at, length), "utf-8", "replace")
+    at += length
+    payloads = {}
+    for _ in range(count):
+        url, value = _PAYLOAD.unpack_from(body, at)
+        at += _PAYLOAD.size
+        payloads[str(_cut(body, at, url), "utf-8")] = bytes(_cut(body, at + url, value))
+        at += url + value
+    return Failure(call, code, message, payloads)
+
+
+def _cut(body: Bytes, at: int, length: int) -> Bytes:
+    if at + length > len(body):
+        raise DataLossError(f"a frame of {len(body)} bytes: expected {at + length} at least")
+    return body[at : at + length]

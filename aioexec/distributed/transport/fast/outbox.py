@@ -1,0 +1,36 @@
+"""Large parts of a connection of the fast path on their way out, in chunks."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from aioexec.distributed.transport.fast import frames as frames
+
+
+class Outbox:
+    """Large parts on their way out: each call's in order, the calls in turn, so that none waits for another's end."""
+
+    def __init__(self) -> None:
+        self._turns: deque[tuple[int, deque[memoryview]]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def add(self, call: int, stream: frames.Stream) -> None:
+        """The parts that follow a call's frame."""
+        self._turns.append((call, deque(stream)))
+
+    def drop(self, call: int) -> None:
+        """Send no more of a call, if there is any."""
+        self._turns = deque(each for each in self._turns if each[0] != call)
+
+    def next(self) -> tuple[bytes, memoryview]:
+        """The head of the next chunk, and its bytes."""
+        call, parts = self._turns.popleft()
+        part = parts.popleft()
+        chunk = part[: frames.CHUNK_BYTES]
+        if len(chunk) < len(part):
+            parts.appendleft(part[frames.CHUNK_BYTES :])
+        if parts:
+            self._turns.append((call, parts))
+        return frames.chunk(call, len(chunk)), chunk

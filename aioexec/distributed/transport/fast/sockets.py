@@ -1,0 +1,80 @@
+"""Sockets of the fast path: at a port for everybody, and beside it one for the processes of this machine.
+
+Between two processes of one machine a local socket costs about half of what TCP does, and is lost with them as well. It has a
+name that no file stands for and that ends with the socket; only processes in the same network namespace can reach it.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from aioexec.distributed.security.peer_users import admits_local
+from aioexec.errors import UnavailableError
+
+_HAS_NAMES: Final = sys.platform == "linux"
+_MOST_CONNECTING: Final = 128
+
+
+def bound_here(number: int) -> socket.socket | None:
+    """A socket that listens for processes of this machine which know its number; None: there is no such thing here."""
+    return _socket_here(lambda each: _listening(each, _name(number)))
+
+
+def connected_here(number: int) -> socket.socket | None:
+    """A socket that is connected to such a one of a trusted user; None: there is none, or it takes nobody now.
+
+    The name is not protected: any process may listen at it. Whose process does is asked of the system (see `peer_users`).
+    """
+    made = _socket_here(lambda each: each.connect(_name(number)))
+    if made is not None and not admits_local(made.fileno()):
+        made.close()
+        return None
+    return made
+
+
+def _name(number: int) -> str:
+    return f"\0aioexec/{number:016x}"
+
+
+def _socket_here(begin: Callable[[socket.socket], None]) -> socket.socket | None:
+    if not _HAS_NAMES:
+        return None
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made.setblocking(False)
+    try:
+        begin(made)
+    except OSError:
+        made.close()
+        return None
+    return made
+
+
+def _listening(made: socket.socket, address: Any) -> None:
+    made.bind(address)
+    made.listen(_MOST_CONNECTING)
+    made.setblocking(False)
+
+
+def bound_at(host: str) -> socket.socket:
+    """A socket that listens at a free port of an interface.
+
+    Raises:
+        UnavailableError: the interface cannot be listened at.
+    """
+    try:
+        found: list[Any] = socket.getaddrinfo(
+            host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, kind, protocol, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise UnavailableError(f"cannot listen at {host}: {error}") from error
+    try:
+        _listening(bound, address)
+    except OSError as error:
+        bound.close()
+        raise UnavailableError(f"cannot listen at {host}: {error}") from error
+    return bound

@@ -1,0 +1,241 @@
+"""Where connections of the fast path come from: who connects to whom, on sockets of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+from aioexec.distributed.security.peer_users import admits_local, admits_tcp, is_own_address
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport.answers import Answer
+from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast.answering import GREETING_SECONDS, AnsweringConnection
+from aioexec.distributed.transport.fast.calling import CallingConnection
+from aioexec.distributed.transport.fast.events import Greeting
+from aioexec.distributed.transport.fast.sockets import bound_at, bound_here, connected_here
+from aioexec.distributed.transport.settings import Limits
+from aioexec.distributed.transport.transport import Handlers
+from aioexec.errors import FailedPreconditionError, OpError, PermissionDeniedError, UnavailableError
+from aioexec.in_thread import in_thread
+
+_FAREWELL_SECONDS: Final = 0.2
+"""How long a connection that ends may take to send what it has; then it is cut."""
+
+
+_MOST_UNKNOWN: Final = 512
+"""Connections that are not welcome yet; one more, and the oldest of them is closed."""
+
+
+async def connect(
+    host: str,
+    port: int,
+    listener: int,
+    security: Security,
+    limits: Limits,
+    context: ssl.SSLContext | None,
+) -> CallingConnection:
+    """Connect to a listener, which must be the one that is meant.
+
+    A listener of this machine is reached by its local socket, if that belongs to this user or root.
+
+    Raises:
+        UnavailableError: nobody is there, or it is another one.
+        UnauthenticatedError: it does not know the token.
+    """
+    who, loop = f"{host}:{port}", asyncio.get_running_loop()
+
+    def made() -> CallingConnection:
+        return CallingConnection(who, limits, security.token)
+
+    here = connected_here(listener) if context is None and await _is_here(host) else None
+    try:
+        if here is None:
+            _, connection = await loop.create_connection(made, host, port, ssl=context)
+        else:
+            _, connection = await loop.create_unix_connection(made, sock=here)
+    except OSError as error:  # ssl.SSLError is one
+        raise UnavailableError(f"cannot connect to {who}: {error}") from error
+    try:
+        await connection.greet(listener)
+    except BaseException:
+        connection.abort()
+        raise
+    return connection
+
+
+async def _is_here(host: str) -> bool:
+    """Whether a host is this machine."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return all(is_own_address(str(address[0])) for *_, address in found)
+
+
+def _is_of_trusted_user(connected: socket.socket) -> bool:
+    if connected.family == socket.AF_UNIX:
+        return admits_local(connected.fileno())
+    host, port = connected.getsockname()[:2]
+    return admits_tcp(connected.getpeername()[:2], [host], port)
+
+
+class FastListener:
+    """Listens for connections at a port of its own, `port`, which is known once it was started, and on this machine.
+
+    Args:
+        host: the interface, an address or a name.
+        number: which listener this is, among all there ever were.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        number: int,
+        handlers: Handlers,
+        security: Security,
+        limits: Limits,
+        on_peer_gone: Callable[[str], None] | None = None,
+    ) -> None:
+        self.number = number
+        self._handlers = handlers
+        self._security = security
+        self._limits = limits
+        self._on_peer_gone = on_peer_gone
+        self._host = host
+        self.port = 0
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[AnsweringConnection] = set()
+        self._unknown: dict[AnsweringConnection, None] = {}  # those that are not welcome yet, oldest first
+        self._tasks: set[asyncio.Task[None]] = set()  # of calls, until they are over
+        self._answers: set[Answer] = set()  # of those that need none
+        self._peers = count(1)
+        self._is_stopped = False
+
+    async def start(self) -> None:
+        """Take connections from now on.
+
+        Raises:
+            UnavailableError: the interface cannot be listened at.
+        """
+        context = None
+        if self._security.serves_tls:
+            context = await in_thread(self._security.listening_context)
+        bound = bound_at(self._host)
+        self.port = bound.getsockname()[1]
+        here = bound_here(self.number) if context is None else None
+        loop = asyncio.get_running_loop()
+        try:
+            within = None if context is None else GREETING_SECONDS
+            self._servers.append(
+                await loop.create_server(
+                    self._connection, sock=bound, ssl=context, ssl_handshake_timeout=within
+                )
+            )
+            if here is not None:
+                self._servers.append(await loop.create_unix_server(self._connection, sock=here))
+        except BaseException:
+            await self.stop()
+            for each in (bound, here):
+                if each is not None:
+                    each.close()
+            raise
+
+    def _connection(self) -> AnsweringConnection:
+        peer = f"fast:{self.number:016x}/{next(self._peers)}"
+        return AnsweringConnection(
+            peer,
+            self._handlers,
+            self._limits,
+            self._admits,
+            self._security.token,
+            self._tasks,
+            self._answers,
+            self._is_made,
+            self._is_known,
+            self._is_gone,
+        )
+
+    def _is_made(self, connection: AnsweringConnection) -> None:
+        self._connections.add(connection)
+        if self._is_stopped:
+            connection.abort()  # it was shaking hands
+        self._unknown[connection] = None
+        if len(self._unknown) > _MOST_UNKNOWN:
+            oldest = next(iter(self._unknown))
+            del self._unknown[oldest]
+            oldest.abort()
+
+    def _admits(self, connection: AnsweringConnection, greeting: Greeting) -> OpError | None:
+        if greeting.version != frames.VERSION:
+            return FailedPreconditionError(f"expected version {frames.VERSION}, got {greeting.version}")
+        if greeting.listener != self.number:
+            return FailedPreconditionError("this is another listener than the one that is meant")
+        if not self._security.trusts_all_users and not _is_of_trusted_user(connection.socket()):
+            return PermissionDeniedError("this listener admits its own user and root only")
+        return None
+
+    def _is_known(self, connection: AnsweringConnection) -> None:
+        self._unknown.pop(connection, None)
+
+    def _is_gone(self, connection: AnsweringConnection) -> None:
+        self._connections.discard(connection)
+        self._unknown.pop(connection, None)
+        if self._on_peer_gone is not None:
+            self._on_peer_gone(connection.peer)
+
+    async def stop(self, grace: float | None = None) -> None:
+        """Take no more calls, wait for those under way, cancel what is left after `grace` seconds."""
+        self._is_stopped = True
+        servers, self._servers = self._servers, []
+        for each in servers:
+            each.close()
+        for connection in self._connections:
+            connection.takes_calls = False
+        try:
+            if grace:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(grace):
+                        await self._finish()
+            await self._part()
+        finally:
+            self._cancel()
+            for connection in self._connections:
+                connection.abort()
+        for each in servers:
+            await each.wait_closed()
+
+    async def _finish(self) -> None:
+        """Wait until all calls are answered."""
+        await self._until_over()
+        for connection in list(self._connections):
+            await connection.flush()
+
+    async def _part(self) -> None:
+        """End what is left, and wait for it."""
+        for connection in list(self._connections):
+            connection.end("the server is shutting down")
+        lost = [connection.lost for connection in self._connections]
+        self._cancel()
+        if lost:
+            await asyncio.wait(lost, timeout=_FAREWELL_SECONDS)
+        for connection in list(self._connections):
+            connection.abort()
+        if lost:
+            await asyncio.wait(lost)
+        await self._until_over()
+
+    async def _until_over(self) -> None:
+        """Wait for all calls; an answer that comes may need a task to be sent."""
+        while under_way := [*self._tasks, *[answer.over() for answer in self._answers]]:
+            await asyncio.wait(under_way)
+
+    def _cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for answer in list(self._answers):
+            answer.cancel()

@@ -1,0 +1,39 @@
+"""Calls over gRPC, as TensorFlow's servers and clients make them: unary, tensors inside the messages.
+
+What gRPC has to say arrives as errors of calls and listeners, so its own notices are kept from stderr, unless GRPC_VERBOSITY is
+set: it reads that once, when it is imported.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport.grpc.channel import GrpcChannel
+from aioexec.distributed.transport.grpc.listener import GrpcListener
+from aioexec.distributed.transport.settings import Limits
+from aioexec.distributed.transport.transport import Handlers, Transport
+
+
+class GrpcTransport(Transport):
+    """Channels and listeners of gRPC.
+
+    Args:
+        security: None for what the environment says.
+    """
+
+    def __init__(self, security: Security | None = None, limits: Limits | None = None) -> None:
+        self.security = Security.from_environment() if security is None else security
+        self.limits = limits or Limits()
+
+    def channel(self, address: str) -> GrpcChannel:
+        return GrpcChannel(address, self.security, self.limits)
+
+    def listener(
+        self, address: str, handlers: Handlers, on_peer_gone: Callable[[str], None] | None = None
+    ) -> GrpcListener:
+        self.security.check_listening(address)
+        return GrpcListener(address, handlers, self.security, self.limits)

@@ -1,0 +1,212 @@
+"""Noticing a peer that has frozen: it neither answers nor closes its connections, so no call to it would ever end.
+
+While calls to a peer are under way, it is asked for its status now and then; any peer answers that, TensorFlow's too, and
+whatever it answers, it lives. How long a call takes does not matter. Where nothing comes for long enough, all calls under way
+fail; the next one tries again.
+
+Silence is counted in small pieces, each of the same length however late our own loop came to look: a loop that was held for a
+minute has heard nothing in it, and that says nothing about the peer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from aioexec.distributed.transport.methods import METHODS
+from aioexec.distributed.transport.settings import Liveness
+from aioexec.distributed.transport.status import SILENT, with_payload
+from aioexec.distributed.transport.transport import (
+    Answered,
+    Channel,
+    Handlers,
+    Listener,
+    Payload,
+    Posted,
+    Tell,
+    Transport,
+)
+from aioexec.errors import OpError, UnavailableError
+
+_STATUS: Final = "WorkerService/GetStatus"
+_LOOKS: Final = 20
+"""Pieces of the patience; between two of them the loop gets to what has come."""
+
+
+def watched(channel: Channel, liveness: Liveness) -> Channel:
+    """A channel around another that fails calls to a silent peer; closing it closes the other."""
+    return _WatchedChannel(channel, liveness)
+
+
+class _WatchedChannel(Channel):
+    """Pings while calls are under way.
+
+    `_under_way` are the calls, each as what ends it. `_timer` is set while the next look is to come, `_watching` while pings
+    are made: never both, and one of them whenever a call is under way.
+    """
+
+    def __init__(self, channel: Channel, liveness: Liveness) -> None:
+        super().__init__(channel.address)
+        self._channel = channel
+        self._liveness = liveness
+        self._under_way: dict[_Awaited | _Posted, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    async def call(
+        self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
+    ) -> Payload:
+        if timeout is None and not wait_for_ready:
+            answer: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
+            posted = self.post(method, request, partial(_settle, answer))
+            if posted is not None:
+                return await _settled(answer, posted)
+        awaited = _Awaited(asyncio.timeout(None))
+        try:
+            async with awaited.silence:
+                self._begin(awaited)
+                return await self._channel.call(method, request, timeout, wait_for_ready=wait_for_ready)
+        except TimeoutError:
+            raise self._silent() from None
+        finally:
+            del self._under_way[awaited]
+
+    def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
+        posted = _Posted(answered, self._under_way)
+        call = self._channel.post(method, request, posted.answered)
+        if call is None:
+            return None
+        posted.call = call
+        self._begin(posted)
+        return posted
+
+    def _begin(self, call: _Awaited | _Posted) -> None:
+        self._under_way[call] = None
+        if self._timer is None and self._watching is None:
+            self._timer = asyncio.get_running_loop().call_later(self._liveness.interval, self._look)
+
+    def _silent(self) -> OpError:
+        silent = UnavailableError(f"{self.address} has not answered for {self._liveness.patience} s")
+        return with_payload(silent, SILENT)
+
+    async def follow(self, method: str, request: Payload, told: Tell) -> None:
+        """Not watched: this lasts, and who waits for something of a silent peer hears of it by other calls."""
+        await self._channel.follow(method, request, told)
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        try:
+            if self._watching is not None:
+                self._watching.cancel()
+                await asyncio.wait({self._watching})
+        finally:
+            await self._channel.close()
+
+    def _look(self) -> None:
+        """Calls that end within an interval cost no ping, and no task."""
+        self._timer = None
+        if self._under_way:
+            self._watching = asyncio.get_running_loop().create_task(
+                self._watch(), name=f"liveness of {self.address}"
+            )
+
+    async def _watch(self) -> None:
+        try:
+            while self._under_way:
+                await self._ping()
+                await asyncio.sleep(self._liveness.interval)
+        finally:
+            self._watching = None
+
+    async def _ping(self) -> None:
+        """Ask once, and end all calls if nothing comes."""
+        answer = asyncio.ensure_future(self._ask())
+        try:
+            for _ in range(_LOOKS):
+                await asyncio.wait({answer}, timeout=self._liveness.patience / _LOOKS)
+                if answer.done() or not self._under_way:
+                    return
+            for call in list(self._under_way):
+                call.end(self._silent())
+        finally:
+            answer.cancel()
+            await asyncio.wait({answer})
+
+    async def _ask(self) -> None:
+        try:
+            await self._channel.call(_STATUS, Payload(METHODS[_STATUS].request()))
+        except OpError:
+            return  # an answer, or the connection is lost, which the calls notice themselves
+
+
+class _Awaited:
+    """A call that a task waits for."""
+
+    __slots__ = ("silence",)
+
+    def __init__(self, silence: asyncio.Timeout) -> None:
+        self.silence = silence
+
+    def end(self, error: OpError) -> None:
+        self.silence.reschedule(asyncio.get_running_loop().time())
+
+
+class _Posted:
+    """A call that nobody waits for; it is among those `_under_way` until it is over."""
+
+    __slots__ = ("_answered", "_under_way", "call")
+
+    def __init__(self, answered: Answered, under_way: dict[_Awaited | _Posted, None]) -> None:
+        self._answered = answered
+        self._under_way = under_way
+        self.call: Posted | None = None
+
+    def answered(self, came: Payload | OpError) -> None:
+        self._under_way.pop(self, None)
+        self._answered(came)
+
+    def cancel(self) -> None:
+        self._under_way.pop(self, None)
+        if self.call is not None:
+            self.call.cancel()
+
+    def end(self, error: OpError) -> None:
+        self.cancel()
+        self._answered(error)
+
+
+def _settle(answer: asyncio.Future[Payload], came: Payload | OpError) -> None:
+    if answer.done():  # cancelled, which is about to be noticed
+        return
+    if isinstance(came, Payload):
+        answer.set_result(came)
+    else:
+        answer.set_exception(came)
+
+
+async def _settled(answer: asyncio.Future[Payload], posted: Posted) -> Payload:
+    try:
+        return await answer
+    except asyncio.CancelledError:
+        posted.cancel()
+        raise
+
+
+class Watched(Transport):
+    """A transport around another, whose channels are watched."""
+
+    def __init__(self, transport: Transport, liveness: Liveness) -> None:
+        self._transport = transport
+        self._liveness = liveness
+
+    def channel(self, address: str) -> Channel:
+        return watched(self._transport.channel(address), self._liveness)
+
+    def listener(
+        self, address: str, handlers: Handlers, on_peer_gone: Callable[[str], None] | None = None
+    ) -> Listener:
+        return self._transport.listener(address, handlers, on_peer_gone)

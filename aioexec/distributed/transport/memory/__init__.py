@@ -1,0 +1,1 @@
+"""A network of peers in one event loop, for tests and simulations."""

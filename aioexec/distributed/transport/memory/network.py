@@ -1,0 +1,233 @@
+"""A network of hosts in one event loop: messages that arrive after a while, and what may happen to them.
+
+Everything said is a `Message` that arrives after `latency` seconds, as copies: no two hosts share a message or an array.
+`MemoryNetwork.fate` is asked about each message, and so may lose, delay or repeat any; hosts can be killed and frozen.
+
+What a network does follows from the calls alone: no randomness, no clock but the loop's, ties in order of sending. `log`, if
+set, is told of each event in names and counters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from aioexec.data_classes import dataclass
+from aioexec.distributed.transport.methods import METHODS, taken_out
+from aioexec.distributed.transport.transport import Payload
+
+if TYPE_CHECKING:
+    from aioexec.distributed.transport.memory.transport import Connection, MemoryListener
+
+LATENCY: float = 0.0001
+"""Seconds a message takes, unless the network says otherwise."""
+
+GIVE_UP: float = 2.0
+"""Seconds after which a connection with a lost message breaks, unless the network says otherwise."""
+
+_MOST_BYTES = 1 << 40
+
+Kind = Literal["request", "told", "reply", "error", "refused", "cancel", "close", "closed"]
+"""Who calls sends "request", "cancel" and "close", who listens the others."""
+
+Fate = Sequence[float]
+"""Extra seconds for each copy of a message that arrives: (0.0,) is the usual one, () loses it, two numbers repeat it."""
+
+AS_USUAL: Fate = (0.0,)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message on its way.
+
+    Attributes:
+        number: counts the messages of the network.
+        source: the host that sends it.
+        target: the host it goes to.
+        method: of the call it belongs to, "" for none.
+        call: counts the calls of its connection, 0 for none.
+        content: a Payload, or an OpError, or None.
+        deadline: of the call, on the loop's clock.
+    """
+
+    number: int
+    kind: Kind
+    source: str
+    target: str
+    connection: Connection
+    method: str = ""
+    call: int = 0
+    content: Any = None
+    deadline: float | None = None
+
+    def __str__(self) -> str:
+        about = f" {self.method}" if self.method else ""
+        return f"{self.source} > {self.target} {self.kind}{about} {self.connection.peer}#{self.call}"
+
+
+@dataclass(eq=False, slots=True)
+class Life:
+    """A host from its first transport until it is killed: who listens on it, and the connections it has made."""
+
+    host: str
+    is_dead: bool = False
+    listeners: dict[str, MemoryListener] = field(default_factory=dict)
+    connections: dict[Connection, None] = field(default_factory=dict)
+
+
+class MemoryNetwork:
+    """Hosts that reach one another by messages; lives in one event loop.
+
+    Attributes:
+        latency: seconds a message takes.
+        give_up: seconds after which a connection with a lost message breaks.
+        fate: decides over each message when it is sent; None leaves all as usual.
+        log: told of each event.
+    """
+
+    def __init__(self, latency: float = LATENCY, give_up: float = GIVE_UP) -> None:
+        self.latency = latency
+        self.give_up = give_up
+        self.fate: Callable[[Message], Fate] | None = None
+        self.log: Callable[[str], None] | None = None
+        self._lives: dict[str, Life] = {}
+        self._frozen: dict[str, list[Message]] = {}  # what waits for a host to thaw
+        self._on_their_way: list[tuple[float, int, Message]] = []  # a heap; ties in order of `_sent`
+        self._sent = 0
+        self._copies = 0
+        self._connections: dict[str, int] = {}  # how many a host has opened
+        self._ports = 0
+        self._ready: dict[str, asyncio.Event] = {}  # set while somebody listens at an address
+
+    # Hosts
+
+    def is_alive(self, host: str) -> bool:
+        """Whether a transport of this host can be used."""
+        return host in self._lives
+
+    def kill(self, host: str) -> None:
+        """End a host: its calls fail, those of others to it too, its handlers are cancelled; nothing said is delivered."""
+        life = self._lives.pop(host, None)
+        if life is None:
+            return
+        self.note(f"kill {host}")
+        held = self._frozen.pop(host, ())
+        life.is_dead = True
+        for message in held:
+            message.connection.break_off(f"{host} was lost")
+        for connection in list(life.connections):
+            connection.break_off(f"{host} was lost")
+        for listener in list(life.listeners.values()):
+            listener.abandon()
+
+    def freeze(self, host: str) -> None:
+        """Hold all messages from and to a host."""
+        self.note(f"freeze {host}")
+        self._frozen.setdefault(host, [])
+
+    def thaw(self, host: str) -> None:
+        """Deliver what a host's freezing has held, in order, and hold no more."""
+        held = self._frozen.pop(host, None)
+        if held is None:
+            return
+        self.note(f"thaw {host}")
+        for message in held:
+            self._arrive(message)
+
+    def note(self, event: str) -> None:
+        """Add an event to the log."""
+        if self.log is not None:
+            self.log(event)
+
+    def live(self, host: str) -> Life:
+        """The life of a host; a new one if it has none."""
+        return self._lives.setdefault(host, Life(host))
+
+    def name_connection(self, host: str) -> str:
+        """The name of a connection that a host opens."""
+        number = self._connections[host] = self._connections.get(host, 0) + 1
+        return f"{host}/{number}"
+
+    # Addresses
+
+    def free_port(self) -> int:
+        """A port nobody has had."""
+        self._ports += 1
+        return 49151 + self._ports
+
+    def ready(self, address: str) -> asyncio.Event:
+        """Set while somebody listens at an address."""
+        return self._ready.setdefault(address, asyncio.Event())
+
+    def listener(self, address: str) -> MemoryListener | None:
+        """Who listens at an address now."""
+        life = self._lives.get(host_of(address))
+        return None if life is None else life.listeners.get(address)
+
+    # Messages
+
+    def send(
+        self,
+        connection: Connection,
+        kind: Kind,
+        source: str,
+        target: str,
+        method: str = "",
+        call: int = 0,
+        content: Any = None,
+        deadline: float | None = None,
+    ) -> None:
+        """Put a message on its way, as its fate has it."""
+        self._sent += 1
+        message = Message(self._sent, kind, source, target, connection, method, call, content, deadline)
+        fate = AS_USUAL if self.fate is None else self.fate(message)
+        loop = asyncio.get_running_loop()
+        self.note(str(message) if tuple(fate) == AS_USUAL else f"{message} {_told(fate)}")
+        if not fate:
+            loop.call_later(self.give_up, connection.break_off, f"a message to {target} was lost")
+        for index, extra in enumerate(fate):
+            if index and isinstance(content, Payload):
+                message = replace(
+                    message, content=copied(content, method, is_reply=kind in ("told", "reply"))
+                )
+            self._copies += 1
+            when = loop.time() + self.latency + extra
+            heapq.heappush(self._on_their_way, (when, self._copies, message))
+            loop.call_at(when, self._deliver, when)
+
+    def _deliver(self, until: float) -> None:
+        while self._on_their_way and self._on_their_way[0][0] <= until:
+            self._arrive(heapq.heappop(self._on_their_way)[2])
+
+    def _arrive(self, message: Message) -> None:
+        for host in (message.source, message.target):
+            if host in self._frozen:
+                self._frozen[host].append(message)
+                return
+        message.connection.arrived(message)
+
+
+def host_of(address: str) -> str:
+    """The host of "host:port"."""
+    return address.rpartition(":")[0]
+
+
+def _told(fate: Fate) -> str:
+    if not fate:
+        return "lost"
+    return f"after {' and '.join(f'{extra:.6f}' for extra in fate)} s more"
+
+
+def copied(payload: Payload, method: str, *, is_reply: bool) -> Payload:
+    """What the other side gets: nothing of it is shared. Tensors left inside the message are taken out, as a wire does."""
+    described = METHODS[method]
+    message = type(payload.message).FromString(payload.message.SerializeToString())
+    if payload.tensors:
+        return Payload(message, [None if each is None else np.array(each) for each in payload.tensors])
+    place = described.received if is_reply else described.sent
+    return Payload(message, taken_out(message, place, _MOST_BYTES))

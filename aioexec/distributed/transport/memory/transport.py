@@ -1,0 +1,439 @@
+"""Calls between peers in one event loop, on its clock: for tests and simulations of whole clusters.
+
+A `MemoryNetwork` connects *hosts* by name; what runs on one makes its channels and listeners with a `MemoryTransport` of it.
+
+- A host that is killed is gone for all who hold a transport of it; a transport made later is a new life under the same name.
+- A frozen host is silent: messages from and to it wait until it thaws. Its own timers run on.
+- A lost message breaks its connection `give_up` seconds later, as the retransmissions of TCP end: no stream has holes.
+- What is told before a reply may come after it, and is let pass then.
+- A repeated request reaches the handler again if it carries a request id, which whoever handles it has to notice; the
+  connection drops other repetitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from aioexec.distributed.transport.answers import PostedCall
+from aioexec.distributed.transport.memory.network import Kind, Life, MemoryNetwork, Message, copied, host_of
+from aioexec.distributed.transport.status import error_from, message_of
+from aioexec.distributed.transport.transport import (
+    MOST_TOLD,
+    Answered,
+    Call,
+    Channel,
+    Handlers,
+    Listener,
+    Payload,
+    Posted,
+    Tell,
+    Transport,
+)
+from aioexec.errors import (
+    CancelledError,
+    DeadlineExceededError,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    UnavailableError,
+    UnimplementedError,
+    from_exception,
+)
+
+
+class _Refused(UnavailableError):
+    """Nobody listens there; a caller who would wait for somebody tries again."""
+
+
+class Connection:
+    """A channel's connection to an address; both ends of it.
+
+    Constant: `peer` (its name), `_client`, `_address`. `broken` says why the caller's end is no more; `_waiting` holds who
+    waits for the replies of its calls, `_followed` who is told something of them, with the numbers of the messages that were.
+    `_listener` has taken the first request, and has hung up once `_hung_up`; `_handled` holds its tasks by call, None for a
+    call that was cancelled.
+    """
+
+    def __init__(self, network: MemoryNetwork, client: Life, address: str) -> None:
+        self.peer = network.name_connection(client.host)
+        self.broken: str | None = None
+        self._network = network
+        self._client = client
+        self._address = address
+        self._host = host_of(address)
+        self._listener: MemoryListener | None = None
+        self._hung_up = False
+        self._calls = 0
+        self._waiting: dict[int, asyncio.Future[Payload] | _PostedCall] = {}
+        self._followed: dict[int, tuple[Tell, set[int]]] = {}
+        self._handled: dict[int, list[asyncio.Task[None]] | None] = {}
+        client.connections[self] = None
+
+    # The caller's end
+
+    async def call(
+        self, method: str, request: Payload, deadline: float | None, told: Tell | None = None
+    ) -> Payload:
+        """Send a request, wait for its reply."""
+        reply: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
+        number = self._begun(method, request, deadline, reply)
+        if told is not None:
+            self._followed[number] = told, set()
+        try:
+            return await reply
+        finally:
+            self._followed.pop(number, None)
+            self.withdraw(method, number)
+
+    def post(self, method: str, request: Payload, answered: Answered) -> Posted:
+        """Send a request; its reply is told."""
+        posted = _PostedCall(self, method, answered)
+        posted.number = self._begun(method, request, None, posted)
+        return posted
+
+    def _begun(
+        self,
+        method: str,
+        request: Payload,
+        deadline: float | None,
+        reply: asyncio.Future[Payload] | _PostedCall,
+    ) -> int:
+        content = copied(request, method, is_reply=False)
+        self._calls += 1
+        self._waiting[self._calls] = reply
+        self._say("request", method, self._calls, content, deadline)
+        return self._calls
+
+    def withdraw(self, method: str, number: int) -> None:
+        """Nobody waits for a call any more."""
+        if self._waiting.pop(number, None) is not None and self.broken is None:
+            self._say("cancel", method, number)
+
+    def close(self) -> None:
+        """End it from the caller's side; the other end learns it by a message."""
+        self._end(f"the channel to {self._address} was closed")
+        if not self._client.is_dead:
+            self._say("close")
+
+    def _say(
+        self, kind: Kind, method: str = "", call: int = 0, content: Any = None, deadline: float | None = None
+    ) -> None:
+        self._network.send(self, kind, self._client.host, self._host, method, call, content, deadline)
+
+    def _answered(self, message: Message) -> None:
+        reply = self._waiting.pop(message.call, None)
+        if reply is None or reply.done():
+            return
+        if message.kind == "reply":
+            reply.set_result(message.content)
+        else:
+            reply.set_exception(message.content)
+
+    def _told(self, message: Message) -> None:
+        told, seen = self._followed.get(message.call, (None, set()))
+        if told is None or message.number in seen:
+            return
+        seen.add(message.number)
+        try:
+            told(message.content)
+        except Exception as error:
+            del self._followed[message.call]
+            reply = self._waiting.pop(message.call, None)
+            if reply is not None:
+                reply.set_exception(from_exception(error))
+                self._say("cancel", message.method, message.call)
+
+    def _end(self, reason: str) -> None:
+        if self.broken is not None:
+            return
+        self.broken = reason
+        self._client.connections.pop(self, None)
+        waiting, self._waiting = self._waiting, {}
+        for reply in waiting.values():
+            if not reply.done():
+                reply.set_exception(UnavailableError(reason))
+
+    # Both ends
+
+    def arrived(self, message: Message) -> None:
+        """Take a message that has come to the other end."""
+        match message.kind:
+            case "close":
+                self.hang_up()
+            case "closed":
+                self._end(message.content)
+            case _ if self.broken is not None:
+                return
+            case "request":
+                self._begin(message)
+            case "cancel":
+                self._cancel(message.call)
+            case "told":
+                self._told(message)
+            case _:
+                self._answered(message)
+
+    def break_off(self, reason: str) -> None:
+        """End it for both sides at once."""
+        if self.broken is None:
+            self._network.note(f"break {self.peer}")
+        self._end(reason)
+        self.hang_up()
+
+    # The listener's end
+
+    def dismiss(self, reason: str) -> None:
+        """End it from the listener's side, after what it has said; the caller learns it by a message."""
+        self.hang_up()
+        if self.broken is None:
+            self._network.send(self, "closed", self._host, self._client.host, content=reason)
+
+    def hang_up(self) -> None:
+        """Take no more requests, cancel those under way."""
+        self._hung_up = True
+        handled, self._handled = self._handled, {}
+        for tasks in handled.values():
+            for task in tasks or ():
+                task.cancel()
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.lost(self)
+
+    def _begin(self, message: Message) -> None:
+        """Start the handler of a request. A repeated one is handled only for its request id; its answer is nobody's."""
+        listener = self._listener or self._network.listener(self._address)
+        if listener is None or not listener.takes_calls or self._hung_up:
+            self._respond(message, "refused", _Refused(f"nobody listens at {self._address}"))
+            return
+        if self._listener is None:
+            self._listener = listener
+            listener.found(self)
+        tasks = self._handled.get(message.call, [])
+        is_repeated = message.call in self._handled
+        if tasks is None or (is_repeated and not _has_request_id(message)):
+            return
+        task = listener.start_handler(
+            self._handle(message, listener.handlers, answers=not is_repeated), message.method
+        )
+        self._handled[message.call] = [*tasks, task]
+
+    async def _handle(self, message: Message, handlers: Handlers, *, answers: bool) -> None:
+        kind: Kind = "error"
+        answer: Payload | OpError
+        try:
+            reply = await self._reply_of(message, handlers)
+            kind, answer = "reply", copied(reply, message.method, is_reply=True)
+        except TimeoutError:
+            answer = DeadlineExceededError("Deadline Exceeded")
+        except asyncio.CancelledError:
+            if not self._handled.get(message.call):  # the caller knows
+                raise
+            answer = CancelledError(f"{message.method} was cancelled at {self._address}")
+        except Exception as error:
+            failed = from_exception(error)
+            answer = error_from(failed.error_code, message_of(failed), failed.payloads)
+        if answers:
+            self._respond(message, kind, answer)
+            self._forget(message.call)
+
+    async def _reply_of(self, message: Message, handlers: Handlers) -> Payload:
+        handler = handlers.get(message.method)
+        if handler is None:
+            raise UnimplementedError(f"{message.method} is not served at {self._address}")
+        async with asyncio.timeout_at(message.deadline):
+            return await handler(
+                message.content, Call(self.peer, message.deadline, partial(self._tell, message))
+            )
+
+    def _tell(self, request: Message, payload: Payload) -> None:
+        if any(each is not None and each.nbytes > MOST_TOLD for each in payload.tensors):
+            raise InternalError(f"{request.method}: expected at most {MOST_TOLD} bytes to be told at once")
+        self._respond(request, "told", copied(payload, request.method, is_reply=True))
+
+    def _respond(self, message: Message, kind: Kind, content: Payload | OpError) -> None:
+        if self.broken is None and not (self._hung_up and kind != "refused"):
+            self._network.send(
+                self, kind, self._host, self._client.host, message.method, message.call, content
+            )
+
+    def _cancel(self, call: int) -> None:
+        for task in self._handled.pop(call, None) or ():
+            task.cancel()
+        if self._network.fate is not None:
+            self._handled[call] = None  # its request may be still to come, or come again
+
+    def _forget(self, call: int) -> None:
+        if self._network.fate is None:  # or else its request may come again
+            self._handled.pop(call, None)
+
+
+class _PostedCall(PostedCall):
+    """A call that nobody awaits; `number` is 0 until it has left."""
+
+    def __init__(self, connection: Connection, method: str, answered: Answered) -> None:
+        super().__init__(answered)
+        self.number = 0
+        self._connection = connection
+        self._method = method
+
+    def cancel(self) -> None:
+        self.give_up()
+        self._connection.withdraw(self._method, self.number)
+
+    def set_result(self, payload: Payload) -> None:
+        self.tell(payload)
+
+    def set_exception(self, error: OpError) -> None:
+        if self.number:
+            self.tell(error)
+        else:  # the connection broke by what was sent: who posts is told later
+            asyncio.get_running_loop().call_soon(self.tell, error)
+
+
+def _has_request_id(message: Message) -> bool:
+    return bool(getattr(message.content.message, "request_id", 0))
+
+
+class MemoryTransport(Transport):
+    """Channels and listeners of one host in a network."""
+
+    def __init__(self, network: MemoryNetwork, host: str) -> None:
+        self.network = network
+        self.host = host
+        self._life = network.live(host)
+
+    def channel(self, address: str) -> MemoryChannel:
+        return MemoryChannel(self.network, self._life, address)
+
+    def listener(
+        self, address: str, handlers: Handlers, on_peer_gone: Callable[[str], None] | None = None
+    ) -> MemoryListener:
+        host, _, port = address.rpartition(":")
+        if host != self.host or not port.isdigit():
+            raise InvalidArgumentError(f"expected an address of the host {self.host!r}, got {address!r}")
+        if port == "0":
+            address = f"{host}:{self.network.free_port()}"
+        return MemoryListener(self.network, self._life, address, handlers, on_peer_gone)
+
+
+class MemoryChannel(Channel):
+    """A channel in a network; its connection is made by its first call, and again after it broke."""
+
+    def __init__(self, network: MemoryNetwork, life: Life, address: str) -> None:
+        super().__init__(address)
+        self._network = network
+        self._life = life
+        self._connection: Connection | None = None
+        self._closed = False
+
+    async def call(
+        self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
+    ) -> Payload:
+        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        try:
+            async with asyncio.timeout_at(deadline):
+                if not wait_for_ready:
+                    return await self._connect().call(method, request, deadline)
+                while True:
+                    connection = self._connect()
+                    await self._network.ready(self.address).wait()
+                    with contextlib.suppress(_Refused):
+                        return await connection.call(method, request, deadline)
+        except TimeoutError:
+            raise DeadlineExceededError(f"{method} to {self.address}: Deadline Exceeded") from None
+
+    def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
+        try:
+            return self._connect().post(method, request, answered)
+        except UnavailableError:
+            return None
+
+    async def follow(self, method: str, request: Payload, told: Tell) -> None:
+        await self._connect().call(method, request, None, told)
+
+    def _connect(self) -> Connection:
+        if self._closed:
+            raise UnavailableError(f"the channel to {self.address} was closed")
+        if self._life.is_dead:
+            raise UnavailableError(f"{self._life.host} was killed and reaches nobody")
+        if self._connection is None or self._connection.broken is not None:
+            self._connection = Connection(self._network, self._life, self.address)
+        return self._connection
+
+    async def close(self) -> None:
+        self._closed = True
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.broken is None:
+            connection.close()
+
+
+class MemoryListener(Listener):
+    """A listener in a network. `_connections` lead here; `_tasks` are the calls under way, which `stop` awaits."""
+
+    def __init__(
+        self,
+        network: MemoryNetwork,
+        life: Life,
+        address: str,
+        handlers: Handlers,
+        on_peer_gone: Callable[[str], None] | None,
+    ) -> None:
+        self.address = address
+        self.handlers = handlers
+        self.takes_calls = False
+        self._network = network
+        self._life = life
+        self._on_peer_gone = on_peer_gone
+        self._connections: dict[Connection, None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        if self._life.is_dead:
+            raise UnavailableError(f"{self._life.host} was killed")
+        if self.address in self._life.listeners:
+            raise UnavailableError(f"cannot listen at {self.address}: somebody does")
+        self._life.listeners[self.address] = self
+        self.takes_calls = True
+        self._network.ready(self.address).set()
+
+    async def stop(self, grace: float | None = None) -> None:
+        self._take_no_more()
+        if self._tasks and grace is not None:
+            await asyncio.wait(self._tasks, timeout=grace)
+        for connection in list(self._connections):
+            connection.dismiss(f"{self.address} was closed")
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def abandon(self) -> None:
+        """Its host was killed: cancel what is under way."""
+        self._take_no_more()
+        for connection in list(self._connections):
+            connection.break_off(f"{self._life.host} was lost")
+
+    def _take_no_more(self) -> None:
+        if self.takes_calls:
+            self.takes_calls = False
+            del self._life.listeners[self.address]
+            self._network.ready(self.address).clear()
+
+    def found(self, connection: Connection) -> None:
+        """A connection was made to here."""
+        self._connections[connection] = None
+
+    def lost(self, connection: Connection) -> None:
+        """A connection has ended."""
+        self._connections.pop(connection, None)
+        if self._on_peer_gone is not None and not self._life.is_dead:
+            self._on_peer_gone(connection.peer)
+
+    def start_handler(self, handling: Coroutine[Any, Any, None], method: str) -> asyncio.Task[None]:
+        """Begin the task of a call."""
+        task = asyncio.get_running_loop().create_task(handling, name=f"{self.address} {method}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task

@@ -1,0 +1,115 @@
+"""TensorFlow's services as a table: the messages of each method, and where its tensors are.
+
+Messages are those of `formats.protos`. Beside them is our own service Peer, by which aioexec processes know each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aioexec.data_classes import dataclass
+from aioexec.distributed.transport.push_messages import Pushed
+from aioexec.dtypes import resource, variant
+from aioexec.formats import protos
+from aioexec.formats.protos import TensorProto
+from aioexec.formats.tensor_codec import decode_tensor
+
+MASTER = "MasterService"
+WORKER = "WorkerService"
+PEER = "Peer"
+
+STAY = frozenset({resource.as_datatype_enum, variant.as_datatype_enum})
+"""Dtypes whose values stay in the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """The messages of a method, and the fields of theirs that hold tensors ("" for none).
+
+    A field is repeated and holds messages with a field `tensor` (NamedTensorProto), or TensorProtos, or is one TensorProto.
+    """
+
+    request: type[Any]
+    response: type[Any]
+    sent: str = ""
+    received: str = ""
+
+
+def _method(name: str, sent: str = "", received: str = "") -> Method:
+    return Method(getattr(protos, f"{name}Request"), getattr(protos, f"{name}Response"), sent, received)
+
+
+_FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
+    MASTER: {
+        "CreateSession": (),
+        "ExtendSession": (),
+        "PartialRunSetup": (),
+        "RunStep": ("feed", "tensor"),
+        "CloseSession": (),
+        "ListDevices": (),
+        "Reset": (),
+        "MakeCallable": (),
+        "RunCallable": ("feed", "fetch"),
+        "ReleaseCallable": (),
+    },
+    WORKER: {
+        "GetStatus": (),
+        "CreateWorkerSession": (),
+        "DeleteWorkerSession": (),
+        "RegisterGraph": (),
+        "DeregisterGraph": (),
+        "RunGraph": ("send", "recv"),
+        "CleanupGraph": (),
+        "CleanupAll": (),
+        "RecvTensor": ("", "tensor"),
+        "MarkRecvFinished": (),
+        "Logging": (),
+        "Tracing": (),
+    },
+    PEER: {
+        "Hello": (),
+        "Push": (),
+    },
+}
+
+METHODS: dict[str, Method] = {
+    f"{service}/{name}": _method(name, *fields)
+    for service, methods in _FIELDS.items()
+    for name, fields in methods.items()
+}
+
+TOLD: dict[str, type[Any]] = {f"{PEER}/Push": Pushed}
+"""What is told before the reply, by the methods that do so; protobuf's bytes, which its `response` reads too."""
+
+
+def path_of(method: str) -> str:
+    """What a method is called on the wire of gRPC."""
+    return f"/aioexec.{method}" if method.startswith(f"{PEER}/") else f"/tensorflow.{method}"
+
+
+def tensor_protos(message: Any, field: str) -> Sequence[TensorProto]:
+    """The places for tensors in a message, in order; those of a repeated field must be there."""
+    if not field:
+        return ()
+    found = getattr(message, field)
+    if isinstance(found, TensorProto):
+        return (found,)
+    return [each if isinstance(each, TensorProto) else each.tensor for each in found]
+
+
+def taken_out(message: Any, field: str, max_bytes: int) -> list[Any]:
+    """Read the tensors of a message and clear their places; resource handles and variants stay, None stands for them.
+
+    Raises:
+        InvalidArgumentError: a tensor that lies about its size or dtype.
+        ResourceExhaustedError: one of more than `max_bytes`.
+    """
+    tensors: list[Any] = []
+    for place in tensor_protos(message, field):
+        if place.dtype in STAY:
+            tensors.append(None)
+        else:
+            tensors.append(decode_tensor(place, max_bytes))
+            place.Clear()
+    return tensors

@@ -1,0 +1,235 @@
+"""What servers and sessions use: gRPC to everybody, and the fast path between those who both know it.
+
+A listener listens for both. A channel first asks over gRPC (`Peer/Hello`): TensorFlow knows no such method, and the channel
+stays with gRPC; a listener of ours says where it listens for the fast path. Where that cannot be reached (a firewall, a proxy),
+gRPC remains too. After the connection was lost the next call asks again, for it may be another peer by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import ssl
+from collections.abc import Callable
+from typing import Final
+
+from aioexec.distributed.security.security import Security
+from aioexec.distributed.transport.fast import frames as frames
+from aioexec.distributed.transport.fast.calling import CallingConnection
+from aioexec.distributed.transport.fast.transport import FastListener, connect
+from aioexec.distributed.transport.grpc import GrpcTransport
+from aioexec.distributed.transport.settings import Limits
+from aioexec.distributed.transport.transport import (
+    Answered,
+    Call,
+    Channel,
+    Handlers,
+    Listener,
+    Payload,
+    Posted,
+    Tell,
+    Transport,
+)
+from aioexec.errors import DeadlineExceededError, UnavailableError, UnimplementedError
+from aioexec.formats.protos import HelloRequest, HelloResponse
+from aioexec.in_thread import in_thread
+
+_HELLO: Final = "Peer/Hello"
+_CONNECTING_SECONDS: Final = 1.0
+"""How long it may take to connect to the fast path, before gRPC goes on alone."""
+
+
+class NegotiatedTransport(Transport):
+    """gRPC, and the fast path where both sides have it.
+
+    Args:
+        security: None for what the environment says.
+        bits: makes the numbers of listeners.
+    """
+
+    def __init__(
+        self,
+        security: Security | None = None,
+        limits: Limits | None = None,
+        bits: Callable[[int], int] = secrets.randbits,
+    ) -> None:
+        self.security = Security.from_environment() if security is None else security
+        self.limits = limits or Limits()
+        self._bits = bits
+        self._grpc = GrpcTransport(self.security, self.limits)
+        self._context: ssl.SSLContext | None = None
+
+    def channel(self, address: str) -> NegotiatedChannel:
+        return NegotiatedChannel(address, self._grpc.channel(address), self)
+
+    def listener(
+        self, address: str, handlers: Handlers, on_peer_gone: Callable[[str], None] | None = None
+    ) -> NegotiatedListener:
+        self.security.check_listening(address)
+        host = host_of(address)
+        fast = None
+        if host is not None:
+            fast = FastListener(host, self._bits(64), handlers, self.security, self.limits, on_peer_gone)
+        return NegotiatedListener(self._grpc, address, handlers, fast, on_peer_gone)
+
+    async def connect(self, host: str, hello: HelloResponse) -> CallingConnection:
+        """A connection of the fast path to who has said this; see `fast_transport.connect`."""
+        if self._context is None and self.security.calls_tls:
+            self._context = await in_thread(self.security.calling_context)
+        return await connect(host, hello.port, hello.listener, self.security, self.limits, self._context)
+
+
+def host_of(address: str) -> str | None:
+    """The host of "host:port", None where an address is something else (a path, a name with a scheme)."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or "/" in host:
+        return None
+    if host.startswith("["):
+        return host.removeprefix("[").removesuffix("]")
+    return host if ":" not in host else None
+
+
+class NegotiatedChannel(Channel):
+    """Calls by whichever way the peer has.
+
+    `_connection` is the fast path, once it is there; `_stays` says that there is none, until gRPC loses the peer.
+    """
+
+    def __init__(self, address: str, grpc: Channel, transport: NegotiatedTransport) -> None:
+        super().__init__(address)
+        self._grpc = grpc
+        self._transport = transport
+        self._host = host_of(address)
+        self._connection: CallingConnection | None = None
+        self._stays = self._host is None
+        self._connecting = asyncio.Lock()
+        self._is_closed = False
+
+    async def call(
+        self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
+    ) -> Payload:
+        if self._connection is not None and self._connection.is_open:
+            return await self._connection.call(method, request, timeout)
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
+        try:
+            async with asyncio.timeout_at(deadline):
+                connection = await self._negotiate(timeout, wait_for_ready)
+        except TimeoutError:
+            raise DeadlineExceededError(f"{self.address} could not be connected to in time") from None
+        if deadline is not None:
+            timeout = max(deadline - loop.time(), 0.0)
+        if connection is not None:
+            return await connection.call(method, request, timeout)
+        try:
+            return await self._grpc.call(method, request, timeout, wait_for_ready=wait_for_ready)
+        except UnavailableError:
+            self._stays = self._host is None
+            raise
+
+    def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
+        connection = self._connection
+        return None if connection is None else connection.post(method, request, answered)
+
+    async def follow(self, method: str, request: Payload, told: Tell) -> None:
+        connection = await self._negotiate(None, False)
+        if connection is None:
+            await super().follow(method, request, told)
+        else:
+            await connection.call(method, request, None, told)
+
+    async def _negotiate(self, timeout: float | None, wait_for_ready: bool) -> CallingConnection | None:
+        """The fast path, or None if there is none."""
+        if self._connection is not None and self._connection.is_open:
+            return self._connection
+        if self._stays:
+            return None
+        hello = Payload(HelloRequest(version=[frames.VERSION]))
+        try:
+            answer = await self._grpc.call(_HELLO, hello, timeout, wait_for_ready=wait_for_ready)
+        except UnimplementedError:
+            self._stays = True
+            return None
+        if answer.message.version != frames.VERSION or not answer.message.port:
+            self._stays = True
+            return None
+        async with self._connecting:
+            return await self._connected(answer.message)
+
+    async def _connected(self, hello: HelloResponse) -> CallingConnection | None:
+        assert self._host is not None
+        if self._connection is not None and self._connection.is_open:
+            return self._connection
+        self._check_open()
+        try:
+            async with asyncio.timeout(_CONNECTING_SECONDS):
+                self._connection = await self._transport.connect(self._host, hello)
+        except (TimeoutError, UnavailableError):
+            self._stays = True
+            return None
+        try:
+            self._check_open()  # it may have been closed meanwhile
+        except UnavailableError:
+            await self._disconnect()
+            raise
+        return self._connection
+
+    async def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.end(f"the channel to {self.address} was closed")
+            connection.abort()
+            await connection.lost
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise UnavailableError(f"the channel to {self.address} was closed")
+
+    async def close(self) -> None:
+        self._is_closed = True
+        try:
+            await self._disconnect()
+        finally:
+            await self._grpc.close()
+
+
+class NegotiatedListener(Listener):
+    """Listens for gRPC, and for the fast path."""
+
+    def __init__(
+        self,
+        grpc: GrpcTransport,
+        address: str,
+        handlers: Handlers,
+        fast: FastListener | None,
+        on_peer_gone: Callable[[str], None] | None,
+    ) -> None:
+        self._fast = fast
+        self._grpc = grpc.listener(address, {**handlers, _HELLO: self._hello}, on_peer_gone)
+        self.address = self._grpc.address
+
+    async def _hello(self, request: Payload, call: Call) -> Payload:
+        if self._fast is None or frames.VERSION not in request.message.version:
+            return Payload(HelloResponse())
+        return Payload(
+            HelloResponse(version=frames.VERSION, port=self._fast.port, listener=self._fast.number)
+        )
+
+    async def start(self) -> None:
+        if self._fast is not None:
+            await self._fast.start()
+        try:
+            await self._grpc.start()
+        except BaseException:
+            if self._fast is not None:
+                await self._fast.stop()
+            raise
+
+    def drain(self) -> None:
+        self._grpc.drain()
+
+    async def stop(self, grace: float | None = None) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._grpc.stop(grace))
+            if self._fast is not None:
+                group.create_task(self._fast.stop(grace))

@@ -1,0 +1,1 @@
+"""TensorFlow's WorkerService: a task's parts of steps, and tensors between tasks."""

@@ -1,0 +1,133 @@
+"""Steps that a server runs for others without a task: begun in the turn in which they are asked for, and over in the one in
+which the last value comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from aioexec.distributed.transport.answers import Answer
+from aioexec.distributed.transport.transport import Payload
+from aioexec.errors import CancelledError, OpError, from_exception
+from aioexec.execution.executor import InTurn
+from aioexec.execution.programs.program_run import ProgramRun
+from aioexec.sessions.runtime import Pending
+from aioexec.sessions.steps import Steps
+
+Replied = Callable[[list[Any] | OpError], Payload | OpError]
+"""Makes of a step's values, or of what it has failed with, what its caller is told."""
+
+
+class BegunStep(Protocol):
+    """What is needed of a step that has begun; see `execution.executor.Begun`."""
+
+    @property
+    def has_ended(self) -> bool: ...
+    def fail(self, error: BaseException) -> None: ...
+    def when_over(self, tell: Callable[[], object]) -> None: ...
+    def results_at_once(self) -> list[Any] | None: ...
+    async def finish(self) -> list[Any]: ...
+
+
+def answer_of(begun: BegunStep | ProgramRun | InTurn, steps: Steps, replied: Replied) -> Answer:
+    """The reply of a step of a session that has begun, or will in its turn; it may be there."""
+    if isinstance(begun, ProgramRun | InTurn):
+        return _TaskStep(begun, steps, replied).answer
+    came = _came_to(begun, None)
+    return _EventStep(begun, steps, replied).answer if came is None else Answer(came=replied(came))
+
+
+def _came_to(begun: BegunStep, told: OpError | None) -> list[Any] | OpError | None:
+    """What a step has come to, which may have been told to end with an error; None: it goes on, or its values are large."""
+    try:
+        return begun.results_at_once()
+    except asyncio.CancelledError:
+        return told or CancelledError("the step was cancelled")
+    except BaseException as error:  # a kernel may have raised anything
+        return from_exception(error)
+
+
+class _StepUnderWay:
+    """One such step, which is under way in its session.
+
+    `_error` is why it was told to end; `_finishing` the task that does what takes a while.
+    """
+
+    __slots__ = ("_error", "_finishing", "_replied", "_steps", "answer")
+
+    def __init__(self, steps: Steps, replied: Replied) -> None:
+        self.answer = Answer(self.cancel)
+        self._steps = steps
+        self._replied = replied
+        self._error: OpError | None = None
+        self._finishing: asyncio.Task[None] | None = None
+        steps.life.begin(self)
+
+    def cancel(self, error: OpError) -> None:
+        """Tell the step to end with this error, if it has not; only the first one counts."""
+        raise NotImplementedError
+
+    def _finish_in_task(self, begun: Pending) -> None:
+        self._finishing = asyncio.get_running_loop().create_task(self._finish(begun))
+
+    async def _finish(self, begun: Pending) -> None:
+        try:
+            came: list[Any] | OpError = await begun.finish()
+        except asyncio.CancelledError:
+            self._give(self._error or CancelledError("the step was cancelled"))
+            raise
+        except BaseException as error:
+            came = from_exception(error)
+        self._give(came)
+
+    def _give(self, came: list[Any] | OpError) -> None:
+        self._steps.ended(self)
+        try:
+            told = self._replied(came)
+        except Exception as error:
+            told = from_exception(error)
+        self.answer.give(told)
+
+
+class _EventStep(_StepUnderWay):
+    """One that is over when the last value comes; large values are copied by a task."""
+
+    __slots__ = ("_begun",)
+
+    def __init__(self, begun: BegunStep, steps: Steps, replied: Replied) -> None:
+        super().__init__(steps, replied)
+        self._begun = begun
+        if begun.has_ended:  # but its values are large
+            self._over()
+        else:
+            begun.when_over(self._over)
+
+    def cancel(self, error: OpError) -> None:
+        if self._error is None and not self._begun.has_ended:
+            self._error = error
+            self._begun.fail(asyncio.CancelledError())
+
+    def _over(self) -> None:
+        came = _came_to(self._begun, self._error)
+        if came is None:
+            self._finish_in_task(self._begun)
+        else:
+            self._give(came)
+
+
+class _TaskStep(_StepUnderWay):
+    """One that a task does, or the rest of which."""
+
+    __slots__ = ()
+
+    def __init__(self, rest: Pending, steps: Steps, replied: Replied) -> None:
+        super().__init__(steps, replied)
+        self._finish_in_task(rest)
+
+    def cancel(self, error: OpError) -> None:
+        assert self._finishing is not None
+        if self._error is None:
+            self._error = error
+            # not before it has begun: what the run holds would not be given back
+            asyncio.get_running_loop().call_soon(self._finishing.cancel)

@@ -1,0 +1,63 @@
+"""Graphs that a master sends: the part of a step that is this task's, placed, pruned, with both ends of every transfer.
+
+They are read like other GraphDefs, but for what masters put into them: nodes may have names that no user could give them
+("_cloop/Enter"), be colocated with nodes that are elsewhere, and be fused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aioexec.distributed.worker.fused_nodes import expanded
+from aioexec.errors import GraphValueError, InvalidArgumentError
+from aioexec.graph.graph import Graph
+from aioexec.graph.io.collector import collector_at_rest
+from aioexec.graph.io.function_defs import import_library
+from aioexec.graph.io.graphdef_nodes import Importer
+from aioexec.graph.io.graphdef_source import Source
+from aioexec.graph.kernels.kernel import Role
+from aioexec.graph.node import Operation
+from aioexec.planning.subgraph import Signature
+
+_ENDS = (Role.SEND, Role.NEXT_ITERATION)
+
+
+class PartitionGraph(Graph):
+    """A graph whose names `Source` has checked."""
+
+    def _check_name(self, name: str) -> None:
+        if not name.startswith("_"):
+            super()._check_name(name)
+
+
+def imported(graph_def: Any) -> Graph:
+    """A graph of its own, made of a partition's GraphDef.
+
+    Raises:
+        UnimplementedError: see `fused_nodes`.
+        NotFoundError: an op is not registered.
+        InvalidArgumentError: it is malformed.
+    """
+    graph = PartitionGraph()
+    graph_def = expanded(graph_def)
+    try:
+        import_library(graph.functions, graph_def)
+        with graph.as_default(), collector_at_rest():
+            source = Source(graph_def, None, set(), graph.functions.row, is_partition=True)
+            Importer(graph, source, "", {}).add_nodes()
+    except GraphValueError as error:
+        raise InvalidArgumentError(error.message) from error
+    for op in graph.get_operations():
+        op.created_at = ""  # not here, that is: whoever made the graph knows where
+    graph.oldest_producer = graph_def.versions.producer
+    return graph
+
+
+def signature(graph: Graph) -> Signature:
+    """What runs all of a partition: whatever nobody takes a value from, what sends, and what keeps a loop going."""
+    targets = [op for op in graph.get_operations() if op.row.role in _ENDS or not _is_used(op)]
+    return Signature((), (), tuple(targets))
+
+
+def _is_used(op: Operation) -> bool:
+    return any(tensor.consumers() for tensor in op.outputs)

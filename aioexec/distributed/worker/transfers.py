@@ -1,0 +1,78 @@
+"""Values that are fetched from other tasks, by a call for each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+from aioexec.distributed.transport.first_step import begin
+from aioexec.distributed.transport.methods import METHODS
+from aioexec.distributed.transport.transport import Payload
+from aioexec.distributed.transport.variant_codec import variant_from_proto
+from aioexec.distributed.worker.pushes import Pushes
+from aioexec.distributed.worker.transfer_log import TransferLog
+from aioexec.distributed.worker.worker_cache import WorkerCache
+from aioexec.dtypes import variant
+from aioexec.errors import InternalError, UnavailableError
+from aioexec.execution.rendezvous import Received
+from aioexec.in_thread import in_thread
+
+RECV_TENSOR = "WorkerService/RecvTensor"
+_Request = METHODS[RECV_TENSOR].request
+
+
+class Transfers:
+    """The calls under way; whoever made this closes it."""
+
+    def __init__(self, log: TransferLog, bits: Callable[[int], int]) -> None:
+        self._log = log
+        self._bits = bits
+        self._calls: set[asyncio.Task[Received]] = set()
+
+    def fetch(
+        self, workers: WorkerCache, step_id: int, key: str, pushes: Pushes | None = None
+    ) -> asyncio.Task[Received]:
+        """Ask the task where a value is made for it, and to send what else it makes unasked from then on."""
+        task = begin(self._received(workers, step_id, key, pushes))  # the request leaves now
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        return task
+
+    async def _received(
+        self, workers: WorkerCache, step_id: int, key: str, pushes: Pushes | None
+    ) -> Received:
+        began = perf_counter_ns()
+        source = key.partition("/device:")[0]
+        channel = workers.channel(source)
+        request = _Request(step_id=step_id, rendezvous_key=key, request_id=self._bits(62) + 1)
+        try:
+            reply = await channel.call(RECV_TENSOR, Payload(request))
+        except UnavailableError:
+            if pushes is not None:
+                pushes.doubt(source)
+            raise
+        if pushes is not None:
+            pushes.follow(key, channel)
+        is_dead = reply.message.is_dead
+        value = None if is_dead else await _value(reply, key)
+        if self._log.is_on:
+            self._log.note(step_id, key, began, value)
+        return value, is_dead
+
+    async def close(self) -> None:
+        """Cancel what is under way."""
+        for call in self._calls:
+            call.cancel()
+        if self._calls:
+            await asyncio.wait(self._calls)
+
+
+async def _value(reply: Payload, key: str) -> Any:
+    if reply.tensors and reply.tensors[0] is not None:
+        return reply.tensors[0]
+    proto = reply.message.tensor
+    if proto.dtype != variant.as_datatype_enum:
+        raise InternalError(f"RecvTensor of {key}: the reply has no tensor")
+    return await in_thread(variant_from_proto, proto)

@@ -1,0 +1,60 @@
+"""The other tasks of a cluster, as channels: made at first use, one for each task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
+from aioexec.distributed.transport.transport import Channel, Transport
+from aioexec.errors import InvalidArgumentError
+
+
+class WorkerCache:
+    """Channels by task name, "/job:worker/replica:0/task:1"; whoever made the cache closes it."""
+
+    def __init__(self, addresses: Mapping[str, str], transport: Transport) -> None:
+        self._addresses = dict(addresses)
+        self._transport = transport
+        self._channels: dict[str, Channel] = {}
+
+    @property
+    def tasks(self) -> list[str]:
+        """The names of all tasks, this one's too, in the order of the cluster."""
+        return list(self._addresses)
+
+    def address(self, task: str) -> str:
+        """Where a task listens.
+
+        Raises:
+            InvalidArgumentError: it is not in the cluster.
+        """
+        address = self._addresses.get(task)
+        if address is None:
+            raise InvalidArgumentError(f"{task} is not in the cluster; its tasks are {self.tasks}")
+        return address
+
+    def locate(self, task: str, address: str) -> None:
+        """Say where a task listens, now that its port is known."""
+        self._addresses[task] = address
+
+    def channel(self, task: str) -> Channel:
+        """The channel to a task.
+
+        Raises:
+            InvalidArgumentError: it is not in the cluster.
+        """
+        channel = self._channels.get(task)
+        if channel is None:
+            channel = self._channels[task] = self._transport.channel(self.address(task))
+        return channel
+
+    def elsewhere(self, addresses: Mapping[str, str]) -> WorkerCache:
+        """A cache of the tasks of another cluster, reached in the same way; whoever asks closes it."""
+        return WorkerCache(addresses, self._transport)
+
+    async def close(self) -> None:
+        """Close every channel, whatever happens to one of them."""
+        channels, self._channels = self._channels, {}
+        async with AsyncExitStack() as stack:
+            for channel in channels.values():
+                stack.push_async_callback(channel.close)

@@ -1,0 +1,307 @@
+"""A session of a worker: the graphs a master has registered with it, and the steps it runs of them by handle.
+
+Its means are a direct session's (`Host`). Devices, and with them variables and queues, are the task's and shared by all its
+sessions, unless the master wants this one isolated: then it has state of its own under the same names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from aioexec.data_classes import dataclass
+from aioexec.devices.device_set import DeviceMgr
+from aioexec.devices.threads.pools import hold_pool
+from aioexec.distributed.transport.answers import Answer
+from aioexec.distributed.transport.transport import Payload
+from aioexec.distributed.worker.event_steps import Replied, answer_of
+from aioexec.distributed.worker.open_step import OpenStep
+from aioexec.distributed.worker.step_table import StepEntry, StepTable
+from aioexec.distributed.worker.worker_cache import WorkerCache
+from aioexec.errors import AbortedError, CancelledError, InvalidArgumentError, OpError, from_exception
+from aioexec.execution.executor import Executor
+from aioexec.execution.remote_rendezvous import RemoteRendezvous
+from aioexec.execution.rendezvous import Received, parse_key
+from aioexec.execution.step import SharedStep, StepSettings
+from aioexec.observability.step_stats import StepStatsCollector
+from aioexec.planning.plan import Plan
+from aioexec.sessions.host import Host
+from aioexec.sessions.options import SessionOptions
+from aioexec.sessions.steps import Steps
+
+
+def session_options(own: SessionOptions, config: Any) -> SessionOptions:
+    """The options of a session for which its master gives a ConfigProto: what it leaves open is as the server has it."""
+    asked = SessionOptions.from_config("", config)
+    return asked if config.aioexec.jit else replace(asked, jit=own.jit)
+
+
+def isolated_devices(devices: DeviceMgr, task: str = "") -> DeviceMgr:
+    """The same devices, to whoever asks, with state of their own; under the name of another task, if one is given."""
+    made = []
+    for each in devices.list_devices():
+        name = f"{task}/device:{each.name.rpartition('/device:')[2]}" if task else each.name
+        made.append(type(each)(replace(each.attributes, name=name), hold_pool(each.workers)))
+    return DeviceMgr(made)
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """The cluster of a session: this task's name in it, and all tasks.
+
+    Attributes:
+        fetch: of a cluster that only this session is in, and closes: starts to receive the value of a key in a step.
+    """
+
+    task: str
+    workers: WorkerCache
+    fetch: Callable[[int, str], asyncio.Future[Received]] | None
+
+    def join(self, rendezvous: RemoteRendezvous, step_id: int) -> None:
+        """Have a step's rendezvous receive from the tasks of this cluster."""
+        if self.fetch is not None:
+            rendezvous.join(self.task, partial(self.fetch, step_id))
+
+    async def close(self) -> None:
+        """Give up what only this session has."""
+        if self.fetch is not None:
+            await self.workers.close()
+
+
+class WorkerSession(Host):
+    """One session.
+
+    Constant: `master`, the task and incarnation of who made it; `_peers`, the cluster it is in, None for the server's own.
+    Changing: `_executors`, the registered graphs by handle, and `_open`, the partial runs that go on between calls, by step.
+    """
+
+    def __init__(
+        self,
+        options: SessionOptions,
+        devices: DeviceMgr,
+        session_handle: str,
+        table: StepTable,
+        bits: Callable[[int], int],
+        master: tuple[str, int] = ("", 0),
+        peers: Peers | None = None,
+    ) -> None:
+        super().__init__(options, devices, session_handle)
+        self._peers = peers
+        self.master = master
+        self.steps = Steps()
+        self._table = table
+        self._bits = bits
+        self._executors: dict[str, Executor] = {}
+        self._open: dict[int, OpenStep] = {}
+
+    # Graphs
+
+    async def register(self, graph_def: Any) -> str:
+        """Plan a partition; the handle it is run by.
+
+        Raises:
+            OpError: it is malformed, or cannot be planned.
+        """
+        with self.steps.scope():
+            if self.init_error is not None:
+                raise self.init_error
+            plan = await self.in_planner(partial(self._plan, graph_def))
+            handle = f"{self._bits(64):016x}"
+            self._executors[handle] = Executor(plan, self.engine)
+            return handle
+
+    def _plan(self, graph_def: Any) -> Plan:
+        from aioexec.distributed.worker.partition_graphs import imported, signature  # loads protobuf messages
+
+        self.hold_blas()
+        graph = imported(graph_def)
+        return self.new_planner(graph, self.bind).plan(signature(graph))
+
+    def deregister(self, handle: str) -> None:
+        """Forget a graph; steps under way go on.
+
+        Raises:
+            AbortedError: there is none of this handle.
+        """
+        if self._executors.pop(handle, None) is None:
+            raise _not_found(handle)
+
+    # Steps
+
+    async def run(
+        self, message: Any, tensors: Sequence[Any], deadline: float | None, reply: Any
+    ) -> list[Any]:
+        """Run a registered graph once, as a RunGraphRequest says; the values it wants received.
+
+        Raises:
+            OpError: the step failed; its rendezvous is aborted.
+        """
+        executor = self._executors.get(message.graph_handle)
+        if executor is None:
+            raise _not_found(message.graph_handle)
+        if message.is_partial:
+            return await self._go_on(executor, message, tensors)
+        with self.steps.scope() as scope:
+            step = self._entered(message.step_id)
+            step.begin(self, scope.cancel)
+            try:
+                return await self._run(executor, step.rendezvous, message, tensors, deadline, reply)
+            except BaseException as error:  # others may wait for values of a step that did not even begin
+                step.rendezvous.start_abort(error if isinstance(error, OpError) else _cancelled())
+                raise
+            finally:
+                step.over()
+                self._table.leave(step)
+
+    def begin_at_once(self, message: Any, tensors: Sequence[Any], replied: Replied) -> Answer | None:
+        """Begin a registered graph that is run for nothing but what it does; None: this is not the moment.
+
+        Raises:
+            AbortedError: there is none of this handle.
+        """
+        executor = self._executors.get(message.graph_handle)
+        if executor is None:
+            raise _not_found(message.graph_handle)
+        if not self.steps.life.is_open or not executor.begins_at_once:
+            return None
+        step = self._entered(message.step_id)
+        step.begin(self)
+
+        def over(came: list[Any] | OpError) -> Payload | OpError:
+            if isinstance(came, OpError):  # others may wait for values of a step that did not even begin
+                step.rendezvous.start_abort(came)
+            step.over()
+            self._table.leave(step)
+            return replied(came)
+
+        try:
+            self._send(step.rendezvous, message.send, tensors)
+            part = executor.begin_at_once(StepSettings(shared=SharedStep(message.step_id, step.rendezvous)))
+        except Exception as error:
+            return Answer(came=over(from_exception(error)))
+        answer = answer_of(part, self.steps, over)
+        if answer.came is None:
+            step.stops.append(answer.cancel)
+        return answer
+
+    def _entered(self, step_id: int) -> StepEntry:
+        """A step of this session, in whose cluster it receives values."""
+        step = self._table.enter(step_id)
+        if self._peers is not None:
+            self._peers.join(step.rendezvous, step_id)
+        return step
+
+    async def _run(
+        self,
+        executor: Executor,
+        rendezvous: RemoteRendezvous,
+        message: Any,
+        tensors: Sequence[Any],
+        deadline: float | None,
+        reply: Any,
+    ) -> list[Any]:
+        asked = message.exec_opts
+        collector = StepStatsCollector() if asked.record_timeline else None
+        shared = SharedStep(message.step_id, rendezvous)
+        self._send(rendezvous, message.send, tensors)
+        self._check_own(message.recv_key)
+        await executor.step([], StepSettings(deadline, collector=collector, shared=shared))
+        if collector is not None:
+            reply.step_stats.CopyFrom(await self.in_planner(collector.step_stats))
+        if asked.record_partition_graphs:
+            reply.partition_graph.extend(await self.in_planner(partial(_graph_defs, executor.plan)))
+        return [_sent(rendezvous, key) for key in message.recv_key]
+
+    def _send(self, rendezvous: RemoteRendezvous, named: Sequence[Any], tensors: Sequence[Any]) -> None:
+        self._check_own([each.name for each in named])
+        for each, tensor in zip(named, tensors, strict=True):
+            rendezvous.send(each.name, tensor)
+
+    def _check_own(self, keys: Sequence[str]) -> None:
+        """Refuse keys of what no device here sends.
+
+        Raises:
+            InvalidArgumentError: one is malformed, or of another task.
+        """
+        for key in keys:
+            if parse_key(key).src_device not in self.engine.devices:
+                raise InvalidArgumentError(
+                    f"Invalid rendezvous key (src): {key}; expected a device of {list(self.engine.devices)}"
+                )
+
+    # Partial runs
+
+    async def _go_on(self, executor: Executor, message: Any, tensors: Sequence[Any]) -> list[Any]:
+        """Begin a partial run, or go on with it; whatever goes wrong with a call ends the run."""
+        step_id = message.step_id
+        entry = self._entered(step_id)
+        step = self._open.get(step_id) or self._begin(executor, entry)
+        goes_on = False
+        try:
+            self._send(entry.rendezvous, message.send, tensors)
+            self._check_own(message.recv_key)
+            values = await step.received(message.recv_key)
+            if message.is_last_partial_run:
+                await step.ended()
+            goes_on = not message.is_last_partial_run
+            return values
+        finally:
+            self._table.leave(entry)
+            if not goes_on:
+                self._open.pop(step_id, None)
+                await step.cancel()
+
+    def _begin(self, executor: Executor, entry: StepEntry) -> OpenStep:
+        run = partial(self._run_open, executor, entry.step_id, entry.rendezvous)
+        step = self._open[entry.step_id] = OpenStep(entry.rendezvous, run, entry.over)
+        entry.begin(self, lambda error: self._abandon(entry.step_id))
+        return step
+
+    async def _run_open(self, executor: Executor, step_id: int, rendezvous: RemoteRendezvous) -> None:
+        with self.steps.scope():
+            await executor.step([], StepSettings(shared=SharedStep(step_id, rendezvous)))
+
+    def _abandon(self, step_id: int) -> None:
+        """Nobody will go on with a partial run."""
+        step = self._open.pop(step_id, None)
+        if step is not None:
+            step.stop()
+
+    # The end
+
+    async def close(self, error: OpError | None = None) -> None:
+        """End the steps under way, with this error, and give everything back."""
+        self.steps.cancel(error or AbortedError(f"worker session {self.session_handle!r} was deleted"))
+        self.engine.stop_building()
+        async with AsyncExitStack() as stack:
+            if self._peers is not None:
+                stack.push_async_callback(self._peers.close)
+            stack.push_async_callback(self.release)
+            await self.steps.end(0)
+            self._table.end_of(self)
+        self._executors.clear()
+
+
+def _cancelled() -> OpError:
+    return CancelledError("the step was cancelled")
+
+
+def _not_found(handle: str) -> AbortedError:
+    return AbortedError(f"Graph handle is not found: {handle}")
+
+
+def _sent(rendezvous: RemoteRendezvous, key: str) -> Any:
+    received = rendezvous.try_recv(key)
+    if received is None:
+        raise InvalidArgumentError(f"{key} was asked for, but nothing in the graph sends it")
+    return received[0]
+
+
+def _graph_defs(plan: Plan) -> list[Any]:
+    from aioexec.planning.export import subgraph_to_graph_def
+
+    return [subgraph_to_graph_def(partition.shown, partition.device) for partition in plan.partitions]

@@ -1,0 +1,122 @@
+"""The frame of a run: what the walker reads and writes, and the memory between its rows."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import mmap
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
+
+import numpy as np
+
+from aioexec.devices.jit import walker as walking
+from aioexec.devices.jit.walker import HEADER
+from aioexec.execution.programs.linking import address_of
+from aioexec.observability.allocator_stats import allocator_stats
+from aioexec.planning.layout.buffers import ALIGNMENT
+
+if TYPE_CHECKING:
+    from aioexec.execution.programs.parallel_regions import SharedRegion
+    from aioexec.execution.programs.program import Program
+
+
+IDLE_FRAMES = 4
+"""Frames a program keeps between its runs."""
+MAPPED_BYTES = 1 << 16
+"""Arenas from here on are mapped: they go back to the system when they are dropped, whatever else the heap holds."""
+_HUGE_BYTES = 1 << 22  # from here on huge pages are worth it, as for NumPy's own arrays
+
+
+class Frame:
+    """Words of a walk, and the arena its slots point into. A `spoilt` one has been cancelled and serves no other run.
+
+    `is_admitted` while a run has it that counts against a limit (see `arena_limit`). `shared` are the regions that event loops
+    have done in it, by their rows.
+    """
+
+    __slots__ = ("__weakref__", "arena", "is_admitted", "shared", "spoilt", "words")
+
+    def __init__(self, program: Program) -> None:
+        variant = program.variant
+        self.spoilt = False
+        self.is_admitted = False
+        self.shared: dict[int, SharedRegion] = {}
+        self.words = np.zeros(HEADER + variant.slots, np.int64)
+        memory = _memory(variant.arena_bytes + ALIGNMENT)
+        start = -address_of(memory) % ALIGNMENT
+        self.arena = memory[start : start + variant.arena_bytes]
+        stats = allocator_stats(program.device)
+        stats.allocated(memory.nbytes)
+        finalize(self, stats.freed, memory.nbytes).atexit = False
+        self.words[walking.ROWS] = address_of(program.rows)
+        self.words[walking.ROW_COUNT] = len(variant.rows)
+        self.words[walking.INLINE_FUEL] = program.fuel
+        self.words[HEADER + variant.arena_slot] = address_of(self.arena)
+        self.words[HEADER + variant.constants_slot] = address_of(variant.constants)
+
+
+class FramePool:
+    """The idle frames of a program without an arena.
+
+    Changing: `frames`, of which it keeps up to `most_idle`.
+    """
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.most_idle = IDLE_FRAMES
+
+    def new_frame(self) -> Frame:
+        raise NotImplementedError
+
+    def lease(self) -> Frame:
+        """A frame for one run that ends in this callback of the loop; it must be released."""
+        return self.frames.pop() if self.frames else self.new_frame()
+
+    def lease_for_worker(self) -> Frame:
+        """A frame for one run that may wait for a worker; it must be released.
+
+        Raises:
+            NoRoomError: the run must wait for its frame.
+        """
+        return self.lease()
+
+    async def lease_in_turn(self) -> Frame:
+        """The same as `lease_for_worker`, but waits for a frame."""
+        return self.lease()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a run that begins on the loop may move to a worker."""
+        return True
+
+    def move_to_worker(self, frame: Frame) -> None:
+        """The run that leased this frame goes on in a worker."""
+
+    def release(self, frame: Frame) -> None:
+        """A run is over: its frame is for the next."""
+        self.put_idle(frame)
+
+    def put_idle(self, frame: Frame) -> None:
+        if len(self.frames) < self.most_idle and not frame.spoilt:
+            self.frames.append(frame)
+
+
+def _memory(nbytes: int) -> np.ndarray[Any, Any]:
+    """Bytes of any content.
+
+    Raises:
+        MemoryError: the system has none.
+    """
+    if nbytes < MAPPED_BYTES:
+        return np.empty(nbytes, np.uint8)
+    try:
+        mapped = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+        raise MemoryError(f"unable to map {nbytes} bytes") from error
+    if nbytes >= _HUGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without them
+            mapped.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(mapped, np.uint8)

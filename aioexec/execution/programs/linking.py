@@ -1,0 +1,86 @@
+"""Linking: a variant's rows as the walker reads them, with the addresses of kernels, and its regions as lanes read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from aioexec.data_classes import dataclass
+from aioexec.devices.jit import walker as walking
+from aioexec.devices.jit.walker import HEADER, Walker
+from aioexec.devices.threads import parallel_region as region_state
+from aioexec.graph.kernels.kernel import Kernel
+from aioexec.planning.layout.variant import Jump, ParallelRegion, ProgramRow, Row, Variant
+
+Array = np.ndarray[Any, Any]
+_JUMP_NS = 5
+
+
+def address_of(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinkedRegion:
+    """A region, with the state from which each doing of it starts; `tasks` and `successors` are what that points to."""
+
+    region: ParallelRegion
+    state: Array
+    tasks: Array
+    successors: Array
+
+
+MOST_NS: Final = 1 << 62
+"""Of the cost of a row, which may be any number of nanoseconds."""
+
+
+def link(
+    variant: Variant, walker: Walker, address: Callable[[Kernel], int]
+) -> tuple[Array, Array, dict[int, LinkedRegion]]:
+    """Rows and blocks as the walker reads them, and the rows that are regions: the walker stops at those."""
+    rows = np.zeros((max(len(variant.rows), 1), walking.ROW_WORDS), np.int64)
+    found = [_block(row, address) for row in variant.rows]
+    starts = np.cumsum([0, *(len(block) for block in found)])
+    memory = np.concatenate([*found, np.zeros(1, np.int64)])
+    base = address_of(memory)
+    regions: dict[int, LinkedRegion] = {}
+    for index, row in enumerate(variant.rows):
+        place = base + 8 * int(starts[index])
+        if isinstance(row, Jump):
+            kernel = walker.jump if row.predicate is None else walker.jump_unless
+            rows[index] = kernel, place, _JUMP_NS, 0
+        elif isinstance(row, ProgramRow):
+            rows[index] = address(row.kernel), place, min(row.cost, MOST_NS), 0
+        elif isinstance(row, ParallelRegion):
+            regions[index] = _linked(row)
+    return rows, memory, regions
+
+
+def _block(row: Row, address: Callable[[Kernel], int]) -> Array:
+    """The block of a row; none if Python does it."""
+    if isinstance(row, Jump):
+        slot, offset = row.predicate or (0, 0)
+        return np.array([HEADER + slot, offset, row.target], np.int64)
+    if not isinstance(row, ProgramRow):
+        return np.zeros(0, np.int64)
+    head = [word for slot, offset in row.operands for word in (HEADER + slot, offset)]
+    called = () if row.calls is None else (address(row.calls),)
+    reals = np.array(row.reals, np.float64).view(np.int64)
+    return np.concatenate([np.array([*head, *row.words, *called], np.int64), reals])
+
+
+def _linked(region: ParallelRegion) -> LinkedRegion:
+    tasks = np.zeros((len(region.tasks), 4), np.int64)
+    successors = np.array([*(k for task in region.tasks for k in task.next), 0], np.int64)
+    state = np.zeros(region_state.HEADER + region_state.TASK_WORDS * len(region.tasks), np.int64)
+    state[region_state.LEFT] = state[region_state.COUNT] = len(region.tasks)
+    state[region_state.TASKS], state[region_state.SUCCESSORS] = address_of(tasks), address_of(successors)
+    first = 0
+    for k, task in enumerate(region.tasks):
+        tasks[k] = task.start, task.end, first, first + len(task.next)
+        first += len(task.next)
+        place = region_state.HEADER + region_state.TASK_WORDS * k
+        state[place + region_state.WAITS], state[place + region_state.REACHED] = task.waits, task.start
+    return LinkedRegion(region, state, tasks, successors)

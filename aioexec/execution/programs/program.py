@@ -1,0 +1,96 @@
+"""A program: a variant linked to kernels, immutable but for its pool of frames and its measured cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aioexec.devices.jit.walker import Walker
+from aioexec.devices.threads.workers import Workers
+from aioexec.execution.programs.frame import Frame, FramePool
+from aioexec.execution.programs.linking import MOST_NS, link
+from aioexec.execution.programs.program_work import depends_on_data, is_in_slices, work_of_break
+from aioexec.graph.kernels.kernel import Kernel
+from aioexec.graph.kernels.work import UNBOUNDED
+from aioexec.planning.layout.variant import Variant
+
+if TYPE_CHECKING:
+    from aioexec.observability.cost_model import CostModel
+
+Array = np.ndarray[Any, Any]
+INLINE_FUEL = 50_000
+"""Estimated nanoseconds an inline walk of unknown length may take before it moves to a worker."""
+INLINE_NS = 150_000
+"""What a run may take that begins and ends inline: less than two hops take, of which the loop itself is busy for two thirds
+where a step has emptied the caches; and less than a third of what a tick may take."""
+_WINDOW_NS = 2_000_000
+"""Runs that count as the recent ones, by what they took together."""
+_ENDLESS = 1 << 62
+
+
+class Program(FramePool):
+    """A variant whose kernels have addresses.
+
+    Constant: variant, rows, blocks (the memory the walker reads), regions (rows that several workers go on from), device,
+    workers; `is_for_loops`, a loop may help with it (see `program_run`); `may_move`, how long a run takes depends on data: one
+    that begins inline may have to move; `is_stateless`, it has neither jumps nor breaks nor variables. In one with regions
+    nothing is written in place. Changing: `at_hand`, idle frames that a walk on the loop may use without a lease: nothing else
+    runs before its end; `rooms`, how long lists became, by slot; `cost`, nanoseconds of a run: estimated, then the least of
+    recent runs; `_least`, `_spent`, of the runs since; `inline`, they begin and end on the loop; `last_used`, a count.
+    """
+
+    def __init__(
+        self,
+        variant: Variant,
+        walker: Walker,
+        address: Callable[[Kernel], int],
+        device: str,
+        workers: Workers,
+    ) -> None:
+        super().__init__()
+        self.variant = variant
+        self.walker = walker
+        self.device = device
+        self.workers = workers
+        self.rows, self.blocks, self.parallel_regions = link(variant, walker, address)
+        self.at_hand: Sequence[Frame] = self.frames
+        work = [work_of_break(row) for row in variant.breaks]
+        self.cost = variant.cost + sum(int(each) for each in work if each < UNBOUNDED)
+        self.may_move = variant.jumps or any(map(depends_on_data, variant.breaks))
+        self.unbroken = not (variant.breaks or variant.objects or variant.given or variant.object_inputs)
+        self.is_stateless = self.unbroken and not self.may_move and not variant.uses
+        self._is_for_workers = bool(self.parallel_regions) or UNBOUNDED in work
+        self.is_for_loops = self.unbroken and not self.may_move and is_in_slices(variant)
+        self.bound = INLINE_FUEL if variant.jumps else INLINE_NS
+        self.fuel = INLINE_FUEL if variant.jumps else min(max(INLINE_FUEL, variant.cost), MOST_NS)
+        self.inline = not self._is_for_workers and self.cost <= self.bound
+        self._least, self._spent = _ENDLESS, 0
+        self.last_used = 0
+        self.rooms: dict[int, int] = {}
+        self.specs = [(spec.shape, spec.dtype) for _, spec in variant.outputs]
+
+    def new_frame(self) -> Frame:
+        return Frame(self)
+
+    def expect(self, costs: CostModel) -> None:
+        """Correct the estimate, before the first run, by what was measured of the nodes that break the program."""
+        measured = sum(costs.least(row.instruction.node.name) or 0 for row in self.variant.breaks)
+        if measured > self.cost:
+            self.cost = measured
+            self.inline = not self._is_for_workers and measured <= self.bound
+
+    def measured(self, nanoseconds: int) -> None:
+        """Learn from a run: the least of recent runs counts, which a busy machine does not change.
+
+        So one cheap run is enough to begin inline from then on; to leave, all of some must have been dear.
+        """
+        self._least = nanoseconds if nanoseconds < self._least else self._least
+        self._spent += nanoseconds
+        if nanoseconds <= self.bound and not self._is_for_workers:
+            self.inline = True
+        if self._spent > _WINDOW_NS:
+            self.cost = self._least
+            self.inline = self.inline and self.cost <= self.bound * 5 // 4
+            self._least, self._spent = _ENDLESS, 0

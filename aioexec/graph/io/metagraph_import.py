@@ -1,0 +1,208 @@
+"""Puts a MetaGraphDef into a graph: its nodes, and the collections made anew from what is now in the graph."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from aioexec.errors import GraphValueError, InvalidArgumentError
+from aioexec.formats.protos import CollectionDef, GraphDef, MetaGraphDef, NodeDef
+from aioexec.graph import registry
+from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.graph.io.graphdef_import import import_graph_def, own_proto
+from aioexec.graph.io.proto_functions import get_collection_proto_type, get_from_proto_function
+from aioexec.graph.kernels.kernel import Role
+from aioexec.graph.keys import GraphKeys
+from aioexec.graph.scope_names import is_in_scope, prepend_name_scope, strip_name_scope
+
+_TRAINABLE_SINCE = (1, 9)
+"""The version of TensorFlow whose variables say themselves whether they are trainable."""
+
+logger = logging.getLogger(__name__)
+
+
+def as_meta_graph(message: Any) -> MetaGraphDef:
+    """A MetaGraphDef of ours; one of TensorFlow's goes through its bytes."""
+    proto: MetaGraphDef = own_proto(message, MetaGraphDef, "meta_graph_or_file")
+    return proto
+
+
+def import_meta_graph_nodes(
+    meta_graph_def: MetaGraphDef,
+    clear_devices: bool = False,
+    graph: Graph | None = None,
+    import_scope: str | None = None,
+    input_map: Mapping[str, Any] | None = None,
+    unbound_inputs_col_name: str = "unbound_inputs",
+    restore_collections_predicate: Callable[[str], bool] = lambda key: True,
+    return_elements: Sequence[str] | None = None,
+) -> tuple[dict[str, Any], list[Any] | None]:
+    """Add the nodes and collections of a MetaGraphDef to a graph.
+
+    Args:
+        clear_devices: forget on which devices nodes are to be.
+        graph: the default graph by default.
+        import_scope: the scope to put everything under.
+        input_map: what to take in place of inputs, by their name in the MetaGraphDef; see `import_graph_def`.
+        unbound_inputs_col_name: the collection that lists the inputs `input_map` must give.
+        restore_collections_predicate: whether to bring back a collection, by its name.
+        return_elements: names of nodes and tensors to return.
+
+    Returns:
+        The variables now in the scope, by their name in the MetaGraphDef; the elements asked for.
+
+    Raises:
+        GraphValueError: unbound inputs that `input_map` does not give, or anything that is wrong with the nodes.
+    """
+    _check_bound(meta_graph_def, unbound_inputs_col_name, input_map or {})
+    graph = get_default_graph() if graph is None else graph
+    with graph.as_default(), undone_on_error(graph):
+        scope = graph.unique_name(import_scope or "", mark_as_used=False)
+        info = meta_graph_def.meta_info_def
+        elements = import_graph_def(
+            _adapted(meta_graph_def.graph_def, clear_devices, scope),
+            input_map,
+            return_elements,
+            import_scope or scope,
+            producer_op_list=info.stripped_op_list if info.HasField("stripped_op_list") else None,
+        )
+        restored = _Collections(graph, scope, _says_trainable(meta_graph_def))
+        for key in _in_order(meta_graph_def):
+            if key != unbound_inputs_col_name and restore_collections_predicate(key):
+                restored.add(key, meta_graph_def.collection_def[key])
+        return variables_in_scope(graph, scope), elements
+
+
+@contextlib.contextmanager
+def undone_on_error(graph: Graph) -> Iterator[None]:
+    """Leave the nodes and collections of a graph as they were if the block raises."""
+    before = {key: list(graph.get_collection(key)) for key in graph.collections}
+    try:
+        with graph.undone_on_error():
+            yield
+    except BaseException:
+        for key in graph.collections:
+            graph.get_collection_ref(key)[:] = before.get(key, [])
+        raise
+
+
+def variables_in_scope(graph: Graph, scope: str | None) -> dict[str, Any]:
+    """The global variables in a scope, by their names in it."""
+    collected = graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
+    variables = [each for each in collected if isinstance(getattr(each, "name", None), str)]
+    return {strip_name_scope(each.name, scope): each for each in variables if is_in_scope(each.name, scope)}
+
+
+def _check_bound(meta_graph: MetaGraphDef, collection: str, given: Mapping[str, Any]) -> None:
+    if not collection or collection not in meta_graph.collection_def:
+        return
+    unbound = {
+        name.decode(errors="backslashreplace")
+        for name in meta_graph.collection_def[collection].bytes_list.value
+    }
+    missing = sorted(unbound - set(given))
+    if missing:
+        raise GraphValueError(
+            f"Graph contains unbound inputs: {', '.join(missing)}. Must provide these inputs through input_map."
+        )
+
+
+def _adapted(graph_def: GraphDef, clear_devices: bool, scope: str) -> GraphDef:
+    """A GraphDef as it is imported: under a scope its loops have frames of their own, also those that are in no collection."""
+    enters = [place for place, node in enumerate(graph_def.node) if scope and _is_enter(node)]
+    if not (enters or clear_devices):
+        return graph_def
+    adapted = GraphDef()
+    adapted.CopyFrom(graph_def)
+    for place in enters:
+        frame = adapted.node[place].attr["frame_name"]
+        frame.s = prepend_name_scope(frame.s, scope).encode()
+    for node in adapted.node if clear_devices else ():
+        node.device = ""
+    return adapted
+
+
+def _is_enter(node: NodeDef) -> bool:
+    return registry.is_registered(node.op) and registry.lookup(node.op).role is Role.ENTER
+
+
+def _says_trainable(meta_graph: MetaGraphDef) -> bool:
+    """Whether a VariableDef has that field; older ones are trainable if they are in the collection of those."""
+    version = meta_graph.meta_info_def.tensorflow_version
+    if not version:
+        return True
+    numbers = [part for part in version.split(".")[:2] if part.isdigit()]
+    return tuple(map(int, numbers)) >= _TRAINABLE_SINCE
+
+
+def _in_order(meta_graph: MetaGraphDef) -> list[str]:
+    """The names of the collections, that of trainable variables first: it says of older variables that they are."""
+    return sorted(meta_graph.collection_def, key=lambda key: (key != GraphKeys.TRAINABLE_VARIABLES, key))
+
+
+_VARIABLES = frozenset(
+    {
+        GraphKeys.GLOBAL_VARIABLES,
+        GraphKeys.LOCAL_VARIABLES,
+        GraphKeys.METRIC_VARIABLES,
+        GraphKeys.MODEL_VARIABLES,
+        GraphKeys.TRAINABLE_VARIABLES,
+        GraphKeys.MOVING_AVERAGE_VARIABLES,
+        GraphKeys.CONCATENATED_VARIABLES,
+        GraphKeys.TRAINABLE_RESOURCE_VARIABLES,
+    }
+)
+"""Collections of variables: what is in several of them is one object."""
+
+
+class _Collections:
+    """Makes the items of collections anew.
+
+    Constant: the graph, the scope its new nodes are under, whether variables say that they are trainable. Growing:
+    `_variables`, those made, by the bytes they were made from.
+    """
+
+    def __init__(self, graph: Graph, scope: str, says_trainable: bool) -> None:
+        self._graph = graph
+        self._scope = scope
+        self._says_trainable = says_trainable
+        self._variables: dict[bytes, Any] = {}
+
+    def add(self, key: str, items: CollectionDef) -> None:
+        kind = items.WhichOneof("kind")
+        if kind is None:
+            logger.error("collection %r is of no known kind: it is left out", key)
+            return
+        for item in getattr(items, kind).value:
+            self._graph.add_to_collection(key, self._restored(key, kind, item))
+
+    def _restored(self, key: str, kind: str, item: Any) -> Any:
+        if kind == "bytes_list":
+            if get_from_proto_function(key) is not None:
+                return self._from_message(key, item)
+            return prepend_name_scope(item, self._scope)
+        if kind == "node_list":
+            return self._graph.as_graph_element(prepend_name_scope(item, self._scope))
+        return item
+
+    def _from_message(self, key: str, item: bytes) -> Any:
+        if key in _VARIABLES and item in self._variables:
+            return self._variables[item]
+        message = _parsed(get_collection_proto_type(key), item, key)
+        if key in _VARIABLES and not self._says_trainable:
+            message.trainable = key == GraphKeys.TRAINABLE_VARIABLES
+        from_proto = get_from_proto_function(key)
+        assert from_proto is not None
+        made = from_proto(message, import_scope=self._scope)
+        if key in _VARIABLES:
+            self._variables[item] = made
+        return made
+
+
+def _parsed(kind: Any, data: bytes, key: str) -> Any:
+    try:
+        return kind.FromString(data)
+    except Exception as error:  # protobuf's DecodeError, by whichever of its implementations is in use
+        raise InvalidArgumentError(f"collection {key!r} holds what is no {kind.__name__}") from error

@@ -1,0 +1,1 @@
+"""The protocols of kernels: their registry, launches of loops, estimates of work, and cancellation."""

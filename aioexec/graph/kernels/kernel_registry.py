@@ -1,0 +1,247 @@
+"""Which kernel serves an op on a device type.
+
+An op's row has a kernel in main memory: it serves every device type that says it runs CPU kernels, unless a kernel was
+registered for that type. A device type with memory of its own has only what is registered for it. What the engine runs by
+role (control flow, transfer) needs no kernel and is served everywhere.
+
+The node's attribute `_kernel` asks for the kernels of a label; without it those without a label answer.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from aioexec.data_classes import dataclass
+from aioexec.dtypes import DType
+from aioexec.errors import InvalidArgumentError, NotFoundError
+from aioexec.graph import registry
+from aioexec.graph.attrs import input_count
+from aioexec.graph.kernels.kernel import Attrs, Reference, Role
+
+if TYPE_CHECKING:
+    from aioexec.graph.node import Operation
+    from aioexec.graph.opdef import ArgDef
+
+LABEL: Final = "_kernel"
+
+RUN_BY_ENGINE: Final = frozenset(
+    {
+        Role.SWITCH,
+        Role.MERGE,
+        Role.ENTER,
+        Role.EXIT,
+        Role.NEXT_ITERATION,
+        Role.LOOP_COND,
+        Role.SEND,
+        Role.RECV,
+        Role.CALL,
+        Role.SYMBOLIC,
+        Role.IF,
+        Role.CASE,
+        Role.WHILE,
+        Role.STRUCTURE,
+    }
+)
+
+DeviceTypes = Mapping[str, bool]
+"""The device types there are, preferred ones first, and whether each runs CPU kernels."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelDef:
+    """A kernel of an op for a device type.
+
+    Attributes:
+        make: binds it to a node; what it makes is called as the row's own kernel would be.
+        constraints: the values an attribute (of a list: each of its elements) may have.
+        label: the kernel serves only nodes that ask for it.
+        priority: of several that serve a node the highest is taken; a device type with a higher one is preferred.
+        host_memory: names of inputs and outputs that lie in main memory, whatever the device.
+    """
+
+    op: str
+    device_type: str
+    make: Reference
+    constraints: Mapping[str, tuple[Any, ...]]
+    label: str = ""
+    priority: int = 0
+    host_memory: frozenset[str] = frozenset()
+
+    def serves(self, attrs: Attrs) -> bool:
+        """Whether the attributes are within the constraints."""
+        return all(
+            value in allowed
+            for name, allowed in self.constraints.items()
+            for value in (attrs[name] if isinstance(attrs[name], tuple | list) else (attrs[name],))
+        )
+
+    def __str__(self) -> str:
+        text = f"device='{self.device_type}'"
+        for name, allowed in self.constraints.items():
+            text += f"; {name} in [{', '.join(map(_shown, allowed))}]"
+        return text + (f"; label='{self.label}'" if self.label else "")
+
+
+def _shown(value: Any) -> str:
+    return value.name if isinstance(value, DType) else repr(value)
+
+
+_kernels: dict[str, list[KernelDef]] = {}
+
+
+def register_kernel(
+    op: str,
+    device_type: str,
+    make: Reference,
+    *,
+    constraints: Mapping[str, Sequence[Any]] | None = None,
+    label: str = "",
+    priority: int = 0,
+    host_memory: Sequence[str] = (),
+) -> KernelDef:
+    """Let a kernel serve an op on a device type; see `KernelDef`.
+
+    Raises:
+        NotFoundError: unknown op.
+        InvalidArgumentError: the op has no such attribute, input or output.
+    """
+    definition = registry.lookup(op).definition
+    attrs = {attr.name for attr in definition.attrs}
+    args = {arg.name for arg in (*definition.inputs, *definition.outputs)}
+    for kind, named, known in (("attr", constraints or (), attrs), ("HostMemory arg", host_memory, args)):
+        unknown = sorted(set(named) - known)
+        if unknown:
+            raise InvalidArgumentError(
+                f"OpKernel of {op!r} for {device_type}: {kind} {unknown[0]!r} not found in the op's {sorted(known)}"
+            )
+    allowed = {name: tuple(values) for name, values in (constraints or {}).items()}
+    kernel = KernelDef(op, device_type, make, allowed, label, priority, frozenset(host_memory))
+    _kernels.setdefault(op, []).append(kernel)
+    return kernel
+
+
+def has_registered_kernels(op_type: str) -> bool:
+    """Whether anything but the row serves the op."""
+    return op_type in _kernels
+
+
+def find_kernel(op_type: str, device_type: str, attrs: Attrs, *, runs_cpu_kernels: bool) -> KernelDef:
+    """The kernel that serves a node with these attributes on a device type.
+
+    Args:
+        runs_cpu_kernels: whether the op's row serves this device type too.
+
+    Raises:
+        InvalidArgumentError: several with the same priority do.
+        NotFoundError: none does.
+    """
+    kernel = _registered(op_type, device_type, attrs)
+    if kernel is None and runs_cpu_kernels and not label_of(attrs):
+        make = registry.lookup(op_type).kernel
+        if make is not None:
+            return _of_row(op_type, device_type, make)
+    if kernel is None:
+        label = f" with label {label_of(attrs)!r}" if label_of(attrs) else ""
+        raise NotFoundError(
+            f"No registered {op_type!r} OpKernel for {device_type!r} devices{label} compatible with the attributes "
+            f"{_listed(attrs)}. Registered:\n{describe_kernels(op_type)}"
+        )
+    return kernel
+
+
+@functools.cache
+def _of_row(op_type: str, device_type: str, make: Reference) -> KernelDef:
+    """The same for every node: there are many."""
+    return KernelDef(op_type, device_type, make, {})
+
+
+def is_overridden(op: Operation, device_type: str) -> bool:
+    """Whether a kernel registered for the device type serves an operation, and not its row's own, in whichever form."""
+    return _registered(op.type, device_type, op.attrs) is not None
+
+
+def label_of(attrs: Attrs) -> str:
+    """The label of the kernel a node asks for; an attribute of that name that is no string asks for none."""
+    label = attrs.get(LABEL, "")
+    return label if isinstance(label, str) else ""
+
+
+def _registered(op_type: str, device_type: str, attrs: Attrs) -> KernelDef | None:
+    if op_type not in _kernels:
+        return None
+    label = label_of(attrs)
+    serving = [
+        kernel
+        for kernel in _kernels[op_type]
+        if kernel.device_type == device_type and kernel.label == label and kernel.serves(attrs)
+    ]
+    if not serving:
+        return None
+    highest = max(kernel.priority for kernel in serving)
+    first, *others = (kernel for kernel in serving if kernel.priority == highest)
+    if others:
+        raise InvalidArgumentError(
+            f"Multiple OpKernel registrations match {op_type!r} with the attributes {_listed(attrs)} at the same priority "
+            f"{highest}: '{first}' and '{others[0]}'"
+        )
+    return first
+
+
+def supported_device_types(op: Operation, device_types: DeviceTypes) -> tuple[str, ...]:
+    """Those of the device types that can run an operation, preferred ones first.
+
+    Raises:
+        InvalidArgumentError: several kernels serve it equally.
+    """
+    row = op.row
+    if row.role in RUN_BY_ENGINE:
+        return tuple(device_types)
+    has_row_kernel = row.kernel is not None and not label_of(op.attrs)
+    if row.name not in _kernels:
+        return tuple(name for name, runs in device_types.items() if runs and has_row_kernel)
+    priorities: dict[str, int] = {}
+    for name, runs_cpu_kernels in device_types.items():
+        kernel = _registered(row.name, name, op.attrs)
+        if kernel is not None:
+            priorities[name] = kernel.priority
+        elif runs_cpu_kernels and has_row_kernel:
+            priorities[name] = 0
+    return tuple(sorted(priorities, key=lambda name: -priorities[name]))
+
+
+def host_memory_inputs(op: Operation, device_type: str) -> frozenset[int]:
+    """The inputs a kernel registered for the device type wants in main memory."""
+    return _host_memory(op, device_type, op.row.definition.inputs)
+
+
+def host_memory_outputs(op: Operation, device_type: str) -> frozenset[int]:
+    """The outputs a kernel registered for the device type leaves in main memory."""
+    return _host_memory(op, device_type, op.row.definition.outputs)
+
+
+def _host_memory(op: Operation, device_type: str, args: Sequence[ArgDef]) -> frozenset[int]:
+    kernel = _registered(op.type, device_type, op.attrs)
+    if kernel is None or not kernel.host_memory:
+        return frozenset()
+    in_host_memory = [
+        arg.name in kernel.host_memory for arg in args for _ in range(input_count(arg, op.attrs))
+    ]
+    return frozenset(position for position, is_there in enumerate(in_host_memory) if is_there)
+
+
+def describe_kernels(op_type: str) -> str:
+    """The kernels of an op, one a line."""
+    return "\n".join(f"  {line}" for line in _lines(op_type)) or "  <no registered kernels>"
+
+
+def _lines(op_type: str) -> Iterator[str]:
+    row = registry.lookup(op_type)
+    if row.kernel is not None or row.role in RUN_BY_ENGINE:
+        yield "device='CPU'"
+    yield from map(str, _kernels.get(op_type, ()))
+
+
+def _listed(attrs: Attrs) -> str:
+    return f"[{', '.join(f'{name}={_shown(value)}' for name, value in attrs.items() if name[0] != '_')}]"

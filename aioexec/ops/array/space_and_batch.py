@@ -1,0 +1,348 @@
+"""Blocks of positions moved into the batch or the depth, and back.
+
+With one block size b along a dimension, position p becomes element p % b of its block and position p // b of the result. Moved
+into the batch the blocks come first, padding is put around before and taken off after; moved into the depth they come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from aioexec import shapes
+from aioexec.errors import GraphValueError, UnimplementedError
+from aioexec.graph.apply import apply_op
+from aioexec.graph.kernels.kernel import Alias, Attrs, Compute, KernelContext, Launches, Native, Spec
+from aioexec.graph.kernels.launches import c_strides
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.registry import ShapeContext, register
+from aioexec.ops.array.arrays import run_time
+from aioexec.ops.common.elementwise import Array
+from aioexec.ops.common.strided_copies import Piece, views
+from aioexec.shapes import Dims
+
+# Batch
+
+
+def _block(context: ShapeContext) -> tuple[Array | None, int]:
+    """The block sizes and the position of the paddings: both inputs, or an attribute and one input."""
+    size = context.attrs.get("block_size")
+    if size is not None:
+        return np.array([size, size]), 1
+    return context.value(1), 2
+
+
+Plan = list[tuple[int, int, int]]
+"""Of each axis that is cut: the size of its blocks, and the paddings (or crops) before and after it."""
+
+Rule = Callable[[tuple[int | None, ...], Plan], tuple[int | None, ...]]
+"""The dimensions of the result, of those of the input."""
+
+
+def _checked(block: Array, paddings: Array) -> Plan:
+    """(block size, before, after) along each dimension.
+
+    Raises:
+        GraphValueError: sizes below 1, negative paddings, or not a pair for each size.
+    """
+    if block.ndim != 1:
+        raise GraphValueError(f"block_shape must be a vector, got {block.tolist()}")
+    if paddings.shape != (block.size, 2):
+        raise GraphValueError(f"expected {block.size} pairs of paddings or crops, got {paddings.tolist()}")
+    if (block < 1).any():
+        raise GraphValueError(f"All values in block_shape must be positive, got {block.tolist()}")
+    if (paddings < 0).any():
+        raise GraphValueError(f"paddings and crops must be non-negative, got {paddings.tolist()}")
+    return [(int(b), int(lo), int(hi)) for b, (lo, hi) in zip(block, paddings.tolist(), strict=True)]
+
+
+def _to_batch_dims(dims: tuple[int | None, ...], plan: Plan) -> tuple[int | None, ...]:
+    sizes = []
+    for dim, (size, before, after) in zip(dims[1:], plan, strict=False):
+        whole = None if dim is None else dim + before + after
+        if whole is not None and whole % size:
+            raise GraphValueError(f"padded dimension {whole} is not divisible by block size {size}")
+        sizes.append(None if whole is None else whole // size)
+    batch = None if dims[0] is None else dims[0] * prod(size for size, _, _ in plan)
+    return (batch, *sizes, *dims[1 + len(plan) :])
+
+
+def _from_batch_dims(dims: tuple[int | None, ...], plan: Plan) -> tuple[int | None, ...]:
+    sizes = []
+    for dim, (size, before, after) in zip(dims[1:], plan, strict=False):
+        left = None if dim is None else dim * size - before - after
+        if left is not None and left < 0:
+            raise GraphValueError(f"cropped dimension is negative: {dim} * {size} - {before} - {after}")
+        sizes.append(left)
+    blocks = prod(size for size, _, _ in plan)
+    if dims[0] is not None and dims[0] % blocks:
+        raise GraphValueError(
+            f"Input batch dimension {dims[0]} should be divisible by the product of block sizes {blocks}"
+        )
+    return (None if dims[0] is None else dims[0] // blocks, *sizes, *dims[1 + len(plan) :])
+
+
+def _batch_shape(rule: Rule) -> Any:
+    def shape(context: ShapeContext) -> Sequence[Dims]:
+        block, position = _block(context)
+        dims, paddings = context.inputs[0], context.value(position)
+        if "block_size" in context.attrs:
+            dims = shapes.with_rank(dims, 4)
+        if block is None or paddings is None:
+            return [_known_in_part(context, dims, block, rule)]
+        plan = _checked(block, paddings)
+        if dims is None:
+            return [None]
+        shapes.with_rank_at_least(dims, 1 + len(plan))
+        return [rule(dims, plan)]
+
+    return shape
+
+
+def _known_in_part(context: ShapeContext, dims: Dims, block: Array | None, rule: Rule) -> Dims:
+    """The shape when block sizes or paddings are not known: the dimensions that are left alone, and perhaps the batch."""
+    sizes = context.inputs[1] if block is None else block.shape
+    if dims is None or sizes is None or sizes[0] is None:
+        return None if dims is None else (None,) * len(dims)
+    shapes.with_rank_at_least(dims, 1 + sizes[0])
+    inner, rest = (None,) * sizes[0], dims[1 + sizes[0] :]
+    if block is None:
+        return (None, *inner, *rest)
+    plan = _checked(block, np.zeros((sizes[0], 2), np.int64))
+    return rule((dims[0], *inner, *rest), plan)
+
+
+def _to_batch(x: Array, plan: Plan) -> Array:
+    rank = len(plan)
+    widths = [(0, 0), *((before, after) for _, before, after in plan), *[(0, 0)] * (x.ndim - 1 - rank)]
+    filler = b"" if x.dtype == object else np.zeros((), x.dtype)
+    padded = np.full([n + lo + hi for n, (lo, hi) in zip(x.shape, widths, strict=True)], filler, x.dtype)
+    padded[tuple(slice(lo, lo + n) for n, (lo, _) in zip(x.shape, widths, strict=True))] = x
+    split = [(dim // size, size) for dim, (size, _, _) in zip(padded.shape[1:], plan, strict=False)]
+    apart = padded.reshape(x.shape[0], *(n for pair in split for n in pair), *padded.shape[1 + rank :])
+    order = [*range(2, 2 * rank + 1, 2), 0, *range(1, 2 * rank, 2), *range(2 * rank + 1, apart.ndim)]
+    return np.transpose(apart, order).reshape(_known(_to_batch_dims(x.shape, plan)))
+
+
+def _from_batch(x: Array, plan: Plan) -> Array:
+    rank, target = len(plan), _known(_from_batch_dims(x.shape, plan))
+    apart = x.reshape(*(size for size, _, _ in plan), target[0], *x.shape[1:])
+    order = [rank, *(n for k in range(rank) for n in (rank + 1 + k, k)), *range(2 * rank + 1, apart.ndim)]
+    whole = [dim * size for dim, (size, _, _) in zip(x.shape[1:], plan, strict=False)]
+    joined = np.transpose(apart, order).reshape(target[0], *whole, *x.shape[1 + rank :])
+    crops = [slice(before, before + dim) for dim, (_, before, _) in zip(target[1:], plan, strict=False)]
+    return joined[(slice(None), *crops)]
+
+
+def _known(dims: tuple[int | None, ...]) -> tuple[int, ...]:
+    return tuple(int(dim or 0) for dim in dims)
+
+
+def _batch_kernel(move: Callable[[Array, Plan], Array], rule: Rule) -> Any:
+    def bind(context: KernelContext) -> Compute:
+        size = context.attrs.get("block_size")
+
+        @run_time
+        def compute(x: Array, *rest: Array) -> Array:
+            block, paddings = rest if size is None else (np.array([size, size]), rest[0])
+            plan = _checked(block, paddings)
+            if x.ndim < 1 + len(plan) or (size is not None and x.ndim != 4):
+                raise GraphValueError(f"input rank should be at least {1 + len(plan)}, got {x.ndim}")
+            rule(x.shape, plan)
+            return move(x, plan)
+
+        return compute
+
+    return bind
+
+
+def _reversing(op_type: str) -> Any:
+    """The gradient of a move is the move back."""
+
+    def gradient(op: Operation, dy: Tensor) -> list[Any]:
+        attrs = {"block_size": op.attrs["block_size"]} if "block_size" in op.attrs else {}
+        return [apply_op(op_type, dy, *op.inputs[1:], **attrs), *[None] * (len(op.inputs) - 1)]
+
+    return gradient
+
+
+_BATCH_MOVES = (
+    # name, what goes beside the input, what its dtype is called in images, rule, kernel, and the way back
+    ("SpaceToBatch", "paddings", "Tpaddings", _to_batch_dims, _to_batch, "BatchToSpace"),
+    ("BatchToSpace", "crops", "Tidx", _from_batch_dims, _from_batch, "SpaceToBatch"),
+)
+
+for _name, _margins, _type, _rule, _move, _back in _BATCH_MOVES:
+    register(
+        f"{_name}ND(input:T, block_shape:Tblock_shape, {_margins}:T{_margins}) -> (output:T) "
+        f"[T:type; Tblock_shape:type{{int32|int64}}=int32; T{_margins}:type{{int32|int64}}=int32]",
+        shape=_batch_shape(_rule),
+        kernel=_batch_kernel(_move, _rule),
+        gradient=_reversing(f"{_back}ND"),
+        shape_operands=(1, 2),
+    )
+    register(
+        f"{_name}(input:T, {_margins}:{_type}) -> (output:T) "
+        f"[T:type; {_type}:type{{int32|int64}}=int32; block_size:int>=2]",
+        shape=_batch_shape(_rule),
+        kernel=_batch_kernel(_move, _rule),
+        gradient=_reversing(_back),
+        shape_operands=(1,),
+    )
+
+# Depth
+
+
+def _split_dims(
+    attrs: Attrs, dims: tuple[int | None, ...], to_depth: bool
+) -> tuple[list[int | None], list[int]]:
+    """The dimensions taken apart (or put together last) and the order that moves them; batch, height, width, depth first.
+
+    `to_depth` takes height and width apart into (positions, block), else the depth into (block, block, rest).
+    """
+    size = attrs["block_size"]
+    channels_last = attrs["data_format"] == "NHWC"
+    n, h, w, c = dims if channels_last else (dims[0], dims[2], dims[3], dims[1])
+    for what, dim, unit in (
+        (("height", h, size), ("width", w, size)) if to_depth else (("depth", c, size * size),)
+    ):
+        if dim is not None and dim % unit:
+            raise GraphValueError(f"{what} {dim} should be divisible by {unit}")
+    if to_depth:
+        apart = [n, _over(h, size), size, _over(w, size), size, c]
+        order = [0, 1, 3, 2, 4, 5] if channels_last else [0, 3, 5, 1, 2, 4]
+        stored = apart if channels_last else [n, c, _over(h, size), size, _over(w, size), size]
+    else:
+        rest = _over(c, size * size)
+        stored = [n, h, w, size, size, rest] if channels_last else [n, size, size, rest, h, w]
+        order = [0, 1, 3, 2, 4, 5] if channels_last else [0, 3, 4, 1, 5, 2]
+    return stored, order
+
+
+def _over(dim: int | None, size: int) -> int | None:
+    return None if dim is None else dim // size
+
+
+def _times(*dims: int | None) -> int | None:
+    return None if None in dims else prod(dim for dim in dims if dim is not None)
+
+
+def _depth_dims(attrs: Attrs, dims: tuple[int | None, ...], to_depth: bool) -> tuple[int | None, ...]:
+    stored, order = _split_dims(attrs, dims, to_depth)
+    n, *moved = [stored[axis] for axis in order]
+    if attrs["data_format"] == "NHWC":
+        a, b, c, d, e = moved
+        return (n, a, b, _times(c, d, e)) if to_depth else (n, _times(a, b), _times(c, d), e)
+    a, b, c, d, e = moved
+    if to_depth:
+        return (n, _times(a, b, c), d, e)
+    return (n, a, _times(b, c), _times(d, e))
+
+
+def _depth_shape(to_depth: bool) -> Any:
+    def shape(context: ShapeContext) -> Sequence[Dims]:
+        if context.attrs["data_format"] == "NCHW_VECT_C":
+            return [None]
+        dims = shapes.with_rank(context.inputs[0], 4)
+        return [_depth_dims(context.attrs, dims or (), to_depth)]
+
+    return shape
+
+
+def _depth_kernel(to_depth: bool) -> Any:
+    def bind(context: KernelContext) -> Compute:
+        attrs = context.attrs
+        if attrs["data_format"] == "NCHW_VECT_C":
+            raise UnimplementedError(f"{context.node_name!r}: data_format NCHW_VECT_C is for other devices")
+
+        @run_time
+        def compute(x: Array) -> Array:
+            if x.ndim != 4:
+                raise GraphValueError(f"Input rank should be: 4 instead of: {x.ndim}")
+            stored, order = _split_dims(attrs, x.shape, to_depth)
+            moved = np.transpose(x.reshape(_known(tuple(stored))), order)
+            return moved.reshape(_known(_depth_dims(attrs, x.shape, to_depth)))
+
+        return compute
+
+    return bind
+
+
+def _bind_depth(to_depth: bool) -> Any:
+    def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | Alias | None:
+        (x,) = inputs
+        if attrs["data_format"] == "NCHW_VECT_C":
+            return None
+        stored, order = _split_dims(attrs, x.shape, to_depth)
+        strides = c_strides(_known(tuple(stored)), x.dtype.itemsize)
+        moved = tuple(strides[axis] for axis in order)
+        return views([Piece(0, 0, moved, tuple(int(stored[axis] or 0) for axis in order))], outputs)
+
+    return bind
+
+
+def _depth_gradient(op_type: str) -> Any:
+    def gradient(op: Operation, dy: Tensor) -> list[Any]:
+        attrs = {name: op.attrs[name] for name in ("block_size", "data_format")}
+        return [apply_op(op_type, dy, **attrs)]
+
+    return gradient
+
+
+for _name, _back, _to_depth in (
+    ("SpaceToDepth", "DepthToSpace", True),
+    ("DepthToSpace", "SpaceToDepth", False),
+):
+    register(
+        f"{_name}(input:T) -> (output:T) [T:type; block_size:int>=2; data_format:string{{NHWC|NCHW|NCHW_VECT_C}}='NHWC']",
+        shape=_depth_shape(_to_depth),
+        kernel=_depth_kernel(_to_depth),
+        gradient=_depth_gradient(_back),
+        native=Native(_bind_depth(_to_depth)),
+    )
+
+# Functions
+
+
+def space_to_batch_nd(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
+    """Blocks of positions of the dimensions after the first, padded, moved into the batch."""
+    return apply_op("SpaceToBatchND", input, block_shape, paddings, name=name)
+
+
+def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
+    """Blocks of positions moved from the batch to the dimensions after it, then cropped."""
+    return apply_op("BatchToSpaceND", input, block_shape, crops, name=name)
+
+
+def space_to_batch(
+    input: Any, paddings: Any, block_size: Any = None, name: str | None = None, block_shape: Any = None
+) -> Tensor:
+    """Blocks of block_size by block_size positions of an image, padded, moved into the batch.
+
+    `block_shape` is another name of `block_size`.
+    """
+    size = block_size if block_shape is None else block_shape
+    sizes = [size, size] if np.ndim(size) == 0 else size
+    return space_to_batch_nd(input, sizes, paddings, name)
+
+
+def batch_to_space(
+    input: Any, crops: Any, block_size: Any, name: str | None = None, block_shape: Any = None
+) -> Tensor:
+    """Blocks of block_size by block_size positions of an image moved from the batch, then cropped."""
+    size = block_size if block_shape is None else block_shape
+    sizes = [size, size] if np.ndim(size) == 0 else size
+    return batch_to_space_nd(input, sizes, crops, name)
+
+
+def space_to_depth(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
+    """Blocks of positions of an image moved into the depth."""
+    return apply_op("SpaceToDepth", input, block_size=block_size, data_format=data_format, name=name)
+
+
+def depth_to_space(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
+    """Blocks of the depth of an image moved to positions."""
+    return apply_op("DepthToSpace", input, block_size=block_size, data_format=data_format, name=name)

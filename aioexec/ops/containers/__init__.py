@@ -1,0 +1,1 @@
+"""Queues, barriers, accumulators, stacks, staging areas, TensorArrays and TensorLists."""

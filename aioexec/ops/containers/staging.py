@@ -1,0 +1,230 @@
+"""Staging areas in graphs: what puts values into Stage, MapStage and OrderedMapStage, takes and looks at them.
+
+There is no handle: nodes with the same container and shared name (or, without one, the same node name) mean the same area,
+which the first of them makes. All run on the event loop, where areas live; they wait without a thread, and are cancelled with
+their step. What is put is a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from aioexec.dtypes import DType
+from aioexec.errors import InternalError, InvalidArgumentError
+from aioexec.graph.kernels.kernel import Attrs, Compute, KernelContext, Reference, StepContext
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
+from aioexec.ops.common.copies import are_large, copied
+from aioexec.ops.common.elementwise import Array, shown
+from aioexec.resources.manager import place_of
+from aioexec.resources.staging import StagingArea, StagingMap
+from aioexec.resources.waiting import Attempt, WaitingRoom, waiting
+from aioexec.shapes import Dims
+
+Make = Callable[[Attrs], WaitingRoom]
+Ask = Callable[..., Any]
+"""(area, *inputs) to what the verb comes to, or an Attempt at it."""
+Finish = Callable[[KernelContext], Callable[[Any], Any]]
+"""For a node, a function from what its verb comes to to its outputs."""
+
+
+class OrderedStagingMap(StagingMap):
+    """Ordered maps are another kind of resource: one of that name may be beside a map that is not."""
+
+
+def _map(attrs: Attrs, kind: type[StagingMap]) -> StagingMap:
+    return kind(kind is OrderedStagingMap, attrs["capacity"], attrs["memory_limit"])
+
+
+_MAKERS: dict[type[WaitingRoom], Make] = {
+    StagingArea: lambda attrs: StagingArea(attrs["capacity"], attrs["memory_limit"]),
+    StagingMap: partial(_map, kind=StagingMap),
+    OrderedStagingMap: partial(_map, kind=OrderedStagingMap),
+}
+
+
+def _area(context: KernelContext, kind: type[WaitingRoom]) -> Callable[[], WaitingRoom]:
+    place = place_of(context.attrs, context.node_name, shared_by_node_name=True)
+    make = partial(_MAKERS[kind], context.attrs)
+    return lambda: context.resources.lookup_or_create(kind, place.container, place.name, make)
+
+
+# Kernels
+
+
+def _takes(kind: type[WaitingRoom], ask: Ask, finish: Finish) -> Reference:
+    """The kernel of a verb that takes or looks."""
+
+    def kernel(context: KernelContext) -> Compute:
+        area, made = _area(context, kind), finish(context)
+
+        def compute(step: StepContext, *inputs: Any) -> Any:
+            room = area()
+            outcome = ask(room, *inputs)
+            return waiting(room, outcome, made) if isinstance(outcome, Attempt) else made(outcome)
+
+        return compute
+
+    return kernel
+
+
+def _puts(kind: type[WaitingRoom], asks: Callable[[Attrs], Ask], operands: int) -> Reference:
+    """The kernel of a verb that puts what comes behind its first operands; `asks` is told the attributes."""
+
+    def kernel(context: KernelContext) -> Compute:
+        area = _area(context, kind)
+        ask = asks(context.attrs)
+
+        async def put_large(step: StepContext, inputs: Sequence[Any]) -> None:
+            copies = await step.run_in_worker(partial(copied, inputs[operands:]))
+            room = area()
+            attempt = ask(room, *inputs[:operands], copies)
+            if attempt is not None:
+                await waiting(room, attempt)
+
+        def compute(step: StepContext, *inputs: Any) -> Awaitable[Any] | None:
+            if are_large(inputs[operands:]):
+                return put_large(step, inputs)
+            room = area()
+            attempt = ask(room, *inputs[:operands], copied(inputs[operands:]))
+            return None if attempt is None else waiting(room, attempt)
+
+        return compute
+
+    return kernel
+
+
+def _as_they_are(context: KernelContext) -> Callable[[Any], Any]:
+    return lambda value: value
+
+
+def _values(context: KernelContext) -> Callable[[Sequence[Any]], Any]:
+    dtypes = context.output_dtypes
+    return lambda values: _checked(values, dtypes) if len(dtypes) > 1 else _checked(values, dtypes)[0]
+
+
+def _values_alone(context: KernelContext) -> Callable[[Any], Any]:
+    finish = _values(context)
+    return lambda part: finish(part[1])
+
+
+def _key_and_values(context: KernelContext) -> Callable[[Any], Any]:
+    dtypes = context.output_dtypes[1:]
+    return lambda part: (np.int64(part[0]), *_checked(part[1], dtypes))
+
+
+def _checked(values: Sequence[Any], dtypes: Sequence[DType]) -> Sequence[Any]:
+    """Values that are to be outputs of these types."""
+    if len(values) != len(dtypes):
+        raise InvalidArgumentError(f"Mismatch stage/unstage: {len(values)} vs. {len(dtypes)}")
+    for k, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):
+        if value.dtype != dtype.numpy:
+            raise InternalError(
+                f"Output {k} of type {value.dtype} does not match declared output type {dtype.name}"
+            )
+    return values
+
+
+def _scalar(value: Array, what: str) -> int:
+    if np.size(value) != 1:
+        raise InvalidArgumentError(f"{what} must be a scalar, it has shape {shown(np.shape(value))}")
+    return int(np.reshape(value, ())[()])
+
+
+def _key(value: Array) -> int:
+    return _scalar(value, "key")
+
+
+def _indices(value: Array) -> list[int]:
+    return [int(index) for index in np.reshape(value, -1)]
+
+
+# Rows
+
+_LIMITS = "capacity:int>=0=0; memory_limit:int>=0=0"
+_NAMES = "container:string=''; shared_name:string=''"
+
+
+def _unknown(context: ShapeContext) -> Sequence[Dims]:
+    return [None] * len(context.attrs["dtypes"])
+
+
+def _key_and_unknown(context: ShapeContext) -> Sequence[Dims]:
+    return [None, *_unknown(context)]
+
+
+def _register(name: str, signature: str, dtypes: str, kernel: Reference, shape: Any) -> None:
+    register(
+        f"{name}{signature} [{_LIMITS}; {dtypes}; {_NAMES}] {{stateful}}",
+        shape=shape,
+        kernel=kernel,
+        gradient=NOT_DIFFERENTIABLE,
+        asynchronous=True,
+    )
+
+
+def _register_looks(kind: type[WaitingRoom], *rows: tuple[str, str, Ask]) -> None:
+    for name, output, ask in rows:
+        shape = (lambda context: [()]) if output else (lambda context: [])
+        _register(name, f"() -> ({output})", "dtypes:list(type)", _takes(kind, ask, _as_they_are), shape)
+
+
+def _size(area: Any) -> np.int32:
+    return np.int32(area.size)
+
+
+_SOME, _SIZE = "dtypes:list(type)>=1", "size:int32"
+
+_register(
+    "Stage",
+    "(values:dtypes) -> ()",
+    _SOME,
+    _puts(StagingArea, lambda attrs: StagingArea.put, 0),
+    lambda context: [],
+)
+for _name, _inputs, _ask in (
+    ("Unstage", "()", StagingArea.get),
+    ("StagePeek", "(index:int32)", lambda area, index: area.peek(_scalar(index, "index"))),
+):
+    _register(_name, f"{_inputs} -> (values:dtypes)", _SOME, _takes(StagingArea, _ask, _values), _unknown)
+_register_looks(StagingArea, ("StageSize", _SIZE, _size), ("StageClear", "", StagingArea.clear))
+
+
+def _register_map(prefix: str, kind: type[StagingMap]) -> None:
+    def put(area: StagingMap, key: Array, indices: Array, values: Any, width: int) -> Attempt | None:
+        return area.put(_key(key), _indices(indices), values, width)
+
+    _register(
+        f"{prefix}Stage",
+        "(key:int64, indices:int32, values:fake_dtypes) -> ()",
+        "dtypes:list(type); fake_dtypes:list(type)>=1",
+        _puts(kind, lambda attrs: partial(put, width=len(attrs["dtypes"])), 2),
+        lambda context: [],
+    )
+    asks: tuple[tuple[str, Ask, Finish], ...] = (
+        ("Unstage", lambda area, key, indices: area.get(_key(key), _indices(indices)), _values_alone),
+        ("Peek", lambda area, key, indices: area.peek(_key(key), _indices(indices)), _values),
+    )
+    for name, ask, finish in asks:
+        signature = "(key:int64, indices:int32) -> (values:dtypes)"
+        _register(f"{prefix}{name}", signature, _SOME, _takes(kind, ask, finish), _unknown)
+    _register(
+        f"{prefix}UnstageNoKey",
+        "(indices:int32) -> (key:int64, values:dtypes)",
+        _SOME,
+        _takes(kind, lambda area, indices: area.get_first(_indices(indices)), _key_and_values),
+        _key_and_unknown,
+    )
+    _register_looks(
+        kind,
+        (f"{prefix}Size", _SIZE, _size),
+        (f"{prefix}IncompleteSize", _SIZE, lambda area: np.int32(area.incomplete_size)),
+        (f"{prefix}Clear", "", StagingMap.clear),
+    )
+
+
+_register_map("Map", StagingMap)
+_register_map("OrderedMap", OrderedStagingMap)

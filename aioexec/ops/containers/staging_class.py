@@ -1,0 +1,255 @@
+"""Staging areas as users make them: `StagingArea` and `MapStagingArea`, whose methods add nodes to the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aioexec import dtypes as dt
+from aioexec.dtypes import DType
+from aioexec.errors import GraphValueError
+from aioexec.graph.apply import apply_any_op, apply_no_output_op
+from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.graph import get_default_graph
+from aioexec.graph.node import Operation, Tensor
+from aioexec.ops.containers import staging  # noqa: F401  (its rows)
+from aioexec.shapes import TensorShape
+
+
+class BaseStagingArea:
+    """What staging areas share: tuples of tensors of `dtypes`; with `names`, dicts by name.
+
+    Args:
+        dtypes: of the components of a tuple.
+        shapes: of the components; they may be of any shape without.
+        names: of the components.
+        shared_name: areas of this name are one; by default, that of the class, made unique in the graph.
+        capacity: how many tuples the area holds; any number if 0.
+        memory_limit: how many bytes it holds; any number if 0.
+
+    Raises:
+        GraphValueError: not a shape and name for each component.
+    """
+
+    _family = ""
+
+    def __init__(
+        self,
+        dtypes: Sequence[Any],
+        shapes: Sequence[Any] | None = None,
+        names: Sequence[str] | None = None,
+        shared_name: str | None = None,
+        capacity: int = 0,
+        memory_limit: int = 0,
+    ) -> None:
+        graph = get_default_graph()
+        if shared_name is not None and not isinstance(shared_name, str):
+            raise GraphValueError(f"shared_name must be a string, got {shared_name}")
+        self._name = shared_name or graph.unique_name(type(self).__name__)
+        self._dtypes = [dt.as_dtype(dtype) for dtype in dtypes]
+        if shapes is not None and len(shapes) != len(self._dtypes):
+            raise GraphValueError("StagingArea shapes must be the same length as dtypes")
+        if names is not None and len(names) != len(self._dtypes):
+            raise GraphValueError("StagingArea names must be the same length as dtypes")
+        self._shapes = [TensorShape(shape) for shape in shapes or [None] * len(self._dtypes)]
+        self._names = None if names is None else list(names)
+        self._capacity = capacity
+        self._memory_limit = memory_limit
+        with graph.name_scope(f"{self._name}_root"):
+            self._root = apply_no_output_op("NoOp")
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def dtypes(self) -> list[DType]:
+        return self._dtypes
+
+    @property
+    def shapes(self) -> list[TensorShape]:
+        return self._shapes
+
+    @property
+    def names(self) -> list[str] | None:
+        return self._names
+
+    @property
+    def capacity(self) -> int:
+        """How many tuples the area holds; any number if 0."""
+        return self._capacity
+
+    @property
+    def memory_limit(self) -> int:
+        """How many bytes it holds; any number if 0."""
+        return self._memory_limit
+
+    def size(self, name: str | None = None) -> Tensor:
+        """How many tuples can be had."""
+        tensor: Tensor = self._node(f"{self._family}Size", name or f"{self._name}_size")
+        return tensor
+
+    def clear(self, name: str | None = None) -> Operation:
+        """An operation that forgets everything."""
+        op: Operation = self._node(f"{self._family}Clear", name or f"{self._name}_clear")
+        return op
+
+    # Service
+
+    def _node(self, op_type: str, name: str, *inputs: Any, dtypes: Sequence[DType] | None = None) -> Any:
+        """A node beside the area's others."""
+        with get_default_graph().colocate_with(self._root):
+            return apply_any_op(
+                op_type,
+                *inputs,
+                name=name,
+                dtypes=self._dtypes if dtypes is None else dtypes,
+                shared_name=self._name,
+                capacity=self._capacity,
+                memory_limit=self._memory_limit,
+            )
+
+    def _components(self, values: Any, indices: Sequence[int] | None) -> tuple[list[Tensor], list[int]]:
+        """The tensors that are put, and the numbers of their components.
+
+        Raises:
+            GraphValueError: these are not components.
+        """
+        if isinstance(values, Mapping):
+            given, indices = self._by_name(values)
+        elif self._names is not None:
+            raise GraphValueError("You must enqueue a dictionary in a staging area with names")
+        else:
+            given = list(values) if isinstance(values, list | tuple) else [values]
+            indices = list(range(len(self._dtypes))) if indices is None else indices
+        if len(given) != len(indices):
+            raise GraphValueError(
+                f"Number of indices {len(indices)} doesn't match number of values {len(given)}"
+            )
+        tensors = []
+        for index, value in zip(indices, given, strict=True):
+            tensor = convert_to_tensor(value, self._dtypes[index], name=f"component_{index}")
+            tensor.shape.assert_is_compatible_with(self._shapes[index])
+            tensors.append(tensor)
+        return tensors, list(indices)
+
+    def _by_name(self, values: Mapping[str, Any]) -> tuple[list[Any], list[int]]:
+        if self._names is None:
+            raise GraphValueError("Staging areas must have names to enqueue a dictionary")
+        if not set(values) <= set(self._names):
+            raise GraphValueError(
+                f"Keys in dictionary to put do not match names of staging area. "
+                f"Dictionary: {sorted(values)}Queue: {sorted(self._names)}"
+            )
+        indices = [k for k, name in enumerate(self._names) if name in values]
+        return [values[self._names[k]] for k in indices], indices
+
+    def _tuple(self, tensors: Sequence[Tensor], indices: Sequence[int] | None = None) -> Any:
+        """What is taken: a list, or with names a dict."""
+        numbers = range(len(self._dtypes)) if indices is None else indices
+        for tensor, k in zip(tensors, numbers, strict=True):
+            tensor.set_shape(self._shapes[k])
+        if self._names is None:
+            return list(tensors)
+        return {self._names[k]: tensor for tensor, k in zip(tensors, numbers, strict=True)}
+
+
+class StagingArea(BaseStagingArea):
+    """Tuples of tensors that one step leaves for another, in order; who finds none waits, and who finds no room.
+
+    Args: see `BaseStagingArea`.
+    """
+
+    _family = "Stage"
+
+    def put(self, values: Any, name: str | None = None) -> Operation:
+        """An operation that leaves a tuple: a list or tuple of tensors, or with names a dict."""
+        with get_default_graph().name_scope(name or f"{self._name}_put") as scope:
+            tensors, _ = self._components(values, None)
+            if len(tensors) != len(self._dtypes):
+                raise GraphValueError(
+                    f"{self._name}: expected {len(self._dtypes)} components, got {len(tensors)}"
+                )
+            op: Operation = self._node("Stage", scope, tensors)
+        return op
+
+    def get(self, name: str | None = None) -> Any:
+        """The first tuple, taken: a list of tensors, or with names a dict."""
+        return self._tuple(self._node("Unstage", name or f"{self._name}_get"))
+
+    def peek(self, index: Any, name: str | None = None) -> Any:
+        """The tuple at a position, which stays."""
+        return self._tuple(self._node("StagePeek", name or f"{self._name}_peek", index))
+
+
+class MapStagingArea(BaseStagingArea):
+    """Tuples of tensors by key, which may be put and taken in parts; who finds no such key waits, and who finds no room.
+
+    Args:
+        ordered: whether `get` without a key gives the tuple of the lowest one.
+        dtypes, shapes, names, shared_name, capacity, memory_limit: see `BaseStagingArea`.
+    """
+
+    def __init__(
+        self,
+        dtypes: Sequence[Any],
+        shapes: Sequence[Any] | None = None,
+        names: Sequence[str] | None = None,
+        shared_name: str | None = None,
+        ordered: bool = False,
+        capacity: int = 0,
+        memory_limit: int = 0,
+    ) -> None:
+        super().__init__(dtypes, shapes, names, shared_name, capacity, memory_limit)
+        self._family = "OrderedMap" if ordered else "Map"
+
+    def put(
+        self, key: Any, vals: Any, indices: Sequence[int] | None = None, name: str | None = None
+    ) -> Operation:
+        """An operation that leaves a tuple, or some of its components.
+
+        Args:
+            vals: a dict, or with `indices` a list of tensors.
+        """
+        if not isinstance(vals, Mapping) and indices is None:
+            raise GraphValueError("Indices must be supplied when inserting a list of tensors")
+        with get_default_graph().name_scope(name or f"{self._name}_put") as scope:
+            tensors, numbers = self._components(vals, indices)
+            op: Operation = self._node(f"{self._family}Stage", scope, key, numbers, tensors)
+        return op
+
+    def get(self, key: Any = None, indices: Sequence[Any] | None = None, name: str | None = None) -> Any:
+        """A key and its tuple, or the components of it with these numbers or names, taken; of the first one without a key."""
+        numbers = self._numbers(indices)
+        types = [self._dtypes[k] for k in numbers]
+        if key is None:
+            label = name or f"{self._name}_get_nokey"
+            found, tensors = self._node(f"{self._family}UnstageNoKey", label, numbers, dtypes=types)
+        else:
+            found, label = key, name or f"{self._name}_get"
+            tensors = self._node(f"{self._family}Unstage", label, key, numbers, dtypes=types)
+        return found, self._tuple(tensors, numbers)
+
+    def peek(self, key: Any, indices: Sequence[Any] | None = None, name: str | None = None) -> Any:
+        """The tuple of a key, or components of it, which stay."""
+        numbers = self._numbers(indices)
+        label = name or f"{self._name}_pop"
+        types = [self._dtypes[k] for k in numbers]
+        return self._tuple(self._node(f"{self._family}Peek", label, key, numbers, dtypes=types), numbers)
+
+    def incomplete_size(self, name: str | None = None) -> Tensor:
+        """How many tuples lack components."""
+        tensor: Tensor = self._node(f"{self._family}IncompleteSize", name or f"{self._name}_incomplete_size")
+        return tensor
+
+    def _numbers(self, indices: Sequence[Any] | None) -> list[int]:
+        """The components that are asked for, by number or name; all if none is named."""
+        if indices is None:
+            return list(range(len(self._dtypes)))
+        if all(isinstance(index, str) for index in indices):
+            if self._names is None:
+                raise GraphValueError(
+                    f"String indices provided {list(indices)}, but this Staging Area was not created with names."
+                )
+            return [self._names.index(index) for index in indices]
+        return [int(index) for index in indices]

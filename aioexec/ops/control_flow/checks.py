@@ -1,0 +1,423 @@
+"""Assertions about tensors: decided while building where static values and shapes allow it, by Assert nodes otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from aioexec import dtypes
+from aioexec.dtypes import DType
+from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
+from aioexec.graph.apply import apply_op
+from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.graph import get_default_graph
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.static_values import constant_value
+from aioexec.ops.control_flow.dependencies import no_op
+from aioexec.ops.control_flow.printing import Assert
+
+Array = np.ndarray[Any, Any]
+
+
+def _named(name: str | None, default: str) -> Any:
+    return get_default_graph().name_scope(name or default)
+
+
+def _all(condition: Tensor) -> Tensor:
+    """Whether a tensor of bool is true everywhere."""
+    dims = condition.dims
+    axes = (
+        apply_op("Range", 0, apply_op("Rank", condition), 1)
+        if dims is None
+        else np.arange(len(dims), dtype=np.int32)
+    )
+    return apply_op("All", condition, axes)
+
+
+def _with_message(message: str | None, data: Sequence[Any]) -> list[Any]:
+    return list(data) if message is None else [message, *data]
+
+
+def _hold(static: Any, condition: Tensor, data: Sequence[Any], summarize: int | None) -> Operation:
+    """Refuse at once what is known to be false."""
+    if static is not None and not static:
+        values = [constant_value(item) if isinstance(item, Tensor) else item for item in data]
+        raise InvalidArgumentError("\n".join(str(value) for value in values))
+    return Assert(condition, data, summarize=summarize)
+
+
+# Comparisons
+
+Compare = Callable[[Array, Array], Any]
+
+
+def _compare(
+    symbol: str,
+    op: str,
+    compare: Compare,
+    x: Any,
+    y: Any,
+    data: Any,
+    summarize: int | None,
+    message: str | None,
+) -> Operation:
+    x = convert_to_tensor(x, name="x")
+    y = convert_to_tensor(y, x.dtype.base_dtype, name="y")
+    if data is None:
+        data = [
+            f"Condition x {symbol} y did not hold element-wise:",
+            f"x ({x.name}) = ",
+            x,
+            f"y ({y.name}) = ",
+            y,
+        ]
+    one, other = constant_value(x), constant_value(y)
+    static = None if one is None or other is None else bool(np.all(compare(one, other)))
+    return _hold(static, _all(apply_op(op, x, y)), _with_message(message, data), summarize)
+
+
+def assert_equal(
+    x: Any,
+    y: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless x == y everywhere."""
+    with _named(name, "assert_equal"):
+        return _compare("==", "Equal", np.equal, x, y, data, summarize, message)
+
+
+def assert_none_equal(
+    x: Any,
+    y: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless x != y everywhere."""
+    with _named(name, "assert_none_equal"):
+        return _compare("!=", "NotEqual", np.not_equal, x, y, data, summarize, message)
+
+
+def assert_less(
+    x: Any,
+    y: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless x < y everywhere."""
+    with _named(name, "assert_less"):
+        return _compare("<", "Less", np.less, x, y, data, summarize, message)
+
+
+def assert_less_equal(
+    x: Any,
+    y: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless x <= y everywhere."""
+    with _named(name, "assert_less_equal"):
+        return _compare("<=", "LessEqual", np.less_equal, x, y, data, summarize, message)
+
+
+def assert_greater(
+    x: Any,
+    y: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless x > y everywhere."""
+    with _named(name, "assert_greater"):
+        return _compare(">", "Greater", np.greater, x, y, data, summarize, message)
+
+
+def assert_greater_equal(
+    x: Any,
+    y: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless x >= y everywhere."""
+    with _named(name, "assert_greater_equal"):
+        return _compare(">=", "GreaterEqual", np.greater_equal, x, y, data, summarize, message)
+
+
+def _against_zero(
+    kind: str,
+    op: str,
+    compare: Compare,
+    x: Any,
+    data: Any,
+    summarize: int | None,
+    message: str | None,
+    name: str | None,
+) -> Operation:
+    with _named(name, f"assert_{kind}"):
+        x = convert_to_tensor(x, name="x")
+        if data is None:
+            data = [f"Condition x {_SIGNS[kind]} 0 did not hold element-wise:", f"x ({x.name}) = ", x]
+        return _compare(_SIGNS[kind], op, compare, x, 0, data, summarize, message)
+
+
+_SIGNS = {"positive": ">", "negative": "<", "non_positive": "<=", "non_negative": ">="}
+
+
+def assert_positive(
+    x: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless x > 0 everywhere."""
+    return _against_zero("positive", "Greater", np.greater, x, data, summarize, message, name)
+
+
+def assert_negative(
+    x: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless x < 0 everywhere."""
+    return _against_zero("negative", "Less", np.less, x, data, summarize, message, name)
+
+
+def assert_non_positive(
+    x: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless x <= 0 everywhere."""
+    return _against_zero("non_positive", "LessEqual", np.less_equal, x, data, summarize, message, name)
+
+
+def assert_non_negative(
+    x: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless x >= 0 everywhere."""
+    return _against_zero("non_negative", "GreaterEqual", np.greater_equal, x, data, summarize, message, name)
+
+
+def assert_near(
+    x: Any,
+    y: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless |x - y| < atol + rtol |y| everywhere; both are ten times the dtype's precision."""
+    with _named(name, "assert_near"):
+        x = convert_to_tensor(x, name="x")
+        dtype = x.dtype.base_dtype
+        y = convert_to_tensor(y, dtype, "y")
+        precision = 10 * (
+            np.finfo(dtype.numpy).eps if dtype in (dtypes.float32, dtypes.float64) else 2.0**-10
+        )
+        rtol = convert_to_tensor(precision if rtol is None else rtol, dtype, "rtol")
+        atol = convert_to_tensor(precision if atol is None else atol, dtype, "atol")
+        if data is None:
+            data = [
+                "x and y not equal to tolerance rtol, atol: ",
+                *(f"x ({x.name}) = ", x, f"y ({y.name}) = ", y, "rtol, atol = ", rtol, atol),
+            ]
+        allowed = apply_op("AddV2", atol, apply_op("Mul", rtol, apply_op("Abs", y)))
+        near = apply_op("Less", apply_op("Abs", apply_op("Sub", x, y)), allowed)
+        return Assert(_all(near), _with_message(message, data), summarize=summarize)
+
+
+# Ranks
+
+_DECIDED = "static_checks_determined_all_ok"
+
+
+def _ranks(ranks: Sequence[Any]) -> list[Tensor]:
+    """Ranks as scalar tensors of int32; raises GraphValueError, GraphTypeError."""
+    tensors = [convert_to_tensor(rank, name="rank") for rank in ranks]
+    for tensor in tensors:
+        if tensor.dtype.base_dtype is not dtypes.int32:
+            raise GraphTypeError(f"{tensor.name} must be of type int32, got {tensor.dtype.name}")
+        if tensor.dims not in (None, ()):
+            raise GraphValueError(f"{tensor.name} must be a scalar, got shape {tensor.shape}")
+    return tensors
+
+
+def _check_rank(
+    x: Any,
+    ranks: Sequence[Any],
+    words: str,
+    op: str,
+    compare: Compare,
+    data: Any,
+    summarize: int | None,
+    message: str | None,
+) -> Operation:
+    x = convert_to_tensor(x, name="x")
+    tensors = _ranks(ranks)
+    known = [constant_value(tensor) for tensor in tensors]
+    if x.dims is not None and all(rank is not None for rank in known):
+        wanted = [int(rank) for rank in known if rank is not None]
+        if not any(compare(np.array(len(x.dims)), np.array(rank)) for rank in wanted):
+            shown = wanted[0] if len(wanted) == 1 else tuple(wanted)
+            start = "" if message is None else f"{message}.  "
+            raise GraphValueError(
+                f"{start}Tensor {x.name} must have rank {words}{shown}, received rank {len(x.dims)}, shape {x.shape}"
+            )
+        return no_op(_DECIDED)
+    if data is None:
+        data = [f"Tensor {x.name} must have rank {words}", *tensors, "Received shape: ", apply_op("Shape", x)]
+    rank = apply_op("Rank", x)
+    condition = apply_op(op, rank, tensors[0])
+    for tensor in tensors[1:]:
+        condition = apply_op("LogicalOr", condition, apply_op(op, rank, tensor))
+    return Assert(condition, _with_message(message, data), summarize=summarize)
+
+
+def assert_rank(
+    x: Any,
+    rank: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless `x` has this rank; raises GraphValueError at once where that is known."""
+    with _named(name, "assert_rank"):
+        return _check_rank(x, [rank], "", "Equal", np.equal, data, summarize, message)
+
+
+def assert_rank_at_least(
+    x: Any,
+    rank: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless `x` has this rank or more; raises GraphValueError at once where that is known."""
+    with _named(name, "assert_rank_at_least"):
+        return _check_rank(x, [rank], "at least ", "GreaterEqual", np.greater_equal, data, summarize, message)
+
+
+def assert_rank_in(
+    x: Any,
+    ranks: Any,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
+    """An operation that fails unless `x` has one of these ranks; raises GraphValueError at once where that is known."""
+    with _named(name, "assert_rank_in"):
+        return _check_rank(x, list(ranks), "in ", "Equal", np.equal, data, summarize, message)
+
+
+# Types and static shapes
+
+
+def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> Operation:
+    """Refuse a tensor of another dtype; raises GraphTypeError."""
+    wanted = dtypes.as_dtype(tf_type)
+    with _named(name, "assert_type"):
+        tensor = convert_to_tensor(tensor, name="tensor")
+        if tensor.dtype.base_dtype != wanted.base_dtype:
+            start = "" if message is None else f"{message}.  "
+            raise GraphTypeError(
+                f"{start}{tensor.name} must be of type {wanted.name}, got {tensor.dtype.name}"
+            )
+        return no_op("statically_determined_correct_type")
+
+
+def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> Operation:
+    """Refuse a tensor that is not of integers; raises GraphTypeError."""
+    with _named(name, "assert_integer"):
+        x = convert_to_tensor(x, name="x")
+        if not x.dtype.base_dtype.is_integer:
+            start = "" if message is None else f"{message}.  "
+            raise GraphTypeError(
+                f"{start}Expected 'x' to be of an integer type, got {x.name} of dtype {x.dtype.name}"
+            )
+        return no_op("statically_determined_was_integer")
+
+
+def assert_scalar(tensor: Any, name: str | None = None, message: str | None = None) -> Tensor:
+    """The tensor, after refusing one that is known not to be a scalar; raises GraphValueError."""
+    with _named(name, "assert_scalar") as scope:
+        scalar = convert_to_tensor(tensor, name=scope)
+        if scalar.dims not in (None, ()):
+            start = "" if message is None else f"{message}.  "
+            raise GraphValueError(f"{start}Expected scalar shape for {scalar.name}, got {scalar.shape}")
+        return scalar
+
+
+def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = None) -> DType:
+    """The floating dtype (float32 if nothing is given) that all `tensors` have; raises GraphValueError."""
+    found: DType | None = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
+    for tensor in tensors or ():
+        own: DType = convert_to_tensor(tensor).dtype.base_dtype
+        if found is not None and own != found:
+            raise GraphValueError(
+                f"Expected tensors of dtype {found.name}, got {tensor!r} of dtype {own.name}"
+            )
+        found = own
+    if found is not None and not found.is_floating:
+        raise GraphValueError(f"Expected a floating dtype, got {found.name}")
+    return found or dtypes.float32
+
+
+def assert_proper_iterable(values: Any) -> None:
+    """Refuse what is iterable only by accident (tensors, arrays, strings) or not at all; raises GraphTypeError."""
+    if isinstance(values, Tensor | np.ndarray | str | bytes) or not hasattr(values, "__iter__"):
+        raise GraphTypeError(f"Expected argument 'values' to be a proper iterable, got {type(values)}")
+
+
+def is_numeric_tensor(tensor: Any) -> bool:
+    """Whether it is a tensor of numbers."""
+    if not isinstance(tensor, Tensor):
+        return False
+    dtype = tensor.dtype.base_dtype
+    return dtype.is_floating or dtype.is_integer or dtype.is_complex
+
+
+def _steps(x: Any, op: str) -> Tensor:
+    """Whether each element of `x`, read in order, compares so with the one after it."""
+    flat = apply_op("Reshape", convert_to_tensor(x, name="x"), [-1])
+    before = apply_op("StridedSlice", flat, [0], [-1], [1], begin_mask=1)
+    after = apply_op("StridedSlice", flat, [1], [0], [1], end_mask=1)
+    return _all(apply_op(op, before, after))
+
+
+def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
+    """Whether no element of `x` is greater than the one after it; true of fewer than two."""
+    with _named(name, "is_non_decreasing"):
+        return _steps(x, "LessEqual")
+
+
+def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
+    """Whether each element of `x` is less than the one after it; true of fewer than two."""
+    with _named(name, "is_strictly_increasing"):
+        return _steps(x, "Less")

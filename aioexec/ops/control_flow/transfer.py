@@ -1,0 +1,30 @@
+"""Send and Recv: the two ends of an edge between partitions. Made by the partitioner, run by the executor by their role.
+
+The attributes make the rendezvous key (execution/rendezvous); the Host forms are for values that stay in host memory.
+"""
+
+from __future__ import annotations
+
+from aioexec.graph.kernels.kernel import Role
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, register
+
+_KEY = (
+    "tensor_name:string; send_device:string; send_device_incarnation:int; recv_device:string; "
+    "client_terminated:bool=false"
+)
+
+for _prefix in ("_", "_Host"):
+    register(
+        f"{_prefix}Send(tensor:T) -> () [T:type; {_KEY}] {{stateful}}",
+        shape=lambda context: (),
+        kernel=None,
+        gradient=NOT_DIFFERENTIABLE,
+        role=Role.SEND,
+    )
+    register(
+        f"{_prefix}Recv() -> (tensor:tensor_type) [tensor_type:type; {_KEY}] {{stateful}}",
+        shape=lambda context: [None],
+        kernel=None,
+        gradient=NOT_DIFFERENTIABLE,
+        role=Role.RECV,
+    )

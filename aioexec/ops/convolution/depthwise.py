@@ -1,0 +1,358 @@
+"""Depthwise convolution and its two adjoints: each channel of an image is convolved with filters of its own.
+
+As with `conv`, the gradient of each of the three ops is made of the other two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from aioexec.errors import InvalidArgumentError
+from aioexec.graph.apply import apply_op
+from aioexec.graph.kernels.kernel import Attrs, Compute, KernelContext, Native
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.registry import ShapeContext, register
+from aioexec.ops.common.elementwise import op_scope
+from aioexec.ops.convolution import depthwise_launches
+from aioexec.ops.convolution.layouts import either_layout
+from aioexec.ops.convolution.windows import (
+    DEPTH,
+    SPATIAL,
+    Array,
+    Axes,
+    as_given,
+    channels_last,
+    check_attrs,
+    check_spatial_only,
+    counts,
+    crop,
+    format_name,
+    infer_windows,
+    make_axes,
+    pad,
+    padded_shape,
+    padding_attrs,
+    per_axis,
+    seen_by,
+    taps,
+)
+from aioexec.shapes import Dims, merge, with_rank
+
+# Shapes
+
+
+def _forward_shape(context: ShapeContext) -> Sequence[Dims]:
+    check_attrs(context.attrs)
+    image, filters = with_rank(context.inputs[0], 4), with_rank(context.inputs[1], 4)
+    assert image is not None
+    assert filters is not None
+    channels = merge((image[DEPTH[context.attrs["data_format"]]],), (filters[2],))
+    assert channels is not None
+    depth = None if channels[0] is None or filters[3] is None else channels[0] * filters[3]
+    return [infer_windows(context.attrs, image, filters[:2], depth)]
+
+
+def _given_shape(operand: int, other: int) -> Callable[[ShapeContext], Sequence[Dims]]:
+    def rule(context: ShapeContext) -> Sequence[Dims]:
+        """The shape that the vector input `operand` holds; the inputs `other` and 2 have rank 4."""
+        check_attrs(context.attrs)
+        with_rank(context.inputs[other], 4)
+        with_rank(context.inputs[2], 4)
+        merge(context.inputs[operand], (4,))
+        return [merge(context.partial(operand), (None,) * 4)]
+
+    return rule
+
+
+# Reference kernels, on images as batch, height, width, channels
+
+
+def correlate(image: Array, filters: Array, axes: Axes) -> Array:
+    """Slide the filters of each channel over it."""
+    padded = pad(image, axes)[..., None]
+    channels, each = filters.shape[2:]
+    result = np.zeros((len(image), *counts(axes), channels, each), image.dtype)
+    for tap in taps(axes):
+        result += padded[seen_by(axes, tap)] * filters[tap]
+    return result.reshape(*result.shape[:3], channels * each)
+
+
+def spread(filters: Array, dy: Array, axes: Axes) -> Array:
+    """Adjoint of `correlate` in the image."""
+    above = dy.reshape(*dy.shape[:3], *filters.shape[2:])
+    padded = np.zeros(padded_shape(len(dy), axes, filters.shape[2]), dy.dtype)
+    for tap in taps(axes):
+        padded[seen_by(axes, tap)] += np.sum(above * filters[tap], axis=-1)
+    return crop(padded, axes)
+
+
+def compare(image: Array, dy: Array, shape: Sequence[int], axes: Axes) -> Array:
+    """Adjoint of `correlate` in the filters, which have this shape."""
+    padded = pad(image, axes)[..., None]
+    above = dy.reshape(*dy.shape[:3], *shape[2:])
+    result = np.zeros(shape, image.dtype)
+    for tap in taps(axes):
+        result[tap] = np.sum(padded[seen_by(axes, tap)] * above, axis=(0, 1, 2))
+    return result
+
+
+def _wide(attrs: Attrs, value: Array) -> Array:
+    """An image as batch, height, width, channels, in a dtype to add up in."""
+    value = channels_last(attrs, value)
+    return value.astype(np.float32) if value.dtype.itemsize < 4 else value
+
+
+def _finish(attrs: Attrs, result: Array, dtype: np.dtype[Any]) -> Array:
+    return np.ascontiguousarray(as_given(attrs, result)).astype(dtype, copy=False)
+
+
+def _axes(attrs: Attrs, image: Sequence[int], filters: Sequence[int]) -> Axes:
+    if len(image) != 4 or len(filters) != 4:
+        raise InvalidArgumentError(
+            f"input and filter must be 4-dimensional, got shapes {list(image)} and {list(filters)}"
+        )
+    depth = image[DEPTH[attrs["data_format"]]]
+    if depth != filters[2]:
+        raise InvalidArgumentError(f"input and filter must have the same depth: {depth} vs {filters[2]}")
+    return make_axes(attrs, image, filters)
+
+
+def _check_attrs(context: KernelContext) -> Attrs:
+    attrs = context.attrs
+    check_spatial_only(attrs, ("strides",))
+    height, width = (attrs["strides"][axis] for axis in SPATIAL[attrs["data_format"]])
+    if height != width:
+        raise InvalidArgumentError(
+            "Current implementation only supports equal length strides in the row and column dimensions, "
+            f"got {height} and {width}"
+        )
+    return attrs
+
+
+def _forward_kernel(context: KernelContext) -> Compute:
+    attrs = _check_attrs(context)
+    dilations = attrs["dilations"]
+    if dilations[0] != 1 or dilations[DEPTH[attrs["data_format"]]] != 1:  # gradients ignore these
+        raise InvalidArgumentError(
+            f"dilations in the batch and channel dimensions must be 1, got {dilations!r}"
+        )
+
+    def compute(image: Array, filters: Array) -> Array:
+        axes = _axes(attrs, image.shape, filters.shape)
+        wide = filters.astype(np.float32) if filters.dtype.itemsize < 4 else filters
+        return _finish(attrs, correlate(_wide(attrs, image), wide, axes), image.dtype)
+
+    return compute
+
+
+def _sizes(name: str, value: Array) -> tuple[int, int, int, int]:
+    if value.shape != (4,):
+        raise InvalidArgumentError(f"{name} must be a vector of 4 elements, got shape {list(value.shape)}")
+    if value.min() < 0:
+        raise InvalidArgumentError(f"{name} must not be negative, got {value.tolist()}")
+    first, second, third, fourth = (int(size) for size in value)
+    return first, second, third, fourth
+
+
+def _check_dy(attrs: Attrs, dy: Array, image: Sequence[int], filters: Sequence[int], axes: Axes) -> None:
+    expected = [image[0], axes[0].count, axes[1].count, filters[2] * filters[3]]
+    order = (0, *SPATIAL[attrs["data_format"]], DEPTH[attrs["data_format"]])
+    got = [int(dy.shape[axis]) for axis in order] if dy.ndim == 4 else list(dy.shape)
+    if got != expected:
+        raise InvalidArgumentError(
+            f"out_backprop has batch, height, width, depth {got}, expected {expected} for input {list(image)} "
+            f"and filter {list(filters)}"
+        )
+
+
+def _input_kernel(context: KernelContext) -> Compute:
+    attrs = _check_attrs(context)
+
+    def compute(sizes: Array, filters: Array, dy: Array) -> Array:
+        shape = _sizes("input_sizes", sizes)
+        axes = _axes(attrs, shape, filters.shape)
+        _check_dy(attrs, dy, shape, filters.shape, axes)
+        wide = filters.astype(np.float32) if filters.dtype.itemsize < 4 else filters
+        return _finish(attrs, spread(wide, _wide(attrs, dy), axes), dy.dtype)
+
+    return compute
+
+
+def _filter_kernel(context: KernelContext) -> Compute:
+    attrs = _check_attrs(context)
+
+    def compute(image: Array, sizes: Array, dy: Array) -> Array:
+        shape = _sizes("filter_sizes", sizes)
+        axes = _axes(attrs, image.shape, shape)
+        _check_dy(attrs, dy, image.shape, shape, axes)
+        result = compare(_wide(attrs, image), _wide(attrs, dy), shape, axes)
+        return result.astype(image.dtype, copy=False)
+
+    return compute
+
+
+# Gradients
+
+_FORWARD = "DepthwiseConv2dNative"
+_INPUT, _FILTER = f"{_FORWARD}BackpropInput", f"{_FORWARD}BackpropFilter"
+
+
+def _same(op: Operation) -> dict[str, Any]:
+    names = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
+    return {name: op.attrs[name] for name in names}
+
+
+def _gradient(op: Operation, dy: Tensor) -> Sequence[Tensor]:
+    image, filters = op.inputs
+    return (
+        apply_op(_INPUT, apply_op("Shape", image), filters, dy, **_same(op)),
+        apply_op(_FILTER, image, apply_op("Shape", filters), dy, **_same(op)),
+    )
+
+
+def _input_gradient(op: Operation, ddx: Tensor) -> Sequence[Tensor | None]:
+    _, filters, dy = op.inputs
+    return (
+        None,
+        apply_op(_FILTER, ddx, apply_op("Shape", filters), dy, **_same(op)),
+        apply_op(_FORWARD, ddx, filters, **_same(op)),
+    )
+
+
+def _filter_gradient(op: Operation, ddw: Tensor) -> Sequence[Tensor | None]:
+    image, _, dy = op.inputs
+    return (
+        apply_op(_INPUT, apply_op("Shape", image), ddw, dy, **_same(op)),
+        None,
+        apply_op(_FORWARD, image, ddw, **_same(op)),
+    )
+
+
+# Rows
+
+_ATTRS = (
+    "T:type{half|bfloat16|float|double}; strides:list(int); padding:string{SAME|VALID|EXPLICIT}; "
+    "explicit_paddings:list(int)=[]; data_format:string{NHWC|NCHW}='NHWC'; dilations:list(int)=[1, 1, 1, 1]"
+)
+_REAL = frozenset({"float32", "float64"})
+
+register(
+    f"{_FORWARD}(input:T, filter:T) -> (output:T) [{_ATTRS}]",
+    shape=_forward_shape,
+    kernel=_forward_kernel,
+    gradient=_gradient,
+    native=Native(either_layout(depthwise_launches.bind_forward, images=(0,)), _REAL),
+)
+register(
+    f"{_INPUT}(input_sizes:int32, filter:T, out_backprop:T) -> (output:T) [{_ATTRS}]",
+    shape=_given_shape(0, 1),
+    kernel=_input_kernel,
+    gradient=_input_gradient,
+    native=Native(either_layout(depthwise_launches.bind_input, images=(2,)), _REAL),
+    shape_operands=(0,),
+)
+register(
+    f"{_FILTER}(input:T, filter_sizes:int32, out_backprop:T) -> (output:T) [{_ATTRS}]",
+    shape=_given_shape(1, 0),
+    kernel=_filter_kernel,
+    gradient=_filter_gradient,
+    native=Native(either_layout(depthwise_launches.bind_filter, images=(0, 2), makes_image=False), _REAL),
+    shape_operands=(1,),
+)
+
+# Public functions
+
+
+def _arguments(strides: Any, padding: Any, data_format: str | None, dilations: Any) -> dict[str, Any]:
+    order = format_name(data_format)
+    return {
+        "strides": per_axis(strides, "strides", order),
+        "dilations": per_axis(1 if dilations is None else dilations, "dilations", order),
+        "data_format": order,
+        **padding_attrs(padding),
+    }
+
+
+def depthwise_conv2d_native(
+    input: Any,
+    filter: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Convolve each channel of images with its filters [height, width, channels, multiplier].
+
+    Raises:
+        GraphValueError: shapes or arguments do not fit.
+    """
+    attrs = _arguments(strides, padding, data_format, dilations)
+    return apply_op(_FORWARD, input, filter, name=name, **attrs)
+
+
+def depthwise_conv2d(
+    input: Any,
+    filter: Any,
+    strides: Any,
+    padding: Any,
+    rate: Any = None,
+    name: str | None = None,
+    data_format: str | None = None,
+    dilations: Any = None,
+) -> Tensor:
+    """As `depthwise_conv2d_native`, with taps `rate` (or `dilations`) elements apart."""
+    apart = rate if dilations is None else dilations
+    return depthwise_conv2d_native(input, filter, strides, padding, data_format, apart, name or "depthwise")
+
+
+def depthwise_conv2d_backprop_input(
+    input_sizes: Any,
+    filter: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """The gradient of `depthwise_conv2d` in its input, whose shape is `input_sizes`."""
+    attrs = _arguments(strides, padding, data_format, dilations)
+    return apply_op(_INPUT, input_sizes, filter, out_backprop, name=name, **attrs)
+
+
+def depthwise_conv2d_backprop_filter(
+    input: Any,
+    filter_sizes: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """The gradient of `depthwise_conv2d` in its filter, whose shape is `filter_sizes`."""
+    attrs = _arguments(strides, padding, data_format, dilations)
+    return apply_op(_FILTER, input, filter_sizes, out_backprop, name=name, **attrs)
+
+
+def separable_conv2d(
+    input: Any,
+    depthwise_filter: Any,
+    pointwise_filter: Any,
+    strides: Any,
+    padding: Any,
+    rate: Any = None,
+    name: str | None = None,
+    data_format: str | None = None,
+    dilations: Any = None,
+) -> Tensor:
+    """A depthwise convolution, then one with filters [1, 1, channels × multiplier, output channels]."""
+    order = format_name(data_format)
+    with op_scope(name, "separable_conv2d", input, depthwise_filter, pointwise_filter) as scope:
+        seen = depthwise_conv2d(input, depthwise_filter, strides, padding, rate, None, data_format, dilations)
+        attrs = {"strides": [1] * 4, "padding": "VALID", "data_format": order}
+        return apply_op("Conv2D", seen, pointwise_filter, name=scope, **attrs)

@@ -1,0 +1,329 @@
+"""How convolutions become launches of the loops in `convolution.loops`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from aioexec.data_classes import dataclass
+from aioexec.graph.kernels.kernel import Attrs, Epilogue, Launch, Launches, LoopKernel, Operand, Spec
+from aioexec.graph.kernels.launches import c_strides, copy_launch, fill_launch
+from aioexec.ops.common.shares import Scratch, Work
+from aioexec.ops.convolution import loops as conv_loops
+from aioexec.ops.convolution.windows import Axis, make_axes
+
+_BLOCK_BYTES = 128 * 1024
+_FLOPS_PER_NS = 200
+_SHORT_LINE = 8  # of so few windows a line does not fill a tile
+_TALL_TILE = 14
+_PANEL = 32  # filters: a grain
+_PANEL_BYTES = 128  # of a row in a panel of copied filters: two vectors of the widest kind
+_OFTEN = 128  # windows: filters used that often are worth copying
+_FEW_CHANNELS = 8  # fewer would leave most of a vector empty
+_REAL = ("float32", "float64")
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """The sizes of one convolution of images batch × h × w × c to depth n."""
+
+    dtype: str
+    itemsize: int
+    batch: int
+    c: int
+    n: int
+    vertical: Axis
+    horizontal: Axis
+
+    @property
+    def k(self) -> int:
+        """Elements of a window."""
+        return self.vertical.window * self.horizontal.window * self.c
+
+    @property
+    def places(self) -> int:
+        """Windows of one image."""
+        return self.vertical.count * self.horizontal.count
+
+    @property
+    def cost(self) -> int:
+        """Nanoseconds."""
+        each = self.k * (2 * self.n / _FLOPS_PER_NS * self.itemsize / 4 + 0.02)
+        return int(self.batch * self.places * each) + 50
+
+    @property
+    def is_pointwise(self) -> bool:
+        return self.vertical.is_pointwise and self.horizontal.is_pointwise
+
+    @property
+    def pads(self) -> bool:
+        return any(axis.before != 0 or axis.reach > axis.size for axis in (self.vertical, self.horizontal))
+
+    @property
+    def padded_width(self) -> int:
+        return self.horizontal.reach if self.pads else self.horizontal.size
+
+    @property
+    def padded_height(self) -> int:
+        return self.vertical.reach if self.pads else self.vertical.size
+
+    @property
+    def panel(self) -> int:
+        """Filters in a panel."""
+        return _PANEL_BYTES // self.itemsize
+
+    @property
+    def packed_bytes(self) -> int:
+        return self.k * self.itemsize * -(-self.n // self.panel) * self.panel
+
+    @property
+    def image_bytes(self) -> int:
+        return self.vertical.size * self.horizontal.size * self.c * self.itemsize
+
+    @property
+    def output_bytes(self) -> int:
+        """What comes of one image."""
+        return self.places * self.n * self.itemsize
+
+    def sizes(self) -> tuple[int, ...]:
+        """The integer arguments of the loops from `n` on."""
+        v, h = self.vertical, self.horizontal
+        return (
+            *(self.n, v.size, h.size, self.c, v.count, h.count, v.window, h.window),
+            *(v.stride, h.stride, v.dilation, h.dilation, v.before, h.before),
+        )
+
+    def block(self) -> int:
+        """Lines of the output whose padded image fits into the cache, a good part of an image at least."""
+        pitch = self.padded_width * self.c * self.itemsize
+        fitting = _BLOCK_BYTES // pitch - (self.vertical.window - 1) * self.vertical.dilation
+        return min(max(fitting // self.vertical.stride, 8), self.vertical.count)
+
+    def padded_bytes(self, block: int) -> int:
+        """Memory for the padded image of that many lines."""
+        lines = (block - 1) * self.vertical.stride + (self.vertical.window - 1) * self.vertical.dilation + 1
+        return lines * self.padded_width * self.c * self.itemsize
+
+    def epilogue(self, word: int) -> Epilogue:
+        """What the loops can do to the output, whose operand is behind the filters, the bias behind that."""
+        return Epilogue(word, 2, 3, self.n)
+
+    def loop(self, body: str, pointers: int, ints: int) -> LoopKernel:
+        return LoopKernel(_BODIES[body], (self.dtype,) * pointers, ints, 0)
+
+
+_BODIES: dict[str, Callable[..., int]] = {
+    "forward": conv_loops.forward,
+    "forward_batch": conv_loops.forward_batch,
+    "multiply": conv_loops.multiply,
+    "pack": conv_loops.pack,
+    "pack_turned": conv_loops.pack_turned,
+    "multiply_filter": conv_loops.multiply_filter,
+    "backward_filter": conv_loops.backward_filter,
+    "backward_input": conv_loops.backward_input,
+}
+_INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))
+_OUTPUT = Operand("output", 0)
+_NO_BIAS = Operand("input", 1)
+"""In the place of a bias, unread."""
+
+
+def _convolution(attrs: Attrs, image: Spec, filters: Sequence[int]) -> Convolution | None:
+    """None: not a case for these loops, or of no rows, columns or channels: the reference kernel says whether shapes fit."""
+    if attrs["data_format"] != "NHWC" or image.dtype.name not in _REAL:
+        return None
+    if any(attrs[name][axis] != 1 for name in ("strides", "dilations") for axis in (0, 3)):
+        return None
+    if filters[2] != image.shape[3] or 0 in image.shape[1:] or 0 in filters:
+        return None
+    vertical, horizontal = make_axes(attrs, image.shape, filters)
+    dtype = image.dtype
+    return Convolution(
+        dtype.name, dtype.itemsize, image.shape[0], filters[2], filters[3], vertical, horizontal
+    )
+
+
+def _finish(work: Work, *before: Launch) -> Launches:
+    rows, scratch = work.cut()
+    return Launches((*before, *rows), scratch)
+
+
+def zeros(output: Spec) -> Launches | None:
+    """An empty sum."""
+    if output.dtype.name not in _REAL:
+        return None
+    strides = c_strides(output.shape, output.dtype.itemsize)
+    row = fill_launch(0.0, _OUTPUT, strides, output.shape, output.dtype.name)
+    return Launches(() if row is None else (row,))
+
+
+# Forward
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Filters as the loops take them: where, and in what panels.
+
+    Attributes:
+        each: bytes from one filter to the next, that begins a panel.
+    """
+
+    operand: Operand
+    panel: int
+    pitch: int
+    step: int
+    each: int
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        return self.panel, self.pitch, self.step
+
+
+def _as_given(case: Convolution) -> Filters:
+    return Filters(_INPUTS[1], case.panel, case.n, case.panel, case.itemsize)
+
+
+def _packed(case: Convolution) -> Filters:
+    """In scratch buffer 0."""
+    return Filters(Operand("scratch", 0), case.panel, case.panel, case.k * case.panel, case.k * case.itemsize)
+
+
+def _pack(case: Convolution) -> Launch:
+    words = (case.k, case.n, case.panel)
+    operands = (_INPUTS[1], Operand("scratch", 0))
+    return Launch(case.loop("pack", 2, 3), operands, words, cost=20 + case.k * case.n // 16)
+
+
+def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
+    image, filters = inputs
+    if outputs[0].size == 0:
+        return Launches(())
+    if image.size == 0:
+        return zeros(outputs[0])
+    case = _convolution(attrs, image, filters.shape)
+    if case is None:
+        return None
+    if case.batch * case.places < _OFTEN:
+        return _finish(_forward(case, _INPUTS[0], _as_given(case)))
+    rows, scratch = _forward(case, _INPUTS[0], _packed(case), scratch=1).cut()
+    return Launches((_pack(case), *rows), (case.packed_bytes, *scratch))
+
+
+def _forward(case: Convolution, image: Operand, filters: Filters, scratch: int = 0) -> Work:
+    """A convolution of what is in two operands; `scratch` is the number of the buffer for padding."""
+    operands = (image, filters.operand, _OUTPUT, _NO_BIAS)
+    strides = (case.image_bytes, 0, case.output_bytes, 0)
+    words: tuple[int, ...]
+    if case.is_pointwise:
+        strides = (case.c * case.itemsize, 0, case.n * case.itemsize, 0)
+        block = max(_BLOCK_BYTES // (2 * case.c * case.itemsize * _TALL_TILE), 1) * _TALL_TILE
+        words = (case.batch * case.places, case.k, case.n, 0, *filters.words, block)
+        kernel = case.loop("multiply", 4, 8)
+        return Work(kernel, operands, words, strides, case.cost, grain=_TALL_TILE, epilogue=case.epilogue(3))
+    if case.horizontal.count <= _SHORT_LINE and case.batch >= max(_TALL_TILE, 2 * case.horizontal.count):
+        words = (case.batch, case.padded_height, 0, *filters.words)
+        words += (int(case.pads), case.padded_width, *case.sizes())
+        size = case.padded_bytes(case.vertical.count)
+        kernel = case.loop("forward_batch", 5, 22)
+        work = Work(kernel, operands, words, strides, case.cost, grain=2, epilogue=case.epilogue(2))
+        return _padding(case, work, Scratch(scratch, size, per_unit=True))
+    block = case.block()
+    words = (case.batch, case.n, 0, *filters.words)
+    words += (block, int(case.pads), case.padded_width, *case.sizes())
+    unit, grain = 0, 1
+    if case.batch == 1:
+        unit, grain, strides = 1, _PANEL, (0, filters.each, case.itemsize, case.itemsize)
+    kernel = case.loop("forward", 5, 23)
+    work = Work(kernel, operands, words, strides, case.cost, unit, grain, epilogue=case.epilogue(2))
+    return _padding(case, work, Scratch(scratch, case.padded_bytes(block)))
+
+
+def _padding(case: Convolution, work: Work, scratch: Scratch) -> Work:
+    """Give a loop memory for padding; one that needs none gets the image in its place, unread."""
+    if case.pads:
+        return replace(work, scratch=(scratch,))
+    return replace(
+        work, operands=(*work.operands, work.operands[0]), strides=(*work.strides, work.strides[0])
+    )
+
+
+# Gradient in the input
+
+
+def bind_input(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
+    sizes, filters, dy = inputs
+    if sizes.value is not None and sizes.value.min(initial=0) < 0:
+        return None
+    dx = outputs[0]
+    case = _convolution(attrs, dx, filters.shape)
+    if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.n):
+        return None
+    if case.batch == 0:
+        return Launches(())
+    if case.vertical.stride == case.horizontal.stride == 1 and case.c >= _FEW_CHANNELS:
+        axes = _reversed_axis(case.vertical), _reversed_axis(case.horizontal)
+        back = Convolution(case.dtype, case.itemsize, case.batch, case.n, case.c, *axes)
+        rows, scratch = _forward(back, _INPUTS[2], _packed(back), scratch=1).cut()
+        return Launches((_pack_turned(case), *rows), (back.packed_bytes, *scratch))
+    turned = Operand("scratch", 0)
+    rows, scratch = _spread(case, turned).cut()
+    return Launches((_turn(case, turned), *rows), (filters.nbytes, *scratch))
+
+
+def _reversed_axis(axis: Axis) -> Axis:
+    """The axis of the convolution of dy that gives dx; windows must be one element apart."""
+    before = (axis.window - 1) * axis.dilation - axis.before
+    return Axis(axis.count, axis.window, 1, axis.dilation, before, axis.size)
+
+
+def _pack_turned(case: Convolution) -> Launch:
+    taps = case.vertical.window * case.horizontal.window
+    operands = (_INPUTS[1], Operand("scratch", 0))
+    words = (taps, case.c, case.n, case.panel)
+    return Launch(case.loop("pack_turned", 2, 4), operands, words, cost=20 + case.k * case.n)
+
+
+def _turn(case: Convolution, target: Operand) -> Launch:
+    """Copy the filters (input 1), taps × c × n, to n × taps × c."""
+    size = case.itemsize
+    shape = (case.n, case.k)
+    row = copy_launch(_INPUTS[1], (size, case.n * size), target, c_strides(shape, size), shape, size)
+    assert row is not None
+    return row
+
+
+def _spread(case: Convolution, turned: Operand) -> Work:
+    """The gradient in the input where windows are further apart than one element."""
+    line = case.horizontal.count * case.k * case.itemsize
+    block = max(1, min(2 * _BLOCK_BYTES // line, case.batch * case.vertical.count))
+    words = (case.batch, block, *case.sizes())
+    scratch = Scratch(1, block * line)
+    operands, strides = (turned, _INPUTS[2], _OUTPUT), (0, case.output_bytes, case.image_bytes)
+    return Work(
+        case.loop("backward_input", 4, 16), operands, words, strides, 2 * case.cost, scratch=(scratch,)
+    )
+
+
+# Gradient in the filters
+
+
+def bind_filter(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
+    image, _, dy = inputs
+    dfilters = outputs[0]
+    case = _convolution(attrs, image, dfilters.shape)
+    if case is None or dy.shape != (case.batch, case.vertical.count, case.horizontal.count, case.n):
+        return None
+    if case.batch == 0:
+        return zeros(dfilters)
+    operands, strides = (_INPUTS[0], _INPUTS[2], _OUTPUT), (0, case.itemsize, case.itemsize)
+    if case.is_pointwise:
+        words: tuple[int, ...] = (case.n, case.batch * case.places, case.k, case.n)
+        return _finish(
+            Work(case.loop("multiply_filter", 3, 4), operands, words, strides, case.cost, grain=_PANEL)
+        )
+    block = case.block()
+    words = (case.batch, case.n, block, int(case.pads), case.padded_width, *case.sizes())
+    work = Work(
+        case.loop("backward_filter", 4, 19), operands, words, strides, case.cost, unit=1, grain=_PANEL
+    )
+    return _finish(_padding(case, work, Scratch(0, case.padded_bytes(block))))

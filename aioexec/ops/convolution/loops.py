@@ -1,0 +1,243 @@
+"""Native convolution: products of windows, taken where they lie in the image, and filters.
+
+The windows along a line of the output are rows of a matrix that `tiled_product` reads straight from the image, since they are
+a stride apart, and their lines a pitch. Only padding needs a copy: a block of lines with its border, small enough for the
+cache. Where lines are short the same is done across the images of a batch.
+
+Filters come as a matrix, taps × c rows of n, in panels of `panel` columns: rows are `pitch` elements apart, panels `step`.
+Filters as they are given are such panels, side by side. Where they are used often enough they are copied, so that a panel is
+one stretch of memory, and aligned.
+
+The gradient in the input is a convolution of dy with the filters turned round; where windows are more than one element apart,
+it is a product added to the image window by window. The gradient in the filters is the product the other way round.
+
+What follows a convolution may be done to each part of the result as soon as it is there: `ends` says what, see `finish`.
+
+How these loops are launched is in `convolution.launches`.
+"""
+
+from __future__ import annotations
+
+from aioexec.graph.kernels.loop_language import Pointer, offset, tiled_product
+from aioexec.ops.common.epilogue_loops import finish
+
+# Loops. An image is h × w × c, there are oh × ow windows of kh × kw taps, strides sh, sw, dilations dh, dw, padding ph, pw in
+# front; n is the depth of the output, wp the width of a padded image, `pads` whether there is one.
+
+
+def copy(target: Pointer, source: Pointer, count: int) -> None:
+    for i in range(count):
+        target[i] = source[i]
+
+
+def clear(target: Pointer, count: int) -> None:
+    for i in range(count):
+        target[i] = 0
+
+
+def add_to(target: Pointer, source: Pointer, count: int) -> None:
+    for i in range(count):
+        target[i] += source[i]
+
+
+def pad_lines(
+    x: Pointer, padded: Pointer, top: int, lines: int, h: int, w: int, c: int, pw: int, wp: int
+) -> None:
+    """Lines top … top + lines - 1 of an image, which may lie outside of it, with pw columns of padding in front."""
+    begin, first = max(pw, 0), max(-pw, 0)
+    count = max(min(w - first, wp - begin), 0)
+    for number in range(lines):
+        line = offset(padded, number * wp * c)
+        y = top + number
+        if y < 0 or y >= h or count == 0:
+            clear(line, wp * c)
+        else:
+            clear(line, begin * c)
+            copy(offset(line, begin * c), offset(x, (y * w + first) * c), count * c)
+            clear(offset(line, (begin + count) * c), (wp - begin - count) * c)
+
+
+def windows(
+    m: int, n: int, a: Pointer, a_row: int, filters: Pointer, ldb: int, y: Pointer, ldc: int, c: int,
+    kh: int, kw: int, dh: int, dw: int, pitch: int,
+) -> None:  # fmt: skip
+    """Apply n filters to m windows that are a_row elements apart."""
+    if dw == 1:
+        tiled_product(m, n, kh, kw * c, a, a_row, dh * pitch, 1, filters, ldb, False, y, ldc)
+    else:
+        for i in range(kh):
+            line, below = offset(a, i * dh * pitch), offset(filters, i * kw * c * ldb)
+            tiled_product(m, n, kw, c, line, a_row, dw * c, 1, below, ldb, i > 0, y, ldc)
+
+
+def pack(filters: Pointer, packed: Pointer, k: int, n: int, panel: int) -> int:
+    """Copy a matrix k × n into panels, each one behind the other."""
+    for part in range((n + panel - 1) // panel):
+        left = part * panel
+        for row in range(k):
+            target = offset(packed, (part * k + row) * panel)
+            copy(target, offset(filters, row * n + left), min(panel, n - left))
+    return 0
+
+
+def pack_turned(filters: Pointer, packed: Pointer, taps: int, c: int, n: int, panel: int) -> int:
+    """The same of filters turned round, the last tap first, from n channels to c."""
+    for part in range((c + panel - 1) // panel):
+        left = part * panel
+        for tap in range(taps):
+            source = offset(filters, ((taps - 1 - tap) * c + left) * n)
+            for j in range(n):
+                target = offset(packed, ((part * taps + tap) * n + j) * panel)
+                for i in range(min(panel, c - left)):
+                    target[i] = source[i * n + j]
+    return 0
+
+
+def forward(
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, padded: Pointer, images: int, count: int, ends: int, panel: int,
+    pitch: int, step: int, block: int, pads: int, wp: int, n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int,
+    sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+) -> int:  # fmt: skip
+    """The first `count` of n filters, block by block of lines."""
+    blocks = (oh + block - 1) // block
+    for number in range(images * blocks):
+        image = number // blocks
+        begin = number % blocks * block
+        end = min(begin + block, oh)
+        source = offset(x, (image * h + begin * sh) * w * c)
+        if pads:
+            needed = (end - begin - 1) * sh + (kh - 1) * dh + 1
+            pad_lines(offset(x, image * h * w * c), padded, begin * sh - ph, needed, h, w, c, pw, wp)
+            source = padded
+        for part in range((count + panel - 1) // panel):
+            left = part * panel
+            below, some = offset(filters, part * step), min(panel, count - left)
+            for row in range(begin, end):
+                a = offset(source, (row - begin) * sh * wp * c)
+                result = offset(y, (image * oh + row) * ow * n + left)
+                windows(ow, some, a, sw * c, below, pitch, result, n, c, kh, kw, dh, dw, wp * c)
+                finish(result, offset(bias, left), ow, some, n, ends)
+    return 0
+
+
+def forward_batch(
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, padded: Pointer, images: int, hp: int, ends: int, panel: int,
+    pitch: int, step: int, pads: int, wp: int, n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int,
+    sw: int, dh: int, dw: int, ph: int, pw: int,
+) -> int:  # fmt: skip
+    """For short lines: the same window of all images at once; hp is the height of a padded one."""
+    source = x
+    if pads:
+        for image in range(images):
+            pad_lines(
+                offset(x, image * h * w * c), offset(padded, image * hp * wp * c), -ph, hp, h, w, c, pw, wp
+            )
+        source = padded
+    for part in range((n + panel - 1) // panel):
+        left = part * panel
+        below, some = offset(filters, part * step), min(panel, n - left)
+        for place in range(oh * ow):
+            a = offset(source, (place // ow * sh * wp + place % ow * sw) * c)
+            result = offset(y, place * n + left)
+            ldc = oh * ow * n
+            windows(images, some, a, hp * wp * c, below, pitch, result, ldc, c, kh, kw, dh, dw, wp * c)
+            finish(result, offset(bias, left), images, some, ldc, ends)
+    return 0
+
+
+def backward_filter(
+    x: Pointer, dy: Pointer, dfilters: Pointer, padded: Pointer, images: int, count: int, block: int, pads: int, wp: int,
+    n: int, h: int, w: int, c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+) -> int:  # fmt: skip
+    """For the first `count` of n filters; the first block of lines begins the sums, the others add to them."""
+    blocks = (oh + block - 1) // block
+    runs = 1 if dw == 1 else kw
+    size = kw // runs * c
+    for number in range(images * blocks):
+        image = number // blocks
+        begin = number % blocks * block
+        end = min(begin + block, oh)
+        source = offset(x, (image * h + begin * sh) * w * c)
+        if pads:
+            needed = (end - begin - 1) * sh + (kh - 1) * dh + 1
+            pad_lines(offset(x, image * h * w * c), padded, begin * sh - ph, needed, h, w, c, pw, wp)
+            source = padded
+        above = offset(dy, (image * oh + begin) * ow * n)
+        for k in range(kh * runs):
+            a = offset(source, (k // runs * dh * wp + k % runs * dw) * c)
+            result = offset(dfilters, k * size * n)
+            tiled_product(
+                size, count, end - begin, ow, a, 1, sh * wp * c, sw * c, above, n, number > 0, result, n
+            )
+    return 0
+
+
+def multiply(
+    x: Pointer, filters: Pointer, y: Pointer, bias: Pointer, rows: int, k: int, n: int, ends: int, panel: int, pitch: int,
+    step: int, block: int,
+) -> int:  # fmt: skip
+    """Windows of one element: the images are a matrix, of which a block of rows stays in the cache."""
+    for number in range((rows + block - 1) // block):
+        begin = number * block
+        count = min(block, rows - begin)
+        for part in range((n + panel - 1) // panel):
+            left = part * panel
+            below, some = offset(filters, part * step), min(panel, n - left)
+            result = offset(y, begin * n + left)
+            tiled_product(count, some, 1, k, offset(x, begin * k), k, 0, 1, below, pitch, False, result, n)
+            finish(result, offset(bias, left), count, some, n, ends)
+    return 0
+
+
+def multiply_filter(x: Pointer, dy: Pointer, dfilters: Pointer, count: int, rows: int, k: int, n: int) -> int:
+    """For the first `count` of n filters."""
+    for part in range((rows + ROWS - 1) // ROWS):
+        begin = part * ROWS
+        some = min(ROWS, rows - begin)
+        left, above = offset(x, begin * k), offset(dy, begin * n)
+        tiled_product(k, count, 1, some, left, 1, 0, k, above, n, begin > 0, dfilters, n)
+    return 0
+
+
+ROWS = 1024
+"""Rows of dy taken at a time: a panel of them stays in the cache."""
+
+
+def backward_input(
+    turned: Pointer, dy: Pointer, dx: Pointer, columns: Pointer, images: int, block: int, n: int, h: int, w: int,
+    c: int, oh: int, ow: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int, ph: int, pw: int,
+) -> int:  # fmt: skip
+    """The product, block by block of lines, added to the images; `turned` are the filters, depth first."""
+    k = kh * kw * c
+    clear(dx, images * h * w * c)
+    for part in range((images * oh + block - 1) // block):
+        begin = part * block
+        end = min(begin + block, images * oh)
+        tiled_product(
+            (end - begin) * ow, k, 1, n, offset(dy, begin * ow * n), n, 0, 1, turned, k, False, columns, k
+        )
+        for line in range(begin, end):
+            image = line // oh
+            top = (line - image * oh) * sh - ph
+            windows_of_line = offset(columns, (line - begin) * ow * k)
+            scatter(offset(dx, image * h * w * c), windows_of_line, top, h, w, c, ow, kh, kw, sw, dh, dw, pw)
+    return 0
+
+
+def scatter(
+    dx: Pointer, columns: Pointer, top: int, h: int, w: int, c: int, ow: int, kh: int, kw: int, sw: int, dh: int, dw: int,
+    pw: int,
+) -> None:  # fmt: skip
+    """Add the windows of a line, one after the other, to the image; what lies outside is left out."""
+    for column in range(ow):
+        for i in range(kh):
+            y = top + i * dh
+            if y >= 0 and y < h:
+                for j in range(kw):
+                    place = column * sw - pw + j * dw
+                    if place >= 0 and place < w:
+                        add_to(
+                            offset(dx, (y * w + place) * c),
+                            offset(columns, ((column * kh + i) * kw + j) * c),
+                            c,
+                        )

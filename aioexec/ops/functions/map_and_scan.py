@@ -1,0 +1,241 @@
+"""Loops over the rows of tensors: map_fn, scan, foldl and foldr.
+
+Each takes the elements apart into TensorArrays, runs a while loop over them, and puts what it wrote together again. Elements
+and results may be structures of tensors; their first dimensions must be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aioexec import dtypes
+from aioexec.data_classes import dataclass
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.node import Tensor
+from aioexec.graph.sparse_tensor import SparseTensor
+from aioexec.ops.array.shapes_of import shape
+from aioexec.ops.common.elementwise import op_scope
+from aioexec.ops.containers.tensor_array_class import TensorArray
+from aioexec.ops.control_flow.nesting import assert_same_structure, flatten, map_structure, pack_sequence_as
+from aioexec.ops.control_flow.while_loop import while_loop
+from aioexec.shapes import Dimension, TensorShape
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What is handed on to the while loop."""
+
+    parallel_iterations: int | None
+    back_prop: bool
+    swap_memory: bool
+
+    def loop(self, cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any) -> Any:
+        return while_loop(
+            cond,
+            body,
+            loop_vars,
+            parallel_iterations=self.parallel_iterations or 10,
+            back_prop=self.back_prop,
+            swap_memory=self.swap_memory,
+        )
+
+
+class _Elements:
+    """What is looped over: arrays of rows, how many there are, and that number as far as it is known."""
+
+    def __init__(self, elems: Any) -> None:
+        if any(
+            isinstance(elem, SparseTensor) for elem in (elems if isinstance(elems, list | tuple) else [elems])
+        ):
+            raise GraphTypeError(
+                "elements are SparseTensors: map over their values, or take them apart with sparse_split"
+            )
+        self.structure = elems
+        tensors = [convert_to_tensor(elem, name="elem") for elem in flatten(elems)]
+        length = Dimension(None)
+        for tensor in tensors:
+            if tensor.dims == ():
+                raise GraphValueError("elements in elems must be 1+ dimensional Tensors, not scalars")
+            length = length.merge_with(tensor.shape[0])
+        self.length = length.value
+        self.count: Tensor = (
+            shape(tensors[0])[0]
+            if self.length is None
+            else convert_to_tensor(self.length, dtypes.int32, name="n")
+        )
+        self.arrays = [TensorArray(tensor.dtype.base_dtype, self.count).unstack(tensor) for tensor in tensors]
+
+    def read(self, index: Any) -> Any:
+        """The rows at an index, in the structure the elements came in."""
+        return pack_sequence_as(self.structure, [array.read(index) for array in self.arrays])
+
+    def results(self, arrays: Sequence[TensorArray]) -> list[Tensor]:
+        """What was written, one row for each element."""
+        found = [array.stack() for array in arrays]
+        for tensor in found:
+            tensor.set_shape(TensorShape([self.length]).concatenate(tensor.shape[1:]))
+        return found
+
+
+def _checked(function: Any) -> None:
+    if not callable(function):
+        raise GraphTypeError(f"fn must be callable, got {function!r}")
+
+
+def map_fn(
+    fn: Callable[[Any], Any],
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> Any:
+    """What `fn` makes of each row of `elems`.
+
+    Args:
+        elems: a tensor, or a structure of tensors, whose rows come together.
+        dtype: the structure of dtypes that `fn` returns; by default that of `elems`.
+        infer_shape: the results have one shape.
+        fn_output_signature: the newer name of `dtype`.
+
+    Raises:
+        GraphTypeError, GraphValueError: an argument is not as said, or `fn` returns another structure.
+    """
+    _checked(fn)
+    dtype = dtype if fn_output_signature is None else fn_output_signature
+    with op_scope(name, "map", *flatten(elems)):
+        elements = _Elements(elems)
+        structure = elems if dtype is None else dtype
+        kinds = [array.dtype for array in elements.arrays] if dtype is None else flatten(dtype)
+        arrays = [TensorArray(kind, elements.count, infer_shape=infer_shape) for kind in kinds]
+
+        def body(i: Tensor, written: list[TensorArray]) -> Any:
+            found = fn(elements.read(i))
+            assert_same_structure(structure, found)
+            pairs = zip(written, flatten(found), strict=True)
+            return i + 1, [array.write(i, value) for array, value in pairs]
+
+        options = _Options(parallel_iterations, back_prop, swap_memory)
+        _, arrays = options.loop(lambda i, _: i < elements.count, body, (convert_to_tensor(0), arrays))
+        return pack_sequence_as(structure, elements.results(arrays))
+
+
+def scan(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Each of what `fn(accumulated, row)` makes, one row after the other, of the rows of `elems`.
+
+    Args:
+        elems: a tensor, or a structure of tensors, whose rows come together.
+        initializer: what is accumulated at first; by default the first row, which then is the first result.
+        infer_shape: the results have one shape.
+        reverse: begin with the last row; the results are in the order of the rows.
+
+    Raises:
+        GraphTypeError, GraphValueError: an argument is not as said, or `fn` returns another structure.
+    """
+    _checked(fn)
+    with op_scope(name, "scan", *flatten(elems)):
+        elements = _Elements(elems)
+        first = elements.count - 1 if reverse else convert_to_tensor(0)
+        step = -1 if reverse else 1
+        structure = elems if initializer is None else initializer
+        start = elements.read(first) if initializer is None else map_structure(convert_to_tensor, initializer)
+        arrays = [
+            TensorArray(
+                value.dtype.base_dtype,
+                elements.count,
+                infer_shape=infer_shape,
+                element_shape=value.shape if infer_shape else None,
+            )
+            for value in flatten(start)
+        ]
+        if initializer is None:
+            arrays = [array.write(first, value) for array, value in zip(arrays, flatten(start), strict=True)]
+            first = first + step
+
+        def body(i: Tensor, flat: list[Tensor], written: list[TensorArray]) -> Any:
+            found = fn(pack_sequence_as(structure, flat), elements.read(i))
+            assert_same_structure(structure, found)
+            values = flatten(map_structure(convert_to_tensor, found))
+            pairs = zip(written, values, strict=True)
+            return i + step, values, [array.write(i, value) for array, value in pairs]
+
+        def goes_on(i: Tensor, flat: Any, written: Any) -> Any:
+            return i >= 0 if reverse else i < elements.count
+
+        options = _Options(parallel_iterations, back_prop, swap_memory)
+        _, _, arrays = options.loop(goes_on, body, (first, flatten(start), arrays))
+        return pack_sequence_as(structure, elements.results(arrays))
+
+
+def foldl(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """The last of what `fn(accumulated, row)` makes of the rows of `elems`, one after the other.
+
+    Args:
+        elems: a tensor, or a structure of tensors, whose rows come together.
+        initializer: what is accumulated at first; by default the first row.
+
+    Raises:
+        GraphTypeError, GraphValueError: an argument is not as said, or `fn` returns another structure.
+    """
+    return _fold(
+        fn, elems, initializer, _Options(parallel_iterations, back_prop, swap_memory), name or "foldl", False
+    )
+
+
+def foldr(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """The same as `foldl`, from the last row to the first."""
+    return _fold(
+        fn, elems, initializer, _Options(parallel_iterations, back_prop, swap_memory), name or "foldr", True
+    )
+
+
+def _fold(
+    fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, options: _Options, name: str, reverse: bool
+) -> Any:
+    _checked(fn)
+    with op_scope(name, name, *flatten(elems)):
+        elements = _Elements(elems)
+        first = elements.count - 1 if reverse else convert_to_tensor(0)
+        step = -1 if reverse else 1
+        start = initializer
+        if initializer is None:
+            start, first = elements.read(first), first + step
+
+        def goes_on(i: Tensor, accumulated: Any) -> Any:
+            return i >= 0 if reverse else i < elements.count
+
+        def body(i: Tensor, accumulated: Any) -> Any:
+            return i + step, fn(accumulated, elements.read(i))
+
+        return options.loop(goes_on, body, (first, start))[1]

@@ -1,0 +1,225 @@
+"""Python functions as nodes: plain ones run on a worker, `async def` ones are awaited in the session's loop.
+
+A node names its function by a token. The graph it was made in holds the function, `_functions` only knows where it is; so a
+function lives as long as its graph, and a node imported from another process has none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from aioexec import dtypes
+from aioexec.dtypes import DType
+from aioexec.errors import (
+    CancelledError,
+    GraphTypeError,
+    GraphValueError,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    from_exception,
+)
+from aioexec.graph.apply import graph_of
+from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.kernels.kernel import Compute, KernelContext, StepContext
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
+from aioexec.ops.common.elementwise import Array
+from aioexec.shapes import Dims
+
+_LARGE = 128 * 1024
+"""Bytes whose copying would hold the event loop."""
+
+
+class _Function:
+    """A Python function behind a node; `is_async`: it is to be awaited."""
+
+    __slots__ = ("__weakref__", "call", "is_async", "token")
+
+    def __init__(self, call: Callable[..., Any], token: str) -> None:
+        self.call = call
+        self.token = token
+        self.is_async = inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(
+            getattr(call, "__call__", None)  # noqa: B004  (not whether it can be called, but how)
+        )
+
+
+_functions: WeakValueDictionary[str, _Function] = WeakValueDictionary()
+_tokens = itertools.count()
+_HELD = "_python_functions"  # the graph's collection
+
+
+# What goes in and out
+
+
+def _argument(value: Array) -> Any:
+    """An input as the function sees it: its own array, or a scalar."""
+    return value.copy() if value.ndim else value[()]
+
+
+def _outputs(function: _Function, result: Any, expected: Sequence[DType]) -> tuple[Array, ...]:
+    """What a function returned as arrays nobody else holds, in the form kernels return outputs in.
+
+    Raises:
+        InvalidArgumentError: there are more or fewer than declared, or of another dtype.
+    """
+    values = [] if result is None else list(result) if isinstance(result, list | tuple) else [result]
+    if len(values) != len(expected):
+        raise InvalidArgumentError(
+            f"{function.token} returns {len(values)} values, but expects to see {len(expected)} values"
+        )
+    return tuple(_output(function, k, value, expected[k]) for k, value in enumerate(values))
+
+
+def _output(function: _Function, position: int, value: Any, expected: DType) -> Array:
+    array = np.asarray(value)
+    if array.dtype.kind in "OSU":
+        try:
+            array = dtypes.to_array(value, dtypes.string)
+        except (GraphTypeError, GraphValueError) as error:
+            raise InternalError(
+                f"{position}-th value returned by {function.token}: Unsupported object type {type(value).__name__}"
+            ) from error
+    held = dtypes.string if array.dtype == object else dtypes.as_dtype(array.dtype)
+    if held != expected:
+        raise InvalidArgumentError(
+            f"{position}-th value returned by {function.token} is {held.name}, but expects {expected.name}"
+        )
+    return np.array(array, held.numpy, copy=True, order="C")
+
+
+def _foreign(error: BaseException) -> OpError:
+    """The error of a step for one that a function raised, which is its cause; one of ours is itself that error."""
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration | StopAsyncIteration):
+        error = error.__cause__  # Python does not let one out of a coroutine
+    return from_exception(error)
+
+
+# Kernels
+
+
+def _kernel(context: KernelContext) -> Compute:
+    token: str = context.attrs["token"]
+    expected = tuple(context.output_dtypes)
+
+    def compute(step: StepContext, *inputs: Array) -> Awaitable[Any]:
+        function = _functions.get(token)
+        if function is None:
+            raise InvalidArgumentError(
+                f"callback {token} is not found: its graph is of another process, or gone"
+            )
+        if function.is_async:
+            return _awaited(step, function, inputs, expected)
+        return step.run_in_worker(partial(_called, function, inputs, expected))
+
+    return compute
+
+
+def _returned(outputs: tuple[Array, ...]) -> Any:
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _called(function: _Function, inputs: Sequence[Array], expected: Sequence[DType]) -> Any:
+    """Call a plain function; on a worker, which does not end although the function may ask for that."""
+    arguments = [_argument(value) for value in inputs]
+    try:
+        result = function.call(*arguments)
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        wrapped = _foreign(error)
+        raise wrapped from wrapped.__cause__
+    return _returned(_outputs(function, result, expected))
+
+
+async def _awaited(
+    step: StepContext, function: _Function, inputs: Sequence[Array], expected: Sequence[DType]
+) -> Any:
+    """Await an `async def` function; on the loop, but for the copying of large arrays."""
+    if sum(value.nbytes for value in inputs) > _LARGE:
+        arguments = await step.run_in_worker(lambda: [_argument(value) for value in inputs])
+    else:
+        arguments = [_argument(value) for value in inputs]
+    try:
+        result = await function.call(*arguments)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise CancelledError(f"{function.token} was cancelled by itself") from error
+    except (GeneratorExit, KeyboardInterrupt, SystemExit):  # they are meant for the loop
+        raise
+    except BaseException as error:
+        wrapped = _foreign(error)
+        raise wrapped from wrapped.__cause__
+    convert = partial(_outputs, function, result, expected)
+    return _returned(await step.run_in_worker(convert) if _is_large(result) else convert())
+
+
+def _is_large(result: Any) -> bool:
+    """Whether making arrays of what a function returned might hold the loop; a list may be of any length."""
+    values = result if isinstance(result, list | tuple) else [result]
+    return any(isinstance(value, list | tuple) or getattr(value, "nbytes", 0) > _LARGE for value in values)
+
+
+def _unknown(context: ShapeContext) -> Sequence[Dims]:
+    return [None] * len(context.attrs["Tout"])
+
+
+for _name, _flags in (("PyFunc", " {stateful}"), ("PyFuncStateless", "")):
+    register(
+        f"{_name}(input:Tin) -> (output:Tout) [token:string; Tin:list(type)>=0; Tout:list(type)>=0]{_flags}",
+        shape=_unknown,
+        kernel=_kernel,
+        gradient=NOT_DIFFERENTIABLE,
+        asynchronous=True,
+    )
+
+
+def py_func(
+    func: Callable[..., Any],
+    inp: Sequence[Any],
+    Tout: Any,
+    stateful: bool = True,
+    name: str | None = None,
+) -> Any:
+    """A node that calls `func` with the values of `inp`: arrays, scalars of NumPy, or bytes.
+
+    A plain function runs on a worker, in a copy of the caller's context variables: it may block, the event loop goes on. An
+    `async def` function is awaited in the session's loop, while other nodes compute, and is cancelled with its step. What
+    either raises fails the step with the canonical error for it, and stays its cause.
+
+    Args:
+        Tout: the dtype it returns, or a list of dtypes for a function that returns as many values; [] for None.
+        stateful: False if equal arguments give equal results and nothing else happens.
+
+    Returns:
+        A tensor, a list of tensors, or for [] the operation.
+
+    Raises:
+        GraphValueError: `func` cannot be called.
+    """
+    if not callable(func):
+        raise GraphValueError(f"Expected func to be callable, got {func!r}")
+    several = isinstance(Tout, list | tuple)
+    types = [dtypes.as_dtype(dtype) for dtype in (Tout if several else [Tout])]
+    function = _Function(func, f"pyfunc_{next(_tokens)}")
+    graph = graph_of(inp)
+    with graph.as_default(), graph.name_scope(name or "PyFunc") as scope:
+        inputs = [convert_to_tensor(value, name=f"input_{k}") for k, value in enumerate(inp)]
+        op = graph.create_op(
+            "PyFunc" if stateful else "PyFuncStateless",
+            inputs,
+            name=scope,
+            attrs={"token": function.token, "Tout": types},
+        )
+    _functions[function.token] = function
+    graph.add_to_collection(_HELD, function)
+    return (list(op.outputs) or op) if several else op.outputs[0]

@@ -1,0 +1,1 @@
+"""Files: checkpoints, readers, records, examples, data sets, summaries."""

@@ -1,0 +1,145 @@
+"""`parse_example` and `parse_single_example`: which features of an Example are wanted, by their keys, and as what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from aioexec import dtypes as dt, shapes
+from aioexec.dtypes import DType
+from aioexec.errors import GraphValueError
+from aioexec.graph.apply import apply_any_op, graph_of
+from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.node import Tensor
+from aioexec.graph.sparse_tensor import SparseTensor
+from aioexec.ops.array.arrays import reshape
+from aioexec.ops.io.examples import KINDS
+from aioexec.shapes import Dims
+
+
+class VarLenFeature(NamedTuple):
+    """As many elements as there are: becomes a SparseTensor."""
+
+    dtype: Any
+
+
+class FixedLenFeature(NamedTuple):
+    """Elements of one shape; without a default every Example must have them."""
+
+    shape: Any
+    dtype: Any
+    default_value: Any = None
+
+
+class FixedLenSequenceFeature(NamedTuple):
+    """Any number of elements of one shape, in a batch padded to the longest with the default, one element."""
+
+    shape: Any
+    dtype: Any
+    allow_missing: bool = False
+    default_value: Any = None
+
+
+class _Dense(NamedTuple):
+    key: str
+    dtype: DType
+    dims: Dims
+    default: Tensor
+
+
+def parse_example(
+    serialized: Any, features: Mapping[str, Any] | None, name: str | None = None, example_names: Any = None
+) -> dict[str, Any]:
+    """Features of a vector of serialized Examples, or of a scalar: tensors and sparse tensors under their keys.
+
+    Args:
+        features: what is wanted: a VarLenFeature, FixedLenFeature or FixedLenSequenceFeature under each key.
+        example_names: a string for each Example, for messages.
+
+    Raises:
+        GraphValueError: a feature is none of these, or lacks something.
+    """
+    if not features:
+        raise GraphValueError("parse_example: expected features, got none")
+    with (
+        graph_of([serialized, example_names]).as_default() as graph,
+        graph.name_scope(name or "ParseExample"),
+    ):
+        keys = sorted(features)
+        sparse = {key: _dtype(key, features[key]) for key in keys if isinstance(features[key], VarLenFeature)}
+        dense = [_dense(key, features[key]) for key in keys if key not in sparse]
+        outputs = _apply(serialized, [] if example_names is None else example_names, sparse, dense)
+    count = len(sparse)
+    parsed: dict[str, Any] = {
+        key: SparseTensor(*(outputs[place + part * count] for part in range(3)))
+        for place, key in enumerate(sparse)
+    }
+    parsed |= {each.key: output for each, output in zip(dense, outputs[3 * count :], strict=True)}
+    return parsed
+
+
+def parse_single_example(
+    serialized: Any, features: Mapping[str, Any] | None, name: str | None = None, example_names: Any = None
+) -> dict[str, Any]:
+    """Features of one serialized Example, each under its key; see `parse_example`."""
+    shapes.with_rank(convert_to_tensor(serialized, dt.string).dims, 0)
+    return parse_example(serialized, features, name or "ParseSingleExample", example_names)
+
+
+def _apply(serialized: Any, names: Any, sparse: Mapping[str, DType], dense: list[_Dense]) -> list[Tensor]:
+    found = apply_any_op(
+        "ParseExampleV2",
+        convert_to_tensor(serialized, dt.string),
+        convert_to_tensor(names, dt.string),
+        *(
+            convert_to_tensor(np.array([key.encode() for key in keys], np.object_), dt.string)
+            for keys in (sparse, [each.key for each in dense], [])
+        ),
+        [each.default for each in dense],
+        num_sparse=len(sparse),
+        sparse_types=list(sparse.values()),
+        Tdense=[each.dtype for each in dense],
+        ragged_value_types=[],
+        ragged_split_types=[],
+        dense_shapes=[each.dims for each in dense],
+    )
+    return [
+        tensor for output in found for tensor in (output if isinstance(output, list | tuple) else [output])
+    ]
+
+
+def _dtype(key: str, feature: Any) -> DType:
+    if feature.dtype is None:
+        raise GraphValueError(f"parse_example: expected a dtype for {key!r}, got {feature!r}")
+    dtype = dt.as_dtype(feature.dtype)
+    if dtype not in KINDS:
+        raise GraphValueError(
+            f"parse_example: Examples hold float32, int64 and string, not {dtype.name} as {key!r}"
+        )
+    return dtype
+
+
+def _dense(key: str, feature: Any) -> _Dense:
+    if not isinstance(feature, FixedLenFeature | FixedLenSequenceFeature):
+        raise GraphValueError(
+            f"parse_example: expected a VarLenFeature, FixedLenFeature or FixedLenSequenceFeature for {key!r}, got {feature!r}"
+        )
+    if feature.shape is None:
+        raise GraphValueError(f"parse_example: expected a shape for {key!r}, got {feature!r}")
+    dtype, dims, default = _dtype(key, feature), shapes.as_dims(feature.shape), feature.default_value
+    if isinstance(feature, FixedLenSequenceFeature):
+        if not feature.allow_missing:
+            raise GraphValueError(
+                f"parse_example: FixedLenSequenceFeature requires allow_missing to be True, for {key!r}"
+            )
+        padding = (b"" if dtype is dt.string else 0) if default is None else default
+        return _Dense(key, dtype, shapes.concatenate((None,), dims), convert_to_tensor(padding, dtype))
+    if not shapes.is_fully_defined(dims):
+        raise GraphValueError(
+            f"parse_example: expected a defined shape for {key!r}, got {shapes.describe(dims)}"
+        )
+    if default is None:
+        return _Dense(key, dtype, dims, convert_to_tensor(np.zeros(0, dtype.numpy), dtype))
+    return _Dense(key, dtype, dims, reshape(convert_to_tensor(default, dtype), dims))

@@ -1,0 +1,1 @@
+"""Matrix products, decompositions, solvers and diagonals; Python's operators on tensors, of which `@` is one."""

@@ -1,0 +1,48 @@
+"""What Python's operators do on tensors: the table the package puts into `graph.node.OPERATORS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from aioexec import dtypes
+from aioexec.graph.apply import apply_op
+from aioexec.graph.convert import symbolic_dtype
+from aioexec.ops.array import gathering, slicing
+from aioexec.ops.linalg import products as linalg
+from aioexec.ops.math import arithmetic, comparison, math_functions
+
+
+def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A binary operator whose node is called `name`."""
+    return lambda x, y: function(x, y, name=name)
+
+
+def _getitem(tensor: Any, key: Any) -> Any:
+    """`tensor[key]`: a bool tensor selects, anything else cuts."""
+    if symbolic_dtype(key) == dtypes.bool_:
+        return gathering.boolean_mask(tensor, key)
+    return slicing.getitem(tensor, key)
+
+
+OPERATORS_TABLE: Final[dict[str, Callable[..., Any]]] = {
+    "add": _named(arithmetic.add, "add"),
+    "sub": _named(arithmetic.subtract, "sub"),
+    "mul": _named(arithmetic.multiply, "mul"),
+    "truediv": _named(arithmetic.truediv, "truediv"),
+    "floordiv": _named(arithmetic.floordiv, "floordiv"),
+    "mod": _named(arithmetic.floormod, "mod"),
+    "pow": _named(arithmetic.pow, "pow"),
+    "matmul": linalg.matmul,
+    "and": _named(comparison.logical_and, "and"),
+    "or": _named(comparison.logical_or, "or"),
+    "xor": _named(comparison.logical_xor, "xor"),
+    "lt": _named(comparison.less, "Less"),
+    "le": _named(comparison.less_equal, "LessEqual"),
+    "gt": _named(comparison.greater, "Greater"),
+    "ge": _named(comparison.greater_equal, "GreaterEqual"),
+    "neg": lambda x: apply_op("Neg", x),
+    "abs": math_functions.abs,
+    "invert": comparison.logical_not,
+    "getitem": _getitem,
+}

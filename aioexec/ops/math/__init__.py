@@ -1,0 +1,1 @@
+"""Element-wise arithmetic, comparison and functions of numbers, conversions between dtypes, and Fourier transforms."""

@@ -1,0 +1,95 @@
+"""Operations on the bits of integers. A shift by a negative count is none, by too large a count one by all bits but one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aioexec.graph.apply import apply_op
+from aioexec.graph.kernels.kernel import Compute, plain
+from aioexec.graph.node import Tensor
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, register
+from aioexec.ops.common.elementwise import Array, binary, function_of, same_shape, unary
+
+INTEGERS = "int8|int16|int32|int64|uint8|uint16|uint32|uint64"
+NATIVE = frozenset({"int32", "int64"})
+
+
+def _shift(function: Compute) -> Compute:
+    """Shift by a count kept within the width of the dtype, so that the result is defined."""
+    return lambda x, y: function(x, np.clip(y, 0, 8 * x.dtype.itemsize - 1).astype(x.dtype))
+
+
+def _shift_text(sign: str) -> Any:
+    return lambda attrs: f"x, y: x {sign} minimum(maximum(y, 0), {8 * attrs['T'].size - 1})"
+
+
+_PAIRS: tuple[tuple[str, Compute, Any, str], ...] = (
+    ("BitwiseAnd", np.bitwise_and, "x, y: x & y", " {commutative}"),
+    ("BitwiseOr", np.bitwise_or, "x, y: x | y", " {commutative}"),
+    ("BitwiseXor", np.bitwise_xor, "x, y: x ^ y", " {commutative}"),
+    ("LeftShift", _shift(np.left_shift), _shift_text("<<"), ""),
+    ("RightShift", _shift(np.right_shift), _shift_text(">>"), ""),
+)
+
+for _name, _compute, _text, _flags in _PAIRS:
+    binary(
+        f"{_name}(x:T, y:T) -> (z:T) [T:type{{{INTEGERS}}}]{_flags}",
+        numpy=_compute,
+        native=_text,
+        gradient=NOT_DIFFERENTIABLE,
+        dtypes=NATIVE,
+    )
+
+unary(
+    f"Invert(x:T) -> (y:T) [T:type{{{INTEGERS}}}]",
+    numpy=np.invert,
+    native="x: ~x",
+    gradient=NOT_DIFFERENTIABLE,
+    dtypes=NATIVE,
+)
+
+
+def _population_count(x: Array) -> Array:
+    bits = x.view(f"u{x.dtype.itemsize}")  # NumPy counts those of the absolute value
+    return np.asarray(np.bitwise_count(bits))
+
+
+register(
+    f"PopulationCount(x:T) -> (y:uint8) [T:type{{{INTEGERS}}}]",
+    shape=same_shape,
+    kernel=plain(_population_count),
+    gradient=NOT_DIFFERENTIABLE,
+)
+
+# Functions
+
+
+def bitwise_and(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The bits set in both x and y."""
+    return apply_op("BitwiseAnd", x, y, name=name)
+
+
+def bitwise_or(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The bits set in x or y."""
+    return apply_op("BitwiseOr", x, y, name=name)
+
+
+def bitwise_xor(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The bits set in one of x and y."""
+    return apply_op("BitwiseXor", x, y, name=name)
+
+
+def left_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The bits of x moved y places up."""
+    return apply_op("LeftShift", x, y, name=name)
+
+
+def right_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """The bits of x moved y places down; the sign is kept."""
+    return apply_op("RightShift", x, y, name=name)
+
+
+invert = function_of("Invert", "The other bits of x")
+population_count = function_of("PopulationCount", "How many bits of x are set", "population_count")

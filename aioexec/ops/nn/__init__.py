@@ -1,0 +1,1 @@
+"""Ops of neural networks: activations, softmax, cross entropies, embeddings. Not convolution, pooling, normalisation."""

@@ -1,0 +1,1 @@
+"""Batch normalisation and local response normalisation: definitions, launches and native loops."""

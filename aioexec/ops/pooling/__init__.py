@@ -1,0 +1,1 @@
+"""Pooling of images and volumes, and patches of images."""

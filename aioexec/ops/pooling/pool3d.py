@@ -1,0 +1,138 @@
+"""Max and average pooling of volumes, with their gradients; the kernels are those of `pool`.
+
+But for one: the gradient of a window goes to each element that equals its maximum, as in TensorFlow, not to the first alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aioexec.graph.apply import apply_op
+from aioexec.graph.kernels.kernel import Compute, KernelContext
+from aioexec.graph.node import Tensor
+from aioexec.graph.registry import register
+from aioexec.ops.convolution.windows import (
+    Axes,
+    as_given,
+    channels_last,
+    check_spatial_only,
+    crop,
+    format_name,
+    inside,
+    pad,
+    padded_shape,
+    padding_attrs,
+    per_axis,
+    seen_by,
+    taps,
+)
+from aioexec.ops.pooling import pool2d as pool
+
+Array = np.ndarray[Any, Any]
+
+
+def give_to_equals(image: Array, pooled: Array, dy: Array, axes: Axes) -> Array:
+    """Give each window's `dy` to all elements that are its maximum."""
+    seen, wide = pad(image, axes), dy.astype(np.float32)
+    padded = np.zeros(padded_shape(len(dy), axes, dy.shape[-1]), np.float32)
+    for tap in taps(axes):
+        place = seen_by(axes, tap)
+        chosen = (seen[place] == pooled) & inside(axes, tap)
+        padded[place] += np.where(chosen, wide, np.float32(0))
+    return crop(padded, axes)
+
+
+def max_grad_kernel(context: KernelContext) -> Compute:
+    attrs = context.attrs
+    check_spatial_only(attrs, ("ksize", "strides"))
+
+    def compute(image: Array, pooled: Array, dy: Array) -> Array:
+        axes = pool.axes_of(attrs, image.shape)
+        pool.check_shape("orig_output", attrs, pooled, image.shape, axes)
+        pool.check_shape("grad", attrs, dy, image.shape, axes)
+        seen, maxima, above = (channels_last(attrs, each) for each in (image, pooled, dy))
+        result = as_given(attrs, give_to_equals(seen, maxima, above, axes))
+        return np.ascontiguousarray(result).astype(dy.dtype, copy=False)
+
+    return compute
+
+
+_ATTRS = (
+    "ksize:list(int)>=5; strides:list(int)>=5; padding:string{SAME|VALID}; "
+    "data_format:string{NDHWC|NCDHW}='NDHWC'"
+)
+_SHORT = "type{half|bfloat16|float}"
+_FLOAT = "T:type{half|bfloat16|float|double}"
+
+register(
+    f"MaxPool3D(input:T) -> (output:T) [{_ATTRS}; T:{_SHORT}]",
+    shape=pool.pool_shape,
+    kernel=pool.max_kernel,
+    gradient=pool.max_gradient,
+)
+register(
+    "MaxPool3DGrad(orig_input:TInput, orig_output:TInput, grad:T) -> (output:T) "
+    f"[{_ATTRS}; T:{_SHORT}=float; TInput:{_SHORT}=float]",
+    shape=pool.image_shape,
+    kernel=max_grad_kernel,
+    gradient=pool.max_grad_gradient,
+)
+register(
+    f"MaxPool3DGradGrad(orig_input:T, orig_output:T, grad:T) -> (output:T) [{_ATTRS}; T:type@12]",
+    shape=pool.pooled_shape,
+    kernel=pool.max_grad_grad_kernel,
+    gradient=pool.max_grad_grad_gradient,
+)
+register(
+    f"AvgPool3D(input:T) -> (output:T) [{_ATTRS}; {_FLOAT}]",
+    shape=pool.pool_shape,
+    kernel=pool.average_kernel,
+    gradient=pool.average_gradient,
+)
+register(
+    f"AvgPool3DGrad(orig_input_shape:int32, grad:T) -> (output:T) [{_ATTRS}; {_FLOAT}]",
+    shape=pool.given_shape,
+    kernel=pool.average_grad_kernel,
+    gradient=pool.average_grad_gradient,
+    shape_operands=(0,),
+)
+
+
+def _pool(
+    op_type: str,
+    value: Any,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None,
+    name: str | None,
+) -> Tensor:
+    order = format_name(data_format, "NDHWC")
+    sizes = {"ksize": per_axis(ksize, "ksize", order), "strides": per_axis(strides, "strides", order)}
+    return apply_op(op_type, value, name=name, data_format=order, **sizes, **padding_attrs(padding))
+
+
+def max_pool3d(
+    input: Any,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NDHWC",
+    name: str | None = None,
+) -> Tensor:
+    """Take the maximum of each window of volumes [batch, depth, height, width, channels]."""
+    return _pool("MaxPool3D", input, ksize, strides, padding, data_format, name)
+
+
+def avg_pool3d(
+    input: Any,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NDHWC",
+    name: str | None = None,
+) -> Tensor:
+    """Take the mean of each window of volumes [batch, depth, height, width, channels]; padding does not count."""
+    return _pool("AvgPool3D", input, ksize, strides, padding, data_format, name)

@@ -1,0 +1,1 @@
+"""Random numbers: the Philox generator, distributions, stateless ops and candidate samplers."""

@@ -1,0 +1,114 @@
+"""Normal numbers between limits of one's choice, as TensorFlow draws them: in batches, each with its own parameters.
+
+Batches follow each other in the stream: one begins where the one before it has stopped. (TensorFlow draws large numbers of
+batches on several threads, each with a stretch of its own; then only the numbers of the first stretch are the same.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from aioexec.data_classes import dataclass
+from aioexec.errors import InternalError
+from aioexec.graph.kernels.interruption import check_cancelled
+from aioexec.ops.random.philox import Array, normal, uniform, words
+
+_ITERATIONS = 1000  # numbers that may be refused one after the other
+_INSIDE = 1.3  # standard deviations from the mean to the limits from which on unlimited draws are tried
+_BATCH = 100  # numbers in a batch where all batches have the same parameters
+_BLOCKS = 1 << 12  # blocks drawn at a time
+
+Attempt = Callable[[int], tuple[Array, Array]]
+"""A number of attempts to numbers, a row for each attempt, and which of them are accepted."""
+
+
+def batches_of(shape: Sequence[int], same: bool) -> tuple[int, int]:
+    """The number of batches and the size of one; `same`: all have the same parameters."""
+    count, size = int(shape[0]), int(np.prod(shape[1:], dtype=np.int64))
+    return (-(-count * size // _BATCH), _BATCH) if same else (count, size)
+
+
+def reserved_for_truncated(batches: int, size: int) -> int:
+    """Counters that so many batches of that size take from a stream."""
+    return batches * 2 * _ITERATIONS * (size + 3) // 4
+
+
+@dataclass(slots=True)
+class Batches:
+    """The stream of batches; `position` is the next counter."""
+
+    key: int
+    start: int
+    dtype: np.dtype[Any]
+    position: int = 0
+
+    def draw(self, size: int, mean: Any, deviation: Any, least: Any, greatest: Any) -> Array:
+        """One batch; the limits are in order, and one of them at least is finite."""
+        if (np.isinf(least) and least < 0) or greatest < mean:
+            least, greatest, deviation = greatest, least, -deviation
+        with np.errstate(all="ignore"):
+            low, high = (least - mean) / deviation, (greatest - mean) / deviation
+            drawn = self._accepted(size, self._method(low, high))
+            return np.asarray(drawn * deviation + mean, self.dtype)
+
+    def _method(self, low: Any, high: Any) -> tuple[int, Attempt]:
+        """Counters of an attempt, and what makes numbers and verdicts of so many attempts."""
+        two, four = self.dtype.type(2), self.dtype.type(4)
+        root = np.sqrt(low * low + four)
+        cutoff = two * np.exp(self.dtype.type(0.5) + low * (low - root) / four) / (low + root)
+        if (low < -_INSIDE and high >= 0) or (high > _INSIDE and low <= 0):
+            return 1, lambda attempts: self._unlimited(attempts, low, high)
+        if high - low < cutoff:
+            return 2, lambda attempts: self._even(attempts, low, high)
+        return 1, lambda attempts: self._exponential(attempts, low, high)
+
+    def _accepted(self, size: int, method: tuple[int, Attempt]) -> Array:
+        """The first `size` accepted numbers; the stream goes on behind the last attempt that was needed.
+
+        Raises:
+            InternalError: as many numbers were refused one after the other as TensorFlow tries: the parameters are of no use.
+        """
+        counters, attempt = method
+        parts: list[Array] = []
+        missing, rejected = size, 0
+        while missing:
+            check_cancelled()
+            blocks = min(_BLOCKS, max(16, missing))
+            numbers, accepted = attempt(blocks)
+            places = np.flatnonzero(accepted)[:missing]
+            parts.append(numbers.reshape(-1)[places])
+            missing -= len(places)
+            rejected = 0 if len(places) else rejected + numbers.size
+            if rejected > _ITERATIONS:
+                raise InternalError("TruncatedNormal rejection sampler failed to accept a sample")
+            taken = blocks if missing else int(places[-1]) // numbers.shape[1] + 1
+            self.position += taken * counters
+        return np.concatenate(parts) if parts else np.zeros(0, self.dtype)
+
+    def _words(self, counters: int) -> Array:
+        return words(
+            self.key, self.start, np.arange(self.position, self.position + counters, dtype=np.uint64)
+        )
+
+    def _unlimited(self, attempts: int, low: Any, high: Any) -> tuple[Array, Array]:
+        numbers = normal(self.dtype)(self._words(attempts))
+        return numbers, (numbers >= low) & (numbers <= high)
+
+    def _even(self, attempts: int, low: Any, high: Any) -> tuple[Array, Array]:
+        """Evenly between the limits, accepted as the density is there."""
+        drawn = uniform(self.dtype)(self._words(2 * attempts))
+        numbers = drawn[0::2] * (high - low) + low
+        most = self.dtype.type(0) if low < 0 else low * low
+        return numbers, drawn[1::2] <= np.exp((most - numbers * numbers) / self.dtype.type(2))
+
+    def _exponential(self, attempts: int, low: Any, high: Any) -> tuple[Array, Array]:
+        """Exponentially from the lower limit on, with the rate that is accepted most often."""
+        two = self.dtype.type(2)
+        rate = (low + np.sqrt(low * low + self.dtype.type(4))) / two
+        drawn = uniform(self.dtype)(self._words(attempts))
+        numbers = -np.log(drawn[:, 0::2]) / rate + low
+        x = numbers - rate if low < rate else np.broadcast_to(low - rate, numbers.shape)
+        return numbers, (drawn[:, 1::2] <= np.exp(-x * x / two)) & (numbers < high)

@@ -1,0 +1,418 @@
+"""Random ops, their seeds, and dropout.
+
+For given seeds every op makes the numbers TensorFlow's makes, run after run: see `philox`. A node's stream lives in its bound
+kernel, hence as long as the session; each run reserves its part. Random ops have no gradient, are never folded or merged, and
+have no native form: a program breaks there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from aioexec import dtypes
+from aioexec.errors import GraphValueError, InvalidArgumentError
+from aioexec.graph.apply import apply_op
+from aioexec.graph.convert import constant, convert_to_tensor
+from aioexec.graph.graph import get_default_graph
+from aioexec.graph.kernels.kernel import Compute, KernelContext, Reference
+from aioexec.graph.node import Tensor
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register
+from aioexec.ops.common.elementwise import shown
+from aioexec.ops.random import philox
+from aioexec.ops.random.philox import Array, Stream
+from aioexec.shapes import Dims, TensorShape, as_dims, as_size, with_rank
+
+_LARGEST_SIZE: Final = 2**40
+_MOST_DIMS: Final = 254  # as in TensorFlow
+
+# Shapes
+
+
+def given_shape(context: ShapeContext) -> Sequence[Dims]:
+    with_rank(context.inputs[0], 1)
+    return [context.partial(0)]
+
+
+def given_shape_and_limits(context: ShapeContext) -> Sequence[Dims]:
+    with_rank(context.inputs[1], 0)
+    with_rank(context.inputs[2], 0)
+    return given_shape(context)
+
+
+def draws_shape(context: ShapeContext) -> Sequence[Dims]:
+    logits = with_rank(context.inputs[0], 2)
+    with_rank(context.inputs[1], 0)
+    count = context.value(1)
+    assert logits is not None
+    return [(logits[0], None if count is None or int(count) < 0 else int(count))]
+
+
+# Kernels
+
+
+def stream_of(context: KernelContext) -> Stream:
+    return Stream(context.attrs["seed"], context.attrs["seed2"])
+
+
+def sizes_of(shape: Array) -> tuple[int, ...]:
+    """A shape operand as a tuple.
+
+    Raises:
+        InvalidArgumentError: it is no shape.
+    """
+    if shape.ndim != 1:
+        raise InvalidArgumentError(f"shape must be a vector of integers, got shape {shape.shape}")
+    sizes = tuple(int(size) for size in shape)
+    if any(size < 0 for size in sizes):
+        raise InvalidArgumentError(f"Dimension {min(sizes)} must be >= 0 in shape {sizes}")
+    return sizes
+
+
+def size_of(sizes: tuple[int, ...]) -> int:
+    """The number of elements of a shape.
+
+    Raises:
+        InvalidArgumentError: more than an array can have.
+    """
+    size = math.prod(sizes) if len(sizes) <= _MOST_DIMS else _LARGEST_SIZE + 1
+    if size > _LARGEST_SIZE:
+        raise InvalidArgumentError(f"shape {shown(sizes)} has more elements than can be drawn")
+    return size
+
+
+def limits_of(minval: Array, maxval: Array, size: int) -> tuple[int, int] | None:
+    """The limits of integers to be drawn; None if there is nothing to draw.
+
+    Raises:
+        InvalidArgumentError: they are no scalars, or leave nothing to choose from.
+    """
+    for name, limit in (("minval", minval), ("maxval", maxval)):
+        if limit.ndim:
+            raise InvalidArgumentError(f"{name} must be 0-D, got shape {shown(limit.shape)}")
+    if size == 0:
+        return None
+    low, high = int(minval), int(maxval)
+    if low >= high:
+        raise InvalidArgumentError(f"Need minval < maxval, got {low} >= {high}")
+    return low, high
+
+
+def _kernel_of(distribution: str) -> Reference:
+    def kernel(context: KernelContext) -> Compute:
+        stream = stream_of(context)
+        draw = philox.DISTRIBUTIONS[distribution](context.attrs["dtype"].numpy)
+
+        def compute(shape: Array) -> Array:
+            sizes = sizes_of(shape)
+            size = size_of(sizes)
+            return draw(stream.key, stream.reserve_for(size), size).reshape(sizes)
+
+        return compute
+
+    return kernel
+
+
+def _uniform_int_kernel(context: KernelContext) -> Compute:
+    stream, dtype = stream_of(context), context.attrs["Tout"].numpy
+
+    def compute(shape: Array, minval: Array, maxval: Array) -> Array:
+        sizes = sizes_of(shape)
+        size = size_of(sizes)
+        limits = limits_of(minval, maxval, size)
+        if limits is None:
+            return np.zeros(sizes, dtype)
+        start = stream.reserve_for(size)
+        return philox.fill(stream.key, start, size, philox.uniform_int(dtype, *limits)).reshape(sizes)
+
+    return compute
+
+
+def _shuffle_kernel(context: KernelContext) -> Compute:
+    stream = stream_of(context)
+
+    def compute(value: Array) -> Array:
+        if value.ndim == 0 or value.size <= 1 or len(value) <= 1:
+            return value
+        start = stream.reserve(-(-(len(value) - 1) // 4))
+        shuffled: Array = value[philox.permutation(stream.key, start, len(value))]
+        return shuffled
+
+    return compute
+
+
+def _multinomial_kernel(context: KernelContext) -> Compute:
+    stream, dtype = stream_of(context), context.attrs["output_dtype"].numpy
+
+    def compute(logits: Array, num_samples: Array) -> Array:
+        count = count_of(logits, num_samples)
+        start = stream.reserve(philox.reserved_for_classes(len(logits), count))
+        return philox.classes(stream.key, start, logits, count).astype(dtype)
+
+    return compute
+
+
+def count_of(logits: Array, num_samples: Array) -> int:
+    """How many classes are to be drawn for each row.
+
+    Raises:
+        InvalidArgumentError: logits or number are of no use.
+    """
+    if logits.ndim != 2 or num_samples.ndim or num_samples < 0 or logits.shape[1] == 0:
+        raise InvalidArgumentError(
+            "expected logits of shape [batch, classes >= 1] and num_samples >= 0, "
+            f"got {logits.shape} and {num_samples}"
+        )
+    return int(num_samples)
+
+
+# Rows
+
+_SEEDS = "seed:int=0; seed2:int=0"
+_REAL = "dtype:type{half|bfloat16|float|double}; T:type{int32|int64}"
+
+for _name, _distribution in (
+    ("RandomUniform", "Uniform"),
+    ("RandomStandardNormal", "Normal"),
+    ("TruncatedNormal", "TruncatedNormal"),
+):
+    register(
+        f"{_name}(shape:T) -> (output:dtype) [{_SEEDS}; {_REAL}] {{stateful}}",
+        shape=given_shape,
+        kernel=_kernel_of(_distribution),
+        gradient=NOT_DIFFERENTIABLE,
+        shape_operands=(0,),
+    )
+
+register(
+    "RandomUniformInt(shape:T, minval:Tout, maxval:Tout) -> (output:Tout) "
+    f"[{_SEEDS}; Tout:type{{int32|int64}}; T:type{{int32|int64}}] {{stateful}}",
+    shape=given_shape_and_limits,
+    kernel=_uniform_int_kernel,
+    gradient=NOT_DIFFERENTIABLE,
+    shape_operands=(0,),
+)
+register(
+    f"RandomShuffle(value:T) -> (output:T) [{_SEEDS}; T:type] {{stateful}}",
+    shape=lambda context: [context.inputs[0]],
+    kernel=_shuffle_kernel,
+    gradient=NOT_DIFFERENTIABLE,
+)
+register(
+    "Multinomial(logits:T, num_samples:int32) -> (output:output_dtype) "
+    f"[{_SEEDS}; T:type@12; output_dtype:type{{int32|int64}}=int64] {{stateful}}",
+    shape=draws_shape,
+    kernel=_multinomial_kernel,
+    gradient=NOT_DIFFERENTIABLE,
+    shape_operands=(1,),
+)
+
+# Seeds
+
+DEFAULT_GRAPH_SEED: Final = 87654321
+_LARGEST_SEED = 2**31 - 1
+_SEEDS_GIVEN = "_seeds_given"
+"""The collection that counts the ops of a graph seeded by `set_random_seed` alone: each gets its place as second seed."""
+
+
+def set_random_seed(seed: int | None) -> None:
+    """Seed the default graph: random ops made from now on without a seed of their own get one each."""
+    get_default_graph().seed = seed
+
+
+def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
+    """The two seeds of a random op in the default graph: of the graph, and of the op; None, None if neither was given."""
+    graph = get_default_graph()
+    if graph.seed is None:
+        if op_seed is None:
+            return None, None
+        seeds = DEFAULT_GRAPH_SEED, op_seed % _LARGEST_SEED
+    else:
+        if op_seed is None:
+            given = graph.get_collection_ref(_SEEDS_GIVEN)
+            given.append(op_seed)
+            op_seed = len(given) - 1
+        seeds = graph.seed % _LARGEST_SEED, op_seed % _LARGEST_SEED
+    return seeds if seeds != (0, 0) else (0, _LARGEST_SEED)
+
+
+# Public functions
+
+
+def shape_tensor(shape: Any) -> Tensor:
+    if isinstance(shape, TensorShape):
+        shape = shape.as_list()
+    if isinstance(shape, list | tuple) and not any(isinstance(size, Tensor) for size in shape):
+        sizes = [as_size(size) for size in shape]
+        if None in sizes:
+            raise GraphValueError(f"shape must be fully defined, got {shape!r}")
+        return convert_to_tensor(sizes, dtypes.int32, "shape")
+    return convert_to_tensor(shape, None, "shape", preferred_dtype=dtypes.int32)
+
+
+def real(dtype: Any, op: str) -> dtypes.DType:
+    wanted: dtypes.DType = dtypes.as_dtype(dtype)
+    if not wanted.is_floating:
+        raise GraphValueError(f"{op}: expected a floating dtype, got {wanted.name}")
+    return wanted
+
+
+def random_uniform(
+    shape: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Numbers evenly distributed in [minval, maxval); maxval must be given for integers, otherwise it is 1.
+
+    Raises:
+        GraphValueError: an integer dtype without maxval, or one that is not supported.
+    """
+    dtype = dtypes.as_dtype(dtype)
+    if dtype not in (
+        dtypes.float16,
+        dtypes.bfloat16,
+        dtypes.float32,
+        dtypes.float64,
+        dtypes.int32,
+        dtypes.int64,
+    ):
+        raise GraphValueError(f"random_uniform: invalid dtype {dtype.name}")
+    if maxval is None:
+        if dtype.is_integer:
+            raise GraphValueError(f"random_uniform: maxval must be specified for integer dtype {dtype.name}")
+        maxval = 1
+    starts_at_0 = isinstance(minval, int) and minval == 0
+    ends_at_1 = isinstance(maxval, int) and maxval == 1
+    with get_default_graph().name_scope(name or "random_uniform") as scope:
+        shape = shape_tensor(shape)
+        if dtype.is_integer or not (starts_at_0 and ends_at_1):
+            minval, maxval = convert_to_tensor(minval, dtype, "min"), convert_to_tensor(maxval, dtype, "max")
+        one, other = get_seed(seed)
+        if dtype.is_integer:
+            return apply_op("RandomUniformInt", shape, minval, maxval, seed=one, seed2=other, name=scope)
+        drawn = apply_op("RandomUniform", shape, dtype=dtype, seed=one, seed2=other)
+        if starts_at_0 and ends_at_1:
+            return drawn
+        if starts_at_0:
+            return apply_op("Mul", drawn, maxval)
+        scaled = apply_op("Mul", drawn, apply_op("Sub", maxval, minval, name="sub"), name="mul")
+        return apply_op("AddV2", scaled, minval, name=scope)
+
+
+def _scaled(
+    op: str, default: str, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Any, name: str | None
+) -> Tensor:
+    """Draw from a distribution around 0, stretch and shift it."""
+    dtype = real(dtype, default)
+    with get_default_graph().name_scope(name or default) as scope:
+        shape = shape_tensor(shape)
+        mean, stddev = convert_to_tensor(mean, dtype, "mean"), convert_to_tensor(stddev, dtype, "stddev")
+        one, other = get_seed(seed)
+        drawn = apply_op(op, shape, dtype=dtype, seed=one, seed2=other)
+        return apply_op("AddV2", apply_op("Mul", drawn, stddev, name="mul"), mean, name=scope)
+
+
+def random_normal(
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Normally distributed numbers."""
+    return _scaled("RandomStandardNormal", "random_normal", shape, mean, stddev, dtype, seed, name)
+
+
+def truncated_normal(
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Normally distributed numbers less than two standard deviations from the mean."""
+    return _scaled("TruncatedNormal", "truncated_normal", shape, mean, stddev, dtype, seed, name)
+
+
+def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+    """The slices of `value` along its first dimension in random order."""
+    one, other = get_seed(seed)
+    return apply_op("RandomShuffle", value, seed=one, seed2=other, name=name)
+
+
+def multinomial(
+    logits: Any, num_samples: Any, seed: int | None = None, name: str | None = None, output_dtype: Any = None
+) -> Tensor:
+    """Draw classes, [batch, num_samples], by unnormalised log-probabilities [batch, classes]."""
+    with get_default_graph().name_scope(name or "multinomial"):
+        logits = convert_to_tensor(logits, name="logits")
+        one, other = get_seed(seed)
+        wanted = None if output_dtype is None else dtypes.as_dtype(output_dtype)
+        return apply_op("Multinomial", logits, num_samples, seed=one, seed2=other, output_dtype=wanted)
+
+
+def categorical(
+    logits: Any, num_samples: Any, dtype: Any = None, seed: int | None = None, name: str | None = None
+) -> Tensor:
+    """The same as `multinomial`, under its later name."""
+    with get_default_graph().name_scope(name or "categorical"):
+        return multinomial(logits, num_samples, seed, output_dtype=dtype)
+
+
+def dropout(
+    x: Any,
+    keep_prob: Any = None,
+    noise_shape: Any = None,
+    seed: int | None = None,
+    name: str | None = None,
+    rate: Any = None,
+) -> Tensor:
+    """Set each element to 0 with probability `rate` (1 - `keep_prob`), and scale the others by 1 / (1 - rate).
+
+    Args:
+        noise_shape: where it is 1 and `x` is not, elements are kept or dropped together.
+
+    Raises:
+        GraphValueError: neither or both of keep_prob and rate are given, or a rate outside of [0, 1).
+    """
+    if (keep_prob is None) == (rate is None):
+        raise GraphValueError("dropout: give either rate or keep_prob")
+    rate = 1 - keep_prob if rate is None else rate
+    if isinstance(rate, int | float) and not 0 <= rate < 1:
+        raise GraphValueError(f"dropout: rate must be in [0, 1), got {rate!r}")
+    with get_default_graph().name_scope(name or "dropout"):
+        value = convert_to_tensor(x, name="x")
+        dtype = real(value.dtype.base_dtype, "dropout")
+        if isinstance(rate, int | float) and rate == 0:
+            return value
+        rate = convert_to_tensor(rate, dtype, "rate")
+        drawn = random_uniform(_noise_shape(value, noise_shape), dtype=dtype, seed=seed)
+        scaled = apply_op("Mul", value, apply_op("RealDiv", 1, apply_op("Sub", 1, rate)))
+        kept = apply_op("SelectV2", apply_op("GreaterEqual", drawn, rate), scaled, constant(0, dtype))
+        kept.set_shape(value.dims)
+        return kept
+
+
+def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
+    """The shape to draw for: unknown dimensions of `noise_shape` are those of `x`."""
+    if noise_shape is None:
+        known = x.dims is not None and None not in x.dims
+        return (
+            constant([int(dim or 0) for dim in x.dims or ()], dtypes.int32, name="Shape")
+            if known
+            else apply_op("Shape", x)
+        )
+    if isinstance(noise_shape, Tensor):
+        return noise_shape
+    dims = as_dims(noise_shape)
+    if dims is not None and None in dims and x.dims is not None and len(dims) == len(x.dims):
+        dims = tuple(own if dim is None else dim for dim, own in zip(dims, x.dims, strict=True))
+    return TensorShape(dims)

@@ -1,0 +1,176 @@
+"""Loop bodies of reductions, all over an array seen as [outer, n, inner]: what is reduced is the middle.
+
+Any reduction is a few of these in a row. The long way is always walked with the contiguous elements innermost, into `lanes`, a
+strip of accumulators that stays in the first-level cache: TILE columns at a time or, where there are few columns, several rows
+side by side. Sums accumulate in float64 or int64, so their error does not grow with the length, and the mean of integers cannot
+overflow below 64 bits.
+"""
+
+from __future__ import annotations
+
+from aioexec.graph.kernels.loop_language import Pointer, Real, offset
+
+TILE = 256
+"""Accumulators in `lanes`."""
+
+BLOCK = 512
+"""Elements of a row that are summed in their own precision before they go into the total."""
+
+PRODUCT, MAXIMUM, MINIMUM = 0, 1, 2
+
+
+def total_real(x: Pointer, y: Pointer, lanes: Pointer, outer: int, n: int, inner: int, divisor: float) -> int:
+    """y[outer, inner] = sums of floats / divisor; lanes are float64."""
+    for o in range(outer):
+        source = offset(x, o * n * inner)
+        target = offset(y, o * inner)
+        if inner == 1:
+            target[0] = sum_row(source, n, 0.0) / divisor
+        else:
+            for start in range(0, inner, TILE):
+                width = min(TILE, inner - start)
+                sum_columns(offset(source, start), lanes, n, width, inner)
+                for i in range(width):
+                    target[start + i] = lanes[i] / divisor
+    return 0
+
+
+def total_whole(x: Pointer, y: Pointer, lanes: Pointer, outer: int, n: int, inner: int, divisor: int) -> int:
+    """y[outer, inner] = sums of integers / divisor, truncated; lanes are int64."""
+    for o in range(outer):
+        source = offset(x, o * n * inner)
+        target = offset(y, o * inner)
+        if inner == 1:
+            target[0] = divide(sum_row(source, n, 0), divisor)
+        else:
+            for start in range(0, inner, TILE):
+                width = min(TILE, inner - start)
+                sum_columns(offset(source, start), lanes, n, width, inner)
+                for i in range(width):
+                    target[start + i] = divide(lanes[i], divisor)
+    return 0
+
+
+def divide(total: int, divisor: int) -> int:
+    """Truncate the quotient towards zero; a sum is only a mean with divisor 1, and must not pay for the division."""
+    if divisor == 1:
+        return total
+    return total // divisor if total >= 0 else -(-total // divisor)
+
+
+def sum_row(x: Pointer, n: int, zero: Real) -> Real:
+    """`zero` is of the type the total has."""
+    total = zero
+    for start in range(0, n, BLOCK):
+        part = x[start]
+        for i in range(start + 1, min(start + BLOCK, n)):
+            part += x[i]
+        total += part
+    return total
+
+
+def rows_at_once(n: int, width: int, stride: int) -> int:
+    """How many neighbouring rows to accumulate side by side, to fill the lanes."""
+    group = TILE // width
+    return group if stride == width and n >= 2 * group else 1
+
+
+def sum_columns(x: Pointer, lanes: Pointer, n: int, width: int, stride: int) -> None:
+    """lanes[i] = sum over r < n of x[r * stride + i], i < width."""
+    group = rows_at_once(n, width, stride)
+    wide = group * width
+    chunks = n // group
+    for i in range(wide):
+        lanes[i] = x[i]
+    for r in range(1, chunks):
+        row = offset(x, r * group * stride)
+        for i in range(wide):
+            lanes[i] += row[i]
+    rest = offset(x, chunks * group * stride)
+    for i in range((n - chunks * group) * width):
+        lanes[i] += rest[i]
+    while group > 1:
+        half = (group + 1) // 2
+        for i in range((group - half) * width):
+            lanes[i] += lanes[half * width + i]
+        group = half
+
+
+def product(x: Pointer, y: Pointer, lanes: Pointer, outer: int, n: int, inner: int) -> int:
+    """y[outer, inner] = products; lanes as x."""
+    return fold(PRODUCT, x, y, lanes, outer, n, inner)
+
+
+def maximum(x: Pointer, y: Pointer, lanes: Pointer, outer: int, n: int, inner: int) -> int:
+    """y[outer, inner] = maxima, NaN where there is one; lanes as x. On bools: whether any is true."""
+    return fold(MAXIMUM, x, y, lanes, outer, n, inner)
+
+
+def minimum(x: Pointer, y: Pointer, lanes: Pointer, outer: int, n: int, inner: int) -> int:
+    """y[outer, inner] = minima, NaN where there is one; lanes as x. On bools: whether all are true."""
+    return fold(MINIMUM, x, y, lanes, outer, n, inner)
+
+
+def combine(how: int, a: Real, b: Real) -> Real:
+    """`how` is a constant wherever this is inlined. A NaN in `a` stays."""
+    if how == PRODUCT:
+        return a * b
+    if how == MAXIMUM:
+        return a if (a >= b or a != a) else b
+    return a if (a <= b or a != a) else b
+
+
+def fold(how: int, x: Pointer, y: Pointer, lanes: Pointer, outer: int, n: int, inner: int) -> int:
+    for o in range(outer):
+        source = offset(x, o * n * inner)
+        target = offset(y, o * inner)
+        if inner == 1 and n < 2 * TILE:
+            target[0] = fold_row(how, source, n)
+        else:
+            for start in range(0, inner, TILE):
+                width = min(TILE, inner - start)
+                fold_columns(how, offset(source, start), lanes, n, width, inner)
+                for i in range(width):
+                    target[start + i] = lanes[i]
+    return 0
+
+
+def fold_row(how: int, x: Pointer, n: int) -> Real:
+    """A short row: comparing without regard to NaN and counting them apart makes the loop wait less for itself."""
+    a = x[0]
+    unordered = 0
+    for i in range(1, n):
+        b = x[i]
+        unordered += b != b
+        if how == PRODUCT:
+            a *= b
+        elif how == MAXIMUM:
+            a = b if b > a else a
+        else:
+            a = b if b < a else a
+    if how != PRODUCT and unordered > 0:
+        for i in range(n):
+            if x[i] != x[i]:
+                a = x[i]
+    return a
+
+
+def fold_columns(how: int, x: Pointer, lanes: Pointer, n: int, width: int, stride: int) -> None:
+    """As `sum_columns`."""
+    group = rows_at_once(n, width, stride)
+    wide = group * width
+    chunks = n // group
+    for i in range(wide):
+        lanes[i] = x[i]
+    for r in range(1, chunks):
+        row = offset(x, r * group * stride)
+        for i in range(wide):
+            lanes[i] = combine(how, lanes[i], row[i])
+    rest = offset(x, chunks * group * stride)
+    for i in range((n - chunks * group) * width):
+        lanes[i] = combine(how, lanes[i], rest[i])
+    while group > 1:
+        half = (group + 1) // 2
+        for i in range((group - half) * width):
+            lanes[i] = combine(how, lanes[i], lanes[half * width + i])
+        group = half

@@ -1,0 +1,1 @@
+"""Variables: nodes, objects, scopes, initialisers, assignments and updates of rows."""

@@ -1,0 +1,89 @@
+"""Initial values as tensors; those that depend on other variables, so that the order of initialisation does not matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aioexec import shapes
+from aioexec.dtypes import DType
+from aioexec.errors import GraphValueError
+from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.graph import Graph
+from aioexec.graph.kernels.kernel import Role
+from aioexec.graph.keys import GraphKeys
+from aioexec.graph.node import Operation, Tensor
+
+
+def without_uninitialized(value: Tensor, suffix: str) -> Tensor:
+    """`value`, with what it reads of variables replaced by their initial values.
+
+    Args:
+        suffix: goes behind the names of nodes that are copied for it.
+    """
+    ancestors = _ancestors(value.op)
+    if not any(op.row.role is Role.VARIABLE for op in ancestors):
+        return value
+    graph: Graph = value.graph
+    variables = _by_node(graph)
+    replaced: dict[Tensor, Tensor] = {}
+    with graph.control_dependencies(None), graph.name_scope(None):
+        for op in sorted(ancestors, key=lambda op: op.index):
+            variable = _read_by(op, variables)
+            if variable is not None:
+                replaced[op.outputs[0]] = variable.initialized_value()
+            elif any(tensor in replaced for tensor in op.inputs) and not _takes_references(op):
+                inputs = [replaced.get(tensor, tensor) for tensor in op.inputs]
+                copied = graph.create_op(op.type, inputs, name=op.name + suffix, attrs=dict(op.attrs))
+                replaced.update(zip(op.outputs, copied.outputs, strict=True))
+    return replaced.get(value, value)
+
+
+def _ancestors(op: Operation) -> set[Operation]:
+    """`op` and all it gets values from."""
+    found = {op}
+    waiting = [op]
+    while waiting:
+        producers = {tensor.op for tensor in waiting.pop().inputs} - found
+        found |= producers
+        waiting.extend(producers)
+    return found
+
+
+def _by_node(graph: Graph) -> dict[Operation, Any]:
+    """The variable each variable node belongs to."""
+    keys = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES)
+    return {variable.op: variable for key in keys for variable in graph.get_collection(key)}
+
+
+def _read_by(op: Operation, variables: dict[Operation, Any]) -> Any:
+    """The variable whose content `op` hands out, if that is all it does."""
+    if op.row.role is Role.VARIABLE and op.outputs[0].dtype.is_ref:
+        return variables.get(op)
+    return variables.get(op.inputs[0].op) if op.row.role is Role.READ else None
+
+
+def _takes_references(op: Operation) -> bool:
+    return any(arg.is_ref for arg in op.row.definition.inputs)
+
+
+def initial_tensor(graph: Graph, initial_value: Any, dtype: DType | None, validate_shape: bool) -> Tensor:
+    """An initial value as a tensor; a function is called where its nodes lie under "Initializer".
+
+    Raises:
+        GraphValueError: its shape is to be known and is not.
+    """
+    if not callable(initial_value):
+        tensor = convert_to_tensor(initial_value, dtype, name="initial_value")
+    else:
+        with graph.name_scope("Initializer"), graph.device(None):
+            tensor = convert_to_tensor(initial_value(), dtype, name="initial_value")
+    if validate_shape and not shapes.is_fully_defined(tensor.dims):
+        raise GraphValueError(
+            f"Variable {graph.get_name_scope()!r}: initial_value must have a shape specified, got {tensor!r}"
+        )
+    return tensor
+
+
+def guarded(variable: Any) -> Tensor:
+    """The initial value of a variable, not depending on whether other variables have been initialized."""
+    return without_uninitialized(variable.initialized_value(), f"_{variable.op.name.replace('/', '_')}")

@@ -1,0 +1,316 @@
+"""Initializers: objects that make the initial value of a variable from its shape and dtype."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from aioexec import dtypes, shapes
+from aioexec.dtypes import DType
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.convert import constant
+from aioexec.graph.node import Tensor
+from aioexec.ops.array.filling import ones, zeros
+from aioexec.ops.math.arithmetic import multiply
+from aioexec.ops.random.random_ops import random_normal, random_uniform, truncated_normal
+
+Mode = Literal["fan_in", "fan_out", "fan_avg"]
+Distribution = Literal["normal", "truncated_normal", "untruncated_normal", "uniform"]
+
+TRUNCATED_STDDEV = 0.87962566103423978
+"""Standard deviation of the standard normal distribution truncated to [-2, 2]."""
+
+
+class Initializer:
+    """Base of initializers: `initializer(shape, dtype)` is the initial value.
+
+    What it was made with is its configuration: `type(i).from_config(i.get_config())` is another like it.
+    """
+
+    dtype: DType = dtypes.float32
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        raise NotImplementedError
+
+    def get_config(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Initializer:
+        return cls(**config)
+
+    def _wanted(self, dtype: Any) -> DType:
+        return self.dtype if dtype is None else dtypes.as_dtype(dtype).base_dtype
+
+
+def _floating(dtype: Any) -> DType:
+    wanted: DType = dtypes.as_dtype(dtype)
+    if not wanted.is_floating:
+        raise GraphValueError(f"initializer: expected a floating dtype, got {wanted.name}")
+    return wanted
+
+
+class Zeros(Initializer):
+    """Zeros."""
+
+    def __init__(self, dtype: Any = dtypes.float32) -> None:
+        self.dtype = dtypes.as_dtype(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        return zeros(shape, self._wanted(dtype))
+
+    def get_config(self) -> dict[str, Any]:
+        return {"dtype": self.dtype.name}
+
+
+class Ones(Initializer):
+    """Ones."""
+
+    def __init__(self, dtype: Any = dtypes.float32) -> None:
+        self.dtype = dtypes.as_dtype(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        return ones(shape, self._wanted(dtype))
+
+    def get_config(self) -> dict[str, Any]:
+        return {"dtype": self.dtype.name}
+
+
+class Constant(Initializer):
+    """A given value: a number for all elements, or a list of them, the last of which fills what is left.
+
+    Args:
+        verify_shape: refuse a value of another shape than the variable's.
+    """
+
+    def __init__(self, value: Any = 0, dtype: Any = dtypes.float32, verify_shape: bool = False) -> None:
+        if not (np.isscalar(value) or isinstance(value, list | tuple | np.ndarray)):
+            raise GraphTypeError(f"Constant: expected a number, list or array, got {value!r}")
+        self.value = value
+        self.dtype = dtypes.as_dtype(dtype)
+        self._verify_shape = verify_shape
+
+    def __call__(
+        self, shape: Any, dtype: Any = None, partition_info: Any = None, verify_shape: bool | None = None
+    ) -> Tensor:
+        verify = self._verify_shape if verify_shape is None else verify_shape
+        dims = list(shapes.as_dims(shape) or ())
+        return constant(self.value, self._wanted(dtype), shape=dims, verify_shape=verify)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"value": self.value, "dtype": self.dtype.name}
+
+
+class RandomUniform(Initializer):
+    """Numbers evenly distributed in [minval, maxval); maxval is 1 for floating dtypes if it is None."""
+
+    def __init__(
+        self, minval: Any = 0, maxval: Any = None, seed: int | None = None, dtype: Any = dtypes.float32
+    ) -> None:
+        self.minval = minval
+        self.maxval = maxval
+        self.seed = seed
+        self.dtype = dtypes.as_dtype(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        return random_uniform(shape, self.minval, self.maxval, self._wanted(dtype), seed=self.seed)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"minval": self.minval, "maxval": self.maxval, "seed": self.seed, "dtype": self.dtype.name}
+
+
+class RandomNormal(Initializer):
+    """Normally distributed numbers."""
+
+    def __init__(
+        self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = dtypes.float32
+    ) -> None:
+        self.mean = mean
+        self.stddev = stddev
+        self.seed = seed
+        self.dtype = _floating(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        return random_normal(shape, self.mean, self.stddev, self._wanted(dtype), seed=self.seed)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"mean": self.mean, "stddev": self.stddev, "seed": self.seed, "dtype": self.dtype.name}
+
+
+class TruncatedNormal(Initializer):
+    """Normally distributed numbers less than two standard deviations from the mean."""
+
+    def __init__(
+        self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = dtypes.float32
+    ) -> None:
+        self.mean = mean
+        self.stddev = stddev
+        self.seed = seed
+        self.dtype = _floating(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        return truncated_normal(shape, self.mean, self.stddev, self._wanted(dtype), seed=self.seed)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"mean": self.mean, "stddev": self.stddev, "seed": self.seed, "dtype": self.dtype.name}
+
+
+class UniformUnitScaling(Initializer):
+    """Uniform numbers that keep the scale of what a layer without activation passes on.
+
+    They lie in [-limit, limit), limit = factor * sqrt(3 / number of inputs), all dimensions but the last being inputs.
+    """
+
+    def __init__(self, factor: float = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+        self.factor = factor
+        self.seed = seed
+        self.dtype = _floating(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        inputs = max(1.0, math.prod(float(dim) for dim in _full_shape(shape, partition_info)[:-1]))
+        limit = math.sqrt(3 / inputs) * self.factor
+        return random_uniform(shape, -limit, limit, self._wanted(dtype), seed=self.seed)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"factor": self.factor, "seed": self.seed, "dtype": self.dtype.name}
+
+
+class VarianceScaling(Initializer):
+    """Random numbers whose variance is scale / n, n the number of inputs, of outputs, or their mean, by `mode`.
+
+    Args:
+        distribution: "uniform", "truncated_normal" (also called "normal") or "untruncated_normal".
+    """
+
+    def __init__(
+        self,
+        scale: float = 1.0,
+        mode: Mode = "fan_in",
+        distribution: Distribution = "truncated_normal",
+        seed: int | None = None,
+        dtype: Any = dtypes.float32,
+    ) -> None:
+        if scale <= 0.0:
+            raise GraphValueError(f"VarianceScaling: scale must be positive, got {scale!r}")
+        if mode not in ("fan_in", "fan_out", "fan_avg"):
+            raise GraphValueError(f"VarianceScaling: mode must be fan_in, fan_out or fan_avg, got {mode!r}")
+        if distribution not in ("normal", "truncated_normal", "untruncated_normal", "uniform"):
+            raise GraphValueError(f"VarianceScaling: unknown distribution {distribution!r}")
+        self.scale = scale
+        self.mode: Mode = mode
+        self.distribution: Distribution = distribution
+        self.seed = seed
+        self.dtype = _floating(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        fan_in, fan_out = fans(_full_shape(shape, partition_info))
+        count = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2.0}[self.mode]
+        variance = self.scale / max(1.0, count)
+        wanted = self._wanted(dtype)
+        if self.distribution == "uniform":
+            limit = math.sqrt(3.0 * variance)
+            return random_uniform(shape, -limit, limit, wanted, seed=self.seed)
+        if self.distribution == "untruncated_normal":
+            return random_normal(shape, 0.0, math.sqrt(variance), wanted, seed=self.seed)
+        return truncated_normal(shape, 0.0, math.sqrt(variance) / TRUNCATED_STDDEV, wanted, seed=self.seed)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "scale": self.scale,
+            "mode": self.mode,
+            "distribution": self.distribution,
+            "seed": self.seed,
+            "dtype": self.dtype.name,
+        }
+
+
+def fans(dims: list[int]) -> tuple[float, float]:
+    """How many inputs and outputs a unit of a layer with a kernel of these dimensions has."""
+    if not dims:
+        return 1.0, 1.0
+    if len(dims) == 1:
+        return float(dims[0]), float(dims[0])
+    field = float(math.prod(dims[:-2]))
+    return dims[-2] * field, dims[-1] * field
+
+
+def _full_shape(shape: Any, partition_info: Any) -> list[int]:
+    """The dimensions of the whole variable, of which `shape` may be a part."""
+    whole = shape if partition_info is None else partition_info.full_shape
+    dims = shapes.as_dims(whole)
+    if not shapes.is_fully_defined(dims):
+        raise GraphValueError(f"initializer: the shape must be fully defined, got {shapes.describe(dims)}")
+    return [int(dim or 0) for dim in dims or ()]
+
+
+class Identity(Initializer):
+    """The identity matrix times `gain`; for matrices only."""
+
+    def __init__(self, gain: float = 1.0, dtype: Any = dtypes.float32) -> None:
+        self.gain = gain
+        self.dtype = _floating(dtype)
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        dims = _full_shape(shape, partition_info)
+        if len(dims) != 2:
+            raise GraphValueError(f"Identity: only matrices have an identity, got shape {dims}")
+        matrix = constant(np.eye(dims[0], dims[1]), self._wanted(dtype), name="eye")
+        return matrix if self.gain == 1.0 else multiply(matrix, self.gain)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"gain": self.gain, "dtype": self.dtype.name}
+
+
+class GlorotUniform(VarianceScaling):
+    """Uniform in [-limit, limit), limit = sqrt(6 / (inputs + outputs)); also called Xavier's."""
+
+    def __init__(self, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+        super().__init__(1.0, "fan_avg", "uniform", seed, dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"seed": self.seed, "dtype": self.dtype.name}
+
+
+class GlorotNormal(VarianceScaling):
+    """Truncated normal with standard deviation sqrt(2 / (inputs + outputs))."""
+
+    def __init__(self, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+        super().__init__(1.0, "fan_avg", "truncated_normal", seed, dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"seed": self.seed, "dtype": self.dtype.name}
+
+
+def lecun_normal(seed: int | None = None) -> VarianceScaling:
+    """Truncated normal with standard deviation sqrt(1 / inputs)."""
+    return VarianceScaling(1.0, "fan_in", "truncated_normal", seed)
+
+
+def lecun_uniform(seed: int | None = None) -> VarianceScaling:
+    """Uniform in [-limit, limit), limit = sqrt(3 / inputs)."""
+    return VarianceScaling(1.0, "fan_in", "uniform", seed)
+
+
+def he_normal(seed: int | None = None) -> VarianceScaling:
+    """Truncated normal with standard deviation sqrt(2 / inputs)."""
+    return VarianceScaling(2.0, "fan_in", "truncated_normal", seed)
+
+
+def he_uniform(seed: int | None = None) -> VarianceScaling:
+    """Uniform in [-limit, limit), limit = sqrt(6 / inputs)."""
+    return VarianceScaling(2.0, "fan_in", "uniform", seed)
+
+
+zeros_initializer = Zeros
+ones_initializer = Ones
+constant_initializer = Constant
+random_uniform_initializer = RandomUniform
+random_normal_initializer = RandomNormal
+truncated_normal_initializer = TruncatedNormal
+uniform_unit_scaling_initializer = UniformUnitScaling
+variance_scaling_initializer = VarianceScaling
+identity_initializer = Identity
+glorot_uniform_initializer = GlorotUniform
+glorot_normal_initializer = GlorotNormal

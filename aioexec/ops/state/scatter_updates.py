@@ -1,0 +1,267 @@
+"""Updating rows of variables by index, on references and on resource handles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from aioexec import shapes
+from aioexec.data_classes import dataclass
+from aioexec.errors import InvalidArgumentError
+from aioexec.graph.apply import apply_no_output_op
+from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.kernels.kernel import (
+    Attrs,
+    Compute,
+    KernelContext,
+    Launch,
+    Launches,
+    LoopKernel,
+    Native,
+    Operand,
+    Reference,
+    Role,
+    Spec,
+)
+from aioexec.graph.node import Operation, Tensor
+from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, ShapeRule, register, undefined_gradient
+from aioexec.ops.common.elementwise import Array, shown
+from aioexec.ops.state import row_loops
+from aioexec.ops.state.assignments import reference_of, update_reference
+from aioexec.ops.state.sparse_updates import OUTSIDE, keep_whole
+from aioexec.ops.state.update_rows import FLOATS, NUMBERS
+from aioexec.ops.state.variable_gather import ALL, check_indices, resource_gather as resource_gather
+from aioexec.resources.variable import Variable
+from aioexec.shapes import Dims
+
+Method = Callable[[Array, Any, Array], None]
+"""(target, index of rows, updates): changes the target, one repeated row after the other."""
+
+
+def put(target: Array, indices: Any, updates: Array) -> None:
+    target[indices] = updates
+
+
+def at(ufunc: Callable[..., Any]) -> Method:
+    """Apply an operation row by row, so that repeated rows add up; 16-bit floats are not known to `ufunc.at`."""
+
+    def apply(target: Array, indices: Any, updates: Array) -> None:
+        if not isinstance(ufunc, np.ufunc) or (target.dtype.itemsize == 2 and target.dtype.kind not in "iu"):
+            flat = indices.reshape(-1)
+            row_shape = target.shape[1:]
+            rows = np.broadcast_to(updates, indices.shape + row_shape).reshape(indices.size, *row_shape)
+            for index, row in zip(flat, rows, strict=True):
+                target[index] = ufunc(target[index], row)
+        else:
+            ufunc.at(target, indices, updates)
+
+    return apply
+
+
+def divided(x: Array, y: Array) -> Array:
+    """x / y, of integers cut towards zero.
+
+    Raises:
+        InvalidArgumentError: an integer is divided by zero.
+    """
+    if x.dtype.kind not in "iu":
+        return np.asarray(x / y)
+    if not np.all(y):
+        raise InvalidArgumentError("Integer division by zero")
+    quotient = np.floor_divide(np.abs(x), np.abs(y))
+    return np.asarray(quotient * np.sign(x) * np.sign(y), x.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One way to update: by NumPy, by a compiled loop, and the dtypes that loop serves."""
+
+    method: Method
+    loop: Callable[..., int]
+    dtypes: frozenset[str]
+
+
+VERBS = {
+    "Update": Verb(put, row_loops.put_rows, ALL),
+    "Add": Verb(at(np.add), row_loops.add_rows, NUMBERS),
+    "Sub": Verb(at(np.subtract), row_loops.subtract_rows, NUMBERS),
+    "Mul": Verb(at(np.multiply), row_loops.multiply_rows, NUMBERS),
+    "Div": Verb(at(divided), row_loops.divide_rows, FLOATS),
+    "Min": Verb(at(np.minimum), row_loops.least_rows, NUMBERS),
+    "Max": Verb(at(np.maximum), row_loops.greatest_rows, NUMBERS),
+}
+"""What an update does, by the last part of the name of its op."""
+
+
+def _scattered(method: Method) -> Reference:
+    def kernel(context: KernelContext) -> Compute:
+        passes_on = bool(context.output_dtypes)  # the forms for references
+
+        def scatter(variable: Variable, indices: Array, updates: Array) -> Variable | None:
+            present = variable.require()
+            _check_dtypes(variable, present, updates)
+            if not passes_on and not indices.size and updates.ndim == indices.ndim + present.ndim - 1:
+                return None  # as in TensorFlow, whatever the sizes of the updates are
+            _check_scatter(present, indices, updates)
+            fresh = present.copy()
+            method(fresh, indices, updates)
+            variable.update(lambda present: fresh)
+            return variable if passes_on else None
+
+        return scatter
+
+    return kernel
+
+
+def _check_dtypes(variable: Variable, present: Array, updates: Array) -> None:
+    if updates.dtype != present.dtype:
+        raise InvalidArgumentError(
+            f"variable {variable.name!r} is {present.dtype}, it cannot be updated with {updates.dtype}"
+        )
+
+
+def _check_scatter(present: Array, indices: Array, updates: Array) -> None:
+    if present.ndim == 0 or (updates.ndim and updates.shape != indices.shape + present.shape[1:]):
+        raise InvalidArgumentError(
+            f"Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got updates.shape "
+            f"{shown(updates.shape)}, indices.shape {shown(indices.shape)}, params.shape {shown(present.shape)}"
+        )
+    check_indices(indices, present.shape[0])
+
+
+def _native(verb: Verb) -> Native:
+    def bind(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
+        state, indices, updates = inputs
+        if not state.shape or updates.dtype != state.dtype or state.dtype.name not in verb.dtypes:
+            return None
+        if updates.shape not in ((), indices.shape + state.shape[1:]):
+            return None
+        dtype = "int8" if state.dtype == bool else state.dtype.name
+        kernel = LoopKernel(verb.loop, (dtype, indices.dtype.name, dtype), 4, 0)
+        operands = (Operand("state", 0), Operand("input", 1), Operand("input", 2))
+        words = (indices.size, prod(state.shape[1:]), state.shape[0], int(updates.shape != ()))
+        rows = Launch(kernel, operands, words, cost=10 + updates.nbytes // 4)
+        return Launches((*keep_whole(inputs, (0,)), rows))
+
+    return Native(bind, verb.dtypes, OUTSIDE)
+
+
+def _scatter_shape(*, is_ref: bool) -> ShapeRule:
+    def rule(context: ShapeContext) -> Sequence[Dims]:
+        ref, indices, updates = context.inputs
+        ref = shapes.with_rank_at_least(ref if is_ref else context.variable(0), 1)
+        if updates != ():
+            shapes.merge(updates, shapes.concatenate(indices, None if ref is None else ref[1:]))
+        return [ref] if is_ref else []
+
+    return rule
+
+
+for _name, _verb in VERBS.items():
+    _types = "" if _name == "Update" else "@6"
+    _ref_types = "@23" if _name in ("Min", "Max") else _types
+    for _signature, _is_ref in (
+        (
+            f"Scatter{_name}(ref:Ref(T), indices:Tindices, updates:T) -> (output_ref:Ref(T)) [T:type{_ref_types};"
+            f" Tindices:type{{int32|int64}}; use_locking:bool={'true' if _name == 'Update' else 'false'}]",
+            True,
+        ),
+        (
+            f"ResourceScatter{_name}(resource:resource, indices:Tindices, updates:dtype) -> ()"
+            f" [dtype:type{_types}; Tindices:type{{int32|int64}}] {{stateful}}",
+            False,
+        ),
+    ):
+        register(
+            _signature,
+            shape=_scatter_shape(is_ref=_is_ref),
+            kernel=_scattered(_verb.method),
+            gradient=undefined_gradient if _name in ("Update", "Min", "Max") else NOT_DIFFERENTIABLE,
+            native=_native(_verb),
+            role=Role.UPDATE,
+            writes=(0,),
+            reads=(0,),
+        )
+
+# Functions
+
+ResourceScatter = Callable[..., Operation]
+
+
+def _on_resources(verb: str, does: str) -> ResourceScatter:
+    def scatter(resource: Tensor, indices: Any, updates: Any, name: str | None = None) -> Operation:
+        return apply_no_output_op(f"ResourceScatter{verb}", resource, indices, updates, name=name)
+
+    scatter.__name__, scatter.__doc__ = f"resource_scatter_{verb.lower()}", f"{does} of a resource variable."
+    return scatter
+
+
+resource_scatter_update = _on_resources("Update", "Replace rows")
+resource_scatter_add = _on_resources("Add", "Add to rows")
+resource_scatter_sub = _on_resources("Sub", "Subtract from rows")
+resource_scatter_mul = _on_resources("Mul", "Multiply rows")
+resource_scatter_div = _on_resources("Div", "Divide rows")
+resource_scatter_min = _on_resources("Min", "Reduce rows to the least")
+resource_scatter_max = _on_resources("Max", "Reduce rows to the greatest")
+
+
+def scatter_update(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+) -> Any:
+    """Replace rows of a variable; of a row given twice, the later one counts."""
+    return scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
+
+
+def scatter_add(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Add to rows of a variable; rows given twice add up."""
+    return scatter("ScatterAdd", ref, indices, updates, use_locking, name)
+
+
+def scatter_sub(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Subtract from rows of a variable; rows given twice add up."""
+    return scatter("ScatterSub", ref, indices, updates, use_locking, name)
+
+
+def scatter_mul(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Multiply rows of a variable; rows given twice are multiplied twice."""
+    return scatter("ScatterMul", ref, indices, updates, use_locking, name)
+
+
+def scatter_div(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Divide rows of a variable; rows given twice are divided twice."""
+    return scatter("ScatterDiv", ref, indices, updates, use_locking, name)
+
+
+def scatter_min(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Reduce rows of a variable to the least of it and the updates."""
+    return scatter("ScatterMin", ref, indices, updates, use_locking, name)
+
+
+def scatter_max(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Reduce rows of a variable to the greatest of it and the updates."""
+    return scatter("ScatterMax", ref, indices, updates, use_locking, name)
+
+
+def scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Any:
+    """Update a variable of either kind by index; the result stands for its new content."""
+    reference = reference_of(ref)
+    if reference is None:
+        values = convert_to_tensor(updates, ref.dtype)
+        op = apply_no_output_op(f"Resource{op_type}", ref.handle, indices, values, name=name)
+        return ref.after(op)
+    return update_reference(op_type, reference, indices, updates, name=name, use_locking=use_locking)

@@ -1,0 +1,496 @@
+"""Variable: the object a program holds for state that outlives a step, in both kinds.
+
+`Variable(...)` makes a ReferenceVariable (VariableV2, read through a reference edge, which sees the content as of when its
+consumer runs) or a ResourceVariable (VarHandleOp, every use a read of its own). Which, is said by `use_resource`, else by the
+current variable scope, else by `enable_resource_variables`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+from aioexec.dtypes import DType, as_dtype
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.apply import apply_op
+from aioexec.graph.convert import convert_to_tensor, register_tensor_conversion_function
+from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.graph.indexed_slices import IndexedSlices
+from aioexec.graph.io.proto_functions import register_proto_function
+from aioexec.graph.keys import GraphKeys
+from aioexec.graph.node import EVALUATORS, Operation, Tensor
+from aioexec.graph.operators import Operators
+from aioexec.ops.state import assignments as state, counting, save_slices, scatter_updates, variable_defs
+from aioexec.ops.state.initial_values import guarded, initial_tensor
+from aioexec.ops.state.variable_kinds import (
+    VariableAggregation,
+    VariableSynchronization,
+    checked_copies,
+    choose_resource,
+    disable_resource_variables as disable_resource_variables,
+    enable_resource_variables as enable_resource_variables,
+    resource_variables_enabled as resource_variables_enabled,
+)
+from aioexec.ops.state.variable_ops import (
+    assign_add_variable_op,
+    assign_sub_variable_op,
+    assign_variable_op,
+    read_variable_op,
+    var_handle_op,
+    var_is_initialized_op,
+    variable_op_v2,
+)
+from aioexec.shapes import Dims, TensorShape
+
+
+class Variable(Operators):
+    """State kept in the session, with an initial value that its `initializer` assigns.
+
+    Used as a tensor it is its content; `assign` and its kin make nodes that change it.
+
+    Args:
+        initial_value: a tensor or what converts to one, or a function without arguments that returns it.
+        trainable: whether optimizers change it by default.
+        collections: where it is listed; GLOBAL_VARIABLES by default.
+        validate_shape: False lets it take values of any shape.
+        caching_device: the device of a copy that reads of it use.
+        name: made unique; "Variable" by default.
+        dtype: what to convert the initial value to.
+        constraint: projection an optimizer applies after its update.
+        use_resource: the kind; see the module.
+        shape: of a resource variable, if it may take values of other shapes than the initial one's.
+
+    Raises:
+        GraphValueError: no initial value, or one of unknown shape.
+    """
+
+    def __new__(cls, *args: Any, use_resource: bool | None = None, **kwargs: Any) -> Variable:
+        if cls is Variable:
+            if kwargs.get("variable_def") is not None:
+                use_resource = variable_defs.is_of_resource(kwargs["variable_def"])
+            kind = ResourceVariable if choose_resource(use_resource) else ReferenceVariable
+            return object.__new__(kind)
+        return object.__new__(cls)
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        collections: Iterable[Any] | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        expected_shape: Any = None,
+        import_scope: str | None = None,
+        constraint: Callable[[Any], Any] | None = None,
+        use_resource: bool | None = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+        shape: Any = None,
+    ) -> None:
+        self._constraint = constraint
+        self._declared: Any = shape
+        if variable_def is not None:
+            variable_defs.fill(self, variable_def, import_scope)
+            return
+        if initial_value is None:
+            raise GraphValueError(f"Variable {name!r}: initial_value must be specified")
+        if isinstance(collections, str) or not isinstance(collections, Iterable | None):
+            raise GraphValueError(f"Variable {name!r}: collections must be a list, got {collections!r}")
+        if constraint is not None and not callable(constraint):
+            raise GraphValueError(f"Variable {name!r}: constraint must be callable, got {constraint!r}")
+        self.synchronization, self.aggregation, self._trainable = checked_copies(
+            synchronization, aggregation, trainable, name
+        )
+        self._validate_shape = validate_shape
+        graph = get_default_graph()
+        placed = graph.device(caching_device) if caching_device is not None else None
+        with graph.control_dependencies(None), graph.name_scope(name or "Variable") as scope:
+            self._make(graph, initial_value, None if dtype is None else as_dtype(dtype), scope, placed)
+        wanted = [GraphKeys.GLOBAL_VARIABLES] if collections is None else list(collections)
+        if self._trainable and GraphKeys.TRAINABLE_VARIABLES not in wanted:
+            wanted.append(GraphKeys.TRAINABLE_VARIABLES)
+        graph.add_to_collections(wanted, self)
+
+    # What the kinds do in their own way
+
+    synchronization: VariableSynchronization
+    aggregation: VariableAggregation
+    _initial_value: Tensor | None = None  # None if it was imported and nobody says
+    _initializer: Operation
+    _tensor: Tensor  # the reference, or the handle
+    _element: Tensor  # the read that fetching and evaluating means
+    _snapshot: Tensor  # the read that others may share, which a VariableDef names
+
+    def _make(
+        self,
+        graph: Graph,
+        initial_value: Any,
+        dtype: DType | None,
+        scope: str,
+        caching: contextlib.AbstractContextManager[None] | None,
+    ) -> None:
+        """Make the nodes; `scope` is the name of the variable with a slash."""
+        raise NotImplementedError
+
+    def _take_snapshot(self, snapshot: Tensor | None) -> None:
+        """Set what reads it, of an imported variable."""
+        raise NotImplementedError
+
+    def value(self) -> Tensor:
+        """The content as a tensor, as of when the read runs; a cached or shared read may do."""
+        raise NotImplementedError
+
+    def read_value(self) -> Tensor:
+        """The content as a tensor, by a read of its own: it sees what the control dependencies in force have done."""
+        raise NotImplementedError
+
+    def assign(
+        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Replace the content.
+
+        Args:
+            read_value: return something that stands for the new content; otherwise the operation.
+        """
+        raise NotImplementedError
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Add to the content."""
+        raise NotImplementedError
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Subtract from the content."""
+        raise NotImplementedError
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        """Whether it has content."""
+        return state.is_variable_initialized(self, name=name)
+
+    def _as_tensor(self, dtype: DType | None, as_ref: bool) -> Tensor:
+        if dtype is not None and dtype != self.dtype.base_dtype:
+            raise GraphTypeError(
+                f"variable {self.name!r} is {self.dtype.base_dtype.name}, it was wanted as {dtype.name}"
+            )
+        return self._ref() if as_ref else self.value()
+
+    def _ref(self) -> Tensor:
+        raise NotImplementedError
+
+    # What they share
+
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The variable as a VariableDef; None if it is not in `export_scope`, which is taken off names."""
+        return variable_defs.to_proto(self, export_scope)
+
+    @staticmethod
+    def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:
+        """The variable a VariableDef describes, of nodes that are in the default graph."""
+        return Variable(variable_def=variable_def, import_scope=import_scope)
+
+    SaveSliceInfo = save_slices.SaveSliceInfo
+    slice_info: save_slices.SaveSliceInfo | None = None
+    """Set where the variable is a part of another."""
+
+    def _set_save_slice_info(self, save_slice_info: save_slices.SaveSliceInfo) -> None:
+        self.slice_info = save_slice_info
+
+    def _get_save_slice_info(self) -> save_slices.SaveSliceInfo | None:
+        return self.slice_info
+
+    @property
+    def dtype(self) -> DType:
+        return self._tensor.dtype
+
+    @property
+    def name(self) -> str:
+        return self._tensor.name
+
+    @property
+    def op(self) -> Operation:
+        return self._tensor.op
+
+    @property
+    def graph(self) -> Graph:
+        return self._tensor.graph
+
+    @property
+    def device(self) -> str:
+        return self._tensor.device
+
+    @property
+    def dims(self) -> Dims:
+        """The static shape as a plain tuple."""
+        return self._element.dims
+
+    @property
+    def shape(self) -> TensorShape:
+        return TensorShape(self.dims)
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Merge what is known of the shape with `shape`."""
+        self._element.set_shape(shape)
+
+    @property
+    def trainable(self) -> bool:
+        return self._trainable
+
+    @property
+    def constraint(self) -> Callable[[Any], Any] | None:
+        return self._constraint
+
+    @property
+    def initializer(self) -> Operation:
+        """The operation that assigns the initial value."""
+        return self._initializer
+
+    def initialize_by(self, initial_value: Tensor, initializer: Operation) -> None:
+        """Take another initial value, and the operation that assigns it."""
+        self._initial_value, self._initializer = initial_value, initializer
+
+    @property
+    def initial_value(self) -> Tensor | None:
+        return self._initial_value
+
+    def initialized_value(self) -> Tensor:
+        """What the variable holds once initialized, for use in initial values of others: the initial value."""
+        if self._initial_value is None:
+            raise GraphValueError(f"variable {self.name!r} was imported without its initial value")
+        return self._initial_value
+
+    def eval(self, session: Any = None) -> Any:
+        """Its content in `session` or the default session; an awaitable."""
+        return EVALUATORS["eval"](self._element, None, session)
+
+    def load(self, value: Any, session: Any = None) -> Any:
+        """Give it a value from outside of the graph, in `session` or the default session; an awaitable."""
+        return EVALUATORS["run"](self._initializer, {self._initializer.inputs[1]: value}, session)
+
+    def scatter_update(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Any:
+        """Replace the rows given by IndexedSlices."""
+        slices = _slices(sparse_delta)
+        return scatter_updates.scatter_update(self, slices.indices, slices.values, use_locking, name)
+
+    def scatter_add(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Any:
+        """Add IndexedSlices to the content."""
+        slices = _slices(sparse_delta)
+        return scatter_updates.scatter_add(self, slices.indices, slices.values, use_locking, name)
+
+    def scatter_sub(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Any:
+        """Subtract IndexedSlices from the content."""
+        slices = _slices(sparse_delta)
+        return scatter_updates.scatter_sub(self, slices.indices, slices.values, use_locking, name)
+
+    def count_up_to(self, limit: int) -> Tensor:
+        """Add 1; what it was before. An OutOfRangeError once it has reached the limit."""
+        return counting.count_up_to(self, limit)
+
+    def _as_graph_element(self) -> Tensor:
+        return self._element
+
+    def __repr__(self) -> str:
+        return f"<aioexec.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}>"
+
+    def __iter__(self) -> NoReturn:
+        raise GraphTypeError(f"variable {self.name!r} is not iterable")
+
+    def _operand(self) -> Tensor:
+        return self.value()
+
+
+class ReferenceVariable(Variable):
+    """A variable of the first kind: VariableV2, assigned and read through a reference edge."""
+
+    def _make(
+        self,
+        graph: Graph,
+        initial_value: Any,
+        dtype: DType | None,
+        scope: str,
+        caching: contextlib.AbstractContextManager[None] | None,
+    ) -> None:
+        self._initial_value = value = initial_tensor(graph, initial_value, dtype, self._validate_shape)
+        dims = value.dims if self._validate_shape else None
+        self._tensor = self._element = variable_op_v2(dims, value.dtype, name=scope)
+        assigned = state.assign(self._tensor, guarded(self), validate_shape=self._validate_shape)
+        self._initializer = assigned.op
+        with caching or graph.colocate_with(self._tensor.op):
+            self._snapshot = apply_op("Identity", self._tensor, name="read")
+
+    def _take_snapshot(self, snapshot: Tensor | None) -> None:
+        self._element = self._tensor
+        self._snapshot = self.read_value() if snapshot is None else snapshot
+
+    def _ref(self) -> Tensor:
+        return self._tensor
+
+    def value(self) -> Tensor:
+        return self._snapshot
+
+    def read_value(self) -> Tensor:
+        return apply_op("Identity", self._tensor, name="read")
+
+    def assign(
+        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        result = state.assign(self._tensor, value, use_locking=use_locking, name=name)
+        return result if read_value else result.op
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        result = state.assign_add(self._tensor, delta, use_locking=use_locking, name=name)
+        return result if read_value else result.op
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        result = state.assign_sub(self._tensor, delta, use_locking=use_locking, name=name)
+        return result if read_value else result.op
+
+
+class ResourceVariable(Variable):
+    """A variable of the second kind: VarHandleOp; each use is a ReadVariableOp, ordered by control dependencies."""
+
+    _cached: Tensor | None = None
+    _update: Operation | None = None
+
+    def _make(
+        self,
+        graph: Graph,
+        initial_value: Any,
+        dtype: DType | None,
+        scope: str,
+        caching: contextlib.AbstractContextManager[None] | None,
+    ) -> None:
+        with contextlib.nullcontext() if callable(initial_value) else graph.name_scope("Initializer"):
+            self._initial_value = value = initial_tensor(graph, initial_value, dtype, self._validate_shape)
+        dims = value.dims if self._validate_shape else None
+        if self._declared is not None:
+            dims = TensorShape(self._declared).plain
+        name = scope.rstrip("/")
+        self._tensor = handle = var_handle_op(value.dtype, dims, shared_name=name, name=scope)
+        self._dtype = value.dtype.base_dtype
+        with graph.name_scope("IsInitialized"):
+            self._is_initialized = var_is_initialized_op(handle)
+        with graph.name_scope("Assign") as assign:
+            self._initializer = assign_variable_op(handle, guarded(self), name=assign)
+        with graph.name_scope("Read"):
+            self._element = self._snapshot = self._read()
+        if caching is not None:
+            with caching:
+                self._cached = self._snapshot = apply_op("Identity", self._element)
+
+    def _take_snapshot(self, snapshot: Tensor | None) -> None:
+        self._dtype = self._tensor.op.attrs["dtype"]
+        self._is_initialized = variable_defs.known_is_initialized(self._tensor)
+        self._element = self._snapshot = self._read() if snapshot is None else snapshot
+        if snapshot is not None and snapshot.op.type != "ReadVariableOp":
+            self._cached = snapshot
+
+    def _read(self) -> Tensor:
+        """A read, behind the update this object came from, if any."""
+        after = (
+            contextlib.nullcontext()
+            if self._update is None
+            else self._update.graph.control_dependencies([self._update])
+        )
+        with after:
+            return read_variable_op(self._tensor, self._dtype)
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def handle(self) -> Tensor:
+        """The handle by which operations know it."""
+        return self._tensor
+
+    @property
+    def op(self) -> Operation:
+        return self._tensor.op if self._update is None else self._update
+
+    def _ref(self) -> Tensor:
+        raise GraphTypeError(f"variable {self.name!r} is a resource: there is no reference to it")
+
+    def value(self) -> Tensor:
+        return self._cached if self._cached is not None else self._read()
+
+    def read_value(self) -> Tensor:
+        with get_default_graph().name_scope("Read"):
+            value = self._read()
+        return apply_op("Identity", value)
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+        """Rows of the content, without a snapshot of the whole."""
+        return scatter_updates.resource_gather(self._tensor, indices, self._dtype, name=name or "Gather")
+
+    def after(self, update: Operation) -> ResourceVariable:
+        """This variable as of `update`: what is read of it waits for that."""
+        updated = copy.copy(self)
+        updated._update = update
+        updated._cached = None
+        updated._element = updated._read()
+        return updated
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        return self._is_initialized if name is None else var_is_initialized_op(self._tensor, name)
+
+    def assign(
+        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        content = convert_to_tensor(value, self._dtype)
+        update = assign_variable_op(self._tensor, content, self._validate_shape, name=name)
+        return self.after(update) if read_value else update
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        update = assign_add_variable_op(self._tensor, convert_to_tensor(delta, self._dtype), name=name)
+        return self.after(update) if read_value else update
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        update = assign_sub_variable_op(self._tensor, convert_to_tensor(delta, self._dtype), name=name)
+        return self.after(update) if read_value else update
+
+
+def _slices(sparse_delta: Any) -> IndexedSlices:
+    if not isinstance(sparse_delta, IndexedSlices):
+        raise GraphTypeError(f"expected IndexedSlices, got {sparse_delta!r}")
+    return sparse_delta
+
+
+def _converted(variable: Any, dtype: DType | None, name: str | None, as_ref: bool) -> Tensor:
+    tensor: Tensor = variable._as_tensor(dtype, as_ref)
+    return tensor
+
+
+register_tensor_conversion_function(Variable, _converted)
+
+
+def is_resource_variable(variable: Any) -> bool:
+    return isinstance(variable, ResourceVariable)
+
+
+for _collection in variable_defs.COLLECTIONS:
+    register_proto_function(_collection, "VariableDef", Variable.to_proto, Variable.from_proto)

@@ -1,0 +1,124 @@
+"""Variables as VariableDefs, by which collections of a MetaGraphDef hold them, and back: the nodes are there already.
+
+What a variable of either kind is made of has a name in the graph: the reference or handle, the initial value, the assignment of
+it, the tensor that reads it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from aioexec.dtypes import resource
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.graph import get_default_graph
+from aioexec.graph.keys import GraphKeys
+from aioexec.graph.node import Tensor
+from aioexec.graph.scope_names import is_in_scope, prepend_name_scope, strip_name_scope
+from aioexec.ops.state.save_slices import SaveSliceInfo
+from aioexec.ops.state.variable_kinds import checked_copies
+from aioexec.ops.state.variable_ops import var_is_initialized_op
+
+COLLECTIONS: Final = (
+    GraphKeys.GLOBAL_VARIABLES,
+    GraphKeys.TRAINABLE_VARIABLES,
+    GraphKeys.MOVING_AVERAGE_VARIABLES,
+    GraphKeys.LOCAL_VARIABLES,
+    GraphKeys.MODEL_VARIABLES,
+    GraphKeys.GLOBAL_STEP,
+    GraphKeys.METRIC_VARIABLES,
+)
+"""Those whose items are variables."""
+
+if TYPE_CHECKING:
+    from aioexec.formats.protos import VariableDef
+    from aioexec.ops.state.variable import Variable
+
+
+def to_proto(variable: Variable, export_scope: str | None = None) -> VariableDef | None:
+    """A variable as a VariableDef.
+
+    Args:
+        export_scope: the scope to take off names; a variable that is not in it has none.
+    """
+    from aioexec.formats.protos import VariableDef
+
+    if not is_in_scope(variable.name, export_scope):
+        return None
+    synchronization: Any = variable.synchronization.value  # an int; messages take it as their enum
+    aggregation: Any = variable.aggregation.value
+    proto = VariableDef(
+        variable_name=strip_name_scope(variable.name, export_scope),
+        initializer_name=strip_name_scope(variable.initializer.name, export_scope),
+        snapshot_name=strip_name_scope(variable._snapshot.name, export_scope),
+        is_resource=variable._tensor.dtype == resource,
+        trainable=variable.trainable,
+        synchronization=synchronization,
+        aggregation=aggregation,
+    )
+    if variable.initial_value is not None:
+        proto.initial_value_name = strip_name_scope(variable.initial_value.name, export_scope)
+    part = variable.slice_info
+    if part is not None:
+        held = proto.save_slice_info_def
+        held.full_name = strip_name_scope(part.full_name, export_scope)
+        held.full_shape.extend(part.full_shape)
+        held.var_offset.extend(part.var_offset)
+        held.var_shape.extend(part.var_shape)
+    return proto
+
+
+def is_of_resource(variable_def: Any) -> bool:
+    """Whether a VariableDef is that of a resource variable.
+
+    Raises:
+        GraphTypeError: it is no VariableDef.
+    """
+    from aioexec.formats.protos import VariableDef
+
+    if not isinstance(variable_def, VariableDef):
+        raise GraphTypeError(f"variable_def must be a VariableDef, got {type(variable_def).__name__!r}")
+    return variable_def.is_resource
+
+
+def fill(variable: Variable, proto: VariableDef, import_scope: str | None) -> None:
+    """Make a variable the one a VariableDef describes, of the nodes of the default graph.
+
+    Raises:
+        UnknownNameError: a node it names is not there.
+        GraphValueError: the node it names holds no variable.
+    """
+    graph = get_default_graph()
+
+    def element(name: str) -> Any:
+        return graph.as_graph_element(prepend_name_scope(name, import_scope))
+
+    found = element(proto.variable_name)
+    if not isinstance(found, Tensor) or (found.dtype == resource) != proto.is_resource:
+        raise GraphValueError(f"{proto.variable_name!r} is not what its VariableDef says, but {found!r}")
+    variable._tensor = found
+    variable._initializer = element(proto.initializer_name)
+    if proto.initial_value_name:
+        variable._initial_value = element(proto.initial_value_name)
+    variable.synchronization, variable.aggregation, variable._trainable = checked_copies(
+        proto.synchronization, proto.aggregation, proto.trainable, proto.variable_name
+    )
+    variable._validate_shape = bool(variable._initializer.attrs.get("validate_shape", True))
+    if proto.HasField("save_slice_info_def"):
+        part = proto.save_slice_info_def
+        variable.slice_info = SaveSliceInfo(
+            prepend_name_scope(part.full_name, import_scope),
+            list(part.full_shape),
+            list(part.var_offset),
+            list(part.var_shape),
+        )
+    variable._take_snapshot(element(proto.snapshot_name) if proto.snapshot_name else None)
+
+
+def known_is_initialized(handle: Tensor) -> Tensor:
+    """The node that says whether a resource variable has content; made if there is none."""
+    for op in handle.consumers():
+        if op.type == "VarIsInitializedOp":
+            return op.outputs[0]
+    graph = handle.graph
+    with graph.control_dependencies(None), graph.name_scope(f"{handle.op.name}/IsInitialized/"):
+        return var_is_initialized_op(handle)

@@ -1,0 +1,1 @@
+"""Optimizer updates, losses of batches, and metrics."""

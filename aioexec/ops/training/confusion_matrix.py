@@ -1,0 +1,67 @@
+"""The confusion matrix: how often which class was taken for which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aioexec import dtypes
+from aioexec.graph.apply import apply_op
+from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.node import Operation, Tensor
+from aioexec.ops.array.filling import ones_like
+from aioexec.ops.array.gathering import scatter_nd
+from aioexec.ops.common.elementwise import op_scope
+from aioexec.ops.control_flow.checks import assert_less, assert_non_negative
+from aioexec.ops.control_flow.dependencies import with_dependencies
+from aioexec.ops.math.cast import cast
+from aioexec.ops.reduction.reductions import reduce_max
+from aioexec.ops.training.weights import remove_squeezable_dimensions
+
+
+def confusion_matrix(
+    labels: Any,
+    predictions: Any,
+    num_classes: Any = None,
+    dtype: Any = dtypes.int32,
+    name: str | None = None,
+    weights: Any = None,
+) -> Tensor:
+    """A square matrix: in row i and column j, how often (or with which total weight) label i was predicted as j.
+
+    Args:
+        labels, predictions: vectors of class numbers.
+        num_classes: by default one more than the largest class number that occurs.
+
+    Raises:
+        GraphValueError: the shapes do not fit.
+        InvalidArgumentError: (in a run, or at once) a class number is negative, or not less than `num_classes`.
+    """
+    with op_scope(name, "confusion_matrix", predictions, labels, num_classes, weights):
+        given = remove_squeezable_dimensions(
+            convert_to_tensor(labels, name="labels"), convert_to_tensor(predictions, name="predictions")
+        )
+        wanted, predicted = (
+            _checked(cast(classes, dtypes.int64), num_classes, called)
+            for classes, called in zip(given, ("labels", "predictions"), strict=True)
+        )
+        if num_classes is None:
+            num_classes = apply_op("Maximum", reduce_max(predicted), reduce_max(wanted)) + 1
+        if weights is None:
+            counts = ones_like(predicted, dtype)
+        else:
+            factors = convert_to_tensor(weights, name="weights")
+            predicted.shape.assert_is_compatible_with(factors.shape)
+            counts = cast(factors, dtype)
+        size = cast(num_classes, dtypes.int64)
+        places = apply_op("Pack", [wanted, predicted], axis=1, name="stack")
+        return scatter_nd(places, counts, apply_op("Pack", [size, size], name="stack"))
+
+
+def _checked(classes: Tensor, num_classes: Any, called: str) -> Tensor:
+    """Class numbers that are there only if they are ones."""
+    checks: list[Operation] = [assert_non_negative(classes, message=f"`{called}` contains negative values")]
+    if num_classes is not None:
+        limit = cast(num_classes, dtypes.int64)
+        checks.append(assert_less(classes, limit, message=f"`{called}` out of bound"))
+    checked: Tensor = with_dependencies(checks, classes)
+    return checked

@@ -1,0 +1,1 @@
+"""Passes over loops, conditionals and function bodies: inlining, lowering, and folding into single nodes."""

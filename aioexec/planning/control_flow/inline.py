@@ -1,0 +1,437 @@
+"""Bodies in the place of the operations that stand for them: calls of functions, and functional conditionals and loops.
+
+The body of a function is copied to each place it is called from, under the caller's name ("caller/node"), so that what is
+planned has no calls in it. The names are the same in every plan: a stateful node of a body keeps its kernel, one a place.
+
+A call runs as a whole: nodes of the body wait for what the call waits for, and what waits for the call, or uses one of its
+outputs, has everything before it that the body does to state. Where a call may be dead, or stands in a loop, its nodes without
+inputs are held by a *pivot*, a node that is alive exactly where the call is.
+
+How each kind of operation is replaced is told by a table (`lower_control_flow.LOWERINGS`); what they share is here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field
+from typing import Any, Final
+
+from aioexec.data_classes import dataclass
+from aioexec.errors import InvalidArgumentError, UnimplementedError
+from aioexec.graph.device_spec import merge_names
+from aioexec.graph.functions import FuncGraph
+from aioexec.graph.kernels.kernel import Role
+from aioexec.graph.node import Operation, Tensor
+from aioexec.planning.new_nodes import NodeMaker, tensor_of
+from aioexec.planning.subgraph import Edge, Node, Subgraph
+
+LARGEST: Final = 250_000
+"""Nodes all the bodies of a subgraph may come to. Functions that call each other twice double at each level."""
+CONTROL_FLOW: Final = (Role.SWITCH, Role.MERGE, Role.ENTER)
+_HARMLESS: Final = (Role.READ, Role.VARIABLE, Role.PLACEHOLDER, Role.CONSTANT)
+_COLOCATED: Final = "loc:@"
+
+Pivot = Callable[[], Node]
+"""What is alive exactly where a body runs; made when it is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operation that stands for bodies, at the place where they are put.
+
+    Attributes:
+        name: of the operation, with those of the callers before it.
+        inputs, controls: what it is given and waits for.
+        is_conditional: it may be dead, or stands in a loop.
+        device: what is asked for by the operation and its callers.
+    """
+
+    op: Operation
+    name: str
+    inputs: list[Edge]
+    controls: list[Node]
+    is_conditional: bool
+    device: str
+
+    def bodies(self) -> Sequence[FuncGraph]:
+        if self.op.row.bodies is None:
+            raise UnimplementedError(
+                f"{self.op.type} {self.op.name!r} cannot be run: nobody says what it stands for"
+            )
+        return self.op.row.bodies(self.op)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What stands for an operation that was replaced.
+
+    Attributes:
+        outputs: its outputs; behind them is everything that is done to state.
+        effects: what is done to state, the last of it.
+        finished: what else whoever waits for it waits for; asked for when somebody does.
+    """
+
+    outputs: list[Edge]
+    effects: list[Node]
+    finished: Callable[[], list[Node]] = list
+
+
+Lowering = Callable[["Inliner", Call], Outcome]
+
+
+@dataclass(slots=True)
+class _Needs:
+    """What of a body is copied, in order, and what its outputs have to wait for.
+
+    Attributes:
+        effects: operations that change state, or must run, and that no other of them comes after.
+        pending: for each output, the effects that are not among its ancestors.
+        may_be_dead: effects can be dead in a body that runs, since it has conditionals of its own.
+        size: nodes it comes to, bodies of its own calls included.
+    """
+
+    order: list[Operation] = field(default_factory=list)
+    effects: list[Operation] = field(default_factory=list)
+    pending: list[list[Operation]] = field(default_factory=list)
+    may_be_dead: bool = False
+    size: int = 0
+
+
+def inline_bodies(subgraph: Subgraph, lowerings: Mapping[Role, Lowering]) -> None:
+    """Replace every operation that stands for bodies, and drop what is not needed any more.
+
+    Raises:
+        InvalidArgumentError: a body does not fit its operation, or all of them together are too large.
+        NotFoundError: a function is not in the library.
+    """
+    if any(node.feed is None and node.row.role in lowerings for node in subgraph.nodes):
+        Inliner(subgraph, lowerings).run()
+        subgraph.drop_unneeded()
+
+
+class Inliner:
+    """Writes the nodes of a subgraph anew, in order, with bodies for calls.
+
+    Attributes:
+        nodes: those written.
+
+    `_calls` are the subgraph's own, with their outcome, by id() of the node (kept with them: it must live for its id to mean
+    it); `_taken` are the names of the session's graph, `_made` those of nodes that were written for no node of a body.
+    """
+
+    def __init__(self, subgraph: Subgraph, lowerings: Mapping[Role, Lowering]) -> None:
+        self.nodes: list[Node] = []
+        self._subgraph = subgraph
+        self._lowerings = lowerings
+        self._maker = NodeMaker(lambda prefix: prefix)
+        self._calls: dict[int, tuple[Node, Call, Outcome]] = {}
+        self._needs: dict[FuncGraph, _Needs | None] = {}
+        self._taken: Collection[str] = subgraph.nodes[0].op.graph._by_name
+        self._made: set[str] = set()
+
+    def run(self) -> None:
+        graph = self._subgraph
+        is_conditional = any(node.feed is None and node.row.role in CONTROL_FLOW for node in graph.nodes)
+        self._check_size([node.op for node in graph.nodes if node.feed is None])
+        for node in graph.nodes:
+            node.inputs = [self._edge(edge) for edge in node.inputs]
+            node.controls = [each for control in node.controls for each in self._waited_for(control)]
+            if node.feed is None and node.row.role in self._lowerings:
+                call = Call(node.op, node.name, node.inputs, node.controls, is_conditional, node.op.device)
+                self._calls[id(node)] = node, call, self._lower(call)
+            else:
+                self.nodes.append(node)
+        graph.fetches = [self._fetched(edge, place) for place, edge in enumerate(graph.fetches)]
+        graph.targets = [self._target(node) for node in graph.targets]
+        graph.nodes = self.nodes
+
+    def _edge(self, edge: Edge) -> Edge:
+        found = self._calls.get(id(edge[0]))
+        return edge if found is None else found[2].outputs[edge[1]]
+
+    def _waited_for(self, node: Node) -> list[Node]:
+        found = self._calls.get(id(node))
+        return [node] if found is None else self.waits(found[2])
+
+    def _fetched(self, edge: Edge, place: int) -> Edge:
+        """The edge of a fetch; a feed that a body hands through is a value of its own."""
+        found = self._edge(edge)
+        if found == edge or found[0].feed is None:
+            return found
+        return self.make("Identity", self._calls[id(edge[0])][1], f"fetched_{place}", [found]), 0
+
+    def _target(self, node: Node) -> Node:
+        found = self._calls.get(id(node))
+        return node if found is None else self.make("NoOp", found[1], "done", [], self.waits(found[2]))
+
+    def _check_size(self, operations: Sequence[Operation]) -> None:
+        size = sum(self._size(op) for op in operations)
+        if size > LARGEST:
+            raise InvalidArgumentError(
+                f"the functions that are called come to {size} nodes in the places they are called from; "
+                f"at most {LARGEST} are allowed"
+            )
+
+    def _size(self, op: Operation) -> int:
+        if op.row.role not in self._lowerings or op.row.bodies is None:
+            return 1
+        return 1 + sum(self.needs(body).size for body in op.row.bodies(op))
+
+    # What lowerings use
+
+    def make(
+        self,
+        op_type: str,
+        call: Call,
+        name: str,
+        inputs: Sequence[Edge] = (),
+        controls: Sequence[Node] = (),
+        **attrs: Any,
+    ) -> Node:
+        """Write a new node that is no body's; its name cannot be that of one in a body."""
+        full = found = f"{call.name}/_{name}"
+        count = 0
+        while found in self._taken or found in self._made:
+            count += 1
+            found = f"{full}_{count}"
+        self._made.add(found)
+        node = self._maker.make(op_type, Node(call.op), call.device, inputs, controls, name=found, **attrs)
+        self.nodes.append(node)
+        return node
+
+    def port(self, call: Call, name: str, edge: Edge) -> Node | None:
+        """What is alive when an edge is, to wait for; None if it always is."""
+        producer = edge[0]
+        if producer.feed is not None:
+            return None
+        if producer.row.role is Role.SWITCH:
+            return self.make("Identity", call, name, [edge])
+        return producer
+
+    def joined(self, call: Call, name: str, nodes: Sequence[Node], may_be_dead: bool) -> list[Node]:
+        """One node that waits for several; alive even if they are not, if they may be dead."""
+        if not nodes or (len(nodes) == 1 and not may_be_dead):
+            return list(nodes)
+        return [self.make("ControlTrigger" if may_be_dead else "NoOp", call, name, [], nodes)]
+
+    def waits(self, outcome: Outcome) -> list[Node]:
+        """What whoever waits for an operation that was replaced waits for."""
+        return list(dict.fromkeys([*outcome.effects, *outcome.finished()]))
+
+    def body(
+        self,
+        call: Call,
+        name: str,
+        body: FuncGraph,
+        args: Sequence[Edge],
+        pivot: Pivot | None,
+        free: Collection[int] = (),
+    ) -> Outcome:
+        """Write the nodes of a body.
+
+        Args:
+            args: what stands for its inputs.
+            pivot: what holds those of its nodes that nothing else does.
+            free: the args that do not: they may be there although the body does not run, or before it may.
+        """
+        return _BodyWriter(self, call, self._free_name(name, body), body, args, pivot, free).write()
+
+    def _free_name(self, name: str, body: FuncGraph) -> str:
+        """A scope in which no node of the session's graph has the name of one of the body's."""
+        found, count = name, 0
+        while any(f"{found}/{op.name}" in self._taken for op in self.needs(body).order):
+            count += 1
+            found = f"{name}_{count}"
+        return found
+
+    def _lower(self, call: Call) -> Outcome:
+        return self._lowerings[call.op.row.role](self, call)
+
+    def needs(self, body: FuncGraph) -> _Needs:
+        """What of a body is copied."""
+        if body not in self._needs:
+            self._needs[body] = None
+            self._needs[body] = self._find_needs(body)
+        found = self._needs[body]
+        if found is None:
+            raise InvalidArgumentError(f"function {body.name!r} calls itself; recursion is not supported")
+        return found
+
+    def _find_needs(self, body: FuncGraph) -> _Needs:
+        needs = _Needs()
+        effects = self._effects(body)
+        roots = [*(tensor.op for tensor in body.outputs), *effects]
+        needed: set[Operation] = set()
+        while roots:
+            op = roots.pop()
+            if op not in needed:
+                needed.add(op)
+                roots.extend(tensor.op for tensor in op.inputs)
+                roots.extend(op.control_inputs)
+        inputs = {tensor.op for tensor in body.inputs}
+        needs.order = [op for op in body.get_operations() if op in needed and op not in inputs]
+        needs.may_be_dead = any(op.row.role is Role.SWITCH for op in needs.order)
+        needs.size = sum(self._size(op) for op in needs.order)
+        before = _effects_before(needs.order, effects)
+        followed = functools.reduce(int.__or__, (before[op] & ~(1 << k) for k, op in enumerate(effects)), 0)
+        last = {op for k, op in enumerate(effects) if not followed >> k & 1}
+        needs.effects = [op for op in effects if op in last]
+        needs.pending = [
+            [op for k, op in enumerate(effects) if op in last and not before.get(tensor.op, 0) >> k & 1]
+            for tensor in body.outputs
+        ]
+        return needs
+
+    def _effects(self, body: FuncGraph) -> list[Operation]:
+        """Operations that must run when the body does: those that change state, and its control outputs."""
+        found: dict[Operation, None] = {}
+        depth: dict[Operation, int] = {}
+        exits: list[Operation] = []
+        for op in body.get_operations():
+            around = max((depth.get(tensor.op, 0) for tensor in op.inputs), default=0)
+            around = max([around, *(depth.get(control, 0) for control in op.control_inputs)])
+            role = op.row.role
+            depth[op] = around + (role is Role.ENTER) - (role is Role.EXIT)
+            if role is Role.EXIT and depth[op] == 0:
+                exits.append(op)
+            if self._has_effect(op) or (op in body.control_outputs and role not in _HARMLESS):
+                found[op] = None
+        if any(depth[op] for op in found):  # inside a loop: what comes after it is what can be waited for
+            found = {op: None for op in [*found, *exits] if not depth[op]}
+        return list(found)
+
+    def _has_effect(self, op: Operation) -> bool:
+        row = op.row
+        if row.role in self._lowerings and row.bodies is not None:
+            return any(self.needs(body).effects for body in row.bodies(op))
+        return (row.is_stateful or bool(row.writes)) and row.role not in _HARMLESS
+
+
+def _effects_before(order: Sequence[Operation], effects: Sequence[Operation]) -> dict[Operation, int]:
+    """The effects at or before each operation, a bit for each."""
+    bits = {op: 1 << k for k, op in enumerate(effects)}
+    before: dict[Operation, int] = {}
+    for op in order:
+        found = bits.get(op, 0)
+        for tensor in op.inputs:
+            found |= before.get(tensor.op, 0)
+        for control in op.control_inputs:
+            found |= before.get(control, 0)
+        before[op] = found
+    return before
+
+
+class _BodyWriter:
+    """Writes one copy of a body.
+
+    Growing: `_edges`, what stands for each tensor of the body; `_waits`, what to wait for in the place of an operation;
+    `_back_edges`, inputs of Merges whose producers come later.
+    """
+
+    def __init__(
+        self,
+        inliner: Inliner,
+        call: Call,
+        name: str,
+        body: FuncGraph,
+        args: Sequence[Edge],
+        pivot: Pivot | None,
+        free: Collection[int],
+    ) -> None:
+        self._inliner = inliner
+        self._call = call
+        self._name = name
+        self._body = body
+        self._pivot = pivot
+        self._needs = inliner.needs(body)
+        self._inputs = {tensor.op for tensor in body.inputs}
+        self._free = {body.inputs[k] for k in free}
+        self._edges: dict[Tensor, Edge] = dict(zip(body.inputs, args, strict=True))
+        self._waits: dict[Operation, list[Node] | Outcome] = {
+            tensor.op: [] if edge[0].feed is not None or edge[0].row.role is Role.SWITCH else [edge[0]]
+            for tensor, edge in self._edges.items()
+        }
+        self._back_edges: list[tuple[Node, int, Tensor]] = []
+
+    def write(self) -> Outcome:
+        needs, inliner = self._needs, self._inliner
+        for op in needs.order:
+            self._write(op)
+        for node, place, tensor in self._back_edges:
+            node.inputs[place] = self._edges[tensor]
+            node.op.set_input(place, tensor_of(self._edges[tensor]))
+        outputs = [self._output(place) for place in range(len(self._body.outputs))]
+        effects = self._joined(needs.effects)
+        finished = functools.cache(lambda: self._finished(outputs))
+        if needs.may_be_dead and effects and self._pivot is not None:
+            effects = inliner.joined(self._call, "effects", [*effects, self._pivot()], False)
+        return Outcome(outputs, effects, finished)
+
+    def _finished(self, outputs: Sequence[Edge]) -> list[Node]:
+        ports = [self._inliner.port(self._call, "finished", edge) for edge in outputs]
+        return list(dict.fromkeys([*(node for node in ports if node is not None), *self._call.controls]))
+
+    def _write(self, op: Operation) -> None:
+        controls = [node for control in op.control_inputs for node in self._waited_for(control)]
+        waits_inside = any(control not in self._inputs for control in op.control_inputs)
+        if self._pivot is not None and not waits_inside and all(tensor in self._free for tensor in op.inputs):
+            controls.append(self._pivot())
+        inputs = [self._edges.get(tensor, self._first_input(op)) for tensor in op.inputs]
+        name, device = f"{self._name}/{op.name}", merge_names(self._call.device, op.device)
+        if op.row.role in self._inliner._lowerings:
+            is_conditional = self._call.is_conditional or self._pivot is not None or self._needs.may_be_dead
+            inner = self._inliner._lower(Call(op, name, inputs, controls, is_conditional, device))
+            self._waits[op] = inner
+            self._edges.update(zip(op.outputs, inner.outputs, strict=True))
+            return
+        node = Node(self._copied(op, name, inputs, controls, device), None, inputs, controls)
+        self._back_edges.extend((node, k, t) for k, t in enumerate(op.inputs) if t not in self._edges)
+        self._inliner.nodes.append(node)
+        self._waits[op] = [node]
+        self._edges.update((tensor, (node, k)) for k, tensor in enumerate(op.outputs))
+
+    def _first_input(self, op: Operation) -> Edge:
+        """What a Merge takes for an input that comes from a later node until that is there."""
+        return next(self._edges[tensor] for tensor in op.inputs if tensor in self._edges)
+
+    def _waited_for(self, op: Operation) -> list[Node]:
+        waits = self._waits[op]
+        return self._inliner.waits(waits) if isinstance(waits, Outcome) else waits
+
+    def _copied(
+        self, op: Operation, name: str, inputs: Sequence[Edge], controls: Sequence[Node], device: str
+    ) -> Operation:
+        attrs = op.attrs
+        if op.row.role is Role.ENTER:
+            attrs = {**attrs, "frame_name": f"{self._name}/{attrs['frame_name']}"}
+        if "_class" in attrs:
+            attrs = {**attrs, "_class": tuple(map(self._renamed_group, attrs["_class"]))}
+        tensors = [tensor_of(edge) for edge in inputs]
+        copy = Operation(
+            op.graph, name, op.row, tensors, [node.op for node in controls], attrs, device, op.index
+        )
+        copy.set_outputs([tensor.dtype for tensor in op.outputs], [tensor.dims for tensor in op.outputs])
+        copy.created_at = op.created_at
+        return copy
+
+    def _renamed_group(self, group: str) -> str:
+        member = group.removeprefix(_COLOCATED)
+        return f"{_COLOCATED}{self._name}/{member}" if member in self._body._by_name else group
+
+    def _output(self, place: int) -> Edge:
+        """An output, after all that is done to state; what the body hands through is held like its nodes are."""
+        tensor = self._body.outputs[place]
+        controls = self._joined(self._needs.pending[place])
+        if self._pivot is not None and tensor in self._free:
+            controls.append(self._pivot())
+        if not controls:
+            return self._edges[tensor]
+        return self._inliner.make("Identity", self._call, "result", [self._edges[tensor]], controls), 0
+
+    def _joined(self, effects: Sequence[Operation]) -> list[Node]:
+        waits = (self._waits[op] for op in effects)
+        nodes = dict.fromkeys(
+            node for each in waits for node in (each.effects if isinstance(each, Outcome) else each)
+        )
+        return self._inliner.joined(self._call, "effects", list(nodes), self._needs.may_be_dead)

@@ -1,0 +1,500 @@
+"""Laying out an item for concrete shapes: an abstract run of its nodes that leaves rows, buffers and folded values behind.
+
+Each value is, during layout, one of four things: known (its content is a constant at these shapes: what computes shapes usually
+is), in memory (a place in a buffer), a variable (a handle or reference), or an object (what memory cannot hold: strings, shapes
+that depend on data). A variable has versions: its content at entry, and after each write in the program; a read is an alias of
+the version it sees, so it keeps its value whatever is written later.
+
+What is left behind has no addresses yet: `variants` makes a frozen variant of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from aioexec import shapes
+from aioexec.graph.kernels.kernel import Alias, Kernel, Launches, ListUse, Operand, Role, Spec
+from aioexec.graph.node import Operation
+from aioexec.graph.registry import ShapeContext, output_dims
+from aioexec.planning.instruction import Instruction, with_inner
+from aioexec.planning.layout.buffers import Buffer, Local
+from aioexec.planning.layout.lists import gradient_sources, lay_list
+from aioexec.planning.layout.pending import (
+    Array,
+    Held,
+    InMemory,
+    ListsRefusedError,
+    Mark,
+    Object,
+    Pending,
+    PendingBreak,
+    PendingOperand,
+    PendingRow,
+    RefusedError,
+    Slab,
+)
+from aioexec.planning.layout.structures import lay_structure
+from aioexec.planning.layout.versions import Versions
+from aioexec.planning.plan import Item
+from aioexec.planning.simplify import evaluated
+from aioexec.resources.variable import Variable
+
+LARGEST_KNOWN = 64 * 1024
+"""Bytes of a value worth folding into a variant; larger ones are computed by rows."""
+BREAK_NS = 3000
+
+
+_HAND_ON = (Role.IDENTITY, Role.READ, Role.LOOP_COND)
+
+
+class Layout:
+    """The state of one abstract run.
+
+    Constant: `instructions`, each at its position, structures before what is in them; `last_use`, the last position that needs
+    a value, behind all of them for outputs. Changing: `held`, what is known of each value so far; `buffers`, every buffer made;
+    `pending`, the rows, with operands still as (buffer, offset); `versions`, the variables; `around`, the first and last
+    position of each structure being laid out, None for conditionals, the innermost last.
+    """
+
+    def __init__(
+        self,
+        item: Item,
+        values: tuple[Any, ...],
+        inputs: Mapping[int, Spec],
+        refused: Container[Kernel],
+        with_lists: bool = True,
+    ) -> None:
+        self.refused = refused
+        self._with_lists = with_lists
+        self.slabs: list[Slab] = []
+        self.item = item
+        self.held: dict[int, Held] = {}
+        self.buffers: list[Buffer] = []
+        self.pending: list[Pending] = []
+        self.around: list[tuple[int, int] | None] = []
+        self.constants: list[tuple[Buffer, Array]] = []
+        self.constant_buffers: dict[int, Buffer] = {}
+        self.native = 0
+        self.cost = 0
+        self.instructions = list(with_inner(item.instructions))
+        self.gradient_sources = gradient_sources(self.instructions)
+        self.position_of = {id(each): position for position, each in enumerate(self.instructions)}
+        self._ends = {
+            position: position + sum(1 for _ in with_inner([each])) - 1
+            for position, each in enumerate(self.instructions)
+            if each.structure is not None
+        }
+        self.last = len(self.instructions)
+        self.last_use = {
+            value: position
+            for position, instruction in enumerate(self.instructions)
+            for value in instruction.inputs
+        } | dict.fromkeys(item.outputs, self.last)
+        for value, content in enumerate(values):
+            if content is not None:
+                self.held[value] = content
+        self.input_buffers: dict[int, Buffer] = {}
+        self.object_inputs = tuple(value for value, spec in inputs.items() if spec.dtype == object)
+        for value, spec in inputs.items():
+            self._take_input(value, spec)
+        self.versions = Versions(self.external)
+        self.break_buffers: list[Buffer] = []
+
+    def _take_input(self, value: int, spec: Spec) -> None:
+        if spec.dtype == object:
+            self.held[value] = Object(value)
+            return
+        self.input_buffers[value] = self.external(spec.nbytes)
+        if spec.value is not None:
+            self.held[value] = spec.value
+        else:
+            self.held[value] = Local(self.input_buffers[value], 0, spec)
+
+    def external(self, nbytes: int) -> Buffer:
+        buffer = Buffer(nbytes, slot=-1)
+        self.buffers.append(buffer)
+        return buffer
+
+    def arena(self, nbytes: int, position: int) -> Buffer:
+        buffer = Buffer(nbytes, born=position, dies=position)
+        self.buffers.append(buffer)
+        return buffer
+
+    # The abstract run
+
+    def run(self) -> None:
+        for instruction in self.item.instructions:
+            self.visit(instruction)
+
+    def visit(self, instruction: Instruction) -> None:
+        """Lay out one instruction, in whatever way it can be."""
+        position = self.position_of[id(instruction)]
+        if instruction.structure is None:
+            self.native += 1
+        node, row = instruction.node, instruction.node.row
+        if row.role in (Role.NO_OP, Role.CONTROL_TRIGGER):
+            return
+        inputs = [self._seen(position, instruction, k) for k in range(len(instruction.inputs))]
+        if instruction.structure is not None:
+            reason = lay_structure(self, position, instruction, inputs)
+            if reason is not None:
+                self._lay_break(position, instruction, inputs, reason)
+            return
+        if row.lists is not None and self._with_lists and _is_of_lists(row.lists, inputs):
+            lay_list(self, position, instruction, inputs)
+            return
+        source = self._aliased(position, instruction, inputs)
+        if source is not None:
+            self.held[instruction.outputs[0]] = source
+            return
+        known = self._fold(instruction, inputs)
+        if known is not None:
+            for value, content in zip(instruction.outputs, known, strict=True):
+                self.held[value] = content
+            return
+        reason = self._lay_native(position, instruction, inputs)
+        if reason is not None:
+            self.native -= 1
+            self._lay_break(position, instruction, inputs, reason)
+        if row.role is Role.UPDATE and instruction.outputs and node.op.outputs[0].dtype.is_ref:
+            self.held[instruction.outputs[0]] = self.held[instruction.inputs[0]]
+
+    def _aliased(self, position: int, instruction: Instruction, inputs: list[Held]) -> Held | None:
+        """What the output of a node is that hands something on; None if it does not."""
+        role = instruction.node.row.role
+        if role not in _HAND_ON or instruction.is_overridden or len(inputs) != 1:
+            return None
+        (source,) = inputs
+        if role is not Role.READ:
+            return None if isinstance(source, Variable) and instruction.dereferences else source
+        if isinstance(source, Object):  # which variable it is the step will tell
+            return None
+        if isinstance(source, Variable):
+            is_as_said = source.dtype.numpy == instruction.node.op.outputs[0].dtype.numpy
+            return self._read(source, position, instruction) if is_as_said else None
+        return source
+
+    def _seen(self, position: int, instruction: Instruction, k: int) -> Held:
+        """What input k is; a reference wanted as a value is the variable's content, if that has a place in memory."""
+        held = self.held[instruction.inputs[k]]
+        if isinstance(held, Variable) and k in instruction.dereferences:
+            return self._read(held, position, instruction) or held
+        self.note_use(held, position)
+        return held
+
+    def note_use(self, held: Held, position: int) -> None:
+        """Keep a value's memory up to a position; in a loop, what comes from outside is needed again in the next round."""
+        if isinstance(held, Local):
+            held.buffer.seen = max(held.buffer.seen, position)
+            held.buffer.dies = max(held.buffer.dies, position)
+            for loop in self.around:
+                if loop is not None and held.buffer.born < loop[0]:
+                    held.buffer.keep_past(loop[1])
+
+    def _read(self, variable: Variable, position: int, instruction: Instruction) -> Local | None:
+        """The content of a variable, which a branch that is not taken does not need."""
+        if self.around:
+            position = max(position, *(loop[1] for loop in self.around if loop is not None), 0)
+        return self.versions.read(variable, position, instruction, certain=not self.around)
+
+    def end_of(self, position: int) -> int:
+        """The last position inside of a structure."""
+        return self._ends[position]
+
+    def mark(self) -> Mark:
+        """How far the layout has come."""
+        slabs = [replace(slab, gradients=dict(slab.gradients)) for slab in self.slabs]
+        return Mark(
+            len(self.pending), len(self.buffers), len(self.break_buffers), self.native, self.cost, slabs
+        )
+
+    def go_back_to(self, mark: Mark) -> None:
+        """Forget the rows laid out since."""
+        self.native, self.cost = mark.native, mark.cost
+        del (
+            self.pending[mark.pending :],
+            self.buffers[mark.buffers :],
+            self.break_buffers[mark.break_buffers :],
+        )
+        del self.slabs[len(mark.slabs) :]
+        for slab, before in zip(self.slabs, mark.slabs, strict=True):
+            slab.element, slab.known, slab.version = before.element, before.known, before.version
+            slab.gradients = before.gradients
+
+    def unite(self, made: Buffer, kept: Buffer) -> None:
+        """Let one buffer of the arena be another: everything written to it goes there."""
+
+        def place(operand: PendingOperand) -> PendingOperand:
+            return (kept, operand[1]) if operand[0] is made else operand
+
+        for k, row in enumerate(self.pending):
+            if isinstance(row, PendingRow) and any(buffer is made for buffer, _ in row.operands):
+                self.pending[k] = replace(row, operands=tuple(place(operand) for operand in row.operands))
+        self.buffers = [buffer for buffer in self.buffers if buffer is not made]
+        for held in self.held.values():
+            if isinstance(held, Local) and held.buffer is made:
+                held.buffer = kept
+        kept.heirs = [heir for heir in kept.heirs if heir is not made] + made.heirs
+
+    def _fold(self, instruction: Instruction, inputs: list[Held]) -> tuple[Array, ...] | None:
+        """The outputs, if they follow from known contents, or from shapes alone."""
+        row = instruction.node.row
+        if not instruction.node.is_pure or row.kernel is None:
+            return None
+        contents: list[Array] = []
+        for held in inputs:
+            if isinstance(held, np.ndarray):
+                contents.append(held)
+            elif isinstance(held, Local) and row.shape_only:
+                contents.append(np.broadcast_to(np.zeros((), held.spec.dtype), held.spec.shape))
+            else:
+                return None
+        if not row.shape_only and sum(array.nbytes for array in contents) > LARGEST_KNOWN:
+            return None
+        specs = self._output_specs(instruction, inputs)
+        if specs is not None and sum(spec.nbytes for spec in specs) > LARGEST_KNOWN:
+            return None
+        outputs = evaluated(instruction.node, instruction.compute, contents)
+        if outputs is None or sum(array.nbytes for array in outputs) > LARGEST_KNOWN:
+            return None
+        return outputs
+
+    def _lay_native(self, position: int, instruction: Instruction, inputs: list[Held]) -> str | None:
+        """Append the rows of a node; the reason if it has none."""
+        row = instruction.node.row
+        if instruction.is_overridden:
+            return "a kernel registered for its device"
+        if row.native is None or instruction.keeps_input:  # to keep is to hand over, no row of a program does
+            return "no native kernel"
+        specs = [self.spec(held) for held in inputs]
+        if any(spec is None for spec in specs):
+            return "an input that memory cannot hold"
+        outputs = self._output_specs(instruction, inputs)
+        if outputs is None:
+            return "an output shape that depends on data"
+        if any(spec.dtype == object for spec in outputs):
+            return "an output that memory cannot hold"
+        written = [held for k, held in enumerate(inputs) if k in row.writes]
+        if written and self.around:
+            raise RefusedError(f"{row.name} writes a variable inside")
+        if any(not isinstance(held, Variable) or not self.versions.can_write(held) for held in written):
+            return "a variable that cannot be written here"
+        if any(isinstance(held, Variable) and self._is_needed(held, position) for held in written):
+            return "a variable written again while what it held before is needed"
+        bound = row.native.bind(
+            instruction.node.op.attrs, [spec for spec in specs if spec is not None], outputs
+        )
+        if bound is None:
+            return "no native form for these shapes and attributes"
+        if isinstance(bound, Launches) and any(launch.kernel in self.refused for launch in bound.rows):
+            return "its kernel did not compile"
+        if isinstance(bound, Alias):
+            return self._lay_alias(instruction, inputs, outputs, bound)
+        self._lay_launches(position, instruction, inputs, outputs, bound)
+        return None
+
+    def _is_needed(self, variable: Variable, position: int) -> bool:
+        """Whether a snapshot of what an earlier row wrote to a variable is needed at this position or later."""
+        written = self.versions.overwrites(variable)
+        return written is not None and any(
+            isinstance(held, Local) and held.buffer is written and self.last_use.get(value, -1) >= position
+            for value, held in self.held.items()
+        )
+
+    def _lay_alias(
+        self, instruction: Instruction, inputs: list[Held], outputs: list[Spec], alias: Alias
+    ) -> str | None:
+        for value, spec, k, offset in zip(
+            instruction.outputs, outputs, alias.inputs, alias.offsets, strict=True
+        ):
+            held = inputs[k]
+            if isinstance(held, np.ndarray):
+                flat = np.ascontiguousarray(held).reshape(-1).view(np.uint8)
+                self.held[value] = flat[offset : offset + spec.nbytes].view(spec.dtype).reshape(spec.shape)
+            elif isinstance(held, Local):
+                self.held[value] = Local(held.buffer, held.offset + offset, spec)
+            else:
+                return "an alias of what is not in memory"
+        return None
+
+    def _lay_launches(
+        self,
+        position: int,
+        instruction: Instruction,
+        inputs: list[Held],
+        outputs: list[Spec],
+        launches: Launches,
+    ) -> None:
+        row = instruction.node.row
+        targets = []
+        for value, spec in zip(instruction.outputs, outputs, strict=False):
+            if row.role is not Role.UPDATE:
+                targets.append(Local(self.arena(spec.nbytes, position), 0, spec))
+                self.held[value] = targets[-1]
+        scratch = [self.arena(nbytes, position) for nbytes in launches.scratch]
+        if targets:
+            self._let_inherit(inputs, launches, targets[0].buffer)
+        # What the node reads has to be there, also where no row looks at it.
+        sources = {k: self.address(position, instruction, inputs[k]) for k in row.reads}
+
+        def place(operand: Operand) -> PendingOperand:
+            if operand.kind == "output":
+                return targets[operand.index].buffer, operand.offset
+            if operand.kind == "scratch":
+                return scratch[operand.index], operand.offset
+            if operand.kind == "state":
+                variable = inputs[operand.index]
+                assert isinstance(variable, Variable)
+                return self.versions.written(variable), operand.offset
+            if operand.index not in sources:
+                sources[operand.index] = self.address(position, instruction, inputs[operand.index])
+            buffer, offset = sources[operand.index]
+            return buffer, offset + operand.offset
+
+        first = len(self.pending)
+        for launch in launches.rows:
+            self.pending.append(
+                PendingRow(launch, tuple(place(operand) for operand in launch.operands), position)
+            )
+        self.cost += sum(launch.cost for launch in launches.rows)
+        for k in row.writes:
+            variable = inputs[k]
+            assert isinstance(variable, Variable)
+            self.versions.wrote(variable, position, (first, len(self.pending) - 1))
+
+    def _let_inherit(self, inputs: list[Held], launches: Launches, heir: Buffer) -> None:
+        for k in launches.inplace:
+            held = inputs[k]
+            if (
+                isinstance(held, Local)
+                and held.buffer.slot is None
+                and held.offset == 0
+                and _sole(held, inputs)
+            ):
+                held.buffer.heirs.append(heir)
+                return
+
+    def address(self, position: int, instruction: Instruction, held: Held) -> PendingOperand:
+        if isinstance(held, Variable):
+            local = self.versions.content(held, position, instruction, certain=not self.around)
+            return local.buffer, local.offset
+        if isinstance(held, np.ndarray):
+            return self.constant(held), 0
+        assert isinstance(held, Local)
+        return held.buffer, held.offset
+
+    def constant(self, content: Array) -> Buffer:
+        buffer = self.constant_buffers.get(id(content))
+        if buffer is None:
+            buffer = self.external(content.nbytes)
+            self.constant_buffers[id(content)] = buffer
+            self.constants.append((buffer, content))
+        return buffer
+
+    def _lay_break(self, position: int, instruction: Instruction, inputs: list[Held], reason: str) -> None:
+        if any(isinstance(held, InMemory) for held in inputs):
+            raise ListsRefusedError(
+                f"{instruction.node.name!r} takes a list, and has no native form: {reason}"
+            )
+        handles = list(dict.fromkeys(held for held in inputs if isinstance(held, Variable)))
+        for inner in with_inner([instruction]):
+            known = inner.structure.known.values() if inner.structure is not None else ()
+            handles += [held for held in known if isinstance(held, Variable) and held not in handles]
+        if handles and self.around:
+            raise RefusedError(
+                f"{instruction.node.row.name} takes a variable inside, and has no native form: {reason}"
+            )
+        specs = self._output_specs(instruction, inputs) if instruction.outputs else []
+        outputs: list[tuple[Buffer, Spec] | int] = []
+        for k, value in enumerate(instruction.outputs):
+            if specs is None or specs[k].dtype == object or instruction.node.op.outputs[k].dtype.is_ref:
+                self.held[value] = Object(value)
+                outputs.append(value)
+            else:
+                buffer = self.external(specs[k].nbytes)
+                self.break_buffers.append(buffer)
+                self.held[value] = Local(buffer, 0, specs[k])
+                outputs.append((buffer, specs[k]))
+        rebinds = self.versions.break_on(handles)
+        if _may_reshape(instruction.node.op):
+            for variable in handles:
+                if any(self._dims(held) != variable.dims for held in inputs if held is not variable):
+                    self.versions.forget_shape(variable)
+        self.cost += BREAK_NS + sum(self._bytes(held) for held in inputs)
+        self.pending.append(
+            PendingBreak(
+                instruction, position, reason, tuple(inputs), tuple(outputs), tuple(handles), rebinds
+            )
+        )
+
+    def _dims(self, held: Held) -> shapes.Dims:
+        spec = self.spec(held)
+        return None if spec is None else spec.shape
+
+    def _bytes(self, held: Held) -> int:
+        spec = self.spec(held)
+        return 0 if spec is None else spec.nbytes
+
+    def spec(self, held: Held) -> Spec | None:
+        if isinstance(held, Local):
+            return held.spec
+        if isinstance(held, np.ndarray):
+            return None if held.dtype == object else Spec(held.dtype, held.shape, held)
+        return self.versions.spec(held) if isinstance(held, Variable) else None
+
+    def _output_specs(self, instruction: Instruction, inputs: list[Held]) -> list[Spec] | None:
+        """Specs of the outputs; None if a shape is not known."""
+        row, op = instruction.node.row, instruction.node.op
+
+        def dims(k: int, held: Held) -> shapes.Dims:
+            if isinstance(held, Variable) and not op.inputs[k].dtype.is_ref:
+                return ()
+            spec = self.spec(held)
+            return spec.shape if spec is not None else (held.shape if isinstance(held, np.ndarray) else None)
+
+        def value(k: int) -> Array | None:
+            held = inputs[k]
+            return held if isinstance(held, np.ndarray) else None
+
+        def partial(k: int) -> shapes.Dims:
+            content = value(k)
+            return None if content is None else tuple(None if d < 0 else int(d) for d in content.reshape(-1))
+
+        def variable(k: int) -> shapes.Dims:
+            held = inputs[k]
+            return held.dims if isinstance(held, Variable) else None
+
+        given = [dims(k, held) for k, held in enumerate(inputs)]
+        found = output_dims(row, ShapeContext(op.attrs, given, value, partial, variable))
+        specs = []
+        for tensor, output in zip(op.outputs, found, strict=True):
+            if output is None or None in output:
+                return None
+            specs.append(Spec(tensor.dtype.numpy, tuple(int(d or 0) for d in output)).checked())
+        return specs
+
+
+def _is_of_lists(use: ListUse, inputs: list[Held]) -> bool:
+    return not use.also_tensors or any(isinstance(held, InMemory) for held in inputs)
+
+
+def _may_reshape(op: Operation) -> bool:
+    """Whether the op may leave a variable in another shape than declared: only an unchecked Assign to a reference may."""
+    return (
+        bool(op.row.writes)
+        and op.inputs[op.row.writes[0]].dtype.is_ref
+        and op.attrs.get("validate_shape") is False
+    )
+
+
+def _sole(held: Local, inputs: list[Held]) -> bool:
+    """Whether no other input reads the same buffer in another way, so that it may be overwritten element by element."""
+    return all(
+        other.offset == held.offset and other.spec.shape == held.spec.shape
+        for other in inputs
+        if isinstance(other, Local) and other.buffer is held.buffer
+    )

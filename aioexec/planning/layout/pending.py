@@ -1,0 +1,216 @@
+"""What a layout is made of while it is made: values as they are known so far, and rows whose buffers have no place yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from aioexec.data_classes import dataclass
+from aioexec.graph.kernels.kernel import ElementwiseKernel, Launch, Operand, Spec
+from aioexec.graph.kernels.launches import copy_launch
+from aioexec.planning.instruction import Instruction
+from aioexec.planning.layout.buffers import Buffer, Local
+from aioexec.resources.variable import Variable
+from aioexec.shapes import Dims
+
+Array = np.ndarray[Any, Any]
+
+
+class RefusedError(Exception):
+    """A loop or conditional cannot be laid out."""
+
+
+class ListsRefusedError(Exception):
+    """A list cannot be in the memory of a program."""
+
+
+@dataclass(slots=True, eq=False)
+class Slab:
+    """A list in memory.
+
+    Attributes:
+        dtype, element: of each element; the shape is None until the first one is met.
+        dims: what is said of the shape of each element beforehand.
+        count: how many elements a list of fixed length has; None: it grows.
+        is_value, writes_once: see `ListUse`; `adds`: it is a list of gradients; `clears`: reading forgets an element.
+        zeros: whether an element that is not set is zeros: always, since `dims` are defined (`ZEROS`); once another was set
+            (`INFERS`); or only where a read gives their shape (0).
+        storage: the elements. A list that grows has its `length` and `room` in words, one of fixed length `flags`.
+        limit: how many elements a list that grows may have; -1: any number.
+        known: what each element is, if that is known: then there are none in memory.
+        version: how often a list that is a value has been changed.
+        closed: nothing may be done to it any more.
+        gradients: lists of gradients by this one, by source.
+    """
+
+    dtype: np.dtype[Any]
+    count: int | None
+    is_value: bool
+    writes_once: bool
+    zeros: int
+    adds: bool = False
+    clears: bool = False
+    element: Spec | None = None
+    storage: Buffer | None = None
+    length: Buffer | None = None
+    room: Buffer | None = None
+    flags: Buffer | None = None
+    limit: int = -1
+    known: Array | None = None
+    version: int = 0
+    dims: Dims = None
+    closed: bool = False
+    gradients: dict[str, Slab] = field(default_factory=dict)
+
+    def buffers(self) -> list[Buffer]:
+        found = (self.storage, self.length, self.room, self.flags)
+        return [buffer for buffer in found if buffer is not None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InMemory:
+    """A list in memory, as it was at one point."""
+
+    slab: Slab
+    version: int
+
+
+class Object:
+    """A value memory cannot hold; its number is where runs keep it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
+Held = Local | Object | Variable | InMemory | Array
+PendingOperand = tuple[Buffer, int]
+
+
+@dataclass(slots=True, eq=False)
+class Label:
+    """A row to jump to."""
+
+    row: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRow:
+    """A launch whose buffers have no place yet. Its kernel may go on at the row `after`, which is its last word then.
+
+    `parts` are the position and the static cost of each row that was fused into this one.
+    """
+
+    launch: Launch
+    operands: tuple[PendingOperand, ...]
+    position: int
+    after: Label | None = None
+    parts: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def reads(self) -> tuple[PendingOperand, ...]:
+        """What it may read: of a kernel that is not elementwise, also what it writes."""
+        kernel = self.launch.kernel
+        return self.operands[: len(kernel.inputs)] if isinstance(kernel, ElementwiseKernel) else self.operands
+
+    @property
+    def writes(self) -> tuple[PendingOperand, ...]:
+        """What it may write: of a kernel that is not elementwise, all scratch, though it may only read some."""
+        kernel = self.launch.kernel
+        if isinstance(kernel, ElementwiseKernel):
+            return self.operands[len(kernel.inputs) :]
+        pairs = zip(self.operands, self.launch.operands, strict=True)
+        return tuple(operand for operand, told in pairs if told.kind != "input")
+
+
+@dataclass(frozen=True, slots=True)
+class PendingBreak:
+    """A break whose buffers have no place yet; see `Break`."""
+
+    instruction: Instruction
+    position: int
+    reason: str
+    inputs: tuple[Held, ...]
+    outputs: tuple[tuple[Buffer, Spec] | int, ...]
+    publishes: tuple[Variable, ...]
+    rebinds: tuple[tuple[Buffer, Variable, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingJump:
+    """A jump, unless the predicate holds; without one, always."""
+
+    target: Label
+    predicate: PendingOperand | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMove:
+    """Values that become objects of the run, under these numbers."""
+
+    moves: tuple[tuple[Held, int], ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingGrow:
+    """More room for a list; see `Grow`."""
+
+    storage: Buffer
+    length: Buffer
+    room: Buffer
+    nbytes: int
+    limit: int
+    position: int
+
+
+Pending = PendingRow | PendingBreak | PendingJump | PendingMove | PendingGrow
+
+
+def touched(pending: Pending) -> Iterator[Buffer]:
+    """The buffers that a row reads or writes; what a break puts out is bound by the break itself."""
+    if isinstance(pending, PendingRow):
+        yield from (buffer for buffer, _ in pending.operands)
+    elif isinstance(pending, PendingJump):
+        if pending.predicate is not None:
+            yield pending.predicate[0]
+    elif isinstance(pending, PendingGrow):
+        yield from (pending.storage, pending.length, pending.room)
+    elif isinstance(pending, PendingMove):
+        yield from (held.buffer for held, _ in pending.moves if isinstance(held, Local))
+    else:
+        yield from (held.buffer for held in pending.inputs if isinstance(held, Local))
+
+
+def labels(rows: Iterable[Pending]) -> list[Label]:
+    """The labels that rows go to, each once."""
+    targets = [row.target for row in rows if isinstance(row, PendingJump)]
+    targets += [row.after for row in rows if isinstance(row, PendingRow) and row.after is not None]
+    return list({id(label): label for label in targets}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a layout had come at some point."""
+
+    pending: int
+    buffers: int
+    break_buffers: int
+    native: int
+    cost: int
+    slabs: list[Slab]
+
+
+def copy_row(spec: Spec, source: PendingOperand, target: PendingOperand, position: int) -> PendingRow | None:
+    """Copy a contiguous value; elements wider than a word go in words. None: there is nothing to copy."""
+    itemsize = spec.dtype.itemsize
+    width = itemsize if itemsize in (1, 2, 4, 8) else 8 if itemsize % 8 == 0 else 1
+    launch = copy_launch(
+        Operand("input", 0), (width,), Operand("output", 0), (width,), (spec.nbytes // width,), width
+    )
+    return None if launch is None else PendingRow(launch, (source, target), position)

@@ -1,0 +1,304 @@
+"""Laying out loops and conditionals: rows that jump, and places for what is carried from round to round or out of a branch.
+
+A value that is carried has a place of its own, which each round (or either branch) fills. That needs the same shape every time;
+a value whose shape changes is carried as an object, by Python, as are those memory cannot hold. Nothing inside may write a
+variable: what has been written when a program stops is told by the row it stopped at, and rows in a loop run more than once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from aioexec.data_classes import dataclass
+from aioexec.graph.kernels.kernel import Spec
+from aioexec.planning.instruction import Instruction, RegionPlan
+from aioexec.planning.layout.buffers import Buffer, Local
+from aioexec.planning.layout.pending import (
+    Held,
+    InMemory,
+    Label,
+    ListsRefusedError,
+    Object,
+    PendingJump,
+    PendingMove,
+    RefusedError,
+    Slab,
+    copy_row,
+)
+from aioexec.resources.variable import Variable
+
+if TYPE_CHECKING:
+    from aioexec.planning.layout.item import Layout
+
+ROUNDS = 16
+"""How often a loop is taken to go round when its cost is estimated."""
+
+
+def lay_structure(layout: Layout, position: int, instruction: Instruction, inputs: list[Held]) -> str | None:
+    """Append the rows of a loop or conditional; the reason if it cannot have any, and then nothing is left behind."""
+    structure = instruction.structure
+    assert structure is not None
+    carried: set[int] = set()  # results that are objects
+    while True:
+        mark = layout.mark()
+        layout.around.append((position, layout.end_of(position)) if structure.is_loop else None)
+        attempt = _Attempt(layout, position, instruction, inputs, frozenset(carried))
+        try:
+            changing = attempt.loop() if structure.is_loop else attempt.conditional()
+        except RefusedError as refusal:
+            layout.go_back_to(mark)
+            return str(refusal)
+        finally:
+            layout.around.pop()
+        if not changing:
+            return None
+        layout.go_back_to(mark)
+        carried |= changing
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One try, with those results as objects whose shapes were seen to change."""
+
+    layout: Layout
+    position: int
+    instruction: Instruction
+    inputs: list[Held]
+    as_objects: frozenset[int]
+
+    # Loops
+
+    def loop(self) -> set[int]:
+        """Lay out a loop: the variables whose shape changes from round to round; if there are any, it is of no use."""
+        layout, structure = self.layout, self.instruction.structure
+        assert structure is not None
+        condition, body = structure.regions
+        count = len(body.results)
+        variables = structure.parameters[:count]
+        for parameter, held in zip(structure.parameters[count:], self.inputs[count:], strict=True):
+            layout.held[parameter] = held
+        for held in self.inputs[count:]:
+            self._keep(held)
+        for k, parameter in enumerate(variables):
+            layout.held[parameter] = self._place(k, self.inputs[k], parameter)
+        self._carry(self.inputs[:count], [layout.held[parameter] for parameter in variables])
+        lists = [(slab, slab.version) for slab in layout.slabs if slab.is_value]
+        top, out = Label(len(layout.pending)), Label()
+        cost = layout.cost
+        self._region(condition)
+        (predicate,) = condition.results
+        assert predicate is not None
+        self._jump(out, layout.held[predicate])
+        self._region(body)
+        results = [layout.held[value] for value in body.results if value is not None]
+        places = [layout.held[parameter] for parameter in variables]
+        carried = {id(place.slab) for place in places if isinstance(place, InMemory)}
+        if any(slab.version != version and id(slab) not in carried for slab, version in lists):
+            raise ListsRefusedError("a list from outside, which the next round needs as it was")
+        changing = {k for k in range(count) if not _fits(results[k], places[k])}
+        if changing:
+            return changing
+        handed_on = {id(held.buffer) for held in results if isinstance(held, Local)}
+        results = [
+            # what is another variable's next value must still be there when all of them are carried
+            result
+            if isinstance(place, Local) and id(place.buffer) in handed_on
+            else self._in_place(result, place)
+            for result, place in zip(results, places, strict=True)
+        ]
+        self._carry(results, places)
+        layout.pending.append(PendingJump(top, None, self.position))
+        out.row = len(layout.pending)
+        layout.cost += (layout.cost - cost) * (ROUNDS - 1)
+        for output, place in zip(self.instruction.outputs, places, strict=True):
+            layout.held[output] = _as_it_is(place)
+        return set()
+
+    def _place(self, k: int, held: Held, value: int) -> Local | Object | InMemory:
+        """Where a carried value is, as it is given at first."""
+        spec = self.layout.spec(held)
+        if isinstance(held, InMemory):
+            return held
+        if isinstance(held, Variable):
+            raise RefusedError("a resource that changes in a loop")
+        if k in self.as_objects or spec is None:
+            return Object(value)
+        buffer = self.layout.arena(spec.nbytes, self.position)
+        buffer.keep_past(self.layout.end_of(self.position))
+        buffer.carried = True
+        return Local(buffer, 0, Spec(spec.dtype, spec.shape))
+
+    def _keep(self, held: Held) -> None:
+        """Let a value live to the end of all that is inside, and behind it."""
+        if isinstance(held, Local):
+            held.buffer.keep_past(self.layout.end_of(self.position))
+
+    def _in_place(self, result: Held, place: Held) -> Held:
+        """Let the row that makes a result write it where it is carried, if what was there is not needed any more by then."""
+        if not (isinstance(result, Local) and isinstance(place, Local)):
+            return result
+        made, kept = result.buffer, place.buffer
+        whole = made.slot is None and result.offset == 0 and made.nbytes == kept.nbytes
+        if not whole or made is kept or made.born <= self.position or made.carried:
+            return result
+        may_inherit = any(heir is made for heir in kept.heirs)
+        if kept.seen > made.born or (kept.seen == made.born and not may_inherit):
+            return result
+        self.layout.unite(made, kept)
+        return place
+
+    # Conditionals
+
+    def conditional(self) -> set[int]:
+        """Lay out a conditional: the results whose shapes differ between the branches."""
+        layout, structure = self.layout, self.instruction.structure
+        assert structure is not None
+        for parameter, held in zip(structure.parameters, self.inputs[1:], strict=True):
+            layout.held[parameter] = held
+            self._keep(held)
+        predicate = self.inputs[0]
+        if isinstance(predicate, np.ndarray) and predicate.shape == ():
+            taken = structure.regions[bool(predicate)]
+            self._region(taken)
+            for output, result in zip(self.instruction.outputs, taken.results, strict=True):
+                # what only the other branch puts out is handed on, but nobody looks at it
+                layout.held[output] = np.zeros(()) if result is None else layout.held[result]
+            return set()
+        otherwise, out = Label(), Label()
+        self._jump(otherwise, predicate)
+        versions = [(slab, slab.version) for slab in layout.slabs]
+        places = self._branch(structure.regions[1], {})
+        changed = [(slab, slab.version) for slab, _ in versions]
+        for slab, version in versions:  # the other branch begins with lists as they were
+            slab.version = version
+        layout.pending.append(PendingJump(out, None, self.position))
+        otherwise.row = len(layout.pending)
+        changing = self._disagree(structure.regions[0], places, changed)
+        out.row = len(layout.pending)
+        return changing
+
+    def _branch(self, region: RegionPlan, places: dict[int, Held]) -> dict[int, Held]:
+        """Lay out a branch, and carry its results to their places, made here if there are none."""
+        self._region(region)
+        layout, structure = self.layout, self.instruction.structure
+        assert structure is not None
+        shared = [
+            k
+            for k, pair in enumerate(zip(*(part.results for part in structure.regions), strict=True))
+            if None not in pair
+        ]
+        found: dict[int, Held] = {}
+        for k, result in enumerate(region.results):
+            if result is not None and k not in shared:
+                layout.held[self.instruction.outputs[k]] = layout.held[result]  # the other branch has none
+        for k in shared:
+            result = region.results[k]
+            assert result is not None
+            found[k] = layout.held[result]
+        if not places:
+            places = {k: self._place(k, held, self.instruction.outputs[k]) for k, held in found.items()}
+        elif any(not _fits(held, places[k]) for k, held in found.items()):
+            return found
+        self._carry(list(found.values()), [places[k] for k in found])
+        return places
+
+    def _disagree(
+        self, region: RegionPlan, places: dict[int, Held], changed: list[tuple[Slab, int]]
+    ) -> set[int]:
+        """Lay out the other branch, and let lists be as changed as by either: the results that do not fit the places."""
+        found = self._branch(region, places) if places else self._branch(region, {})
+        if found is not places and places:
+            return {k for k, held in found.items() if not _fits(held, places[k])}
+        for slab, version in changed:
+            slab.version = max(slab.version, version)
+        for k, place in places.items():
+            self.layout.held[self.instruction.outputs[k]] = _as_it_is(place)
+        return set()
+
+    # Both
+
+    def _region(self, region: RegionPlan) -> None:
+        for instruction in region.instructions:
+            self.layout.visit(instruction)
+
+    def _jump(self, target: Label, predicate: Held) -> None:
+        """Jump unless the predicate holds."""
+        spec = self.layout.spec(predicate)
+        if spec is None or spec.shape != ():
+            raise RefusedError("a predicate that memory cannot hold, or no scalar")
+        operand = self.layout.address(self.position, self.instruction, predicate)
+        self.layout.pending.append(PendingJump(target, operand, self.position))
+
+    def _carry(self, sources: list[Held], places: list[Held]) -> None:
+        """Bring values to their places, all as if at once."""
+        moves: list[tuple[Held, int]] = []
+        copies: list[tuple[Local | np.ndarray, Buffer, Spec]] = []
+        kept = {id(place.buffer) for place in places if isinstance(place, Local)}
+        for source, place in zip(sources, places, strict=True):
+            if isinstance(place, InMemory):
+                continue
+            if isinstance(place, Object):
+                if not (isinstance(source, Object) and source.value == place.value):
+                    moves.append((source, place.value))
+                    self._keep(source)
+                continue
+            assert isinstance(place, Local)
+            assert isinstance(source, Local | np.ndarray)
+            if isinstance(source, Local) and source.buffer is place.buffer:
+                continue
+            if isinstance(source, Local) and id(source.buffer) in kept:
+                source = self._aside(source)
+            copies.append((source, place.buffer, place.spec))
+        if moves:  # first, for they may read what the copies write over
+            self.layout.pending.append(PendingMove(tuple(moves), self.position))
+        for each, buffer, spec in copies:
+            self._copy(each, buffer, spec)
+
+    def _aside(self, source: Local) -> Local:
+        """A copy of what is about to be written over."""
+        end = self.layout.end_of(self.position)
+        buffer = self.layout.arena(source.spec.nbytes, end)
+        self._copy(source, buffer, source.spec)
+        return Local(buffer, 0, source.spec)
+
+    def _copy(self, source: Local | np.ndarray, target: Buffer, spec: Spec) -> None:
+        layout = self.layout
+        self._keep(source)
+        if isinstance(source, Local):
+            place = source.buffer, source.offset
+        else:
+            place = layout.constant(source), 0
+        row = copy_row(spec, place, (target, 0), self.position)
+        if row is not None:
+            if row.launch.kernel in layout.refused:
+                raise RefusedError("its values cannot be copied: that kernel did not compile")
+            layout.pending.append(row)
+
+
+def _fits(held: Held, place: Held) -> bool:
+    """Whether a value can be carried to a place."""
+    if isinstance(place, Object):
+        return not isinstance(held, InMemory)
+    if isinstance(place, InMemory) or isinstance(held, InMemory):
+        if _is_latest(held, place):
+            return True
+        raise ListsRefusedError("another list each round, or each way")
+    assert isinstance(place, Local)
+    spec = held.spec if isinstance(held, Local) else None
+    if isinstance(held, np.ndarray) and held.dtype != object:
+        spec = Spec(held.dtype, held.shape)
+    return spec is not None and (spec.dtype, spec.shape) == (place.spec.dtype, place.spec.shape)
+
+
+def _is_latest(held: Held, place: Held) -> bool:
+    """Whether a value is the list of a place, as it has become."""
+    if not (isinstance(held, InMemory) and isinstance(place, InMemory)):
+        return False
+    return held.slab is place.slab and held.version == held.slab.version
+
+
+def _as_it_is(place: Held) -> Held:
+    """What is in a place by now: of a list, its last version."""
+    return InMemory(place.slab, place.slab.version) if isinstance(place, InMemory) else place

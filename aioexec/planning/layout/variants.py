@@ -1,0 +1,279 @@
+"""Making variants: an item is laid out for concrete shapes, then every buffer gets its place and every row its operands."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from aioexec.errors import UnimplementedError
+from aioexec.graph.io.collector import collector_at_rest
+from aioexec.graph.kernels.kernel import Kernel, Role, Spec
+from aioexec.planning.fusion.elementwise import fuse
+from aioexec.planning.fusion.epilogues import fuse_epilogues
+from aioexec.planning.instruction import Instruction
+from aioexec.planning.layout.buffers import ALIGNMENT, Buffer, Local, lay_out
+from aioexec.planning.layout.item import Layout
+from aioexec.planning.layout.pending import (
+    Array,
+    Held,
+    InMemory,
+    ListsRefusedError,
+    Object,
+    Pending,
+    PendingBreak,
+    PendingGrow,
+    PendingJump,
+    PendingMove,
+    PendingRow,
+    copy_row,
+)
+from aioexec.planning.layout.variant import (
+    Break,
+    Grow,
+    Jump,
+    Move,
+    ParallelRegion,
+    Place,
+    ProgramRow,
+    Row,
+    Source,
+    Task,
+    Variant,
+)
+from aioexec.planning.parallelism.lane_buffers import lay_out_lanes
+from aioexec.planning.parallelism.lanes import PendingParallelRegion, cut
+from aioexec.planning.plan import Item
+from aioexec.resources.variable import Variable
+
+logger = logging.getLogger(__name__)
+
+_LARGE = 1 << 20
+"""Bytes of variables that are worth not copying."""
+
+
+def lay_out_item(
+    item: Item,
+    values: tuple[Any, ...],
+    inputs: Mapping[int, Spec],
+    refused: Container[Kernel] = (),
+    lanes: int = 1,
+) -> Variant:
+    """Lay an item out for inputs of these specs; those in `shape_inputs` with their content.
+
+    Args:
+        values: the plan's values, of which constants and variables are known.
+        refused: kernels that cannot be compiled; nodes that would need one become breaks.
+        lanes: how many workers may do what is dear.
+
+    Raises:
+        GraphValueError: the shapes do not fit an op.
+        UnimplementedError: without the refused kernels there is no program at all; or a program would only copy large
+            variables, which reference kernels hand on as they are.
+    """
+    with collector_at_rest():
+        try:
+            return _laid_out(Layout(item, values, inputs, refused), lanes)
+        except ListsRefusedError as refusal:
+            logger.debug("item %d keeps its lists as objects: %s", item.index, refusal)
+            return _laid_out(Layout(item, values, inputs, refused, with_lists=False), lanes)
+
+
+def _laid_out(layout: Layout, lanes: int) -> Variant:
+    layout.run()
+    if not layout.pending and _reads_large_variables(layout):
+        raise UnimplementedError("large variables are handed on as they are, where nothing else is computed")
+    fuse_epilogues(layout)
+    fuse(layout)
+    return _Freezer(layout, lanes).variant()
+
+
+def _reads_large_variables(layout: Layout) -> bool:
+    """Whether all an item does is to read variables, as a saver does, and large ones."""
+    specs = [layout.spec(layout.held[value]) for value in layout.item.outputs]
+    is_large = sum(spec.nbytes for spec in specs if spec is not None) >= _LARGE
+    return is_large and all(each.node.row.role is Role.READ for each in layout.instructions)
+
+
+class _Freezer:
+    """Numbers the slots of a finished layout.
+
+    Outputs come in three kinds: `outputs` in memory of their own, filled by rows or by `copies`; `objects`, left by breaks or
+    taken from inputs; `given`, known beforehand.
+    """
+
+    def __init__(self, layout: Layout, lanes: int) -> None:
+        self.layout = layout
+        self.lanes = lanes
+        self.copies: list[PendingRow] = []
+        self.outputs: list[tuple[int, Buffer, Spec]] = []
+        self.objects: list[tuple[int, int]] = []
+        self.given: list[tuple[int, Variable | Array]] = []
+        self.arena_slot = 0
+
+    def variant(self) -> Variant:
+        layout = self.layout
+        for value in layout.item.outputs:
+            self._place_output(value, layout.held[value])
+        slots = self._number_slots()
+        constants = self._pool(self.arena_slot + 1)
+        uses = layout.versions.uses()
+        rows: list[Pending | PendingParallelRegion] = [*layout.pending, *self.copies]
+        same = {id(use.new): use.old for use in uses if use.old is not None and use.in_place}
+        parallel = cut([*layout.pending, *self.copies], self.lanes, same)
+        if parallel is None:
+            arena_bytes = lay_out(layout.buffers)
+        else:
+            rows = parallel.rows
+            arena_bytes = lay_out_lanes(layout.buffers, parallel, self.lanes, slots)
+        places = (lambda row: (row,)) if parallel is None else parallel.places.__getitem__
+        return Variant(
+            layout.item,
+            tuple(layout.input_buffers),
+            layout.object_inputs,
+            tuple(use.freeze(places) for use in uses),
+            tuple((value, spec) for value, _, spec in self.outputs),
+            tuple(self.objects),
+            tuple(self.given),
+            tuple(self._final(row) for row in rows),
+            tuple(layout.instructions),
+            slots + (parallel is not None),
+            self.arena_slot,
+            arena_bytes,
+            self.arena_slot + 1,
+            constants,
+            -1 if parallel is None else slots,
+            layout.cost + sum(row.launch.cost for row in self.copies),
+            layout.native,
+            sum(each.structure is None for each in layout.instructions),
+            {value: held.spec for value, held in layout.held.items() if isinstance(held, Local)},
+        )
+
+    def _place_output(self, value: int, held: Held) -> None:
+        """An output slot for a value others need: its own buffer, or a copy where it shares one."""
+        if isinstance(held, InMemory):
+            raise ListsRefusedError("a list that leaves the program")
+        if isinstance(held, Object):
+            self.objects.append((value, held.value))
+        elif isinstance(held, Variable) or (isinstance(held, np.ndarray) and held.dtype == object):
+            self.given.append((value, held))
+        elif isinstance(held, Local) and _owns_its_buffer(held):
+            held.buffer.slot = -1
+            self.outputs.append((value, held.buffer, held.spec))
+        else:
+            self._copy_output(value, held)
+
+    def _copy_output(self, value: int, held: Local | Array) -> None:
+        if isinstance(held, Local):
+            spec, source = held.spec, (held.buffer, held.offset)
+        else:
+            spec, source = Spec(held.dtype, held.shape), (self.layout.constant(held), 0)
+        target = self.layout.external(spec.nbytes)
+        self.outputs.append((value, target, spec))
+        source[0].dies = self.layout.last
+        row = copy_row(spec, source, (target, 0), self.layout.last - 1)
+        if row is None:
+            return
+        if row.launch.kernel in self.layout.refused:
+            raise UnimplementedError("outputs cannot be copied: that kernel does not compile")
+        self.copies.append(row)
+
+    def _number_slots(self) -> int:
+        layout, slot = self.layout, 0
+        contents = [content for use in layout.versions.uses() for content in (use.old, use.new)]
+        bound = [*layout.input_buffers.values(), *contents, *(buffer for _, buffer, _ in self.outputs)]
+        for buffer in bound:
+            if buffer is not None:
+                buffer.slot, slot = slot, slot + 1
+        self.arena_slot, slot = slot, slot + 2  # the constants are in the slot behind the arena
+        for buffer in (*layout.break_buffers, *layout.versions.rebound):
+            buffer.slot, slot = slot, slot + 1
+        return slot
+
+    def _pool(self, slot: int) -> Array:
+        """All constants in one array of bytes, each aligned."""
+        offset = 0
+        for buffer, content in self.layout.constants:
+            buffer.slot, buffer.offset = slot, offset
+            offset += -(-content.nbytes // ALIGNMENT) * ALIGNMENT
+        pool = np.zeros(offset + ALIGNMENT, np.uint8)
+        start = -pool.__array_interface__["data"][0] % ALIGNMENT
+        pool = pool[start : start + max(offset, 1)]
+        for buffer, content in self.layout.constants:
+            flat = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+            pool[buffer.offset : buffer.offset + content.nbytes] = flat
+        return pool
+
+    def _final(self, row: Pending | PendingParallelRegion) -> Row:
+        if isinstance(row, PendingParallelRegion):
+            return _final_region(row, self.lanes)
+        if isinstance(row, PendingRow):
+            launch = row.launch
+            operands = tuple(self._address(*operand) for operand in row.operands)
+            words = launch.words if row.after is None else (*launch.words[:-1], row.after.row)
+            return ProgramRow(
+                launch.kernel,
+                operands,
+                words,
+                launch.reals,
+                launch.cost,
+                launch.units,
+                row.position,
+                row.parts,
+                launch.calls,
+            )
+        if isinstance(row, PendingJump):
+            predicate = None if row.predicate is None else self._address(*row.predicate)
+            return Jump(row.target.row, predicate, row.position)
+        if isinstance(row, PendingGrow):
+            storage, _ = self._address(row.storage)
+            length, room = self._address(row.length), self._address(row.room)
+            return Grow(storage, length, room, row.nbytes, row.limit, row.position)
+        if isinstance(row, PendingMove):
+            return Move(tuple((self._source(held), number) for held, number in row.moves), row.position)
+        return Break(
+            row.instruction,
+            row.position,
+            row.reason,
+            tuple(self._source(held) for held in row.inputs),
+            tuple(out if isinstance(out, int) else (self._address(out[0])[0], out[1]) for out in row.outputs),
+            row.publishes,
+            tuple(self._rebinds(row)),
+        )
+
+    def _address(self, buffer: Buffer, offset: int = 0) -> tuple[int, int]:
+        slot = self.arena_slot if buffer.slot is None else buffer.slot
+        assert slot >= 0
+        return slot, buffer.offset + offset
+
+    def _source(self, held: Held) -> Source:
+        if isinstance(held, Local):
+            return Place(*self._address(held.buffer, held.offset), held.spec)
+        if isinstance(held, InMemory):
+            raise ListsRefusedError("a list that Python is to see")
+        return held.value if isinstance(held, Object) else held
+
+    def _rebinds(self, row: PendingBreak) -> Iterator[tuple[int, Variable, tuple[int, ...], Instruction]]:
+        for buffer, variable, shape in row.rebinds:
+            reader = self.layout.versions.reader(buffer)
+            if reader is not None:
+                yield self._address(buffer)[0], variable, shape, reader
+
+
+def _final_region(region: PendingParallelRegion, lanes: int) -> ParallelRegion:
+    tasks: list[Task] = []
+    start = region.start + 1
+    for task in region.tasks:
+        order = tuple(number for number, _ in task.rows)
+        end = start + len(order)
+        tasks.append(Task(start, end, order, tuple(task.next), task.waits.bit_count()))
+        start = end
+    scratch = region.scratch.offset if region.scratch is not None else 0
+    return ParallelRegion(tuple(tasks), start, lanes, scratch, region.lane_bytes, region.positions[0])
+
+
+def _owns_its_buffer(held: Local) -> bool:
+    """Whether a value is the only thing in a buffer of the arena, which may then be an output's instead."""
+    return held.buffer.slot is None and held.offset == 0 and held.buffer.nbytes == held.spec.nbytes

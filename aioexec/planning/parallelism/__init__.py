@@ -1,0 +1,1 @@
+"""Splitting expensive rows of a layout into tasks that several threads run."""

@@ -1,0 +1,1 @@
+"""Savers, checkpoints, and graphs as files."""

@@ -1,0 +1,247 @@
+"""Saves that have begun: a note beside the checkpoint says what may be left of one, until nothing is.
+
+The note is there before the first file of the checkpoint, and goes after the last file of those that it replaces. Its writer
+holds a lock on it, which the system takes back when the process dies. Whoever saves into the folder next, or recovers its list
+of checkpoints, finds the notes of the dead (never those of the living, whatever process, container or user they are), and
+removes what these have left: files that are no checkpoint, a checkpoint the `checkpoint` file was to name and does not, and
+those it does not name any more. What it names is never touched. Where files have no locks, nothing is removed.
+
+All calls here block; coroutines make them through `off_loop`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import json
+import logging
+import os
+import re
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Final
+
+from aioexec.data_classes import dataclass
+from aioexec.errors import DataLossError, OpError
+from aioexec.formats.bundle_entries import index_name
+from aioexec.formats.checkpoint_files import hold, make_folder_of, naming, remove_abandoned
+from aioexec.train.checkpoints.checkpoint_state import (
+    V2,
+    checkpoint_files,
+    get_checkpoint_state,
+    meta_graph_filename,
+    state_path,
+    without_shards,
+)
+
+logger = logging.getLogger(__name__)
+
+_PARTS: Final = "_temp"
+_NOTE: Final = re.compile(r"\.saving[0-9a-f]{32}$")
+_LONGEST_NOTE: Final = 1 << 20
+_ATTEMPTS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What a note says.
+
+    `name`: of the checkpoint, in the folder of the note. `listed`: the file that is to name it, if any. `had_checkpoint`,
+    `had_meta`, `had_state`: whether these files were there when the save began. `replaced`: the checkpoints that are to go, as
+    seen from the folder.
+    """
+
+    name: str
+    version: int
+    listed: str | None
+    meta_graph_suffix: str
+    had_checkpoint: bool
+    had_meta: bool
+    had_state: bool
+    replaced: Sequence[str] = ()
+
+
+class BegunSave:
+    """A save. `begin` comes before its first file, `end` comes last, whatever happens in between.
+
+    Args:
+        prefix: the path of the checkpoint.
+        version: its format.
+        listed: the name of the file that is to name it; None if none is.
+        meta_graph_suffix: of the meta graph beside it.
+    """
+
+    def __init__(self, prefix: str, version: int, listed: str | None, meta_graph_suffix: str) -> None:
+        self._prefix = prefix
+        self._folder, name = os.path.split(prefix)
+        self._record = _Record(name, version, listed, meta_graph_suffix, False, False, False)
+        self._note = ""
+        self._descriptor = -1
+
+    def begin(self) -> None:
+        """Remove what the dead have left in the folder, and leave a note.
+
+        Raises:
+            OpError: nothing can be written there.
+        """
+        make_folder_of(self._prefix)
+        clear_away(self._folder)
+        record = self._record
+        self._record = replace(
+            record,
+            had_checkpoint=_is_there(self._prefix, record.version),
+            had_meta=os.path.exists(meta_graph_filename(self._prefix, record.meta_graph_suffix)),
+            had_state=record.listed is not None and os.path.exists(state_path(self._folder, record.listed)),
+        )
+        for _ in range(_ATTEMPTS):
+            self._create()
+            if hold(self._descriptor) and os.fstat(self._descriptor).st_nlink:
+                break
+            os.close(self._descriptor)  # somebody took it for that of a dead one before it was locked
+            self._descriptor = -1
+        self._write()
+
+    def _create(self) -> None:
+        self._note = f"{self._prefix}.saving{uuid.uuid4().hex}"
+        with naming(self._note):
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            self._descriptor = os.open(self._note, flags, 0o666)
+
+    def replaces(self, paths: Sequence[str]) -> None:
+        """Note that these checkpoints are to go once the `checkpoint` file does not name them."""
+        folder = self._folder or "."
+        self._record = replace(self._record, replaced=[os.path.relpath(path, folder) for path in paths])
+        self._write()
+
+    def _write(self) -> None:
+        """Add what is known now as a line: the last whole one counts."""
+        if self._descriptor >= 0:
+            with naming(self._note):
+                os.write(self._descriptor, json.dumps(asdict(self._record)).encode() + b"\n")
+
+    def end(self) -> None:
+        """Remove what is left, of this checkpoint if it was not finished, else of those that it replaces."""
+        if self._descriptor < 0:
+            return
+        try:
+            if _settle(self._folder, self._record):
+                with contextlib.suppress(OSError):
+                    os.unlink(self._note)
+        finally:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def clear_away(folder: str) -> None:
+    """Remove what the saves of dead processes have left in a folder."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder or "."):
+            if _NOTE.search(name):
+                _clear_away_if_dead(folder, os.path.join(folder, name))
+    remove_abandoned(folder)
+
+
+def _clear_away_if_dead(folder: str, note: str) -> None:
+    with contextlib.suppress(OSError):
+        descriptor = os.open(note, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            if hold(descriptor):
+                record = _read(descriptor)
+                if record is None or _settle(folder, record):
+                    os.unlink(note)
+        finally:
+            os.close(descriptor)
+
+
+def _read(descriptor: int) -> _Record | None:
+    """The last whole line of a note; None if there is none: the save had not begun."""
+    lines = os.read(descriptor, _LONGEST_NOTE).split(b"\n")[:-1]
+    for line in reversed(lines):
+        with contextlib.suppress(ValueError, TypeError):
+            record = _Record(**json.loads(line))
+            if os.path.basename(record.name) == record.name:
+                return record
+    return None
+
+
+def _settle(folder: str, record: _Record) -> bool:
+    """Remove what a save left that has ended, or whose process has; whether all of it could be removed."""
+    try:
+        named = _named(folder, record)
+        prefix = os.path.join(folder, record.name)
+        left = [*_parts(prefix), *_unwanted(prefix, record, named)]
+        if named is not None:
+            for each in record.replaced:
+                path = os.path.normpath(os.path.join(folder, each))
+                if os.path.abspath(without_shards(path)) not in named:
+                    left += checkpoint_files(path, record.version, record.meta_graph_suffix)
+        removed = [_removed(path, os.unlink) for path in left]
+        removed.append(_removed(f"{prefix}{_PARTS}", os.rmdir))
+    except (OpError, OSError) as error:
+        logger.warning("Ignoring: %s", error)
+        return False
+    return all(removed)
+
+
+def _removed(path: str, remove: Callable[[str], None]) -> bool:
+    try:
+        remove(path)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno == errno.ENOTEMPTY:  # what others have put there is none of ours
+            return True
+        logger.warning("Ignoring: %s; %s", path, error.strerror)
+        return False
+    return True
+
+
+def _named(folder: str, record: _Record) -> set[str] | None:
+    """The checkpoints that the `checkpoint` file names; None if there is to be none, or users have removed it.
+
+    Raises:
+        OpError: it cannot be read.
+    """
+    if record.listed is None:
+        return None
+    path = state_path(folder, record.listed)
+    if not os.path.exists(path):
+        return None if record.had_state else set()
+    state = get_checkpoint_state(folder, record.listed)
+    if state is None:
+        raise DataLossError(f"{path}; cannot be read now")
+    paths = (state.model_checkpoint_path, *state.all_model_checkpoint_paths)
+    return {os.path.abspath(without_shards(path)) for path in paths}
+
+
+def _is_there(prefix: str, version: int) -> bool:
+    if version == V2:
+        return os.path.isfile(index_name(prefix))
+    return os.path.isfile(prefix) or bool(glob.glob(f"{glob.escape(prefix)}-?????-of-?????"))
+
+
+def _unwanted(prefix: str, record: _Record, named: set[str] | None) -> list[str]:
+    """The files of a checkpoint that was not finished; else the data files that its index does not mean."""
+    is_there = _is_there(prefix, record.version)
+    is_wanted = named is None or os.path.abspath(without_shards(prefix)) in named
+    if record.had_checkpoint or (is_there and is_wanted):
+        # These load the messages, in the thread of the save.
+        from aioexec.formats.bundle_reader import read_index
+        from aioexec.formats.bundle_writer import stray_shards
+
+        try:
+            header, _ = read_index(prefix)
+        except OpError:
+            return []
+        return stray_shards(prefix, header.num_shards)
+    pattern = prefix if record.version == V2 else f"{prefix}-?????-of-?????"
+    files = [prefix] if record.version != V2 else []
+    files += checkpoint_files(pattern, record.version, record.meta_graph_suffix)
+    return files[:-1] if record.had_meta else files
+
+
+def _parts(prefix: str) -> list[str]:
+    """What the devices have written of a sharded checkpoint and was not moved into place."""
+    return glob.glob(os.path.join(glob.escape(f"{prefix}{_PARTS}"), "part-*"))

@@ -1,0 +1,1 @@
+"""Coordinators, and the tasks they stop."""

@@ -1,0 +1,1 @@
+"""Session hooks, and what they share."""

@@ -1,0 +1,210 @@
+"""Live progress of a training: a line on a terminal that is drawn again and again, elsewhere a line in the log now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections import deque
+from collections.abc import Awaitable, Mapping
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from aioexec.train.hooks.global_step_read import required_global_step_read
+from aioexec.train.hooks.logging_hooks import the_tensor
+from aioexec.train.hooks.session_run_hook import (
+    SessionRunArgs,
+    SessionRunContext,
+    SessionRunHook,
+    SessionRunValues,
+)
+from aioexec.train.hooks.timers import SecondOrStepTimer
+from aioexec.train.off_loop import off_loop
+
+if TYPE_CHECKING:
+    from aioexec.sessions.session import Session
+    from aioexec.train.coordination.coordinator import Coordinator
+
+logger = logging.getLogger(__name__)
+
+_LOOKS = 32
+"""How many of the latest looks the rate is taken over."""
+
+_BAR = 12
+"""Characters."""
+
+
+class Pace:
+    """How fast the global step advances, over the latest times it was looked at."""
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, int]] = deque(maxlen=_LOOKS)
+
+    def saw(self, time: float, step: int) -> None:
+        self._looks.append((time, step))
+
+    def forget(self) -> None:
+        self._looks.clear()
+
+    @property
+    def rate(self) -> float | None:
+        """Steps a second, None while nobody can tell."""
+        if not self._looks:
+            return None
+        (first_time, first), (last_time, last) = self._looks[0], self._looks[-1]
+        return (last - first) / (last_time - first_time) if last_time > first_time else None
+
+    def seconds_for(self, steps: int) -> float | None:
+        """How long so many steps take, None while nobody can tell."""
+        rate = self.rate
+        return steps / rate if rate else None
+
+
+def progress_line(step: int, last_step: int | None, pace: Pace, values: Mapping[str, Any]) -> str:
+    """Progress in one line: a bar if it is known where it ends, the values, the rate, and the time that is left."""
+    parts = [f"step {step:,}"]
+    if last_step is not None:
+        done = min(1.0, step / last_step) if last_step > 0 else 1.0
+        full = round(_BAR * done)
+        parts = ["━" * full + "╌" * (_BAR - full), f"step {step:,} of {last_step:,} ({done:.0%})"]
+    parts += [f"{tag} {_short(value)}" for tag, value in values.items()]
+    if pace.rate is not None:
+        parts.append(f"{pace.rate:,.1f} steps/s")
+    left = None if last_step is None else pace.seconds_for(max(0, last_step - step))
+    if left is not None:
+        minutes, seconds = divmod(round(left), 60)
+        parts.append(f"{minutes // 60}:{minutes % 60:02}:{seconds:02} left")
+    return "  ".join(parts)
+
+
+def _short(value: Any) -> str:
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return f"{array[()]:.4g}" if array.dtype.kind in "fiu" else str(array[()])
+    return " ".join(np.array2string(array, precision=4, threshold=6, edgeitems=2).split())
+
+
+class Display(Protocol):
+    """Where a line of progress is shown; both calls may block."""
+
+    def show(self, line: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class LogDisplay:
+    """Lines in the log, at level INFO."""
+
+    def show(self, line: str) -> None:
+        logger.info("%s", line)
+
+    def close(self) -> None:
+        pass
+
+
+class TerminalDisplay:
+    """A line at the bottom of a terminal; what is printed meanwhile goes above it, and the last one stays."""
+
+    def __init__(self, file: IO[str]) -> None:
+        from rich.console import Console  # loaded when used
+        from rich.live import Live
+
+        console = Console(file=file)
+        self._live = Live(console=console, auto_refresh=False)
+        self._live.start()
+        console.show_cursor()  # a process that is killed could not bring it back
+
+    def show(self, line: str) -> None:
+        from rich.text import Text
+
+        self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+class ProgressHook(SessionRunHook):
+    """Shows how far a training is: steps, rate, time left, and the values of tensors.
+
+    Args:
+        tensors: tag -> tensor or its name, or names of tensors.
+        last_step: where the training ends, if that is known; the hook does not end it.
+        every_secs: how often the line on a terminal is drawn.
+        log_every_secs: how often there is a line in the log where `file` is no terminal.
+        file: standard error by default.
+
+    State: `_request` is what a step fetches whose values are shown, `_due` whether the one that runs is one; `_display` is None
+    until something is shown, and after the end.
+    """
+
+    def __init__(
+        self,
+        tensors: Any = (),
+        last_step: int | None = None,
+        every_secs: float = 0.25,
+        log_every_secs: float = 10.0,
+        file: IO[str] | None = None,
+    ) -> None:
+        self._tensors = dict(tensors) if isinstance(tensors, Mapping) else {each: each for each in tensors}
+        self._last_step = last_step
+        self._file = sys.stderr if file is None else file
+        self._timer = SecondOrStepTimer(every_secs=every_secs if self._file.isatty() else log_every_secs)
+        self._pace = Pace()
+        self._display: Display | None = None
+
+    def begin(self) -> None:
+        self._timer.reset()
+        self._runs = 0
+        self._due = False
+        self._global_step_tensor = required_global_step_read("ProgressHook")
+        self._shown = {_tag(tag): the_tensor(each) for tag, each in self._tensors.items()}
+        self._request = SessionRunArgs(self._shown)
+        self._values: Mapping[str, Any] = {}
+
+    def after_create_session(self, session: Session, coord: Coordinator) -> None:
+        self._pace.forget()  # a session that was created anew may have gone back to a checkpoint
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
+        self._due = self._timer.should_trigger_for_step(self._runs)
+        return self._request if self._due and self._shown else None
+
+    def after_run(
+        self, run_context: SessionRunContext, run_values: SessionRunValues
+    ) -> Awaitable[None] | None:
+        self._runs += 1
+        if not self._due:
+            return None
+        self._timer.update_last_triggered_step(self._runs - 1)
+        self._values = run_values.results or {}
+        return self._show(run_context.session)
+
+    async def end(self, session: Session) -> None:
+        try:
+            await self._show(session)
+        finally:
+            await self._close()
+
+    async def on_error(self, session: Session, error: BaseException) -> None:
+        """Leave the terminal as it was."""
+        await self._close()
+
+    async def _show(self, session: Session) -> None:
+        step = int(await session.run(self._global_step_tensor))
+        self._pace.saw(asyncio.get_running_loop().time(), step)
+        line = progress_line(step, self._last_step, self._pace, self._values)
+        await off_loop(self._draw, line)
+
+    async def _close(self) -> None:
+        display, self._display = self._display, None
+        if display is not None:
+            await off_loop(display.close)
+
+    def _draw(self, line: str) -> None:
+        if self._display is None:
+            self._display = TerminalDisplay(self._file) if self._file.isatty() else LogDisplay()
+        self._display.show(line)
+
+
+def _tag(tag: Any) -> str:
+    return tag if isinstance(tag, str) else str(getattr(tag, "name", tag)).removesuffix(":0")

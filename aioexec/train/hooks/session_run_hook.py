@@ -1,0 +1,110 @@
+"""The protocol of hooks: what is told before, during and after the steps of a monitored session.
+
+    begin()                          once, while the graph may still be changed
+    after_create_session(s, coord)   once a session was created, or created anew
+    before_run(context)              before each step; may ask for fetches, feeds and options of its own
+    after_run(context, values)       after each step that ended well
+    end(session)                     when the session is closed, unless a step failed
+    on_error(session, error)         instead of `end`, when the loop ends by an error
+    on_recovery(error, attempt)      when a session was lost, before another is created
+
+Each method may be plain or `async def`.
+
+Hooks given to one run alone, `run(fetches, hooks=[...])`, come after the session's own and are asked `before_run` and
+`after_run` only: the graph is final, and the session neither begins nor ends for them.
+
+A hook that does not return ends with the caller, whose `asyncio.timeout` reaches each call above. The deadline of a step, of
+its options or the session's config, is the step's own: a hook may save a checkpoint that takes longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from aioexec.sessions.session import Session
+    from aioexec.train.coordination.coordinator import Coordinator
+
+
+class SessionRunArgs(NamedTuple):
+    """What one step is to fetch and to be fed; `fetches` is any structure that `Session.run` takes."""
+
+    fetches: Any
+    feed_dict: Any = None
+    options: Any = None
+
+
+class SessionRunValues(NamedTuple):
+    """What a step gave to one hook: `results` has the structure of the fetches the hook asked for, None if for none."""
+
+    results: Any
+    options: Any
+    run_metadata: Any
+
+
+class SessionRunContext:
+    """One call of `run`, as hooks see it."""
+
+    __slots__ = ("_original_args", "_session", "_stop_requested")
+
+    def __init__(self, original_args: SessionRunArgs, session: Session) -> None:
+        self._original_args = original_args
+        self._session = session
+        self._stop_requested = False
+
+    @property
+    def original_args(self) -> SessionRunArgs:
+        """What the caller of `run` asked for, without what hooks add."""
+        return self._original_args
+
+    @property
+    def session(self) -> Session:
+        """The session that runs the step."""
+        return self._session
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether a hook has asked to stop after this step."""
+        return self._stop_requested
+
+    def request_stop(self) -> None:
+        """Make `should_stop` true once this step is done."""
+        self._stop_requested = True
+
+
+class SessionRunHook:
+    """Does nothing; subclasses say what they need."""
+
+    def begin(self) -> Awaitable[None] | None:
+        """Be told once before the session is created; the graph may still be changed."""
+
+    def after_create_session(self, session: Session, coord: Coordinator) -> Awaitable[None] | None:
+        """Be told when a session has been created, or created anew; the graph is finalized."""
+
+    def before_run(
+        self, run_context: SessionRunContext
+    ) -> Awaitable[SessionRunArgs | None] | SessionRunArgs | None:
+        """Say what to fetch and feed besides what the caller asks for; None for nothing."""
+
+    def after_run(
+        self, run_context: SessionRunContext, run_values: SessionRunValues
+    ) -> Awaitable[None] | None:
+        """See what the step gave; `run_context.request_stop()` ends the loop."""
+
+    def end(self, session: Session) -> Awaitable[None] | None:
+        """Be told at the end, the session still open, unless a step failed."""
+
+    def on_error(self, session: Session, error: BaseException) -> Awaitable[None] | None:
+        """Be told why the loop ends, in place of `end`: a step, the body of the loop or another hook's `end` failed for good.
+
+        Told once, with the root cause, which is raised when all hooks were told; also of a cancellation. Not told of what ends
+        a loop well (OutOfRangeError, StopIteration) nor of a failure that the session recovers from. The session may be
+        beyond use. What is raised here is logged, the first error is the one that counts.
+        """
+
+    def on_recovery(self, error: BaseException, attempt: int) -> Awaitable[None] | None:
+        """Be told that the session was lost to this error and is created anew.
+
+        `attempt` counts from 1, and again from 1 after a step that ended well. What is raised here ends the loop.
+        """

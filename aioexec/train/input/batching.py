@@ -1,0 +1,492 @@
+"""The second stage of an input pipeline: examples go into a queue one by one, and come out of it in batches.
+
+All eight functions are one, over what differs: whether one list of tensors is enqueued by several tasks or each of several
+lists by one (`join`), whether the queue mixes (`shuffle`), and whether examples may be left out (`maybe`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from aioexec import dtypes
+from aioexec.data_classes import dataclass
+from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.apply import graph_of
+from aioexec.graph.convert import convert_to_tensor, convert_to_tensor_or_indexed_slices
+from aioexec.graph.node import Tensor
+from aioexec.graph.sparse_tensor import SparseTensor
+from aioexec.ops.array.partitioning import dynamic_partition
+from aioexec.ops.containers.queue_class import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
+from aioexec.ops.control_flow.dependencies import no_op
+from aioexec.ops.control_flow.smart_cond import smart_cond
+from aioexec.ops.math.cast import cast
+from aioexec.ops.math.extremes import maximum
+from aioexec.train.input.queue_runner import QueueRunner, add_queue_runner
+from aioexec.train.input.queue_summaries import summarize_share
+from aioexec.train.input.sparse_batching import restore, store
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """What a batching function was asked for, besides its tensors.
+
+    Attributes:
+        default_name: of its scope.
+        queue: makes the queue, given dtypes and shapes of a component each.
+        capacity: of the queue.
+        at_least: how many elements the queue holds back; None if it does not mix.
+    """
+
+    default_name: str
+    queue: Callable[..., QueueBase]
+    capacity: int
+    at_least: int | None
+    keep_input: Any
+    batch_size: Any
+    enqueue_many: bool
+    shapes: Sequence[Any] | None
+    allow_smaller_final_batch: bool
+    name: str | None
+
+
+def _batched(tensors_list: Sequence[Any], num_threads: int, stage: _Stage) -> Any:
+    """Batches of examples, of the type of the first one: a list (alone, its only tensor), or a dict."""
+    lists = _lists_of(tensors_list)
+    symbolic = [*(tensor for each in lists for tensor in each), stage.keep_input]
+    with (
+        graph_of(symbolic).as_default() as graph,
+        graph.name_scope(stage.name or stage.default_name) as scope,
+    ):
+        _check_mixing(stage)
+        tensors = [[_converted(tensor) for tensor in each] for each in lists]
+        if not tensors[0]:
+            raise GraphValueError("Expected at least one tensor in batch().")
+        keep_input = _checked_keep_input(stage.keep_input, stage.enqueue_many)
+        columns, storage = store(tensors, stage.enqueue_many, keep_input)
+        types = _common_types(columns)
+        shapes = _common_shapes(columns, stage.enqueue_many) if stage.shapes is None else stage.shapes
+        queue = stage.queue(stage.capacity, dtypes=types, shapes=shapes)
+        enqueues = [_enqueue(queue, each, keep_input, stage.enqueue_many) for each in columns]
+        add_queue_runner(QueueRunner(queue, enqueues * num_threads))
+        _summarize(queue, stage)
+        dequeue = queue.dequeue_up_to if stage.allow_smaller_final_batch else queue.dequeue_many
+        return _as_given(tensors_list[0], restore(dequeue(stage.batch_size, name=scope), storage))
+
+
+# Examples
+
+
+def _lists_of(tensors_list: Sequence[Any]) -> list[Sequence[Any]]:
+    """The tensors of each example, those of a dict in the order of its keys."""
+    if not tensors_list:
+        raise GraphValueError("Expected at least one set of tensors")
+    if not isinstance(tensors_list[0], Mapping):
+        return [list(each) for each in tensors_list]
+    keys = sorted(tensors_list[0], key=str)
+    if any(set(each) != set(keys) for each in tensors_list):
+        raise GraphValueError("All dictionaries in tensors_list must have the same keys")
+    return [[each[key] for key in keys] for each in tensors_list]
+
+
+def _as_given(example: Any, batch: Any) -> Any:
+    if not isinstance(example, Mapping):
+        return batch
+    values = [batch] if len(example) == 1 else batch
+    return dict(zip(sorted(example, key=str), values, strict=True))
+
+
+def _converted(tensor: Any) -> Any:
+    return tensor if isinstance(tensor, SparseTensor) else convert_to_tensor_or_indexed_slices(tensor)
+
+
+def _common_types(lists: Sequence[Sequence[Tensor]]) -> list[dtypes.DType]:
+    types = [tensor.dtype for tensor in lists[0]]
+    for other in lists[1:]:
+        others = [tensor.dtype for tensor in other]
+        if others != types:
+            raise GraphTypeError(
+                f"Expected types to be consistent: {', '.join(each.name for each in types)} vs. "
+                f"{', '.join(each.name for each in others)}."
+            )
+    return types
+
+
+def _common_shapes(lists: Sequence[Sequence[Tensor]], enqueue_many: bool) -> list[Any]:
+    """The shapes of the first example; those of the others must fit."""
+    for tensor in (tensor for each in lists for tensor in each):
+        if tensor.shape.ndims is None:
+            raise GraphValueError(f"Cannot infer Tensor's rank: {tensor}")
+    shapes = [[_of_one(tensor, enqueue_many) for tensor in each] for each in lists]
+    for others in shapes[1:]:
+        for first, other in zip(shapes[0], others, strict=True):
+            first.assert_is_compatible_with(other)
+    return [first.as_list() for first in shapes[0]]
+
+
+def _of_one(tensor: Tensor, enqueue_many: bool) -> Any:
+    return tensor.shape.with_rank_at_least(1)[1:] if enqueue_many else tensor.shape
+
+
+# The queue
+
+
+def _check_mixing(stage: _Stage) -> None:
+    if stage.at_least is not None and stage.capacity <= stage.at_least:
+        raise GraphValueError(
+            f"capacity {stage.capacity} must be bigger than min_after_dequeue {stage.at_least}."
+        )
+
+
+def _checked_keep_input(keep_input: Any, enqueue_many: bool) -> Tensor:
+    keep = convert_to_tensor(keep_input)
+    rank = keep.shape.ndims
+    if rank is None:
+        raise GraphValueError("`keep_input` dimensions must be known at graph construction.")
+    if not enqueue_many and rank == 1:
+        raise GraphValueError("`keep_input` cannot be a vector when `enqueue_many=False`.")
+    if rank > 1:
+        raise GraphValueError("`keep_input` must be 0 or 1 dimensions.")
+    return keep
+
+
+def _enqueue(queue: QueueBase, tensors: list[Tensor], keep_input: Tensor, enqueue_many: bool) -> Any:
+    """An operation that brings in an example, or many; none, or some, if they are not to be kept."""
+    enqueue = queue.enqueue_many if enqueue_many else queue.enqueue
+    if keep_input.shape.ndims == 1:
+        part = cast(keep_input, dtypes.int32)
+        return enqueue([dynamic_partition(tensor, part, num_partitions=2)[1] for tensor in tensors])
+    return smart_cond(keep_input, lambda: enqueue(tensors), no_op)
+
+
+def _summarize(queue: QueueBase, stage: _Stage) -> None:
+    if stage.at_least is None:
+        summarize_share(f"fraction_of_{stage.capacity}_full", queue.size(), stage.capacity)
+        return
+    room = stage.capacity - stage.at_least
+    name = f"fraction_over_{stage.at_least}_of_{room}_full"
+    summarize_share(name, maximum(0, queue.size() - stage.at_least), room)
+
+
+# In order, and mixed
+
+
+def _in_order(
+    default_name: str,
+    tensors_list: Sequence[Any],
+    keep_input: Any,
+    batch_size: Any,
+    num_threads: int,
+    capacity: int,
+    enqueue_many: bool,
+    shapes: Any,
+    dynamic_pad: bool,
+    allow_smaller_final_batch: bool,
+    shared_name: str | None,
+    name: str | None,
+) -> Any:
+    queue = partial(PaddingFIFOQueue if dynamic_pad else FIFOQueue, shared_name=shared_name)
+    final = allow_smaller_final_batch
+    stage = _Stage(
+        default_name, queue, capacity, None, keep_input, batch_size, enqueue_many, shapes, final, name
+    )
+    return _batched(tensors_list, num_threads, stage)
+
+
+def _mixed(
+    default_name: str,
+    tensors_list: Sequence[Any],
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    keep_input: Any,
+    num_threads: int,
+    seed: int | None,
+    enqueue_many: bool,
+    shapes: Any,
+    allow_smaller_final_batch: bool,
+    shared_name: str | None,
+    name: str | None,
+) -> Any:
+    least, final = min_after_dequeue, allow_smaller_final_batch
+    queue = partial(RandomShuffleQueue, min_after_dequeue=least, seed=seed, shared_name=shared_name)
+    stage = _Stage(
+        default_name, queue, capacity, least, keep_input, batch_size, enqueue_many, shapes, final, name
+    )
+    return _batched(tensors_list, num_threads, stage)
+
+
+# What users call
+
+
+def batch(
+    tensors: Any,
+    batch_size: Any,
+    num_threads: int = 1,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """Batches of examples.
+
+    Args:
+        tensors: an example: a list of tensors, which may be sparse, or a dict of them.
+        num_threads: how many tasks make examples and enqueue them.
+        capacity: how many examples the queue holds.
+        enqueue_many: `tensors` are many examples: their first dimension goes over them.
+        shapes: of the tensors of an example, where they do not say themselves.
+        dynamic_pad: examples may differ in dimensions that are None, and are padded to the largest of the batch.
+        allow_smaller_final_batch: what is left at the end is a batch, of fewer examples.
+        shared_name: sessions share a queue of this name.
+
+    Returns:
+        What `tensors` are, of batches; a single tensor for a list of one.
+
+    Raises:
+        GraphValueError: there are no tensors, or their shapes are not known well enough.
+    """
+    return _in_order(
+        "batch",
+        [tensors],
+        True,
+        batch_size,
+        num_threads,
+        capacity,
+        enqueue_many,
+        shapes,
+        dynamic_pad,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
+
+
+def maybe_batch(
+    tensors: Any,
+    keep_input: Any,
+    batch_size: Any,
+    num_threads: int = 1,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """`batch` of the examples that `keep_input` says: a boolean, or with `enqueue_many` a vector of them."""
+    return _in_order(
+        "batch",
+        [tensors],
+        keep_input,
+        batch_size,
+        num_threads,
+        capacity,
+        enqueue_many,
+        shapes,
+        dynamic_pad,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
+
+
+def batch_join(
+    tensors_list: Sequence[Any],
+    batch_size: Any,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """`batch` of several examples, each made and enqueued by a task of its own.
+
+    Args:
+        tensors_list: the examples, alike in number and dtypes of their tensors.
+
+    Raises:
+        GraphTypeError: their dtypes differ.
+    """
+    return _in_order(
+        "batch_join",
+        tensors_list,
+        True,
+        batch_size,
+        1,
+        capacity,
+        enqueue_many,
+        shapes,
+        dynamic_pad,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
+
+
+def maybe_batch_join(
+    tensors_list: Sequence[Any],
+    keep_input: Any,
+    batch_size: Any,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """`batch_join` of the examples that `keep_input` says."""
+    return _in_order(
+        "batch_join",
+        tensors_list,
+        keep_input,
+        batch_size,
+        1,
+        capacity,
+        enqueue_many,
+        shapes,
+        dynamic_pad,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
+
+
+def shuffle_batch(
+    tensors: Any,
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    num_threads: int = 1,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """`batch` of examples in random order.
+
+    Args:
+        min_after_dequeue: how many examples are left in the queue, for a good mixture.
+        seed: of the order, with the seed of the graph.
+
+    Raises:
+        GraphValueError: the queue has no room for more than `min_after_dequeue`.
+    """
+    return _mixed(
+        "shuffle_batch",
+        [tensors],
+        batch_size,
+        capacity,
+        min_after_dequeue,
+        True,
+        num_threads,
+        seed,
+        enqueue_many,
+        shapes,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
+
+
+def maybe_shuffle_batch(
+    tensors: Any,
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    keep_input: Any,
+    num_threads: int = 1,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """`shuffle_batch` of the examples that `keep_input` says."""
+    return _mixed(
+        "shuffle_batch",
+        [tensors],
+        batch_size,
+        capacity,
+        min_after_dequeue,
+        keep_input,
+        num_threads,
+        seed,
+        enqueue_many,
+        shapes,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
+
+
+def shuffle_batch_join(
+    tensors_list: Sequence[Any],
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """`shuffle_batch` of several examples, each made and enqueued by a task of its own."""
+    return _mixed(
+        "shuffle_batch_join",
+        tensors_list,
+        batch_size,
+        capacity,
+        min_after_dequeue,
+        True,
+        1,
+        seed,
+        enqueue_many,
+        shapes,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
+
+
+def maybe_shuffle_batch_join(
+    tensors_list: Sequence[Any],
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    keep_input: Any,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """`shuffle_batch_join` of the examples that `keep_input` says."""
+    return _mixed(
+        "shuffle_batch_join",
+        tensors_list,
+        batch_size,
+        capacity,
+        min_after_dequeue,
+        keep_input,
+        1,
+        seed,
+        enqueue_many,
+        shapes,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )

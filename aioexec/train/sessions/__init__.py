@@ -1,0 +1,1 @@
+"""Monitored sessions, their managers and creators, supervisors and evaluation."""

@@ -1,0 +1,36 @@
+"""The simplest training loop: one function, called until it is enough."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from aioexec.errors import AbortedError
+from aioexec.train.callbacks import settled
+from aioexec.train.sessions.supervisor import Supervisor
+
+
+async def basic_train_loop(
+    supervisor: Supervisor,
+    train_step_fn: Callable[..., Any],
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    master: str = "",
+) -> None:
+    """Call `train_step_fn(session, *args, **kwargs)`, plain or `async def`, until a stop is requested.
+
+    An AbortedError, which says that a server was started anew, begins again with a new session.
+
+    Raises:
+        BaseException: the first error of a step or a service, unless it only ends the input.
+    """
+    while True:
+        try:
+            async with supervisor.managed_session(master) as sess:
+                while not supervisor.should_stop():
+                    await settled(train_step_fn(sess, *(args or ()), **(kwargs or {})))
+                    await asyncio.sleep(0)  # a step that does not suspend leaves the services their turn
+        except AbortedError:
+            continue
+        return

@@ -1,0 +1,393 @@
+"""Monitored sessions: sessions that initialise, restore, recover and end themselves, and let hooks take part.
+
+    async with MonitoredSession(hooks=[...]) as session:        # or: session = await MonitoredSession(...)
+        while not session.should_stop():
+            await session.run(train_op)
+
+is, but for recoveries:
+
+    hook.begin()
+    create a session: restore or initialise the model; start queue runners
+    hook.after_create_session(session, coord)
+    while nobody has asked for a stop:
+        hook.before_run(context)
+        run the step with what all want, or leave the loop at the end of input
+        hook.after_run(context, values)
+    hook.end(session), or hook.on_error(session, error) if the loop was left by an error
+    stop the tasks, close the queues and the session
+
+Where this differs from TensorFlow, because of asyncio:
+
+- The constructor only notes what it is given; awaiting the object, or `async with`, opens it. Its graph is the default graph at
+  the time of construction, and is made the default graph for hooks and session creators while a session is created or closed.
+  Nothing is made a default for the body of the loop, nor for tasks made there: these have the defaults of where they were made.
+- StopIteration cannot leave a coroutine. Raised in the body of `async with` it ends the loop as it is; raised by a hook, a step
+  function or `request_stop`, plain or `async def`, it leaves `run` as EndOfLoopError, an OutOfRangeError.
+- `should_stop` is plain: a session that was lost is made anew by the next run. Each time a warning is logged and hooks are told
+  (`on_recovery`); it is done at once, but if no good step comes between, after a wait that doubles from 0.1 to 30 seconds; and
+  after 100 times the error is raised.
+- Cancelling `run` cancels that step; the session can go on. Cancelling `close` cuts short what hooks and tasks do at the end;
+  the session is closed all the same.
+- The first error wins: one that comes while a loop that failed is closed is logged. A session that cannot be opened is closed,
+  and leaves the graph as changeable as it was.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import logging
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from aioexec.errors import GraphValueError
+from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.graph.keys import GraphKeys
+from aioexec.train.coordination.coordinator import Coordinator
+from aioexec.train.errors import TrainingStateError, called, ends_loop
+from aioexec.train.input.queue_runner import start_queue_runners
+from aioexec.train.sessions.hooked_session import _HookedSession
+from aioexec.train.sessions.scaffold import Scaffold
+from aioexec.train.sessions.session_creators import ChiefSessionCreator
+from aioexec.train.sessions.wrapped_sessions import (
+    StepContext,
+    StepFunction,
+    _CoordinatedSession,
+    _RecoverableSession,
+    _WrappedSession,
+    error_of,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class _State(enum.Enum):
+    NEW = "it is not open: await it, or use `async with`"
+    OPENING = "it is being opened"
+    OPEN = "it is open already"
+    CLOSING = "it is being closed"
+    CLOSED = "Session is already closed."
+
+
+class _FirstError:
+    """The first error of several, of tasks and of blocks, which counts; a cancellation counts more. Others are logged."""
+
+    def __init__(self, coord: Coordinator, error: BaseException | None) -> None:
+        self._coord = coord
+        is_plain = error is None or isinstance(error, Exception)
+        self.error = (error_of(coord) if is_plain else None) or error
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False  # a cancellation always gets through
+        if self.error is None:
+            self.error = error_of(self._coord) or error
+        if error is not self.error:
+            logger.warning("an error while a session was closed, after %r: %r", self.error, error)
+        return True
+
+
+class _CoordinatedSessionCreator:
+    """Creates a session, starts the queue runners of its graph, and tells hooks of it.
+
+    `tf_sess` and `coord` are of the session created last, None before there is one and once it was closed for good.
+    """
+
+    def __init__(self, session_creator: Any, graph: Graph, hooks: Sequence[Any], grace: float) -> None:
+        self._session_creator = session_creator
+        self._graph = graph
+        self._hooks = hooks
+        self._stop_grace_period_secs = grace
+        self.coord: Coordinator | None = None
+        self.tf_sess: Any = None
+
+    async def create_session(self) -> _CoordinatedSession:
+        with self._graph.as_default():
+            tf_sess = await called(self._session_creator.create_session)
+            coord = Coordinator(clean_stop_exception_types=[])
+            hooked = _HookedSession(tf_sess, self._hooks, coord)
+            session = _CoordinatedSession(hooked, coord, self._stop_grace_period_secs)
+            self.tf_sess, self.coord = tf_sess, coord
+            try:
+                if self._graph.get_collection(GraphKeys.QUEUE_RUNNERS):
+                    start_queue_runners(sess=tf_sess, coord=coord)
+                for hook in self._hooks:
+                    await called(hook.after_create_session, tf_sess, coord)
+            except BaseException as error:
+                with _FirstError(coord, error):
+                    await session.close()
+                raise
+        return session
+
+
+class _MonitoredSession:
+    """See `MonitoredSession` and `SingularMonitoredSession`.
+
+    Args:
+        should_recover: whether a session lost to AbortedError or UnavailableError is made anew.
+        stop_grace_period_secs: how long tasks may take to end, once `close` was called.
+
+    State: `_sess` runs steps, there from OPEN to CLOSING. `_entered`: `async with` was used. `_step_fn` was found to be one.
+    """
+
+    StepContext = StepContext
+    _CoordinatedSessionCreator = _CoordinatedSessionCreator
+
+    def __init__(
+        self,
+        session_creator: Any,
+        hooks: Iterable[Any] | None,
+        should_recover: bool,
+        stop_grace_period_secs: float = 120,
+    ) -> None:
+        self._graph = get_default_graph()
+        self._graph_was_finalized = self._graph.finalized
+        self._hooks = list(hooks or ())
+        self._should_recover = should_recover
+        self._coordinated_creator = _CoordinatedSessionCreator(
+            ChiefSessionCreator() if session_creator is None else session_creator,
+            self._graph,
+            self._hooks,
+            stop_grace_period_secs,
+        )
+        self._sess: _WrappedSession | None = None
+        self._state = _State.NEW
+        self._entered = False
+        self._step_fn: StepFunction | None = None
+
+    @property
+    def graph(self) -> Graph | None:
+        """The graph of the session; None when there is no session."""
+        tf_sess = self._tf_sess()
+        return None if tf_sess is None else tf_sess.graph
+
+    def _tf_sess(self) -> Any:
+        """The session within, None when there is none. It may be made anew at any step."""
+        return self._coordinated_creator.tf_sess
+
+    # Life
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> Self:
+        if self._entered:
+            raise TrainingStateError(f"{type(self).__name__}: it cannot be entered twice")
+        if self._state is not _State.OPEN:
+            await self._open()
+        self._entered = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        """Close; the end of input and StopIteration end here, any other error goes on."""
+        if ends_loop(error):
+            error = None
+        await self._close_internal(error)
+        return error is None
+
+    async def close(self) -> None:
+        """Tell the hooks, stop the tasks, close the queues and the session.
+
+        Raises:
+            BaseException: the first error of a hook or task.
+            TrainingStateError: it was closed, or never opened.
+        """
+        await self._close_internal(None)
+
+    async def _open(self) -> Self:
+        self._check_state(_State.NEW)
+        self._state = _State.OPENING
+        try:
+            with self._graph.as_default():
+                for hook in self._hooks:
+                    await called(hook.begin)
+            if self._should_recover:
+                self._sess = _RecoverableSession(self._coordinated_creator, self._recovering)
+                await self._sess.open()
+            else:
+                self._sess = await self._coordinated_creator.create_session()
+        except BaseException:
+            self._ended()
+            raise
+        self._state = _State.OPEN
+        return self
+
+    async def _close_internal(self, error: BaseException | None) -> None:
+        """Close after a loop that was left by an error, or well."""
+        self._check_state(_State.OPEN)
+        sess, coord = self._sess, self._coordinated_creator.coord
+        assert sess is not None
+        assert coord is not None
+        self._state = _State.CLOSING
+        first = _FirstError(coord, error)
+        try:
+            with self._graph.as_default():
+                try:
+                    with first:
+                        await self._tell_of_end(coord, None if error is None else first.error)
+                finally:
+                    with first:
+                        await sess.close()
+        finally:
+            self._ended()
+        if first.error is not None and first.error is not error:
+            raise first.error
+
+    async def _tell_of_end(self, coord: Coordinator, error: BaseException | None) -> None:
+        """Tell hooks that the loop has ended: well, or by an error. Where one cannot end, that is the error for the rest."""
+        untold = iter(self._hooks)
+        if error is not None:
+            await self._tell_of_error(coord, untold, error)
+        try:
+            for hook in untold:
+                await called(hook.end, self._tf_sess())
+        except BaseException as failed:
+            await self._tell_of_error(coord, untold, _FirstError(coord, failed).error or failed)
+            raise
+
+    async def _tell_of_error(self, coord: Coordinator, hooks: Iterable[Any], error: BaseException) -> None:
+        """Tell hooks that the loop has ended by an error; what they raise does not count."""
+        for hook in hooks:
+            if hasattr(hook, "on_error"):
+                with _FirstError(coord, error):
+                    await called(hook.on_error, self._tf_sess(), error)
+
+    async def _recovering(self, error: BaseException, losses: int) -> None:
+        """Say that a session was lost and is made anew."""
+        logger.warning(
+            "A session was lost, which may be due to a preemption in a connected worker or parameter server. "
+            "A new session will be created (recovery %d since the last good step). Error: %s",
+            losses,
+            error,
+        )
+        for hook in self._hooks:
+            if hasattr(hook, "on_recovery"):
+                await called(hook.on_recovery, error, losses)
+
+    def _ended(self) -> None:
+        self._state = _State.CLOSED
+        self._sess = None
+        self._coordinated_creator.tf_sess = None
+        self._coordinated_creator.coord = None
+        if not self._graph_was_finalized:
+            self._graph._unsafe_unfinalize()
+
+    def _check_state(self, state: _State) -> None:
+        if self._state is not state:
+            raise TrainingStateError(f"{type(self).__name__}: {self._state.value}")
+
+    # Running
+
+    async def run(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        options: Any = None,
+        run_metadata: Any = None,
+        *,
+        hooks: Sequence[Any] = (),
+    ) -> Any:
+        """Run a step, as `Session.run` does, with what hooks want.
+
+        Args:
+            hooks: take part in this step besides the session's own; only their `before_run` and `after_run` are called.
+
+        Raises:
+            TrainingStateError: it is not open, or a hook has asked for a stop.
+            EndOfLoopError: a hook raised StopIteration.
+        """
+        if self._state is not _State.OPEN:
+            self._check_state(_State.OPEN)
+        assert self._sess is not None
+        return await self._sess.run(fetches, feed_dict, options, run_metadata, hooks)
+
+    async def run_step_fn(self, step_fn: StepFunction) -> Any:
+        """Call `step_fn(step_context)`, plain or `async def`; what it returns.
+
+        It may run steps without hooks by `step_context.session`, with hooks by `step_context.run_with_hooks`, and leave the
+        loop by `step_context.request_stop()`. It is called again if its session is lost.
+
+        Raises:
+            EndOfLoopError: it asked for a stop.
+            GraphValueError: it takes other arguments.
+        """
+        self._check_state(_State.OPEN)
+        if step_fn != self._step_fn:
+            _check_step_fn(step_fn)
+            self._step_fn = step_fn
+        assert self._sess is not None
+        return await self._sess.run_step_fn(step_fn)
+
+    def should_stop(self) -> bool:
+        """Whether the loop should end: a hook or task asked for it, a task failed, or the session was closed.
+
+        Raises:
+            TrainingStateError: it was never opened.
+        """
+        if self._state is _State.OPEN:
+            assert self._sess is not None
+            return self._sess.should_stop()
+        if self._state in (_State.NEW, _State.OPENING):
+            self._check_state(_State.OPEN)
+        return True
+
+
+def _check_step_fn(step_fn: StepFunction) -> None:
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(step_fn).parameters.values()
+    names = tuple(parameter.name for parameter in parameters if parameter.kind in positional)
+    if names not in (("step_context",), ("self", "step_context")):
+        raise GraphValueError(
+            f"`step_fn` may either have one `step_context` argument, or `self` and `step_context` arguments if it's an "
+            f"instance method. Got {names} instead."
+        )
+
+
+class MonitoredSession(_MonitoredSession):
+    """A session for a loop, on this machine or many: see the module.
+
+    Args:
+        session_creator: makes sessions, by default a ChiefSessionCreator.
+        hooks: SessionRunHooks.
+        stop_grace_period_secs: how long tasks may take to end, once `close` was called.
+    """
+
+    def __init__(
+        self,
+        session_creator: Any = None,
+        hooks: Iterable[Any] | None = None,
+        stop_grace_period_secs: float = 120,
+    ) -> None:
+        super().__init__(session_creator, hooks, True, stop_grace_period_secs)
+
+
+class SingularMonitoredSession(_MonitoredSession):
+    """A session for a loop on this machine: it does not recover, and the session within may be used.
+
+    Args: those of ChiefSessionCreator and MonitoredSession.
+    """
+
+    def __init__(
+        self,
+        hooks: Iterable[Any] | None = None,
+        scaffold: Scaffold | None = None,
+        master: str = "",
+        config: Any = None,
+        checkpoint_dir: str | None = None,
+        stop_grace_period_secs: float = 120,
+        checkpoint_filename_with_path: str | None = None,
+    ) -> None:
+        creator = ChiefSessionCreator(scaffold, master, config, checkpoint_dir, checkpoint_filename_with_path)
+        super().__init__(creator, hooks, False, stop_grace_period_secs)
+
+    def raw_session(self) -> Any:
+        """The session within, whose runs are no business of hooks; None once closed."""
+        return self._tf_sess()

@@ -1,0 +1,307 @@
+"""SessionManager: a session whose model is ready to be used, from a checkpoint, by initialisation, or by waiting for others.
+
+What is run, in this order, each only if it is given:
+
+    restored from a checkpoint, or else: init_op, init_fn
+    ready_for_local_init_op, local_init_op
+    ready_op
+
+A session that does not get ready is closed before the error is raised. All waiting is done on the loop's clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from aioexec.errors import DeadlineExceededError, FailedPreconditionError, GraphValueError
+from aioexec.graph.graph import Graph, get_default_graph
+from aioexec.sessions.session import Session
+from aioexec.train.callbacks import settled
+from aioexec.train.checkpoints.checkpoint_state import get_checkpoint_state
+from aioexec.train.errors import TrainingStateError, called
+from aioexec.train.off_loop import off_loop
+
+logger = logging.getLogger(__name__)
+
+InitFunction = Callable[[Session], Awaitable[Any] | Any]
+
+
+class SessionManager:
+    """Creates sessions and makes their model ready.
+
+    Args:
+        local_init_op: run in each new session; usually fills local variables and tables.
+        ready_op: names what is not initialised; an empty vector of strings means that the model is ready.
+        ready_for_local_init_op: likewise, for whether local_init_op may be run.
+        graph: the graph to run, by default the default graph.
+        recovery_wait_secs: how long to wait before looking again for a checkpoint or a ready model. TensorFlow's default, 30,
+            makes a worker idle half a minute after each restart of its chief.
+        local_init_run_options: a RunOptions for local_init_op.
+        local_init_feed_dict: what local_init_op is fed.
+
+    Raises:
+        GraphValueError: a ready_for_local_init_op, but no local_init_op.
+    """
+
+    def __init__(
+        self,
+        local_init_op: Any = None,
+        ready_op: Any = None,
+        ready_for_local_init_op: Any = None,
+        graph: Graph | None = None,
+        recovery_wait_secs: float = 1,
+        local_init_run_options: Any = None,
+        local_init_feed_dict: Mapping[Any, Any] | None = None,
+    ) -> None:
+        if ready_for_local_init_op is not None and local_init_op is None:
+            raise GraphValueError(
+                f"If you pass a ready_for_local_init_op you must also pass a local_init_op, "
+                f"ready_for_local_init_op [{ready_for_local_init_op}]"
+            )
+        self._local_init_op = local_init_op
+        self._ready_op = ready_op
+        self._ready_for_local_init_op = ready_for_local_init_op
+        self._graph = get_default_graph() if graph is None else graph
+        self._recovery_wait_secs = recovery_wait_secs
+        self._local_init_run_options = local_init_run_options
+        self._local_init_feed_dict = local_init_feed_dict
+
+    async def prepare_session(
+        self,
+        master: str,
+        init_op: Any = None,
+        saver: Any = None,
+        checkpoint_dir: str | None = None,
+        checkpoint_filename_with_path: str | None = None,
+        wait_for_checkpoint: bool = False,
+        max_wait_secs: float = 7200,
+        config: Any = None,
+        init_feed_dict: Mapping[Any, Any] | None = None,
+        init_fn: InitFunction | None = None,
+    ) -> Session:
+        """A session whose model was restored, or initialised if there is no checkpoint; and is ready.
+
+        Args:
+            checkpoint_dir: restore its latest checkpoint; or `checkpoint_filename_with_path`: restore this one.
+            wait_for_checkpoint: wait for one in checkpoint_dir, at most max_wait_secs.
+            init_fn: called with the session after init_op; plain or `async def`.
+
+        Raises:
+            TrainingStateError: there is nothing to initialise the model with, or it is not ready afterwards.
+            GraphValueError: both checkpoint_dir and checkpoint_filename_with_path.
+        """
+        sess, is_restored = await self._restore_checkpoint(
+            master,
+            saver,
+            checkpoint_dir,
+            checkpoint_filename_with_path,
+            wait_for_checkpoint,
+            max_wait_secs,
+            config,
+        )
+        async with _closed_on_error(sess):
+            if not is_restored:
+                await self._initialize(sess, init_op, init_feed_dict, init_fn)
+            made = f"Init op: {_name_of(init_op)}, init fn: {init_fn}"
+            missing = await self._try_run_local_init_op(sess)
+            if missing is not None:
+                raise TrainingStateError(
+                    f"Init operations did not make model ready for local_init.  {made}, error: {missing}"
+                )
+            missing = await self._model_ready(sess)
+            if missing is not None:
+                raise TrainingStateError(
+                    f"Init operations did not make model ready.  {made}, "
+                    f"local_init_op: {_name_of(self._local_init_op)}, error: {missing}"
+                )
+        return sess
+
+    async def recover_session(
+        self,
+        master: str,
+        saver: Any = None,
+        checkpoint_dir: str | None = None,
+        checkpoint_filename_with_path: str | None = None,
+        wait_for_checkpoint: bool = False,
+        max_wait_secs: float = 7200,
+        config: Any = None,
+    ) -> tuple[Session, bool]:
+        """A session, and whether its model was restored and is ready; if not, that is up to the caller.
+
+        Raises:
+            GraphValueError: both checkpoint_dir and checkpoint_filename_with_path.
+        """
+        sess, is_restored = await self._restore_checkpoint(
+            master,
+            saver,
+            checkpoint_dir,
+            checkpoint_filename_with_path,
+            wait_for_checkpoint,
+            max_wait_secs,
+            config,
+        )
+        async with _closed_on_error(sess):
+            missing = await self._try_run_local_init_op(sess)
+            if not is_restored:
+                return sess, False
+            source, what = checkpoint_dir or checkpoint_filename_with_path, "ready for local init"
+            if missing is None:
+                missing, what = await self._model_ready(sess), "ready"
+            if missing is not None:
+                logger.info("Restoring model from %s did not make model %s: %s", source, what, missing)
+                return sess, False
+            logger.info("Restored model from %s", source)
+            return sess, True
+
+    async def wait_for_session(
+        self, master: str, config: Any = None, max_wait_secs: float | None = math.inf
+    ) -> Session:
+        """A session whose model somebody else makes ready.
+
+        Raises:
+            DeadlineExceededError: it was not ready after max_wait_secs.
+        """
+        loop = asyncio.get_running_loop()
+        seconds = math.inf if max_wait_secs is None else max_wait_secs
+        deadline = loop.time() + seconds
+        while True:
+            sess = Session(master, graph=self._graph, config=config)
+            async with _closed_on_error(sess):
+                missing = await self._try_run_local_init_op(sess)
+                if missing is None:
+                    missing = await self._model_ready(sess)
+            if missing is None:
+                return sess
+            await _closed(sess)
+            if deadline - loop.time() < self._recovery_wait_secs:
+                raise DeadlineExceededError(
+                    f"Session was not ready after waiting {seconds:g} secs.  {missing}"
+                )
+            logger.info("Waiting for model to be ready.  %s", missing)
+            await asyncio.sleep(self._recovery_wait_secs)
+
+    # Steps of the order
+
+    async def _restore_checkpoint(
+        self,
+        master: str,
+        saver: Any = None,
+        checkpoint_dir: str | None = None,
+        checkpoint_filename_with_path: str | None = None,
+        wait_for_checkpoint: bool = False,
+        max_wait_secs: float = 7200,
+        config: Any = None,
+    ) -> tuple[Session, bool]:
+        """A session, and whether it was restored from a checkpoint; it is not if there is no saver or no checkpoint."""
+        if checkpoint_dir and checkpoint_filename_with_path:
+            raise GraphValueError("Can not provide both checkpoint_dir and checkpoint_filename_with_path.")
+        sess = Session(master, graph=self._graph, config=config)
+        if saver is None:
+            return sess, False
+        async with _closed_on_error(sess):
+            if checkpoint_filename_with_path:
+                await settled(saver.restore(sess, checkpoint_filename_with_path))
+                return sess, True
+            if not checkpoint_dir:
+                return sess, False
+            state = await self._checkpoint_state(checkpoint_dir, max_wait_secs if wait_for_checkpoint else 0)
+            if state is None:
+                return sess, False
+            await settled(saver.restore(sess, state.model_checkpoint_path))
+            await off_loop(saver.recover_last_checkpoints, list(state.all_model_checkpoint_paths))
+        return sess, True
+
+    async def _checkpoint_state(self, checkpoint_dir: str, max_wait_secs: float) -> Any:
+        """What the directory says of its checkpoints; None if it has said nothing after max_wait_secs."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + max_wait_secs
+        while True:
+            state = await off_loop(get_checkpoint_state, checkpoint_dir)
+            if state is not None and state.model_checkpoint_path:
+                return state
+            if loop.time() >= deadline:
+                return None
+            logger.info("Waiting for checkpoint to be available in %s.", checkpoint_dir)
+            await asyncio.sleep(self._recovery_wait_secs)
+
+    async def _initialize(
+        self,
+        sess: Session,
+        init_op: Any,
+        init_feed_dict: Mapping[Any, Any] | None,
+        init_fn: InitFunction | None,
+    ) -> None:
+        if init_op is None and init_fn is None and self._local_init_op is None:
+            raise TrainingStateError(
+                "Model is not initialized and no init_op or init_fn or local_init_op was given"
+            )
+        if init_op is not None:
+            await sess.run(init_op, init_feed_dict)
+        if init_fn is not None:
+            await called(init_fn, sess)
+
+    async def _try_run_local_init_op(self, sess: Session) -> str | None:
+        """Run local_init_op, if there is one and it may be run; else why it may not."""
+        if self._local_init_op is None:
+            return None
+        missing = await self._model_ready_for_local_init(sess)
+        if missing is None:
+            logger.info("Running local_init_op.")
+            await sess.run(self._local_init_op, self._local_init_feed_dict, self._local_init_run_options)
+            logger.info("Done running local_init_op.")
+        return missing
+
+    async def _model_ready(self, sess: Session) -> str | None:
+        """Why the model is not ready; None if it is."""
+        return await missing_variables(self._ready_op, sess, "Model not ready")
+
+    async def _model_ready_for_local_init(self, sess: Session) -> str | None:
+        """Why the model is not ready for local_init_op; None if it is."""
+        return await missing_variables(self._ready_for_local_init_op, sess, "Model not ready for local init")
+
+
+async def missing_variables(ready_op: Any, sess: Session, what: str) -> str | None:
+    """What a ready op says is not initialised; None if nothing."""
+    if ready_op is None:
+        return None
+    try:
+        value = await sess.run(ready_op)
+    except FailedPreconditionError as error:
+        if "uninitialized" not in error.message:
+            logger.warning("%s : error [%s]", what, error)
+            raise
+        return error.message
+    # an op without a value, and the int32 of TensorFlow's older ready ops, cannot say what is missing
+    if value is None or np.asarray(value).dtype == np.int32 or np.size(value) == 0:
+        return None
+    names = [
+        name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in np.ravel(value)
+    ]
+    return "Variables not initialized: " + ", ".join(names)
+
+
+def _name_of(op: Any) -> str:
+    return "None" if op is None else str(getattr(op, "name", f"<no name for {type(op)}>"))
+
+
+@contextlib.asynccontextmanager
+async def _closed_on_error(sess: Session) -> AsyncIterator[None]:
+    """A block in which a session gets ready: it is closed if that fails or is cancelled."""
+    try:
+        yield
+    except BaseException:
+        await _closed(sess)
+        raise
+
+
+async def _closed(sess: Session) -> None:
+    """Close a session nobody has seen yet; what goes wrong then helps nobody."""
+    with contextlib.suppress(Exception):
+        await sess.close(grace=0)
