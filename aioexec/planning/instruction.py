@@ -1,4 +1,4 @@
-"""What runs a node: its kernel and the values it takes and gives; of a loop or conditional, what is in it. Frozen."""
+"""Instructions: a node's kernel, and its input and output values; the regions of a loop or conditional. Frozen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aioexec.planning.subgraph import Node
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionPlan:
-    """What a branch or a round runs, and the values it comes to; None where a branch has none."""
+    """The instructions of a branch, a loop condition or a loop body, and its result values; None where a branch has none."""
 
     instructions: tuple[Instruction, ...]
     results: tuple[int | None, ...]
@@ -27,7 +27,7 @@ class StructurePlan:
     Attributes:
         is_loop: `regions` are the condition and the body of a loop, whose first parameters are its variables and its outputs;
             else those of a conditional if its first input is false, and if it is true.
-        parameters: the values that stand inside for the inputs; a conditional's predicate has none.
+        parameters: the values that represent the inputs inside; a conditional's predicate has none.
         known: constants and resources used inside.
     """
 
@@ -42,11 +42,11 @@ class Instruction:
     """One node as the reference tier runs it: `compute(*values[inputs])` gives `values[outputs]`.
 
     Attributes:
-        dereferences: positions of inputs that are references to variables and are wanted as values.
-        is_overridden: `compute` was registered for the device's type: nothing else of the row may compute the node there.
-        keeps_input: `compute` keeps an input as it is (see `KeepingKernel`), which nobody else will look at.
-        structure: of a loop or conditional, what is in it; it is run instead of `compute`.
-        sizes: the bytes of its outputs, as far as they were needed (see `workload`); all that changes of an instruction.
+        dereferences: positions of inputs that are references to variables, of which the kernel takes the contents.
+        is_overridden: `compute` was registered for the device's type: no other kernel of the row may compute the node there.
+        keeps_input: `compute` keeps an input itself (see `KeepingKernel`); no other node reads that value.
+        structure: the plan of a loop or conditional, which is run instead of `compute`.
+        sizes: the bytes of its outputs, as far as they were needed (see `workload`); the only field that changes.
     """
 
     node: Node
@@ -75,12 +75,10 @@ def with_inner(instructions: Sequence[Instruction]) -> Iterator[Instruction]:
 
 
 def locate(error: Exception, instruction: Instruction, device: str) -> OpError:
-    """The error of a kernel as an OpError that names the node."""
+    """Convert the error of a kernel to an OpError that names the node."""
     op = instruction.node.op
     found: OpError
-    if isinstance(
-        error, IndexError | OverflowError
-    ):  # how NumPy and Python refuse a rank or number that does not fit
+    if isinstance(error, IndexError | OverflowError):  # raised by NumPy and Python for a wrong rank or number
         found = InvalidArgumentError(f"an operand does not fit ({type(error).__name__}: {error})")
         found.__cause__ = error
     else:

@@ -10,7 +10,7 @@ from aioexec.errors import FailedPreconditionError, InvalidArgumentError
 from tests.tiers import constant, feed, graph, op, resource, session_on
 
 JIT = pytest.mark.parametrize("jit", ["off", "eager"])
-MISFITS = [
+REFUSED = [
     ("dy", lambda x: op("StridedSliceGrad", *ints([3], [0], [2], [1]), x), [1.0]),
     ("dy", lambda x: op("StridedSliceGrad", *ints([3], [0], [2], [1]), x), [1.0, 2.0, 3.0]),
     ("updates", lambda x: op("ScatterNd", *ints([[0]]), x, *ints([3])), [1.0, 2.0]),
@@ -24,7 +24,7 @@ def ints(*values):
 
 
 @JIT
-@pytest.mark.parametrize(("message", "build", "value"), MISFITS)
+@pytest.mark.parametrize(("message", "build", "value"), REFUSED)
 async def test_a_shape_that_does_not_fit_is_refused(jit, message, build, value):
     with graph() as made:
         x = feed((None,))

@@ -1,25 +1,25 @@
 """The walker: machine code that runs a program, a table of compiled kernels, in one call from Python.
 
 A program is a table of rows, four 64-bit words each: kernel address, block address, cost, and a spare word. A row without a
-kernel is a BREAK: the walk stops there, Python does that node, and the walk goes on behind it. A frame holds one run:
+kernel is a BREAK: the walk stops there, Python runs that node, and the walk resumes behind it. A frame holds one run:
 
     word 0  program counter: the row to run next, or the row the walk stopped at
     word 1  status the failed kernel returned; -1 - k: no failure, row k comes next (the kernels `jump` and `jump_unless`)
-    word 2  cancel: set to 1 by anybody, looked at before each row; never set to 0 here, so a walk cancelled before it starts
+    word 2  cancel: any thread may set it to 1; checked before each row; never reset here, so a walk cancelled before it starts
             runs nothing
-    word 3  fuel to begin or go on with, in the unit of the costs; the walk pauses when it is spent
+    word 3  fuel that is left, in the unit of the costs; the walk pauses when it is spent
     word 4  address of the rows
     word 5  number of rows
     word 6  fuel of an inline walk
     word 7  address of the stamps of a traced walk: two for each row
     word 8… slots: addresses, see graph/kernel
 
-The walk flushes denormals from entry to exit and gives the processor back as it found it. There are two entries to one walker:
-one keeps the interpreter lock (on the event loop: giving it up for 2 µs beside a busy thread costs 5 ms), one releases it (on a
-worker) and has fuel for a slice of time. `start` binds arrays to slots 0, 1, … by their data pointers; `resume` goes on.
+The walk flushes denormals from entry to exit and restores the control register. There are two entries to one walker: one keeps
+the interpreter lock (on the event loop: releasing it for 2 µs beside a busy thread costs 5 ms), the other releases it (on a
+worker) and has fuel for a slice of time. `start` binds arrays to slots 0, 1, … by their data pointers; `resume` continues.
 
-A second walker, with entries of its own, reads the clock of `perf_counter_ns` before and after each row and leaves the two
-times in the row's stamps. It is another function, not a flag: the walk that nobody watches pays nothing for it.
+A second walker, with entries of its own, reads the clock of `perf_counter_ns` before and after each row and writes the two
+times to the row's stamps. It is a separate function, not a flag, so an untraced walk does not pay for it.
 
 Everything is emitted as LLVM IR through llvmlite; the entries are builtin functions made from their addresses.
 """
@@ -52,7 +52,7 @@ class Outcome:
     CANCELLED = 2
     PAUSED = 3
     BREAK = 4
-    MISFIT = 5  # an array given to `start` is not C-contiguous and aligned; nothing was run
+    UNALIGNED = 5  # an array given to `start` is not C-contiguous and aligned; nothing was run
 
 
 Entry = Callable[..., int]
@@ -78,7 +78,7 @@ class Walker:
     serve_released: Entry
     jump: int
     jump_unless: int
-    traced: Walker | None  # none in that one itself
+    traced: Walker | None  # None in the traced walker itself
 
 
 _DECLARATIONS = """
@@ -225,7 +225,7 @@ look:
   %flags = load i32, ptr %flags.at
   %wanted = and i32 %flags, 257
   %fits = icmp eq i32 %wanted, 257
-  br i1 %fits, label %bind, label %misfit
+  br i1 %fits, label %bind, label %unaligned
 bind:
   %data = call ptr @data_of(ptr %array)
   %word = add i64 %i, 7
@@ -238,7 +238,7 @@ go:
 {call}
   %result = call ptr @PyLong_FromLong(i64 %outcome)
   ret ptr %result
-misfit:
+unaligned:
   %refused = call ptr @PyLong_FromLong(i64 5)
   ret ptr %refused
 }
@@ -253,7 +253,7 @@ define ptr @resume_{mode}{suffix}(ptr %self, ptr %args, i64 %nargs) {
 }
 """
 
-# Block of a jump: the predicate's frame word and byte offset (not looked at by `jump`), the row to go to.
+# Block of a jump: the predicate's frame word and byte offset (not read by `jump`), the target row.
 _JUMPS = """
 define i64 @jump(ptr %block, ptr %frame) {
   %target.at = getelementptr i64, ptr %block, i64 2
@@ -285,7 +285,7 @@ _FUEL_INLINE = """
 """
 _ENDLESS = 2**62
 SLICE_NS = 5_000_000
-"""Estimated time after which a walk in a worker looks whether others wait for the thread."""
+"""Estimated time after which a walk on a worker checks whether jobs wait for the thread."""
 _FUEL_RELEASED = f"""
   %fuel.at = getelementptr i64, ptr %frame, i64 3
   store i64 {SLICE_NS}, ptr %fuel.at
@@ -323,7 +323,7 @@ def emit() -> str:
 
 
 def _entries(suffix: str, before: str, after: str) -> str:
-    """One walk and the ways into it; in one that is traced the owner waits for what its helpers tell."""
+    """One walk and its entries. In a traced one helpers do not linger, since the owner waits for their records."""
     linger = 0 if suffix else spinning.SPIN_TIMEOUT_NS
     text = _WALK.replace("{before}", before).replace("{after}", after)
     for mode, fuel, call in (
@@ -345,7 +345,7 @@ class _MethodDef(ctypes.Structure):
 
 _METH_FASTCALL = 0x0080
 _lock = threading.Lock()
-_kept: list[Any] = []  # the compiled module and the method definitions, which live as long as the process
+_kept: list[Any] = []  # keeps the compiled module and the method definitions alive
 
 
 @functools.cache
@@ -396,7 +396,7 @@ def _builtin(name: str, address: int) -> Entry:
 
 
 def _reads_arrays(walker: Walker) -> bool:
-    """Whether arrays are laid out in memory as the entries assume: bind two to an empty program and look."""
+    """Whether arrays have the memory layout that the entries assume: bind two to an empty program and compare the slots."""
     frame = np.zeros(HEADER + 2, np.int64)
     one, two = np.zeros(3, np.float32), np.zeros((2, 2), np.int64)
     if not frame.flags.c_contiguous or not isinstance(frame.__array_interface__["data"][0], int):
@@ -407,6 +407,6 @@ def _reads_arrays(walker: Walker) -> bool:
 
 
 def walker() -> Walker | None:
-    """The walker of this process, compiled at the first call (about 20 ms: not on the event loop); None if it cannot be had."""
+    """The walker of this process, compiled by the first call (about 20 ms: not on the event loop); None: not available."""
     with _lock:
         return _compile()

@@ -1,29 +1,29 @@
-"""The machine code by which several threads do one region: tasks of rows, each of which waits for some of the others.
+"""Machine code by which several threads execute a parallel region: its tasks, each of which depends on some of the others.
 
-The state of one doing is an array of words: a header, then four words for each task.
+The state of one execution is an array of words: a header, then four words for each task.
 
     word 0  tasks that are not done
-    word 1  1: a task has failed or was cancelled, none is begun any more
-    word 2  1: somebody has left because nothing was ready
+    word 1  1: a task has failed or was cancelled; no further task is begun
+    word 2  1: a thread has left because no task was ready
     word 3  number of tasks
-    word 4  address of the tasks, four words each: first row, row behind the last, first and last of their successors
-    word 5  address of the successors: numbers of tasks that wait for one
+    word 4  address of the task table, four words a task: first row, row behind the last, first and end of its successors
+    word 5  address of the successors: numbers of tasks, grouped by the task that they wait for
 
-    task  word 0  how many tasks it waits for; -1: somebody does it, or has done it
-            word 1  the row it has come to
-            word 2  address of the frame of whoever does it
-            word 3  status of the row that failed
+    task  word 0  how many tasks it waits for; -1: a thread has claimed it
+          word 1  the row it has reached
+          word 2  address of the frame in which it was executed
+          word 3  status of the row that failed
 
-Whoever comes has a frame of his own, with the slots of the program's, and takes the first task that is ready, until there is
-none. The counts are changed atomically, and one who is about to leave says so before he looks for the last time: so either he
-sees the task that has become ready, or whoever made it ready sees that somebody has to be called.
+Each thread has a frame of its own, a copy of the program's. It claims the first ready task by a compare-and-swap of the task's
+word 0, executes it, decrements word 0 of the successors, and repeats. A thread that finds no ready task spins for a while; then
+it sets word 2, searches once more, and leaves. So no ready task is overlooked: either the last search finds it, or the thread
+that made it ready finds word 2 set and calls for another helper.
 
-An event loop that is the owner comes for a while and goes again, whether or not it has found anything: it has other things to
-do. It says nothing when it leaves, since it comes back. It looks for a task before it looks at the clock: each time it comes
-it does one, if one is ready.
+An event loop that owns the region enters it for a time slice, and leaves when the slice is over; it does not set word 2, since
+it returns. It searches for a task before it reads the clock, so each slice executes at least one task if one is ready.
 
-A helper for whom nothing is left lingers, and looks for other work, before it asks for the interpreter: that is just when its
-owner needs it, and who has to wait for the interpreter falls asleep. It does not if somebody waits for it to come back.
+A helper without work spins on the spinning queue (`spinning.serve`) before it acquires the interpreter lock: at that moment the
+owner needs the lock, and a thread that waits for it falls asleep. The helper does not delay if the owner waits for it.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ TASK_WORDS = 4
 LEFT, STOPPED, ASLEEP, COUNT, TASKS, SUCCESSORS = range(HEADER)
 WAITS, REACHED, BY, STATUS = range(TASK_WORDS)
 ENDLESS = 1 << 62
-"""Until when somebody stays who has time."""
+"""A deadline that is never reached."""
 SPINS = 500
-"""Looks for a task before one leaves, some 30 µs: waking a thread takes longer."""
+"""Searches for a ready task before a thread leaves, some 30 µs: waking a thread takes longer."""
 
 
 class LaneOutcome:
-    """Why somebody left a region: 0, 1 and 2 are the outcomes of walks; DONE: all tasks are. Numbers, like those."""
+    """Why a thread left a region; the numbers 0, 1 and 2 are those of the walker's `Outcome`. DONE: all tasks are done."""
 
     DONE = 0
     FAILED = 1
     CANCELLED = 2
-    PAUSED = 3  # the time is over
-    IDLE = 6  # nothing is ready, or nothing is left to begin
-    CALL = 7  # there is more than one could do, and somebody has left: call, and go on
-    WANTED = 8  # jobs wait for this thread
+    PAUSED = 3  # the deadline has passed
+    IDLE = 6  # no task is ready, or none is left to begin
+    CALL = 7  # several tasks are ready, and a thread has left: the caller calls a helper, and enters again
+    WANTED = 8  # jobs wait for this worker thread
 
 
-# Waiting: how many jobs and helpers wait for a thread, and how many jobs (see `spinning_queue`); negative: this one stays until
-# the region ends, whatever comes. Until: by the clock, when to leave.
+# lane(frame, state, waiting, until): execute tasks in one lane until the time `until`. `waiting` holds the number of entries in
+# the workers' queue and that of urgent ones (see `spinning_queue`); a negative number marks the owner, which stays to the end.
 _LANE = """
 define internal i64 @lane{suffix}(ptr %frame, ptr %state, ptr %waiting.at, i64 %until) {
 entry:
@@ -70,15 +70,15 @@ entry:
   %hurries = icmp ne i64 %until, {endless}
   br label %fresh
 fresh:
-  %timed = phi i1 [ 0, %entry ], [ %hurries, %take ], [ %hurries, %told ], [ %hurries, %call ]
+  %timed = phi i1 [ 0, %entry ], [ %hurries, %take ], [ %hurries, %notified ], [ %hurries, %call ]
   br label %look
 look:
   %looks = phi i64 [ 0, %fresh ], [ %looks.1, %wait ], [ %looks.2, %last ]
   %is.timed = phi i1 [ %timed, %fresh ], [ %hurries, %wait ], [ %hurries, %last ]
   %stopped = load atomic i64, ptr %stopped.at seq_cst, align 8
   %over = icmp ne i64 %stopped, 0
-  br i1 %over, label %leave, label %asked
-asked:
+  br i1 %over, label %leave, label %check
+check:
   %jobs = load atomic i64, ptr %jobs.at monotonic, align 8
   %wanted = icmp sgt i64 %jobs, 0
   br i1 %wanted, label %elsewhere, label %unwanted
@@ -125,12 +125,12 @@ stay:
 wait.long:
   %may.spin = icmp ult i64 %looks, {spins}
   %stays = or i1 %may.spin, %hurries
-  br i1 %stays, label %wait, label %tired
+  br i1 %stays, label %wait, label %spun.out
 wait:
   call void @llvm.x86.sse2.pause()
   %looks.1 = add i64 %looks, 1
   br label %look
-tired:
+spun.out:
   %said = icmp ugt i64 %looks, {spins}
   br i1 %said, label %leave, label %last
 last:
@@ -154,7 +154,7 @@ walk:
   %by.at = getelementptr i64, ptr %waits.k, i64 2
   store ptr %frame, ptr %by.at
   %well = icmp eq i64 %outcome, 0
-  br i1 %well, label %tell, label %fail
+  br i1 %well, label %notify, label %fail
 fail:
   %frame.status.at = getelementptr i64, ptr %frame, i64 1
   %frame.status = load i64, ptr %frame.status.at
@@ -162,17 +162,17 @@ fail:
   store i64 %frame.status, ptr %status.at
   store atomic i64 1, ptr %stopped.at seq_cst, align 8
   ret i64 %outcome
-tell:
+notify:
   %begin.at = getelementptr i64, ptr %task, i64 2
   %begin = load i64, ptr %begin.at
   %stop.at = getelementptr i64, ptr %task, i64 3
   %stop = load i64, ptr %stop.at
   br label %each
 each:
-  %s = phi i64 [ %begin, %tell ], [ %s.1, %less ]
-  %released = phi i64 [ 0, %tell ], [ %released.1, %less ]
+  %s = phi i64 [ %begin, %notify ], [ %s.1, %less ]
+  %released = phi i64 [ 0, %notify ], [ %released.1, %less ]
   %another = icmp ult i64 %s, %stop
-  br i1 %another, label %less, label %told
+  br i1 %another, label %less, label %notified
 less:
   %successor.at = getelementptr i64, ptr %successors, i64 %s
   %successor = load i64, ptr %successor.at
@@ -184,7 +184,7 @@ less:
   %released.1 = add i64 %released, %counted
   %s.1 = add i64 %s, 1
   br label %each
-told:
+notified:
   %ignored = atomicrmw sub ptr %state, i64 1 seq_cst
   %several = icmp ugt i64 %released, 1
   br i1 %several, label %call, label %fresh
@@ -252,7 +252,7 @@ define ptr @lane_released{suffix}(ptr %self, ptr %args, i64 %nargs) {
 
 
 def lane(suffix: str, fuel: int, linger: int) -> str:
-    """The functions of the walk with that suffix; `fuel` is what a task has, and helpers linger for so many nanoseconds."""
+    """The functions `lane` of the walk with that suffix; each task gets `fuel`, and helpers linger for so many nanoseconds."""
     text = _LANE.replace("{suffix}", suffix).replace("{header}", str(HEADER))
     text = text.replace("{linger}", str(linger)).replace("{endless}", str(ENDLESS))
     return text.replace("{spins}", str(SPINS)).replace("{fuel}", str(fuel))

@@ -1,21 +1,22 @@
-"""The machine code by which an event loop does a region with the threads that look for work, in one call.
+"""Machine code by which an owner executes a parallel region together with threads that spin for work, in one call.
 
-What a region needs for that lies in a pad, an array of words, for one run after another:
+The data of a region for this is the pad, an array of words that serves one execution after another:
 
     word 0  1: the region has begun, and is not done
-    word 1  address of the state from which each doing starts (see `parallel_region`)
-    word 2  address of the state of this one
+    word 1  address of the initial state (see `parallel_region`)
+    word 2  address of the state of the current execution
     word 3  words of a state
     word 4  words of a frame
-    word 5  which of these is the address of a lane's memory
+    word 5  index of the word of a frame that holds the address of the lane's memory
     word 6  address of the memory of the first lane
     word 7  bytes of a lane
-    word 8  helpers to be offered
+    word 8  number of helpers to which work is offered
     word 9  address of the frames: the owner's, then one for each helper
-    then, for each helper, the place of its offer (see `spinning`)
+    then, for each helper, the index of its place in the spinning queue (see `spinning`)
 
-The owner offers helpers, does tasks as they do, and takes back offers that nobody has followed. It ends no doing while a
-helper is there. A helper that leaves tells nobody: if nothing is ready the owner looks on, or comes again.
+The owner offers work to helpers, executes tasks as they do, and withdraws the offers that no thread has accepted. An execution
+ends only when no helper is in it. A helper that leaves does not notify the owner: an owner without a ready task searches again,
+or returns in its next slice.
 """
 
 from __future__ import annotations
@@ -114,8 +115,8 @@ exit:
   ret void
 }}
 
-; The word of the place where a helper was offered, if it is still about that helper, else free. The owner of another region may
-; write its own helper's frame there meanwhile: who reads it knows that the helper before has left, and what it did.
+; The word of the place in which work was offered to a helper, if it still holds that offer, else FREE. The owner of another
+; region may have written its own offer there since: reading that frame synchronizes with the helper that has left.
 define internal i64 @word_of(ptr %pad, ptr %looked.at, i64 %helper) {{
 entry:
   %places.at = getelementptr i64, ptr %looked.at, i64 {PLACES}
@@ -190,7 +191,7 @@ next:
 look:
   %word = call i64 @word_of(ptr %pad, ptr %looked.at, i64 %helper)
   %is.offered = icmp eq i64 %word, {OFFERED}
-  br i1 %is.offered, label %withdraw, label %asked
+  br i1 %is.offered, label %withdraw, label %check
 withdraw:
   %note = add i64 %helper, {HEADER - 1}
   %k = call i64 @pad_word(ptr %pad, i64 %note)
@@ -198,7 +199,7 @@ withdraw:
   %place = getelementptr i64, ptr %looked.at, i64 %index
   %pair = cmpxchg ptr %place, i64 {OFFERED}, i64 {FREE} seq_cst seq_cst
   br label %look
-asked:
+check:
   %is.there = icmp eq i64 %word, {TAKEN}
   br i1 %is.there, label %wait, label %gone
 wait:

@@ -1,35 +1,35 @@
-"""The machine code by which a thread that has nothing to do looks for work for a while, before it sleeps.
+"""Machine code by which an idle worker thread spins for work before it sleeps (spin-then-park).
 
-To wake a thread takes 50 to 100 µs where processors without work fall asleep, and a step of a few hundred µs would pay that at
-each of its hops. One who looks holds no interpreter lock, and lets go of the processor again and again: whoever has something
-to do goes first.
+To wake a sleeping thread takes 50 to 100 µs where idle processors fall asleep, and a step of a few hundred µs would pay that
+at each of its hops. A spinning thread does not hold the interpreter lock, and yields the processor repeatedly, so that other
+threads run first.
 
-What it looks at is an array of words: whether a queue has entries, which it leaves to whoever has the interpreter; and places
-for offers to regions (see `sharing`), which it follows by itself: the interpreter never hears of it.
+It polls an array of words: the number of entries in a queue, which Python code then takes; and places for offers of work in
+parallel regions (see `sharing`), which it accepts without the interpreter.
 
-    word 0  entries that wait
-    word 1  entries that are urgent: who is in a region leaves it for them
-    word 2  how many look, and are in no region
-    word 3  number of places; then, for each of them
-            a word that is 0: free; 1: somebody is offered; 2: somebody has come, and not left; 3: somebody writes it
-    then, for each place, the address of a frame; then, for each, that of the state of a region
+    word 0  entries in the queue
+    word 1  urgent entries: a helper leaves its region for them
+    word 2  threads that spin, and are in no region
+    word 3  number of places; then, for each place
+            a word that is 0: free; 1: work is offered; 2: a helper has accepted it, and not left; 3: an owner is writing it
+    then, for each place, the address of a frame; then, for each place, the address of the state of a region
 """
 
 from __future__ import annotations
 
 SPIN_TIMEOUT_NS = 200_000
-"""How long a thread looks: the time to the next step of a client who awaits one after the other; who just misses it costs more.
-"""
+"""How long a thread spins: as long as a client that awaits one step after another takes to begin the next."""
 PAUSES = 32
-"""Pauses of the processor between two looks at the clock: about 1 µs."""
+"""Pause instructions between two reads of the clock: about 1 µs."""
 BACKOFF_NS = 5_000
-"""What one who has seen work leaves to whoever gave it to let go of the interpreter: who asks for it at once falls asleep."""
+"""Back-off of a thread that has found an entry: the thread that queued it still holds the interpreter lock, and a thread that
+tries to acquire a held lock falls asleep."""
 HEADER = 4
 ENTRIES, URGENT, SPINNERS, PLACES = range(HEADER)
 PLACE_WORDS = 3
 FREE, OFFERED, TAKEN, WRITTEN = range(4)
 
-# serve(words, nanoseconds): follow offers, and look for so long after the last; 1: there are entries, 0: the time is over.
+# serve(words, nanoseconds): accept offers, and spin for so long after the last one. Returns 1: there are entries; 0: timeout.
 SERVE = f"""
 define internal i64 @serve(ptr %words, i64 %nanoseconds) {{
 entry:
@@ -53,13 +53,13 @@ look:
 scan:
   %k = phi i64 [ 0, %look ], [ %k.1, %skip ]
   %more = icmp ult i64 %k, %places
-  br i1 %more, label %asked, label %wait
-asked:
+  br i1 %more, label %check, label %wait
+check:
   %place = getelementptr i64, ptr %first.at, i64 %k
   %word = load atomic i64, ptr %place seq_cst, align 8
   %is.offered = icmp eq i64 %word, {OFFERED}
-  br i1 %is.offered, label %come, label %skip
-come:
+  br i1 %is.offered, label %accept, label %skip
+accept:
   %pair = cmpxchg ptr %place, i64 {OFFERED}, i64 {TAKEN} seq_cst seq_cst
   %mine = extractvalue {{ i64, i1 }} %pair, 1
   br i1 %mine, label %help, label %skip

@@ -1,6 +1,6 @@
-"""The queue of jobs of a pool, whose takers look for a while before they sleep, in machine code if there is any.
+"""The job queue of a pool. Threads that find it empty spin before they sleep, in machine code where it is available.
 
-A sleeping thread is woken by its own lock, the last to fall asleep first: it is the one whose data may still be near.
+Each sleeping thread waits on a lock of its own. The thread that fell asleep last is woken first: its data may still be cached.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ Entry = TypeVar("Entry")
 
 
 class SpinningQueue(Generic[Entry]):
-    """First come, first served.
+    """A FIFO queue; `put`, `wake_up` and `get` may be called by any thread.
 
-    `_lock` is held by who changes anything but `look`. `_entries` wait to be taken, each with whether it is urgent; `waiting`
-    is for machine code to see (see `jit.spinning`); `_sleepers` are the locks of those who sleep. `look(waiting, nanoseconds)`
-    waits for an entry, and does other things meanwhile, without the interpreter; None: nobody looks.
+    `_lock` guards all fields but `look`. `_entries` are the queued entries, each with whether it is urgent; `waiting` holds
+    their numbers and the offers of work, for machine code (see `jit.spinning`); `_sleepers` are the locks of sleeping threads.
+    `look(waiting, nanoseconds)` spins for an entry, and accepts offers meanwhile, without the interpreter lock; None: threads
+    sleep at once.
 
     Args:
-        places: for offers to regions.
+        places: number of places for offers of work in parallel regions.
     """
 
     def __init__(self, places: int = 0) -> None:
@@ -45,7 +46,7 @@ class SpinningQueue(Generic[Entry]):
         self._sleepers: list[threading.Lock] = []
 
     def put(self, entry: Entry, urgent: bool = True) -> None:
-        """Add an entry, and wake somebody unless enough are looking; what is not urgent gives way to what is."""
+        """Append an entry, and wake a thread unless enough of them spin. Helpers leave their regions for urgent entries."""
         with self._lock:
             self._entries.append((entry, urgent))
             self.waiting[ENTRIES] += 1
@@ -54,9 +55,9 @@ class SpinningQueue(Generic[Entry]):
                 self._wake()
 
     def wake_up(self, count: int) -> None:
-        """Have so many look, if there are sleepers."""
+        """Wake sleeping threads until so many spin."""
         if self.waiting[SPINNERS] >= count:
-            return  # the usual case needs no lock: who stops looking just now has missed a run, no more
+            return  # the usual case needs no lock: if a thread stops spinning just now, the run has one helper less
         with self._lock:
             for _ in range(count - int(self.waiting[SPINNERS])):
                 self._wake()
@@ -66,7 +67,7 @@ class SpinningQueue(Generic[Entry]):
             self._sleepers.pop().release()
 
     def get(self) -> Entry:
-        """Take the first entry; waits for one."""
+        """Take the first entry; blocks until there is one."""
         with self._lock:
             if self._entries:
                 return self._take()

@@ -1,6 +1,6 @@
-"""Worker threads of a device: they run what would hold the event loop, and report back to it.
+"""Worker threads of a device: they run calls that would block the event loop, and report back to it.
 
-A `Job` is one call on a worker. Awaiting it is safe to cancel: the await goes on until the worker has reported, and only then
+A `Job` is one call on a worker. Awaiting it is safe to cancel: the await continues until the worker has reported, and only then
 raises, so nothing a step started outlives it. Threads start when there is work and end with `close`.
 """
 
@@ -29,10 +29,10 @@ SWITCH_INTERVAL = 0.0005
 
 
 class Job(Generic[Result]):
-    """One call on a worker; kernels see in `interruption.current` whether it `is_cancelled`.
+    """One call on a worker; a kernel reads from `interruption.current` whether it `is_cancelled`.
 
-    `_call` is None once it was made. `_result`, `_error` are written by the worker before `_finished` is set on the loop;
-    `_waiter` belongs to the loop.
+    `_call` is None once it was made. The worker writes `_result` or `_error` before the loop sets `_finished`; `_waiter` is
+    used on the loop only.
     """
 
     __slots__ = ("_call", "_done", "_error", "_finished", "_loop", "_result", "_waiter", "is_cancelled")
@@ -53,13 +53,13 @@ class Job(Generic[Result]):
         self.is_cancelled = False
 
     def run(self) -> None:
-        """Make the call, and tell the loop; on the worker."""
+        """Make the call, and notify the loop; on the worker."""
         current.job = self
         try:
             self._make()
         finally:
             current.job = None
-        with contextlib.suppress(RuntimeError):  # the loop was closed under us
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
             self._loop.call_soon_threadsafe(self._finish)
 
     def run_here(self) -> None:
@@ -72,9 +72,9 @@ class Job(Generic[Result]):
         assert call is not None, "a job runs once"
         try:
             self._result = call()
-        except BaseException as error:  # handed to whoever awaits the job
+        except BaseException as error:  # raised where the job is awaited
             self._error = error
-        del call  # what it holds goes before the loop is told, not when this thread gets to run next
+        del call  # its references are dropped before the loop is notified, not when this thread runs next
 
     def _finish(self) -> None:
         self._finished = True
@@ -84,9 +84,9 @@ class Job(Generic[Result]):
             self._waiter.set_result(None)
 
     async def result(self, cancel: Callable[[], None] | None = None) -> Result:
-        """Wait for the worker, while virtual time stands still.
+        """Wait for the worker; virtual time stands still meanwhile.
 
-        If the awaiting task is cancelled, call `cancel`, wait on, and raise when the worker has reported.
+        If the awaiting task is cancelled, call `cancel`, keep waiting, and raise when the worker has reported.
         """
         cancelled: asyncio.CancelledError | None = None
         with held_time(self._loop):
@@ -113,7 +113,7 @@ class Job(Generic[Result]):
 
 
 class Helper(Protocol):
-    """Something that threads may help with, for as long as there is something to do; running it does not raise."""
+    """Work that idle threads may help with: `run` returns when none is left, and does not raise."""
 
     def run(self) -> None: ...
 
@@ -121,8 +121,8 @@ class Helper(Protocol):
 class Workers:
     """A pool of up to `count` threads, for the event loops of any threads.
 
-    Constant: `count`, `name`, `_prepare` (the first call of each thread); `waiting`, how many jobs and helpers wait, how many
-    jobs, and the places for offers, for machine code to see. `_lock` is held by who changes `_threads` or `_closed`, which
+    Constant: `count`, `name`, `_prepare` (the first call of each thread); `waiting`, the numbers of queued entries and of jobs
+    among them, and the offers of work, for machine code (see `jit.spinning`). `_lock` guards `_threads` and `_closed`, which
     becomes True once.
     """
 
@@ -137,12 +137,12 @@ class Workers:
         self.waiting = self._queue.waiting
 
     def spin_with(self, look: Callable[..., int]) -> None:
-        """Let threads look for work for a while before they sleep, by machine code (see `spinning_queue`)."""
+        """Set the function by which idle threads spin before they sleep (see `spinning_queue`)."""
         self._queue.look = look
 
     @property
     def are_wanted(self) -> bool:
-        """Whether a job waits for a thread."""
+        """Whether a job waits for a thread; from any thread."""
         return bool(self.waiting[URGENT])
 
     @property
@@ -177,21 +177,21 @@ class Workers:
         self._queue.put(job)
 
     def offer(self, helper: Helper, count: int) -> None:
-        """Let idle threads, up to so many, help; one that comes late finds nothing to do. `helper` leaves where jobs wait."""
+        """Queue a helper's work for up to so many idle threads; its `run` returns early if jobs wait for the thread."""
         for _ in range(count):
             self._queue.put(helper, urgent=False)
 
     def wake_up(self, count: int) -> None:
-        """Have so many threads look for offers to regions, if they sleep and do not look already."""
+        """Wake sleeping threads until so many spin, and see offers of work in parallel regions."""
         self._queue.wake_up(count)
 
     def start_all(self) -> None:
-        """Start every thread now, for programs that share rows among them."""
+        """Start every thread now, for programs with parallel regions."""
         while len(self._threads) < self.count and not self._closed and self._start_thread():
             pass
 
     def _start_thread(self) -> bool:
-        """Start a thread unless there are enough; False if the system starts no more."""
+        """Start a thread unless there are enough; False if the system refuses."""
         if len(self._threads) >= self.count:
             return True  # the usual case needs no lock
         with self._lock:
@@ -212,7 +212,9 @@ class Workers:
         with interval:
             while (job := self._queue.get()) is not None:
                 job.run()
-                del job  # else an idle thread keeps alive what the last step held, its error's frames too
+                del (
+                    job
+                )  # else an idle thread keeps the objects of the last step alive, and the frames of its error
 
     async def close(self) -> None:
         """End the threads, after the jobs that are queued."""
@@ -223,11 +225,11 @@ class Workers:
             if thread.is_alive():
                 with contextlib.suppress(
                     ResourceExhaustedError
-                ):  # no thread to wait in: they end all the same
+                ):  # there is no thread to wait in; the threads end nevertheless
                     await in_thread(thread.join)
 
     def dismiss(self) -> None:
-        """Tell the threads to end after the jobs that are queued, without waiting for it; take no more jobs."""
+        """Accept no more jobs, and request the threads to end after those that are queued; does not wait."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -236,7 +238,7 @@ class Workers:
 
 
 class SwitchInterval:
-    """The interpreter's switch interval, lowered while anybody is inside; `_lock` is held by who comes or goes."""
+    """The interpreter's switch interval, lowered while any thread is inside; `_lock` guards the count and the setting."""
 
     def __init__(
         self,
@@ -264,12 +266,12 @@ class SwitchInterval:
 
 
 switch_interval = SwitchInterval()
-"""That of this process; workers are inside until they end, whether anybody waits for it or not."""
+"""The instance of this process; each worker thread is inside until it ends."""
 
 
 def computes_inline(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether a loop makes every call itself, at once: in simulations, where no order may depend on threads or on how long
-    something took (see `testing.deterministic`)."""
+    """Whether a loop makes every call itself, at once: in simulations, where no order may depend on threads or durations
+    (see `testing.deterministic`)."""
     return getattr(loop, "computes_inline", False)
 
 

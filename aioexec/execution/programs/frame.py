@@ -1,4 +1,4 @@
-"""The frame of a run: what the walker reads and writes, and the memory between its rows."""
+"""The frame of a run: the words the walker reads and writes, and the arena with the values between rows."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 IDLE_FRAMES = 4
 """Frames a program keeps between its runs."""
 MAPPED_BYTES = 1 << 16
-"""Arenas from here on are mapped: they go back to the system when they are dropped, whatever else the heap holds."""
-_HUGE_BYTES = 1 << 22  # from here on huge pages are worth it, as for NumPy's own arrays
+"""Arenas of at least this size are mapped: they return to the system when they are dropped, however fragmented the heap is."""
+_HUGE_BYTES = 1 << 22  # arenas of at least this size use huge pages, as NumPy's arrays do
 
 
 class Frame:
-    """Words of a walk, and the arena its slots point into. A `spoilt` one has been cancelled and serves no other run.
+    """The words of a walk, and the arena its slots point into. A `spoilt` frame was cancelled and is not used again.
 
-    `is_admitted` while a run has it that counts against a limit (see `arena_limit`). `shared` are the regions that event loops
-    have done in it, by their rows.
+    `is_admitted` while its run counts against a limit (see `arena_limit`). `shared` are the parallel regions that event loops
+    have executed in it, by their rows.
     """
 
     __slots__ = ("__weakref__", "arena", "is_admitted", "shared", "spoilt", "words")
@@ -57,7 +57,7 @@ class Frame:
 
 
 class FramePool:
-    """The idle frames of a program without an arena.
+    """The idle frames of a program; this base class serves programs without an arena.
 
     Changing: `frames`, of which it keeps up to `most_idle`.
     """
@@ -70,11 +70,11 @@ class FramePool:
         raise NotImplementedError
 
     def lease(self) -> Frame:
-        """A frame for one run that ends in this callback of the loop; it must be released."""
+        """A frame for one run that ends in this callback of the loop; the caller must release it."""
         return self.frames.pop() if self.frames else self.new_frame()
 
     def lease_for_worker(self) -> Frame:
-        """A frame for one run that may wait for a worker; it must be released.
+        """A frame for one run that may wait for a worker; the caller must release it.
 
         Raises:
             NoRoomError: the run must wait for its frame.
@@ -91,10 +91,10 @@ class FramePool:
         return True
 
     def move_to_worker(self, frame: Frame) -> None:
-        """The run that leased this frame goes on in a worker."""
+        """Count the run that leased this frame as one that waits for a worker."""
 
     def release(self, frame: Frame) -> None:
-        """A run is over: its frame is for the next."""
+        """Take back the frame of a run that is over."""
         self.put_idle(frame)
 
     def put_idle(self, frame: Frame) -> None:
@@ -117,6 +117,6 @@ def _memory(nbytes: int) -> np.ndarray[Any, Any]:
             raise
         raise MemoryError(f"unable to map {nbytes} bytes") from error
     if nbytes >= _HUGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
-        with contextlib.suppress(OSError):  # a kernel without them
+        with contextlib.suppress(OSError):  # the system has no huge pages
             mapped.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(mapped, np.uint8)

@@ -1,4 +1,4 @@
-"""Linking: a variant's rows as the walker reads them, with the addresses of kernels, and its regions as lanes read them."""
+"""Linking: encodes a variant's rows for the walker, with the addresses of kernels, and its parallel regions for their lanes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def address_of(array: Array) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedRegion:
-    """A region, with the state from which each doing of it starts; `tasks` and `successors` are what that points to."""
+    """A parallel region and the initial `state` of its executions, which points to `tasks` and `successors`."""
 
     region: ParallelRegion
     state: Array
@@ -33,13 +33,13 @@ class LinkedRegion:
 
 
 MOST_NS: Final = 1 << 62
-"""Of the cost of a row, which may be any number of nanoseconds."""
+"""Bound on the cost of a row: estimates have no limit, words have."""
 
 
 def link(
     variant: Variant, walker: Walker, address: Callable[[Kernel], int]
 ) -> tuple[Array, Array, dict[int, LinkedRegion]]:
-    """Rows and blocks as the walker reads them, and the rows that are regions: the walker stops at those."""
+    """Rows and blocks as the walker reads them, and the parallel regions by their rows, at which the walker stops."""
     rows = np.zeros((max(len(variant.rows), 1), walking.ROW_WORDS), np.int64)
     found = [_block(row, address) for row in variant.rows]
     starts = np.cumsum([0, *(len(block) for block in found)])
@@ -59,7 +59,7 @@ def link(
 
 
 def _block(row: Row, address: Callable[[Kernel], int]) -> Array:
-    """The block of a row; none if Python does it."""
+    """The block of a row; empty if Python runs the row."""
     if isinstance(row, Jump):
         slot, offset = row.predicate or (0, 0)
         return np.array([HEADER + slot, offset, row.target], np.int64)

@@ -1,12 +1,12 @@
 """Executions of a parallel region of a program: threads run its tasks, each in a lane of the arena.
 
-One thread owns the execution: a worker, or the event loop, which leaves it and returns (see `program_run`). The owner runs
-tasks as the helper threads do, so the region ends even if none of them comes; without a task that it could run it waits, but
-only for tasks that are running. A helper thread leaves when there is no task for it, or when jobs wait for its worker. A thread
-that makes more tasks ready than it can run itself calls for another.
+One thread owns the execution: a worker (`RegionRun`), or the event loop (`SharedRegion`), which leaves it and returns (see
+`program_run`). The owner runs tasks as the helper threads do, so the region ends even without helpers; when no task is ready it
+waits, but only for tasks that other threads are running. A helper leaves when no task is ready, or when jobs wait for its
+worker thread. A thread that makes several tasks ready requests another helper.
 
-A row that fails stops the region. The rows that precede it in the program are then run all the same. So the error is always
-that of the first failing row of the program, and the rows before it have run, however many workers there are.
+A row that fails stops the region. The rows that precede it in program order are then run all the same. So the error is always
+that of the first failing row of the program, and the rows before it have run, regardless of the number of workers.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _OWNER = np.array([-1, -1], np.int64)
 
 
 class _Execution:
-    """One doing of a region.
+    """One execution of a region.
 
-    Constant: `link`, `words` (the frame's), `_walker`. Changing: `state`, which machine code reads and writes; `_limit`, once a
-    row has failed: its place in the program.
+    Constant: `link`, `words` (those of the run's frame), `_walker`. Changing: `state`, which machine code reads and writes;
+    `_limit`, the position in program order of the first row that failed, None before.
     """
 
     def __init__(self, link: LinkedRegion, words: Array, walker: Walker) -> None:
@@ -50,11 +50,14 @@ class _Execution:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nothing more is begun, because something has failed or all is cancelled."""
+        """Whether no further task is begun, because one has failed or the run is cancelled."""
         return bool(self.state[region_state.STOPPED])
 
     def _stopped_in(self, frame: Array) -> int:
-        """CANCELLED, or FAILED, with the row and its status in the words; no task is being done, and a frame is free."""
+        """The outcome of a stopped region: CANCELLED, or FAILED, with the row and its status in the words.
+
+        No thread executes a task any more; `frame` is one that no lane uses.
+        """
         for task, word in self._tasks():
             if word[region_state.STATUS]:
                 self._fail(task, int(word[region_state.REACHED]), int(word[region_state.STATUS]))
@@ -75,7 +78,7 @@ class _Execution:
             self.words[walking.PC], self.words[walking.STATUS] = row, status
 
     def _do_what_precedes(self, frame: Array) -> None:
-        """Do what the program has before the row that failed, of tasks that were not begun."""
+        """Run the rows that precede the failed one in program order, of tasks that were not begun."""
         for task, word in self._tasks():
             assert self._limit is not None
             if word[region_state.WAITS] == -1:
@@ -89,11 +92,11 @@ class _Execution:
                 self._fail(task, int(frame[walking.PC]), int(frame[walking.STATUS]))
             word[region_state.REACHED] = frame[walking.PC]
 
-    def is_of(self, row: int) -> bool:
+    def contains(self, row: int) -> bool:
         return self.link.region.tasks[0].start <= row < self.link.region.end
 
     def has_run(self, row: int) -> bool:
-        """Whether a row of the region has run; of those behind one that failed, none counts."""
+        """Whether a row of the region has run; False for rows after the one that failed."""
         for task, word in self._tasks():
             if task.start <= row < task.end:
                 place = task.order[row - task.start]
@@ -102,11 +105,11 @@ class _Execution:
 
 
 class RegionRun(_Execution):
-    """One doing of a region by a worker, its owner, and others.
+    """One execution of a region owned by a worker thread; helpers take it from the job queue of the pool.
 
-    Changing: `_run`, till the end, since whoever does tasks needs its memory; `_frames`, one for each lane, made as they are
-    needed, and `_idle` of them, whose number is under `_lock`; `_still`, not locked once somebody has moved since the owner
-    looked.
+    Changing: `_run`, kept until the end, since the lanes use its memory; `_frames`, one for each lane, made when a thread
+    enters; `_idle`, those of them that no thread uses. `_lock` guards both lists. `_still` is an event of a lock: held, until
+    a helper has left or has made tasks ready since the owner last searched.
     """
 
     def __init__(self, run: Walk, link: LinkedRegion) -> None:
@@ -120,13 +123,13 @@ class RegionRun(_Execution):
         self._lock = threading.Lock()
         self._frames: list[Array] = []
         self._idle: list[Array] = []
-        self._still = threading.Lock()  # a tenth of an event
+        self._still = threading.Lock()  # a tenth of the cost of an Event
         self._still.acquire()
 
-    # Doing tasks
+    # Executing tasks
 
     def execute(self) -> int:
-        """Do the region, in the thread of the run: DONE, CANCELLED, or FAILED, with the row and its status in the frame."""
+        """Execute the region as its owner: DONE, CANCELLED, or FAILED, with the row and its status in the run's frame."""
         frame = self._opened()
         while self._share(frame) != LaneOutcome.DONE and not self.state[region_state.STOPPED]:
             self._still.acquire()
@@ -134,14 +137,14 @@ class RegionRun(_Execution):
         return self._ended(frame)
 
     def _opened(self) -> Array:
-        """The owner's frame; others are called."""
+        """Enter as the owner, and offer the other lanes to helpers; returns the owner's frame."""
         frame = self._enter()
         self._workers.offer(self, min(self._workers.count, len(self.link.region.tasks)) - 1)
         assert frame is not None
         return frame
 
     def _share(self, frame: Array) -> int:
-        """Do tasks as the owner, as long as there are any."""
+        """Execute tasks as the owner while any is ready."""
         outcome = LaneOutcome.CALL
         while outcome == LaneOutcome.CALL:
             outcome = self._walker.lane_released(frame, self.state, _OWNER, region_state.ENDLESS)
@@ -150,7 +153,7 @@ class RegionRun(_Execution):
         return outcome
 
     def run(self) -> None:
-        """Be a helper."""
+        """Execute tasks as a helper: the job of a worker thread."""
         frame = self._enter()
         if frame is None:
             return
@@ -173,7 +176,7 @@ class RegionRun(_Execution):
             frame[walking.CANCEL] = 1
 
     def _enter(self) -> Array | None:
-        """A frame for one more lane; None if nothing is left to do, or there are as many as the arena has memory for."""
+        """A frame for one more lane; None: no task is left, or all lanes that the arena has memory for are in use."""
         with self._lock:
             if self.state[region_state.STOPPED] or not self.state[region_state.LEFT]:
                 return None
@@ -189,26 +192,26 @@ class RegionRun(_Execution):
 
     def _leave(self, frame: Array) -> None:
         if self._trace is not None:
-            self._tell_thread(frame, self._trace)
+            self._record_thread(frame, self._trace)
         with self._lock:
             self._idle.append(frame)
             self._move()
 
     def _move(self) -> None:
-        """Let the owner look again, if it waits; under the lock."""
+        """Wake the owner, if it waits; called under the lock."""
         if self._still.locked():
             self._still.release()
 
-    def _tell_thread(self, frame: Array, trace: Trace) -> None:
-        """Tell which rows the calling thread has done."""
+    def _record_thread(self, frame: Array, trace: Trace) -> None:
+        """Record which rows the calling thread has executed."""
         me = address_of(frame)
         for task, word in self._tasks():
             if word[region_state.BY] == me:
                 trace.threads[task.start : task.end] = get_native_id()
-                word[region_state.BY] = 0  # the next one in this frame may be another thread
+                word[region_state.BY] = 0  # the next thread to use this frame may be another
 
     def _ended(self, frame: Array) -> int:
-        """How the region has ended, once no task is being done."""
+        """Wait until no thread executes a task; returns the outcome of the region."""
         is_done = not self.state[region_state.LEFT]
         while (self._trace is not None or not is_done) and len(self._idle) < len(self._frames):
             self._still.acquire()
@@ -217,12 +220,12 @@ class RegionRun(_Execution):
 
 
 class SharedRegion(_Execution):
-    """The doings of a region in one frame, one after the other, by an event loop that comes and goes, and its helpers.
+    """The executions of a region in one frame, one after another, owned by an event loop that enters in time slices.
 
-    Helpers are threads that look for work: they come and go by machine code alone (see `jit.sharing`), and while one is there
-    the run must be.
+    Its helpers are threads that spin for work: they enter and leave by machine code alone (see `jit.sharing`). While a helper
+    is in the region, the run and its memory must stay alive.
 
-    `_pad` is what machine code knows of it, `_frames` has a row for the owner and one for each helper.
+    `_pad` holds the data of the region for machine code; `_frames` has a row for the owner and one for each helper.
     """
 
     def __init__(self, run: Walk, link: LinkedRegion) -> None:
@@ -247,9 +250,9 @@ class SharedRegion(_Execution):
         )
 
     def help(self, until: int) -> int:
-        """Be the owner till then: DONE, or PAUSED.
+        """Execute the region as its owner until a time: DONE, or PAUSED.
 
-        Once it is stopped somebody must wait for those who are in it: `owner`, in a worker.
+        If the region is stopped, `execute` must be called in a worker: it waits until the helpers have left.
         """
         self._limit = None
         self._workers.wake_up(self._helpers)
@@ -257,7 +260,7 @@ class SharedRegion(_Execution):
         return Outcome.DONE if outcome == LaneOutcome.DONE else Outcome.PAUSED
 
     def execute(self) -> int:
-        """Go on to the end: DONE, CANCELLED, or FAILED, with the row and its status in the frame."""
+        """Continue to the end: DONE, CANCELLED, or FAILED, with the row and its status in the run's frame."""
         outcome = self._walker.share_released(
             self.words, self._pad, self._workers.waiting, region_state.ENDLESS
         )
@@ -272,7 +275,7 @@ class SharedRegion(_Execution):
 
 
 def shared_region(run: Walk, row: int) -> SharedRegion:
-    """The region at a row of a program, in the frame of a run."""
+    """The region at a row of a program, in the frame of a run; made on first use, and kept for the frame's next runs."""
     found = run.frame.shared.get(row)
     if found is None:
         found = run.frame.shared[row] = SharedRegion(run, run.program.parallel_regions[row])

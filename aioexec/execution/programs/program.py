@@ -21,24 +21,26 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 INLINE_FUEL = 50_000
-"""Estimated nanoseconds an inline walk of unknown length may take before it moves to a worker."""
+"""Estimated nanoseconds an inline walk of unknown duration may take before it moves to a worker."""
 INLINE_NS = 150_000
-"""What a run may take that begins and ends inline: less than two hops take, of which the loop itself is busy for two thirds
-where a step has emptied the caches; and less than a third of what a tick may take."""
+"""The longest run that begins and ends inline: less than two hops between threads take, and less than a third of a tick."""
 _WINDOW_NS = 2_000_000
-"""Runs that count as the recent ones, by what they took together."""
+"""Total duration of the runs that count as recent."""
 _ENDLESS = 1 << 62
 
 
 class Program(FramePool):
     """A variant whose kernels have addresses.
 
-    Constant: variant, rows, blocks (the memory the walker reads), regions (rows that several workers go on from), device,
-    workers; `is_for_loops`, a loop may help with it (see `program_run`); `may_move`, how long a run takes depends on data: one
-    that begins inline may have to move; `is_stateless`, it has neither jumps nor breaks nor variables. In one with regions
-    nothing is written in place. Changing: `at_hand`, idle frames that a walk on the loop may use without a lease: nothing else
-    runs before its end; `rooms`, how long lists became, by slot; `cost`, nanoseconds of a run: estimated, then the least of
-    recent runs; `_least`, `_spent`, of the runs since; `inline`, they begin and end on the loop; `last_used`, a count.
+    Constant: `variant`, `rows`, `blocks` (the memory the walker reads), `parallel_regions` by row, `device`, `workers`;
+    `is_for_loops`, the event loop may walk a run in slices (see `program_run`); `may_move`, the duration of a run depends on
+    data, so a run that begins inline may have to move to a worker; `is_stateless`, there are no jumps, breaks or variables. In
+    a program with parallel regions nothing is written in place.
+
+    Changing, on the event loop: `at_hand`, idle frames that a walk on the loop may use without a lease, since nothing else
+    runs before it ends; `rooms`, the length that lists reached, by slot; `cost`, nanoseconds of a run: estimated, then the
+    least of recent runs; `_least` and `_spent`, the least and the total of the runs since; `inline`, runs begin and end on the
+    loop; `last_used`, a count.
     """
 
     def __init__(
@@ -75,16 +77,17 @@ class Program(FramePool):
         return Frame(self)
 
     def expect(self, costs: CostModel) -> None:
-        """Correct the estimate, before the first run, by what was measured of the nodes that break the program."""
+        """Raise the estimate, before the first run, to the measured cost of the nodes that break the program."""
         measured = sum(costs.least(row.instruction.node.name) or 0 for row in self.variant.breaks)
         if measured > self.cost:
             self.cost = measured
             self.inline = not self._is_for_workers and measured <= self.bound
 
     def measured(self, nanoseconds: int) -> None:
-        """Learn from a run: the least of recent runs counts, which a busy machine does not change.
+        """Update the cost from the duration of a run.
 
-        So one cheap run is enough to begin inline from then on; to leave, all of some must have been dear.
+        The least duration of recent runs counts, since it is insensitive to other load on the machine. So one cheap run makes
+        the following runs inline; all runs of a window must have been expensive for them to leave the loop.
         """
         self._least = nanoseconds if nanoseconds < self._least else self._least
         self._spent += nanoseconds

@@ -1,4 +1,4 @@
-"""How long the parts of a program take, estimated when it is made: what decides whether a run may begin on the event loop."""
+"""Estimates of the duration of a program's parts, made when it is linked; they decide whether runs begin on the event loop."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from aioexec.planning.layout.variant import Break, Place, ProgramRow, Variant
 from aioexec.planning.workload import work_beyond_inputs
 
 LONGEST_TASK_NS = 200_000
-"""Estimated time of the longest task, or row, that a loop may do of a run that is not inline."""
+"""Estimated duration of the longest task or row in a run that the event loop walks in slices."""
 
 
 def is_in_slices(variant: Variant) -> bool:
-    """Whether the tasks of a program are short enough for a loop, and the rows that are in none."""
+    """Whether the tasks of a program, and the rows outside of parallel regions, are short enough for slices on the loop."""
     alone = set(range(len(variant.rows)))
-    dearest = 0
+    longest = 0
     for region in variant.parallel_regions:
         for task in region.tasks:
             alone.difference_update(range(task.start, task.end))
-            dearest = max(dearest, _cost_of(variant, range(task.start, task.end)))
-    return max([dearest, *(_cost_of(variant, [row]) for row in alone)]) <= LONGEST_TASK_NS
+            longest = max(longest, _cost_of(variant, range(task.start, task.end)))
+    return max([longest, *(_cost_of(variant, [row]) for row in alone)]) <= LONGEST_TASK_NS
 
 
 def _cost_of(variant: Variant, rows: Iterable[int]) -> int:
@@ -31,7 +31,7 @@ def _cost_of(variant: Variant, rows: Iterable[int]) -> int:
 
 
 def work_of_break(row: Break) -> float:
-    """Nanoseconds of a reference kernel beyond those the layout counts for its inputs, as far as they follow from shapes."""
+    """Estimated nanoseconds of a reference kernel beyond those the layout counts for its inputs; from shapes alone."""
     if any(
         inner.structure is not None and inner.structure.is_loop for inner in with_inner([row.instruction])
     ):
@@ -44,7 +44,7 @@ def work_of_break(row: Break) -> float:
 
 
 def depends_on_data(row: Break) -> bool:
-    """Whether it shows only when a row is reached how long it takes: of strings, of lists, and of what is in a branch."""
+    """Whether the duration of a row follows only from its values: for strings, for lists, and for loops and conditionals."""
     return row.instruction.structure is not None or any(
         isinstance(source, int) or (isinstance(source, np.ndarray) and source.dtype == object)
         for source in row.inputs

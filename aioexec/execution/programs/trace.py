@@ -1,7 +1,8 @@
-"""Tracing: from the clock's stamps at the rows of a program to records of the nodes it ran; and what a record says of a node.
+"""Tracing: turns the time stamps of a program's rows into records of the nodes it ran.
 
-A program knows rows, people know nodes. A node may have become several rows, one, or none: an alias, or a value that follows
-from the shapes. What has none is told too, with no length, at the end of what ran before it: every node that ran has a record.
+A program consists of rows, a profile of nodes. A node may have become several rows, one row, or none (an alias, or a value that
+follows from the shapes). Every node that ran has a record; that of a node without a row has zero length, and the end time of
+the node before it.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ class Trace:
 
     Attributes:
         began: when the run was made.
-        stamps: when each row began and ended, by `perf_counter_ns`; 0: it has not run. The walker writes them, and whoever
-            does a row that the walker stops at.
-        threads: which thread does each row, as far as one knows.
+        stamps: when each row began and ended, by `perf_counter_ns`; 0: it has not run. Written by the walker, and by `stamp`
+            for the rows at which the walker stops.
+        threads: the thread that runs each row, as far as it is recorded.
     """
 
     __slots__ = ("began", "stamps", "threads")
@@ -39,11 +40,11 @@ class Trace:
         self.threads = np.full(max(rows, 1), get_native_id(), np.int64)
 
     def moved(self, row: int) -> None:
-        """The run goes on at a row, on the calling thread."""
+        """Record that the run continues at a row on the calling thread."""
         self.threads[row:] = get_native_id()
 
     def stamp(self, row: int, began: int) -> None:
-        """A row that the walker stopped at has just ended."""
+        """Record that a row at which the walker stopped has just ended."""
         self.stamps[row] = began, perf_counter_ns()
 
 
@@ -57,13 +58,13 @@ class Traced(NamedTuple):
 
 
 def traced(trace: Trace, variant: Variant) -> Iterator[Traced]:
-    """The nodes that ran, in order; of a run that failed or was cancelled, those up to where it stopped."""
+    """The nodes that ran, in order; of a run that failed or was cancelled, those before the row at which it stopped."""
     times: dict[int, tuple[int, int, int]] = {}
     with_rows: set[int] = set()
     stamps = trace.stamps[: len(variant.rows)].tolist()
     for row, (began, ended) in enumerate(stamps):
         if isinstance(variant.rows[row], ParallelRegion):
-            continue  # its rows tell
+            continue  # its rows have stamps of their own
         for position, start, end in _shared_out(variant.rows[row], began, ended):
             with_rows.add(position)
             if began:
@@ -77,13 +78,13 @@ def traced(trace: Trace, variant: Variant) -> Iterator[Traced]:
         if position not in times and (
             id(instruction) not in outermost or (not is_done and position in with_rows)
         ):
-            continue  # on a way that was not taken, as far as one can tell, or not come to
+            continue  # in a branch that was not taken, or behind the row at which the run stopped
         row, start, now = times.get(position, (row, now, now))
         yield Traced(instruction, start, now, int(trace.threads[row]))
 
 
 def _last_rows(variant: Variant) -> list[int]:
-    """The rows of which each has run if the program has come to its end."""
+    """The rows that have all run if and only if the program has run to its end."""
     last = len(variant.rows) - 1
     for region in variant.parallel_regions:
         if region.end > last:
@@ -92,7 +93,7 @@ def _last_rows(variant: Variant) -> list[int]:
 
 
 def _shared_out(row: Row, began: int, ended: int) -> Iterator[tuple[int, int, int]]:
-    """The time of a row as that of its nodes: those of a fused one, which run all at once, by their static costs."""
+    """The time of a row divided among its nodes; among those of a fused row in proportion to their static costs."""
     parts = row.parts if isinstance(row, ProgramRow) else ()
     total, done = sum(cost for _, cost in parts), 0
     for position, cost in parts:
@@ -106,7 +107,7 @@ def _shared_out(row: Row, began: int, ended: int) -> Iterator[tuple[int, int, in
 
 
 def note_program(collector: StepStatsCollector, trace: Trace, variant: Variant, device: str) -> None:
-    """Note every node a program ran; they were scheduled all at once, when the run was made."""
+    """Record every node a program ran; all were scheduled when the run was made."""
     for instruction, start, end, thread_id in traced(trace, variant):
         node = instruction.node
         outputs = [
@@ -136,7 +137,7 @@ def note_node(
     end: int,
     values: Sequence[Any],
 ) -> None:
-    """Note a node that has run by itself, on the calling thread. `values` are its outputs; one that is not known is None."""
+    """Record a node that has run by itself, on the calling thread. `values` are its outputs; None: not known."""
     outputs = [
         (slot, _dtype(node, slot), held.shape, held.nbytes)
         for slot, value in enumerate(values)
@@ -156,7 +157,7 @@ def note_node(
 
 
 def note_known(collector: StepStatsCollector, nodes: Iterable[Node], device: str, now: int) -> None:
-    """Note the constants and variables of a plan: they take no time, but belong to the step."""
+    """Record the constants and variables of a plan: they take no time, but belong to the step."""
     for node in nodes:
         if node.feed is None and (node.is_constant or node.row.role is Role.VARIABLE):
             note_node(collector, node, device, now, now, now, node.values or ())

@@ -2,7 +2,7 @@
 
 A `Walk` drives the walker until the program is done or paused. In between it runs the rows the walker stops at: breaks (nodes
 that only a reference kernel computes), moves and lists that grow, and parallel regions. `program_run.ProgramRun` decides which
-thread walks; only one thread at a time is in a walk, and those of a parallel region work for it.
+thread walks. One thread at a time is in a walk; the helpers of a parallel region use only their own frames.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _NO_VARIABLES: frozenset[Variable] = frozenset()
 
 
 class GuardError(Exception):
-    """A guard failed: a variable has another shape than the program was laid out for, or its outputs find no memory.
+    """A guard failed: a variable has another shape than the program was laid out for, or there is no memory for the outputs.
 
     Nothing was run; the reference tier runs the item.
     """
 
 
 class Walk:
-    """What a run of a program has in memory, and how its rows are run.
+    """The memory of one run of a program, and the execution of its rows.
 
     `arrays` are bound to the first slots; `news` the new contents of the variables that are written; `kept` are arrays that
     breaks bound to slots; `objects` are values that memory cannot hold. `walker` has the entries to walk by; `trace` is None in
@@ -55,7 +55,7 @@ class Walk:
     Args:
         inputs: values of `variant.inputs`.
         traced: stamp the clock at each row.
-        frame: one that was leased for this run, which is still the caller's if there will be none; None: lease one.
+        frame: one leased for this run, which stays the caller's if the constructor raises; None: lease one.
         queued: the run may wait for a worker.
 
     Raises:
@@ -111,7 +111,7 @@ class Walk:
             assert self.walker.traced is not None
             self.walker = self.walker.traced
             self.trace = Trace(len(program.variant.rows))
-        if frame is None:  # at last: a run that cannot be made holds none
+        if frame is None:  # last, since a constructor that raises must not hold a frame
             frame = program.lease_for_worker() if queued else program.lease()
         self.frame = frame
         if self.trace is not None:
@@ -129,7 +129,7 @@ class Walk:
             if use.old_slot is not None:
                 content = variable.buffer
                 if content is None and not use.certain:
-                    raise GuardError(variable.name)  # perhaps it is not read
+                    raise GuardError(variable.name)  # the row that reads it may not be executed
                 if content is None:
                     raise self._uninitialised(variable, use.reader)
                 if content.shape != use.shape:
@@ -154,15 +154,15 @@ class Walk:
     # Walking
 
     def start(self, entry: Entry) -> int:
-        """Begin; copies an input that is not contiguous and aligned, and begins again."""
+        """Begin; if an input is not contiguous and aligned, copy the inputs and begin again."""
         outcome = entry(self.frame.words, *self.arrays)
-        if outcome == Outcome.MISFIT:
+        if outcome == Outcome.UNALIGNED:
             self.arrays = [np.require(array, requirements=["C", "A"]) for array in self.arrays]
             outcome = entry(self.frame.words, *self.arrays)
         return outcome
 
     def walk(self, outcome: int, resume: Entry, until: int | None = None) -> int:
-        """Go on from an outcome until it is DONE or PAUSED; after `until`, by the clock, a break or a task is the last.
+        """Continue from an outcome until it is DONE or PAUSED; after the time `until`, no further break or task is begun.
 
         Raises:
             OpError: a node failed; CANCELLED is left to the caller.
@@ -186,7 +186,7 @@ class Walk:
         return outcome
 
     def _stopped_at(self, position: int, until: int | None) -> int:
-        """Do a row the walker stops at: DONE, or how it ended instead."""
+        """Run a row at which the walker stops: DONE, or the outcome that ends the walk."""
         if position in self.program.parallel_regions:
             return self._execute_region(position, until)
         row = self.program.variant.rows[position]
@@ -202,7 +202,7 @@ class Walk:
         return Outcome.DONE
 
     def _execute_region(self, position: int, until: int | None) -> int:
-        """Execute a parallel region with the workers that help: DONE, PAUSED, CANCELLED, or FAILED, as a walk leaves it."""
+        """Execute a parallel region as its owner, with helpers: DONE, PAUSED, CANCELLED, or FAILED, as of a walk."""
         link = self.program.parallel_regions[position]
         if until is None:
             self.region = self.region or RegionRun(self, link)
@@ -211,13 +211,13 @@ class Walk:
             self.region = shared = shared_region(self, position)
             outcome = shared.help(until)
         if outcome == Outcome.DONE:
-            self.frame.words[walking.PC] = link.region.end - 1  # the row this was for the walker
+            self.frame.words[walking.PC] = link.region.end - 1  # the whole region was one row for the walker
             self.region = None
         return outcome
 
     def _has_run(self, row: int) -> bool:
-        """Whether a row has run, for the last time."""
-        if self.region is not None and self.region.is_of(row):
+        """Whether a row has run and will not run again."""
+        if self.region is not None and self.region.contains(row):
             return self.region.has_run(row)
         return bool(row < self.frame.words[walking.PC])
 
@@ -226,7 +226,7 @@ class Walk:
         return resume(self.frame.words) if self.region is None else Outcome.BREAK
 
     def released(self, outcome: int | None, workers: Workers) -> int:
-        """Start (None) or go on, in one of these workers; PAUSED: other jobs wait for it."""
+        """Start (None) or continue, on one of these workers; PAUSED: other jobs wait for the thread."""
         walker = self.walker
         if self.trace is not None:
             self.trace.moved(0 if outcome is None else int(self.frame.words[walking.PC]))
@@ -239,13 +239,13 @@ class Walk:
         return outcome
 
     def helped(self, outcome: int | None, until: int) -> int:
-        """Start (None) or go on, on the loop, which has time till then; PAUSED: it may come again, or let `released` go on."""
+        """Start (None) or continue on the loop until a time; PAUSED: continue by `helped` again, or by `released`."""
         walker = self.walker
         entered = self.start(walker.start_inline) if outcome is None else self._resumed(walker.resume_inline)
         return self.walk(entered, walker.resume_inline, until)
 
     def cancel(self) -> None:
-        """Make the walk stop before its next row, or before its first."""
+        """Request that the walk stop before its next row; from any thread."""
         self.frame.spoilt = True
         self.frame.words[walking.CANCEL] = 1
         if self.inner is not None:
@@ -254,10 +254,10 @@ class Walk:
             region.cancel()
 
     def give_back(self, done: bool, collector: StepStatsCollector | None = None) -> None:
-        """Publish what was written, also by a run that failed or was cancelled on its way, and give the frame back.
+        """Publish the variables written, also those of a run that failed or was cancelled midway, and release the frame.
 
         Args:
-            collector: collects the nodes that ran, and when.
+            collector: records the nodes that ran, and when.
         """
         for use, new in self.news:
             variable = use.variable
@@ -272,7 +272,7 @@ class Walk:
             self.note(collector)
 
     def pin(self, step: int) -> None:
-        """Count this run among the readers of its variables (1), or no longer (-1)."""
+        """Add this run to the readers of its variables (1), or remove it (-1)."""
         for use in self.program.variant.uses:
             use.variable.pins += step
 
@@ -301,7 +301,7 @@ class Walk:
             self.objects[number] = np.array(value) if isinstance(source, Place) else value
 
     def _grow(self, row: Grow) -> None:
-        """Give a list more room; the next run's list gets as much at once."""
+        """Enlarge the memory of a list; the list of the next run gets as much at once."""
         length, room = (self._view(Place(slot, offset, _COUNT)) for slot, offset in (row.length, row.room))
         if 0 <= row.limit <= length:
             error = InvalidArgumentError(
@@ -320,7 +320,7 @@ class Walk:
         room[...] = count
 
     def _break(self, row: Break, until: int | None) -> bool:
-        """Compute a row by its reference kernel; False: that takes too long where one must be done at some time."""
+        """Compute a row by its reference kernel; False: it would take too long for a walk with a deadline."""
         self._publish_before(row)
         inputs = dereferenced(row.instruction, [self._input(source) for source in row.inputs])
         instruction = row.instruction
@@ -339,7 +339,7 @@ class Walk:
         return True
 
     def _computed(self, instruction: Instruction, inputs: list[Any], until: int | None) -> Any:
-        """What the kernel of an instruction gives; PAUSED: of a structure that there is no time for."""
+        """The result of an instruction's kernel; PAUSED: the deadline has passed in a loop or conditional."""
         if instruction.structure is None:
             return instruction.compute(*inputs)
         run = self.inner
@@ -358,7 +358,7 @@ class Walk:
         self.frame.words[HEADER + slot] = address_of(array)
 
     def _rebound(self, variable: Variable, shape: tuple[int, ...], reader: Instruction) -> Array:
-        """What a break left in a variable."""
+        """The content of a variable after a break that may have replaced it."""
         buffer = variable.buffer
         if buffer is None:
             raise self._uninitialised(variable, reader)
@@ -383,7 +383,7 @@ class Walk:
         return self.objects[source] if isinstance(source, int) else source
 
     def _view(self, place: Place) -> Array:
-        """A value in memory as an array, for the length of a break."""
+        """A value in the arena as an array, valid during a break."""
         variant, spec = self.program.variant, place.spec
         if place.slot < len(self.arrays):
             memory = self.arrays[place.slot].reshape(-1).view(np.uint8)
@@ -401,7 +401,7 @@ class Walk:
                 self.objects[output] = result if isinstance(result, Variable) else np.array(result, copy=True)
                 continue
             slot, spec = output
-            if result is None:  # of a branch that was not taken: never read
+            if result is None:  # the output of a branch that was not taken; no row reads it
                 result = np.zeros(spec.shape, spec.dtype)
             array = np.asarray(result)
             if array.shape != spec.shape or array.dtype != spec.dtype:

@@ -1,7 +1,7 @@
-"""Where the values of a program lie: slots bound at each run, and one arena shared by what lives only inside.
+"""Memory assignment of a program's values: slots that are bound in each run, and one arena for intermediate values.
 
-The arena is laid out once, from the life of each buffer in rows: first fit over what is free, and an output may take over the
-memory of an input that dies with it.
+The arena is laid out once, from the live range of each buffer in rows: first fit in the free ranges. An output may reuse the
+memory of an input whose live range ends there.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ ALIGNMENT = 64
 
 @dataclass(slots=True, eq=False)
 class Buffer:
-    """Memory of its own.
+    """A region of memory that no other live buffer shares.
 
     Attributes:
         nbytes: its size.
-        slot: the frame slot that holds its address; None: it lies in the arena, at `offset`.
-        born, dies: the first and the last instruction that need it.
-        past: the last instruction behind which it is needed still: by the next round of a loop, or to be handed on.
-        seen: the last instruction that reads it, whatever goes round again.
-        carried: it is the place of what loops or branches hand on.
-        heirs: buffers that may take over this one's memory, if it dies where they are born.
+        slot: the frame slot that holds its address; None: it is in the arena, at `offset`.
+        born, dies: the first and the last instruction that need it: its live range.
+        past: the last instruction after whose end it is still needed: by the next iteration of a loop, or as a result.
+        seen: the last instruction that reads it, loops not considered.
+        carried: it holds a loop variable or the result of a branch.
+        heirs: buffers that may reuse this one's memory, if its live range ends where theirs begins.
     """
 
     nbytes: int
@@ -40,17 +40,17 @@ class Buffer:
     heirs: list[Buffer] = field(default_factory=list)
 
     def keep_past(self, position: int) -> None:
-        """Let it live to the end of an instruction, and behind it: what is made there may not take over its memory."""
+        """Extend its live range past the end of an instruction: the outputs made there may not reuse its memory."""
         self.dies, self.past = max(self.dies, position), max(self.past, position)
 
     def may_pass_on(self, heir: Buffer) -> bool:
-        """Whether an heir finds its memory free, and as large as it needs."""
+        """Whether the memory is free, and large enough, when the live range of an heir begins."""
         return self.past < self.dies == heir.born and _rounded(self.nbytes) == _rounded(heir.nbytes)
 
 
 @dataclass(slots=True, eq=False)
 class Local:
-    """A value in memory: a buffer, an offset in bytes in it, and what lies there."""
+    """A value in memory: a buffer, an offset in bytes in it, and the value's spec."""
 
     buffer: Buffer
     offset: int

@@ -1,4 +1,4 @@
-"""What a layout is made of while it is made: values as they are known so far, and rows whose buffers have no place yet."""
+"""The parts of a layout under construction: values as far as they are known, and rows whose buffers have no offset yet."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Slab:
 
     Attributes:
         dtype, element: of each element; the shape is None until the first one is met.
-        dims: what is said of the shape of each element beforehand.
+        dims: the declared, perhaps partial, shape of each element.
         count: how many elements a list of fixed length has; None: it grows.
         is_value, writes_once: see `ListUse`; `adds`: it is a list of gradients; `clears`: reading forgets an element.
-        zeros: whether an element that is not set is zeros: always, since `dims` are defined (`ZEROS`); once another was set
-            (`INFERS`); or only where a read gives their shape (0).
+        zeros: when an element that is not set reads as zeros: always, since `dims` are defined (`ZEROS`); once another element
+            was set (`INFERS`); or only where a read gives the shape (0).
         storage: the elements. A list that grows has its `length` and `room` in words, one of fixed length `flags`.
-        limit: how many elements a list that grows may have; -1: any number.
-        known: what each element is, if that is known: then there are none in memory.
+        limit: the most elements of a list that grows; -1: unlimited.
+        known: the elements, if they are known when the program is made: then there are none in memory.
         version: how often a list that is a value has been changed.
-        closed: nothing may be done to it any more.
+        closed: no further operation on it is allowed.
         gradients: lists of gradients by this one, by source.
     """
 
@@ -79,7 +79,7 @@ class InMemory:
 
 
 class Object:
-    """A value memory cannot hold; its number is where runs keep it."""
+    """A value that the arena cannot hold; runs keep it under its number."""
 
     __slots__ = ("value",)
 
@@ -100,7 +100,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class PendingRow:
-    """A launch whose buffers have no place yet. Its kernel may go on at the row `after`, which is its last word then.
+    """A launch whose buffers have no offset yet. Its kernel may jump to the row `after`, which is its last word then.
 
     `parts` are the position and the static cost of each row that was fused into this one.
     """
@@ -113,13 +113,13 @@ class PendingRow:
 
     @property
     def reads(self) -> tuple[PendingOperand, ...]:
-        """What it may read: of a kernel that is not elementwise, also what it writes."""
+        """The operands it may read; for a kernel that is not elementwise, these include those it writes."""
         kernel = self.launch.kernel
         return self.operands[: len(kernel.inputs)] if isinstance(kernel, ElementwiseKernel) else self.operands
 
     @property
     def writes(self) -> tuple[PendingOperand, ...]:
-        """What it may write: of a kernel that is not elementwise, all scratch, though it may only read some."""
+        """The operands it may write; for a kernel that is not elementwise, these include all scratch."""
         kernel = self.launch.kernel
         if isinstance(kernel, ElementwiseKernel):
             return self.operands[len(kernel.inputs) :]
@@ -129,7 +129,7 @@ class PendingRow:
 
 @dataclass(frozen=True, slots=True)
 class PendingBreak:
-    """A break whose buffers have no place yet; see `Break`."""
+    """A break whose buffers have no offset yet; see `Break`."""
 
     instruction: Instruction
     position: int
@@ -159,7 +159,7 @@ class PendingMove:
 
 @dataclass(frozen=True, slots=True)
 class PendingGrow:
-    """More room for a list; see `Grow`."""
+    """A row that enlarges a list; see `Grow`."""
 
     storage: Buffer
     length: Buffer
@@ -173,7 +173,7 @@ Pending = PendingRow | PendingBreak | PendingJump | PendingMove | PendingGrow
 
 
 def touched(pending: Pending) -> Iterator[Buffer]:
-    """The buffers that a row reads or writes; what a break puts out is bound by the break itself."""
+    """The buffers that a row reads or writes; a break binds its outputs itself."""
     if isinstance(pending, PendingRow):
         yield from (buffer for buffer, _ in pending.operands)
     elif isinstance(pending, PendingJump):
@@ -188,7 +188,7 @@ def touched(pending: Pending) -> Iterator[Buffer]:
 
 
 def labels(rows: Iterable[Pending]) -> list[Label]:
-    """The labels that rows go to, each once."""
+    """The labels that rows jump to, each once."""
     targets = [row.target for row in rows if isinstance(row, PendingJump)]
     targets += [row.after for row in rows if isinstance(row, PendingRow) and row.after is not None]
     return list({id(label): label for label in targets}.values())
@@ -196,7 +196,7 @@ def labels(rows: Iterable[Pending]) -> list[Label]:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a layout had come at some point."""
+    """The extent of a layout at some point of its construction."""
 
     pending: int
     buffers: int

@@ -30,7 +30,7 @@ class Place:
 
 
 Source = Place | int | Variable | Array
-"""Where a break finds an input: in memory, among the run's objects (by value number), or known beforehand."""
+"""The source of a break's input: memory, the run's objects (by value number), or a value known when the program is made."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class Break:
     """A row without a native kernel: the reference kernel runs, and the program goes on.
 
     Attributes:
-        reason: why there is no native form, for people.
+        reason: why there is no native form, for reports.
         inputs: where its inputs are.
         outputs: for each output its slot and spec, or the number of the value it becomes as an object.
         publishes: variables handed to the kernel, whose content as of this row must be their present one.
@@ -77,7 +77,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Jump:
-    """A row after which another comes than the next: `target`, unless the bool at `predicate` holds; without one, always."""
+    """A jump to the row `target`, unless the bool at `predicate` is true; without a predicate, always."""
 
     target: int
     predicate: tuple[int, int] | None
@@ -94,13 +94,13 @@ class Move:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grow:
-    """A row that makes room for more elements of a list: twice as many, and at least some.
+    """A row that enlarges the memory of a list: to twice the number of elements, and to a minimum.
 
     Attributes:
         storage: the slot of the elements.
-        length, room: where a list's length and room are, in elements.
+        length, room: the places of the list's length and of its capacity, in elements.
         nbytes: of an element.
-        limit: how many there may be; -1: any number.
+        limit: the most elements; -1: unlimited.
     """
 
     storage: int
@@ -113,11 +113,11 @@ class Grow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """Rows, from `start` to before `end`, that one worker does in their order.
+    """A task of a parallel region: the rows from `start` to before `end`, which one thread runs in their order.
 
     Attributes:
-        order: for each row its place in the order of the program without regions; parts of one row have the same.
-        next: numbers of the tasks that wait for it; `waits`: for how many it waits itself.
+        order: for each row its position in program order, before the region was formed; parts of one row have the same.
+        next: numbers of the tasks that wait for this one; `waits`: the number of tasks it waits for.
     """
 
     start: int
@@ -129,12 +129,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParallelRegion:
-    """A row at which several workers do the rows that follow, up to `end`, in tasks.
+    """A row that stands for a parallel region: the following rows, up to `end`, are tasks that several threads run.
 
     Attributes:
         tasks: in an order in which they may begin.
-        lanes: how many workers may be at it at once.
-        scratch: where in the arena the memory of the lanes begins, of `lane_bytes` each.
+        lanes: the most threads that may be in the region at once.
+        scratch: the offset in the arena of the memory of the lanes, of `lane_bytes` each.
     """
 
     tasks: tuple[Task, ...]
@@ -157,7 +157,7 @@ class VariableUse:
         reader: the instruction that first needs its present content; None if nothing does.
         old_slot, new_slot: where its present and new content are bound; None if not needed.
         writes: for each time it is written, in order, the rows that do so.
-        in_place: whether the new content may be written over the present one when nobody else holds that.
+        in_place: whether the new content may be written over the present one when nothing else refers to that.
         certain: whether its present content is needed whatever branches are taken.
     """
 
@@ -193,10 +193,10 @@ class Variant:
         slots: number of slots.
         arena_slot, arena_bytes: the arena.
         constants_slot, constants: bytes of all constants the rows read.
-        lane_slot: the memory of the lane in which a task is done; -1: there are no regions.
+        lane_slot: the memory of the lane in which a task runs; -1: there are no parallel regions.
         cost: estimated nanoseconds of a run.
         native, total: nodes of the item that run natively (folded and aliased ones included), and all.
-        specs: what each value made in the item is, if memory holds it; for those who watch a run.
+        specs: the spec of each value made in the item, if memory holds it; for traces.
     """
 
     item: Item
@@ -229,7 +229,7 @@ class Variant:
 
     @property
     def jumps(self) -> bool:
-        """Whether how long it takes depends on data."""
+        """Whether the duration of a run depends on data."""
         return any(isinstance(row, Jump) for row in self.rows)
 
     @property

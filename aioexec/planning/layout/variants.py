@@ -51,7 +51,7 @@ from aioexec.resources.variable import Variable
 logger = logging.getLogger(__name__)
 
 _LARGE = 1 << 20
-"""Bytes of variables that are worth not copying."""
+"""Bytes of variables from which a program that would only copy them is refused."""
 
 
 def lay_out_item(
@@ -66,7 +66,7 @@ def lay_out_item(
     Args:
         values: the plan's values, of which constants and variables are known.
         refused: kernels that cannot be compiled; nodes that would need one become breaks.
-        lanes: how many workers may do what is dear.
+        lanes: the number of workers; expensive rows are split into tasks for them.
 
     Raises:
         GraphValueError: the shapes do not fit an op.
@@ -91,7 +91,7 @@ def _laid_out(layout: Layout, lanes: int) -> Variant:
 
 
 def _reads_large_variables(layout: Layout) -> bool:
-    """Whether all an item does is to read variables, as a saver does, and large ones."""
+    """Whether an item only reads variables, as a saver does, and large ones."""
     specs = [layout.spec(layout.held[value]) for value in layout.item.outputs]
     is_large = sum(spec.nbytes for spec in specs if spec is not None) >= _LARGE
     return is_large and all(each.node.row.role is Role.READ for each in layout.instructions)
@@ -275,5 +275,5 @@ def _final_region(region: PendingParallelRegion, lanes: int) -> ParallelRegion:
 
 
 def _owns_its_buffer(held: Local) -> bool:
-    """Whether a value is the only thing in a buffer of the arena, which may then be an output's instead."""
+    """Whether a value is alone in a buffer of the arena, so that the buffer may become an output's."""
     return held.buffer.slot is None and held.offset == 0 and held.buffer.nbytes == held.spec.nbytes

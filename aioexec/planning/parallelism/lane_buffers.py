@@ -1,10 +1,10 @@
-"""Where the values of a program with regions lie.
+"""Memory assignment for programs with parallel regions.
 
-Tasks of a region run in no order but that of who waits for whom, so a buffer may take the place of another there only if all
-that touch that one come before all that touch this one. What lives in one task only lies in the memory of the lane that does
-the task: it is used for task after task, and stays in the worker's cache.
+Within a region only the dependences of its tasks order them. So a buffer may reuse the memory of another there only if all
+tasks that touch the other one precede all tasks that touch this one. A buffer used in one task only is in the memory of the
+lane that runs the task: that memory is reused for one task after another, and stays in the worker's cache.
 
-Elsewhere time goes by positions, and a region is one moment.
+Outside of regions, live ranges are intervals of positions; a region counts as one position ("moment").
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from aioexec.planning.layout.buffers import ALIGNMENT, Buffer, lay_out
 from aioexec.planning.layout.pending import touched
 from aioexec.planning.parallelism.lanes import Cut, PendingParallelRegion, Task
 
-_SMALL = 4096  # bytes that are not worth looking for a place among tasks
-_MOST_LARGE = 2000  # buffers for which all pairs may be looked at
+_SMALL = 4096  # bytes up to which a buffer is placed by its interval alone
+_MOST_LARGE = 2000  # buffers up to which all pairs are compared
 
 
 @dataclass(slots=True, eq=False)
 class _Block:
-    """Buffers that share one place, one after the other.
+    """Buffers that share one place, one after another.
 
     Attributes:
-        born, dies: moments; `past`, whether it is needed behind all that is done when it dies.
-        tasks: who touches it in each region, a bit each, by the region's moment; `after`: whom all of these wait for.
-        shown: moments when somebody touches it who is in no task; `carried`: rounds of a loop hand it on.
+        born, dies: moments; `past`: whether it is needed after the moment `dies` has ended.
+        tasks: by the moment of a region, the bit set of tasks that touch it; `after`: of tasks that all of these wait for.
+        shown: moments at which a row outside of tasks touches it; `carried`: it holds a loop variable.
     """
 
     buffers: list[Buffer]
@@ -46,11 +46,11 @@ class _Block:
 
 @dataclass(slots=True, eq=False)
 class _Use:
-    """Who touches a buffer.
+    """The rows that touch a buffer.
 
     Attributes:
-        rows: in tasks: the moment of the region, the number of the task, that of the row, the offset.
-        shown: moments of all others.
+        rows: those in tasks: the moment of the region, the number of the task, the number of the row, the offset.
+        shown: the moments of all others.
     """
 
     rows: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -58,7 +58,7 @@ class _Use:
 
 
 def lay_out_lanes(buffers: Sequence[Buffer], program: Cut, lanes: int, lane_slot: int) -> int:
-    """Give every arena buffer its offset, and those of one task the slot of its lane too; returns the size of the arena."""
+    """Assign every arena buffer its offset, and buffers of one task the lane's slot; returns the size of the arena."""
     return _Placer(buffers, program, lanes, lane_slot).size
 
 
@@ -85,7 +85,7 @@ class _Placer:
             for buffer in block.buffers:
                 buffer.offset = block.offset
 
-    # Who touches what
+    # Uses of buffers
 
     def _note_uses(self, program: Cut) -> None:
         inside: set[int] = set()
@@ -104,14 +104,14 @@ class _Placer:
         return self.uses.setdefault(id(buffer), _Use())
 
     def _moment(self, position: int) -> int:
-        """A position, but the first one of a region for all of its positions."""
+        """The moment of a position: for all positions of a region, its first one."""
         index = bisect_right(self.moments, (position, 1 << 62)) - 1
         return self.moments[index][0] if index >= 0 and position <= self.moments[index][1] else position
 
     # Blocks
 
     def _blocks(self, buffers: Sequence[Buffer]) -> list[_Block]:
-        """One block for each buffer and those that take over its memory."""
+        """One block for each buffer and the heirs that reuse its memory."""
         there = {id(buffer) for buffer in buffers}
         parents = {id(heir): buffer for buffer in buffers for heir in buffer.heirs if id(heir) in there}
         found: dict[int, _Block] = {}
@@ -150,7 +150,7 @@ class _Placer:
             block.after[moment] = block.after.get(moment, -1) & other.after[moment]
 
     def _may_inherit(self, heir: Buffer, parent: Buffer) -> bool:
-        """Whether nobody needs a buffer any more once the rows begin that write another, but for these rows themselves."""
+        """Whether only the rows that first write the heir still read its parent then; all other uses of the parent precede."""
         if not parent.may_pass_on(heir):
             return False
         moment = self._moment(heir.born)
@@ -172,7 +172,7 @@ class _Placer:
     # Places
 
     def _place_in_lanes(self, blocks: Iterable[_Block], lanes: int, lane_slot: int) -> list[_Block]:
-        """Place what lives in one task only; returns what does not, and a block for the lanes of each region."""
+        """Place blocks used in one task only; returns the other blocks, and a block for the lanes of each region."""
         shared: list[_Block] = []
         local: dict[tuple[int, int], list[_Block]] = {}
         for block in blocks:
@@ -198,7 +198,7 @@ class _Placer:
             return None
         ((moment, tasks),) = block.tasks.items()
         if tasks & (tasks - 1) or block.born < moment or block.dies > moment:
-            return None  # what was there before, as lists are, may be for another round, and another lane
+            return None  # a list that existed before may be used in the next iteration, in another lane
         return moment, tasks.bit_length() - 1
 
     def _place_in_task(self, task: Task, blocks: list[_Block]) -> int:
@@ -210,7 +210,7 @@ class _Placer:
 
 
 def _place_by_time(blocks: Sequence[_Block], base: int) -> int:
-    """Place what lives from one moment to another; returns the bytes it takes."""
+    """Place blocks by their intervals of moments; returns the bytes they take."""
     buffers = [Buffer(block.nbytes, born=block.born, dies=block.dies) for block in blocks]
     size = lay_out(buffers)
     for block, buffer in zip(blocks, buffers, strict=True):
@@ -219,7 +219,7 @@ def _place_by_time(blocks: Sequence[_Block], base: int) -> int:
 
 
 def place_large(blocks: Sequence[_Block]) -> None:
-    """Place blocks, the largest first, each where it is in nobody's way who may be there at the same time."""
+    """Place blocks, the largest first, each in the best-fitting gap between blocks that may be live at the same time."""
     placed: list[_Block] = []
     for block in sorted(blocks, key=lambda block: -block.nbytes):
         taken = sorted(
@@ -237,7 +237,7 @@ def place_large(blocks: Sequence[_Block]) -> None:
 
 
 def _precedes(one: _Block, other: _Block) -> bool:
-    """Whether all that touch one are done before any that touches the other begins."""
+    """Whether all rows that touch one block have ended before any row that touches the other begins."""
     if one.dies != other.born:
         return one.dies < other.born
     if one.past:

@@ -1,13 +1,17 @@
-"""Cutting programs into tasks: straight stretches of dear rows become regions, whose tasks several workers do at once.
+"""Forms parallel regions: expensive straight-line stretches of a program are split into tasks that several workers run.
 
-A stretch is straight if nothing in it stops the walker or goes elsewhere, and nobody goes into it. Its rows wait for each
-other where one writes what the other touches. They are dealt out one by one, the latest that became ready first, so that
-chains stay together: to the open task as long as that makes it wait for nothing more and keeps it below the grain, or below
-a share if the row only goes on with what is there; else to the next. A row that does not fit waits till the task is closed.
-A dear row with units becomes several tasks.
+A stretch is straight-line code: no row in it stops the walker or jumps, and no jump leads into it. Two of its rows are ordered
+if one writes a buffer that the other reads or writes. Tasks are formed by list scheduling:
 
-All of it follows from shapes, static costs and the number of workers; and no bit of the results from the latter, since every
-row computes what it would have anyway, but for very large products: BLAS adds up the last columns of a share in its own way.
+    1. Take the row that became ready last, so that chains stay together.
+    2. Append it to the open task if it adds no dependence to the task, and keeps its cost below the grain, or below a share if
+       the row depends on the task itself. Otherwise set it aside until the task is closed.
+    3. When no ready row fits, close the task, and open the next one with a row that was set aside.
+    4. An expensive row with units (see `parts`) is split into several tasks.
+
+The result follows from shapes, static costs and the number of workers. The number of workers does not change the computed
+values, since each row computes the same as without regions. Exception: very large matrix products, where BLAS accumulates the
+last columns of a part in another order.
 """
 
 from __future__ import annotations
@@ -21,31 +25,31 @@ from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.pending import Pending, PendingOperand, PendingRow, labels
 
 SHARE_NS = 50_000
-"""Estimated work below which waking another worker does not pay."""
+"""Estimated work below which it does not pay to wake another worker."""
 _PART_NS = 25_000
-"""Estimated work of a part of a row: one who looks for work has begun it in a few microseconds."""
+"""Least estimated work of a part of a row: a spinning thread begins it within a few microseconds."""
 _LEAST_GRAIN_NS = 20_000
-"""Estimated work of a task: what the workers wait for each other in the end is less than that."""
+"""Least estimated work of a task: an upper bound on the time that workers wait for each other at the end of a region."""
 _FEW_PER_LANE = 2
-"""Parts of a dear row: workers come at different times, and are not equally fast."""
+"""Parts per lane of an expensive row: helpers arrive at different times, and are not equally fast."""
 MOST_PER_LANE = 8
-"""The most parts, of a row so dear that each is a long one."""
+"""Most parts per lane, for a row so expensive that each part is still long."""
 _LONG_PART_NS = 60_000
-"""Estimated work of a part above which more of them pay: as long may one worker wait for another before the next row, and all
-else for a loop that helps."""
+"""Estimated work of a part above which a row is split further: a worker may wait for one part before the next row begins, and
+the other callbacks of an event loop wait for the part that the loop runs."""
 _TASK_NS = 200
 _TASKS_PER_LANE = 64
-"""No more than that where they may be dearer: who takes a task looks at all of them."""
+"""Most tasks per lane, unless their cost would be below the least: a thread that claims a task scans all of them."""
 
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """Rows that one worker does in their order, which is the program's.
+    """A task of a parallel region: rows that one thread runs in program order.
 
     Attributes:
-        rows: each with its number in the program; parts of one have the same.
-        waits: the tasks it waits for, a bit each; `before`: they and all they wait for.
-        next: numbers of the tasks that wait for it.
+        rows: each with its number in the program; parts of one row have the same number.
+        waits: bit set of the tasks it waits for; `before`: these and, transitively, all that they wait for.
+        next: numbers of the tasks that wait for this one.
     """
 
     rows: list[tuple[int, PendingRow]] = field(default_factory=list)
@@ -57,11 +61,11 @@ class Task:
 
 @dataclass(slots=True, eq=False)
 class PendingParallelRegion:
-    """A stretch in tasks, in an order in which they may begin.
+    """A stretch of a program as tasks, in an order in which they may begin.
 
     Attributes:
-        start: the row in the new program, directly before those of its tasks.
-        scratch: memory for what lives in one task only, `lane_bytes` for each lane; None: nothing does.
+        start: the row of the region in the new program, directly before those of its tasks.
+        scratch: memory for buffers used in one task only, `lane_bytes` for each lane; None: there are none.
     """
 
     tasks: list[Task]
@@ -78,11 +82,11 @@ class PendingParallelRegion:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A program with regions.
+    """A program with parallel regions.
 
     Attributes:
         rows: each region is followed by the rows of its tasks.
-        places: for each row of the old program the rows of the new one that do it.
+        places: for each row of the old program the rows of the new one that replace it.
     """
 
     rows: list[Pending | PendingParallelRegion]
@@ -91,10 +95,10 @@ class Cut:
 
 
 def cut(rows: Sequence[Pending], lanes: int, same: Mapping[int, Buffer]) -> Cut | None:
-    """Cut a program for so many workers, and move its labels; None: it stays as it is.
+    """Form the parallel regions of a program for so many workers, and adjust its labels; None: there are none.
 
     Args:
-        same: buffers that may be the same memory as another, by id().
+        same: maps the id() of a buffer to another one that may be the same memory.
     """
     if lanes < 2:
         return None
@@ -139,7 +143,7 @@ def _assemble(rows: Sequence[Pending], found: Mapping[int, tuple[int, PendingPar
 
 
 def _stretches(rows: Sequence[Pending]) -> Iterator[tuple[int, int]]:
-    """First row and end of each straight stretch that is dear enough to be looked at."""
+    """First row and end of each straight-line stretch that is expensive enough to consider."""
     entered = {label.row for label in labels(rows)}
     begin, cost = 0, 0
     for index, row in enumerate(rows):
@@ -155,15 +159,15 @@ def _stretches(rows: Sequence[Pending]) -> Iterator[tuple[int, int]]:
 
 
 def _tasks(rows: Sequence[PendingRow], lanes: int, same: Mapping[int, Buffer]) -> list[Task] | None:
-    """A stretch in tasks; None if that gains too little."""
+    """The tasks of a stretch; None if running them in parallel gains too little."""
     total = sum(row.launch.cost for row in rows)
-    tasks = _in_order(_Dealer(rows, lanes, same, total).tasks)
+    tasks = _in_order(_ListScheduler(rows, lanes, same, total).tasks)
     gain = total - _makespan(tasks, lanes) - _TASK_NS * len(tasks)
     return tasks if 2 * gain >= SHARE_NS else None
 
 
 def waits(rows: Sequence[PendingRow], same: Mapping[int, Buffer]) -> list[set[int]]:
-    """For each row those it waits for: where one of the two writes what the other touches."""
+    """For each row the earlier rows it depends on: one of the two writes a buffer that the other reads or writes."""
     found: list[set[int]] = []
     writer: dict[int, int] = {}
     readers: dict[int, list[int]] = {}
@@ -182,7 +186,7 @@ def waits(rows: Sequence[PendingRow], same: Mapping[int, Buffer]) -> list[set[in
 
 
 def _accesses(row: PendingRow, same: Mapping[int, Buffer]) -> dict[int, bool]:
-    """The buffers a row touches, by id(), and whether it writes them; of what may be the same memory, one."""
+    """The buffers a row touches, by id(), and whether it writes them; buffers that may be the same memory are one."""
 
     def keys(operands: Sequence[PendingOperand]) -> Iterator[int]:
         return (id(same.get(id(buffer), buffer)) for buffer, _ in operands)
@@ -191,10 +195,12 @@ def _accesses(row: PendingRow, same: Mapping[int, Buffer]) -> dict[int, bool]:
 
 
 def parts(row: PendingRow, lanes: int, grain: int) -> list[PendingRow]:
-    """A dear row in parts for several workers, any other as it is. Follows from shapes and static costs alone.
+    """Split an expensive row into parts for several workers; any other is returned as it is.
+
+    The result follows from shapes and static costs alone.
 
     Args:
-        grain: estimated work of a task below which there would be too many of them.
+        grain: least estimated work of a task, so that there are not too many of them.
     """
     launch = row.launch
     units = launch.units
@@ -203,7 +209,7 @@ def parts(row: PendingRow, lanes: int, grain: int) -> list[PendingRow]:
     total = launch.words[units.word]
     few = min(_FEW_PER_LANE * lanes, launch.cost // _PART_NS)
     wanted = max(few, min(MOST_PER_LANE * lanes, launch.cost // max(_LONG_PART_NS, grain)))
-    wanted -= wanted % lanes if wanted > lanes else 0  # as many for each, else one of them ends later
+    wanted -= wanted % lanes if wanted > lanes else 0  # the same number for each lane, else one ends later
     step = -(-total // (wanted * units.grain)) * units.grain
     found = []
     for first in range(0, total, step):
@@ -218,13 +224,12 @@ def parts(row: PendingRow, lanes: int, grain: int) -> list[PendingRow]:
     return found
 
 
-class _Dealer:
-    """Deals the rows of one stretch to tasks.
+class _ListScheduler:
+    """Assigns the rows of one stretch to tasks, by the list scheduling described in the module.
 
-    Constant: `parts` of each row; `bottom`, for each row the cost from its beginning to the end of all that waits for it.
-    Changing: `tasks`, the last of which is open if `_is_open`; `_where`, for each row the tasks it is in, a bit each;
-    `_ready`, rows that may be dealt, the next one last; `_aside`, those that do not fit the open task, in the order they
-    were tried.
+    Constant: `parts` of each row; `bottom`, the cost of the longest path from each row to the end of the stretch. Changing:
+    `tasks`, the last of which is open if `_is_open`; `_where`, for each row the bit set of tasks it is in; `_ready`, a stack
+    of rows that may be assigned; `_aside`, those that do not fit the open task, in the order they were tried.
     """
 
     def __init__(
@@ -247,9 +252,9 @@ class _Dealer:
         self._left = [len(mine) for mine in self.waits]
         self._ready = [number for number in reversed(range(len(rows))) if not self._left[number]]
         self._aside: list[int] = []
-        self._deal()
+        self._assign()
 
-    def _deal(self) -> None:
+    def _assign(self) -> None:
         while self._ready or self._aside:
             if not self._ready:
                 self._close()
@@ -269,7 +274,7 @@ class _Dealer:
         self._aside.clear()
 
     def _needs(self, number: int) -> tuple[int, int]:
-        """The tasks a row waits for, and those with all they wait for."""
+        """The tasks a row waits for, and these with all they transitively wait for."""
         direct = before = 0
         for other in self.waits[number]:
             direct |= self._where[other]
@@ -281,7 +286,7 @@ class _Dealer:
         return direct, before
 
     def _fits(self, number: int) -> bool:
-        """Whether a row may go to the open task: it follows what is there, or begins a chain that waits for just the same."""
+        """Whether a row may join the open task: it depends on the task, or waits for exactly the same tasks as it does."""
         task, bit = self.tasks[-1], 1 << (len(self.tasks) - 1)
         cost = task.cost + self.rows[number].launch.cost
         full = max(self.grain, task.rows[0][1].launch.cost)
@@ -309,7 +314,7 @@ class _Dealer:
         self._where[number] = bit
 
     def _release(self, number: int) -> None:
-        """Let those go on that waited for a row; where ways part that are dear, the task ends."""
+        """Make rows ready that waited for a row; close the task if more than one expensive path begins after it."""
         freed = []
         for other in self.next[number]:
             self._left[other] -= 1
@@ -322,7 +327,7 @@ class _Dealer:
 
 
 def _in_order(tasks: Sequence[Task]) -> list[Task]:
-    """Tasks in the order to begin them: first what most depends on; each before all that wait for it."""
+    """Sort tasks by the length of the path that depends on them, longest first; each precedes all that wait for it."""
     bottom = [max(task.cost, 1) for task in tasks]
     for number in reversed(range(len(tasks))):
         for other in _bits(tasks[number].waits):
@@ -347,7 +352,7 @@ def _bits(mask: int) -> Iterator[int]:
 
 
 def _makespan(tasks: Sequence[Task], lanes: int) -> int:
-    """How long so many workers take, each beginning the first task that is ready."""
+    """The time so many workers take, each of which takes the first ready task."""
     left = [task.waits.bit_count() for task in tasks]
     ready = [number for number, count in enumerate(left) if not count]
     heapify(ready)

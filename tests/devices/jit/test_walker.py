@@ -302,7 +302,7 @@ def test_an_array_that_does_not_fit_is_refused_and_nothing_runs(name: str, wrong
         "misaligned": raw[1:].view(np.float64),
     }[wrong]
 
-    assert start(table.frame, np.zeros(3), array) == Outcome.MISFIT
+    assert start(table.frame, np.zeros(3), array) == Outcome.UNALIGNED
 
     assert table.log == []
     assert table.frame[PC] == 0, "what a run that never began has reached"
