@@ -1,7 +1,7 @@
-"""How much of a tick of the event loop inline work may take.
+"""The time budget of inline work in one tick (iteration) of an event loop.
 
 Each loop has one budget, shared by all sessions on it. A run that never suspends would starve the loop and outlive its own
-timeout, so beyond the budget a run yields before it starts.
+timeout, so once the budget of a tick is spent, a run yields before it starts. The event loop's thread only.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from aioexec.devices.threads.workers import computes_inline
 
 TICK_NS = 500_000
 SLICE_NS = 200_000
-"""Kernels on the loop between two looks at the budget."""
-_LOOK_AT_CLOCK = 16  # items that only decide, between two looks
-_AT_ONCE = (
-    8  # of those who wait, at the begin of a tick, at most: what a task will spend shows only when it runs
-)
+"""Nanoseconds of kernels on the loop between two checks of the budget."""
+_LOOK_AT_CLOCK = 16  # items without a kernel between two reads of the clock
+_AT_ONCE = 8  # the most waiters resumed at the begin of a tick: how much time a task spends is known only after it ran
 
 
 class TickBudget:
-    """Inline work of one loop.
+    """The inline work of one loop.
 
-    `_used` is how long this tick has lasted, in nanoseconds, from its first inline run to the end of its last one: what lies
-    between two runs holds the loop as well. `spent` is the same, or more than a tick while the tick is reserved: those whose
-    turn has come resume in the next pass of the loop, and what arrives before then may not overtake them. `_tick` is when that
-    first run began, None before it. `_line` are those who came too late, in order, and `_sent_back` those of them whose turn
-    came in a tick that others had spent meanwhile: they come before the line. `_charged` counts what had room in this tick: so
-    many get their turn in the next, since to be sent back costs as much as a small step. While anybody waits, or something was
-    charged, the begin of the next tick is due (`_is_due`). `_decided` counts items that only decide. `helps` counts runs of
-    which the loop does a share (see `program_run`).
+    `_tick` is the time at which the first inline run of this tick began, None before it. `_used` is the duration of the tick in
+    nanoseconds, from then to the end of its last run: other callbacks between two runs occupy the loop as well. `spent` equals
+    `_used`, or exceeds a tick while the tick is reserved: waiters that were resumed run in the next pass of the loop, and
+    requests that arrive before then may not overtake them.
 
-    Who waits is not asked again in every tick: with a thousand steps waiting, nothing else would be done.
+    `_line` is the FIFO queue of waiters. `_sent_back` are waiters that were resumed in a tick which other runs had spent
+    meanwhile; they precede the queue. `_charged` counts the runs that fitted into this tick: as many waiters are resumed in the
+    next one, since to queue again costs as much as a small step. While there are waiters, or something was charged, the begin
+    of the next tick is scheduled (`_is_due`). `_decided` counts items without a kernel. `helps` counts runs of which the loop
+    executes tasks (see `program_run`).
+
+    Not all waiters are resumed in every tick: with a thousand steps waiting, the loop would do nothing else.
     """
 
     slice_ns = SLICE_NS
@@ -63,7 +63,7 @@ class TickBudget:
         self._charged += 1
 
     def decided(self) -> None:
-        """Count an item that only decides, transfers or asks: too cheap for the clock, unless there are many of them."""
+        """Count an item without a kernel, such as a transfer: the clock is read only after several of them."""
         self._decided += 1
         if self._decided % _LOOK_AT_CLOCK == 0:
             now = perf_counter_ns()
@@ -76,7 +76,7 @@ class TickBudget:
             loop.call_soon(self._begin)
 
     def _begin(self) -> None:
-        """Begin a tick: with those who wait, until it is spent."""
+        """Begin a tick: resume waiters until it is spent."""
         most = max(1, min(_AT_ONCE, self._charged)) if self._used > TICK_NS else _AT_ONCE
         self.spent = self._used = self._charged = 0
         self._tick = None
@@ -95,7 +95,7 @@ class TickBudget:
                 self._begin_soon()
 
     def call_in_turn(self, call: Callable[[], object]) -> None:
-        """Make a call in a tick that has budget left, in a copy of the caller's context; none is left in this one."""
+        """Make a call in a later tick, when that has budget left, in a copy of the caller's context."""
         self._line.append(partial(_make, contextvars.copy_context(), call))
         self._begin_soon()
 
@@ -111,7 +111,7 @@ class TickBudget:
             try:
                 await waiter
             except asyncio.CancelledError:
-                with contextlib.suppress(ValueError):  # it may be its turn just now
+                with contextlib.suppress(ValueError):  # it may have been resumed just now
                     line.remove(call)
                 raise
             if self._used <= TICK_NS:
@@ -121,7 +121,7 @@ class TickBudget:
 
 
 class Boundless(TickBudget):
-    """The budget of a loop on which no order may depend on how long something took."""
+    """The budget of a loop on which no order may depend on durations."""
 
     slice_ns = 1 << 62
     is_bounded = False
@@ -137,7 +137,7 @@ def _make(context: contextvars.Context, call: Callable[[], object]) -> bool:
 
 
 def _wake(waiter: asyncio.Future[None]) -> bool:
-    """Resume a task; whether it is there."""
+    """Resume a waiting task; False if it was cancelled."""
     if waiter.done():
         return False
     waiter.set_result(None)

@@ -1,8 +1,8 @@
-"""Cancellation: who must be told when work is given up.
+"""Cancellation: managers that call registered callbacks when a session or a step is cancelled.
 
-A manager belongs to a session or a step. Whatever may have to be stopped registers a callback under a token; `start_cancel`
-calls each of them once and then the managers below. Everything happens on the event loop and nothing suspends, so to whoever
-is not called back a cancellation is over as soon as it has begun.
+A manager belongs to a session or a step. An operation that can be stopped registers a callback under a token; `start_cancel`
+calls each callback once, and then cancels the child managers. Everything happens on the event loop and nothing suspends, so
+for code outside of the callbacks a cancellation is atomic.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ Callback = Callable[[], None]
 
 
 class CancellationManager:
-    """Tells callbacks, once, that work is to be given up.
+    """Calls registered callbacks, each once, on cancellation.
 
-    State: `_callbacks` are those still to be called, by token; `_children` the managers to be cancelled with this one, until
-    they detach. Not cancelled -> `is_cancelling` (callbacks run) -> `is_cancelled`, for ever.
+    State: `_callbacks`, those still to be called, by token; `_children`, the managers that are cancelled with this one, until
+    they detach. Transitions: not cancelled -> `is_cancelling` (callbacks run) -> `is_cancelled`, which is final.
     """
 
     def __init__(self, parent: CancellationManager | None = None) -> None:
@@ -34,12 +34,12 @@ class CancellationManager:
                 parent._children[self] = None
 
     def get_cancellation_token(self) -> int:
-        """A token no callback is registered under."""
+        """A token under which no callback is registered."""
         self._next_token += 1
         return self._next_token
 
     def register_callback(self, token: int, callback: Callback) -> bool:
-        """Have `callback` called on cancellation; False, and it never will be, if that has begun."""
+        """Register a callback to be called on cancellation; False, without registering it, if cancellation has begun."""
         if self.is_cancelling or self.is_cancelled:
             return False
         assert token not in self._callbacks, "a token is for one callback"
@@ -47,10 +47,10 @@ class CancellationManager:
         return True
 
     def deregister_callback(self, token: int) -> bool:
-        """Forget a callback; False if the cancellation has begun: then the callback has been called when this returns.
+        """Remove a callback; False if the cancellation has begun: then the callback has been called when this returns.
 
-        Only a callback can ask this while others are being called. If the one it asks for has not had its turn it has it now;
-        if it asks for itself it is called already.
+        During a cancellation only callbacks can call this method. A callback that has not been called yet is called now; a
+        callback that names its own token is already running.
         """
         if self.is_cancelling:
             self._call(token)
@@ -58,16 +58,16 @@ class CancellationManager:
         return self.try_deregister_callback(token)
 
     def try_deregister_callback(self, token: int) -> bool:
-        """Forget a callback; False if the cancellation has begun: then it has been, or will be, called."""
+        """Remove a callback; False if the cancellation has begun: then it has been, or will be, called."""
         if self.is_cancelling or self.is_cancelled:
             return False
         self._callbacks.pop(token, None)
         return True
 
     def start_cancel(self) -> None:
-        """Cancel: all callbacks, in the order of registration, then all children. Again: nothing.
+        """Call all callbacks, in the order of registration, then cancel all children; a second call does nothing.
 
-        An exception of a callback comes out when everybody has been told.
+        An exception of a callback is raised after all of them have been called.
         """
         if self.is_cancelling or self.is_cancelled:
             return
@@ -84,7 +84,7 @@ class CancellationManager:
             self.is_cancelled = True
 
     def detach(self) -> None:
-        """Leave the parent: what this manager stood for is over, and the parent, which lives on, need not know it."""
+        """Detach from the parent, whose lifetime is longer: the work that this manager belongs to is over."""
         if self._parent is not None:
             self._parent._children.pop(self, None)
             self._parent = None
@@ -96,7 +96,7 @@ class CancellationManager:
 
     def check_invariants(self) -> None:
         assert not (self.is_cancelling and self.is_cancelled)
-        assert not (self.is_cancelled and (self._callbacks or self._children)), "somebody was not told"
+        assert not (self.is_cancelled and (self._callbacks or self._children)), "a callback was not called"
         assert all(child._parent is self for child in self._children)
 
 
@@ -115,7 +115,7 @@ class StepCancellation:
         return manager
 
     def forget(self, step_id: int) -> None:
-        """The step is over."""
+        """Remove the manager of a step that is over."""
         manager = self._managers.pop(step_id, None)
         if manager is not None:
             manager.detach()

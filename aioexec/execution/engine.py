@@ -1,4 +1,4 @@
-"""What the items of a session share: its devices, its threads, and how programs are made."""
+"""The engine of a session: the devices and threads that its items share, and the making of programs."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ JitMode = Literal["off", "background", "eager"]
 
 
 class Engine:
-    """One session's means of execution.
+    """The devices, threads and limits with which one session executes.
 
     Constant: `devices` by full name, `jit`, `budget` (of the loop), `workers` for kernels (the pool of a step that asks for
     no other; not ours to close), `trimmer` of arenas, `arenas` of each device, if there is a bound, else `arena_limit`,
     `planner` for plans, `builder` for programs (it waits for compilers, which must not delay planning),
     `cancellation_manager` (of the session) and `cancellation` (of its steps). `call` runs the body of a function, with inputs
-    and settings of the step: the session says how. `_closing` is done once the session closes, so that nobody waits for a
+    and settings of the step; the session supplies it. `_closing` is done once the session closes, so that no step waits for a
     compiler then.
     """
 
@@ -62,7 +62,7 @@ class Engine:
         self._closing: concurrent.futures.Future[None] = concurrent.futures.Future()
 
     def build(self, item: Item, partition: Partition, inputs: Mapping[int, Spec]) -> Program | None:
-        """Lay out, compile and link an item; on the builder. None: no walker here, or the session is closing."""
+        """Lay out, compile and link an item; on the builder. None: this machine has no walker, or the session is closing."""
         walk = walker()
         workers = self.devices[item.device].workers
         refused: set[Kernel] = set()
@@ -94,7 +94,7 @@ class Engine:
         return BoundedProgram(*means, self.trimmer, arenas)
 
     def stop_building(self) -> None:
-        """Wait for no compiler any more: who needs a program from now on does without."""
+        """Stop waiting for compilers: items without a program use the reference tier from now on."""
         if not self._closing.done():
             self._closing.set_result(None)
 
@@ -103,7 +103,7 @@ class Engine:
         self.trimmer.stop()
         self.cancellation_manager.start_cancel()
         for calls in (self.builder, self.planner):
-            calls.dismiss()  # both at once: whatever becomes of this task, they end
+            calls.dismiss()  # both first, so that they end even if this task is cancelled
         for calls in (self.builder, self.planner):
             await calls.close()
 
@@ -113,5 +113,5 @@ async def _cannot_call(*arguments: Any) -> list[Any]:
 
 
 def spec_of(value: Any, with_content: bool) -> Spec:
-    """What a program is laid out for."""
+    """The spec for which a program is laid out."""
     return Spec(value.dtype, value.shape, value.copy() if with_content else None)

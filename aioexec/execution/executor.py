@@ -59,15 +59,16 @@ class Executor:
         return [runner for each in self.partitions for runner in each.runners if runner is not None]
 
     def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | ProgramRun | Begun | InTurn | None:
-        """Begin a step without suspending, with feeds that fit as they are: its outputs, if that was all there is to do.
+        """Begin a step without suspending, with feeds that need no conversion: its outputs, if it has ended.
 
-        What is left to do must be awaited. None: this is no such step, or the first program is not there yet; nothing was run.
+        A step that has not ended is returned, and must be awaited. None: the plan does not allow this, or its first program
+        does not exist yet; nothing was run.
 
         Raises:
             OpError: of the node that failed.
         """
         inputs = list(feeds)
-        place = 0  # counted by hand: a strict `zip` takes longer than all of its passes
+        place = 0  # a counter, since a strict `zip` takes longer than all iterations together
         for value in inputs:
             if type(value) is not np.ndarray or value.dtype is not self._dtypes[place]:
                 return None
@@ -99,11 +100,11 @@ class Executor:
         return begun if outputs is None else outputs
 
     def _in_turn(self, feeds: Sequence[Any]) -> InTurn | None:
-        """A step for another tick of the loop, if it is one that may be run at once."""
+        """A step that begins in a later tick, since this one is spent; None: the step may not be run at once."""
         return InTurn(self, feeds) if self._fits(feeds) else None
 
     def _fits(self, inputs: Sequence[Any]) -> bool:
-        """Whether feeds have the shapes their tensors can have; those of a lone program are part of its key."""
+        """Whether feeds fit the static shapes of their tensors; the shapes of a lone program's feeds are part of its key."""
         for place, dims in self._shaped:
             shape = inputs[place].shape
             if shape != dims and not shapes.compatible(dims, shape):
@@ -126,7 +127,7 @@ class Executor:
             )
         if self._whole is None or settings.deadline is not None or settings.collector is not None:
             return await self._begin(self._bound(feeds), settings, given).finish()
-        # Without a scheduler, a caller that waits for its turn takes half the memory.
+        # A waiting step without a scheduler takes half the memory.
         self.step_count += 1
         step = Step(self.engine, settings)
         values, fresh = self._bound(feeds), set[int]()
@@ -151,7 +152,7 @@ class Executor:
 
     @property
     def begins_at_once(self) -> bool:
-        """Whether this is the moment for `begin_at_once`."""
+        """Whether `begin_at_once` may be called now."""
         return self.engine.budget.spent <= TICK_NS
 
     def begin_at_once(self, settings: StepSettings) -> Begun:
@@ -169,7 +170,7 @@ class Executor:
         return Begun(step, runs, Fetched(self.plan.client, values, fresh, feeds))
 
     def open(self, settings: StepSettings = DEFAULT) -> PartialStep:
-        """Begin a step whose feeds come one after the other; the plan's signature is a partial one."""
+        """Begin a step whose feeds arrive one after another; the plan's signature is a partial one."""
         step = self._new_step(settings)
         remote = () if self._remote is None else self._remote.runs(step)
         return PartialStep(self.plan, self.partitions, step, remote)
@@ -188,7 +189,7 @@ class Executor:
 
 
 class InTurn:
-    """A step that begins when the loop has time for it, as this tick is spent; `finish` must be awaited."""
+    """A step that begins in a later tick of the loop, as this tick is spent; `finish` must be awaited."""
 
     __slots__ = ("_executor", "_feeds")
 
@@ -211,9 +212,9 @@ class InTurn:
 
 
 class Begun:
-    """A step that has begun; unless `results_at_once` gives what it was for, `finish` must be awaited.
+    """A step that has begun; unless `results_at_once` returns its fetches, `finish` must be awaited.
 
-    `_under_way` are the runs that `when_over` waits for.
+    `_under_way` are the runs that have not ended, for `when_over`.
     """
 
     __slots__ = ("_fetched", "_runs", "_step", "_timer", "_under_way")
@@ -235,21 +236,21 @@ class Begun:
         """End it; only the first error counts."""
         self._step.fail(error)
 
-    def when_over(self, tell: Callable[[], object]) -> None:
-        """Have somebody told that everything has run, which is not so yet: `results_at_once` or `finish` end it then."""
+    def when_over(self, notify: Callable[[], object]) -> None:
+        """Register a callback for the end of all runs, which has not come; then call `results_at_once` or `finish`."""
         for run in self._runs:
             if not run.has_ended:
                 self._under_way += 1
-                run.when_ended(partial(self._run_ended, tell))
+                run.when_ended(partial(self._run_ended, notify))
 
-    def _run_ended(self, tell: Callable[[], object]) -> None:
+    def _run_ended(self, notify: Callable[[], object]) -> None:
         self._under_way -= 1
         if self._under_way:
             return
         if self._step.error is None:
-            tell()
-        else:  # whoever fails the step is in the middle of it
-            asyncio.get_running_loop().call_soon(tell)
+            notify()
+        else:  # the step is being failed, and the caller of `fail` has not returned
+            asyncio.get_running_loop().call_soon(notify)
 
     def results_at_once(self) -> list[Any] | None:
         """The fetches, if everything has run and none is large.

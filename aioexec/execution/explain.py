@@ -1,4 +1,4 @@
-"""How a step is executed: items, programs and their rows, what broke a program and why. As data, and as text."""
+"""Reports on the execution of a plan: items, programs and their rows, breaks and their reasons; as data and as text."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class RowReport:
     """A row of a program.
 
     Attributes:
-        kind: "kernel", "break", or what else it does, "jump" for one.
-        nodes, ops: of what it computes; several where they are fused.
-        cost_ns: estimated; 0 where nothing is.
-        reason: why it is a break.
+        kind: "kernel", "break", or another kind such as "jump".
+        nodes, ops: those it computes; several if they are fused.
+        cost_ns: the estimated cost; 0 if there is no estimate.
+        reason: why the row is a break.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class RowReport:
 
 @dataclass(frozen=True, slots=True)
 class ProgramReport:
-    """A program that was made of an item, for the input shapes in `shapes`. `where` it starts: "inline" or "worker"."""
+    """A program made from an item, for the input shapes in `shapes`. `where` its runs start: "inline" or "worker"."""
 
     shapes: str
     rows: tuple[RowReport, ...]
@@ -54,11 +54,11 @@ class ProgramReport:
 
 @dataclass(frozen=True, slots=True)
 class ItemReport:
-    """An item: one node that is scheduled by itself, or many that are a program for each set of shapes.
+    """An item: one node that is scheduled by itself, or several that form a program for each set of shapes.
 
     Attributes:
-        writes: variables.
-        unfit: for shapes that will have no program, why.
+        writes: the variables it writes.
+        unfit: the reasons for shapes that have no program.
     """
 
     index: int
@@ -71,7 +71,7 @@ class ItemReport:
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
-    """What runs on one device."""
+    """The items that run on one device."""
 
     device: str
     jit: str
@@ -80,7 +80,7 @@ class PartitionReport:
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """A plan; its sizes, and how much of it runs natively."""
+    """A plan: its sizes, and the share of its nodes that run natively."""
 
     feeds: int
     fetches: int
@@ -145,7 +145,7 @@ def _nodes(item: Item) -> Iterator[Instruction]:
 
 
 def _decisions(executor: Executor) -> list[Item]:
-    """The items that are no programs, but for feeds and what partitioning has added."""
+    """The items that are not programs, without feeds and the nodes added by partitioning."""
     added = (Kind.FEED, Kind.SEND, Kind.RECV)
     items = (item for partition in executor.plan.partitions for item in partition.items)
     return [item for item in items if item.kind is not Kind.PROGRAM and item.kind not in added]

@@ -1,4 +1,4 @@
-"""The fast path of steps whose items need not wait: small programs, and asynchronous kernels such as enqueue and dequeue.
+"""The fast path for steps whose items do not wait: small programs, and asynchronous kernels such as enqueue and dequeue.
 
 `FastPath.run` calls the items one after the other, without a `Step` and without a scheduler, until one would have to wait. The
 executor then begins a step whose first items have run. The event loop's thread only.
@@ -21,11 +21,11 @@ from aioexec.planning.items import Kind
 from aioexec.planning.plan import Item, Plan
 
 _MOST_ITEMS = 32
-"""Items that may run without a look at the clock: more could hold the event loop."""
+"""Most items that run without a check of the clock: more could block the event loop."""
 
 
 def is_eligible(plan: Plan, executor: PartitionExecutor) -> bool:
-    """Whether all items of a plan are such, and each fetch is an array of its own that one of them makes."""
+    """Whether no item of a plan has to wait, and each fetch is an array of its own that one of them makes."""
     partition = plan.client
     if len(plan.partitions) > 1 or plan.remote:
         return False
@@ -45,17 +45,17 @@ def _is_nonblocking(item: Item) -> bool:
 
 
 class Reached(NamedTuple):
-    """A step one of whose items would have to wait: the values so far, and how many items have run."""
+    """A step that stopped before an item that has to wait: the values so far, and how many items have run."""
 
     values: list[Any]
     ran: int
 
 
 class FastPath:
-    """Runs the items of such a plan.
+    """Runs the items of an eligible plan.
 
-    Constant: `_items`, in an order in which they can run: the call, the values it takes, the value it makes (-1 if it is not
-    one value), and the values it makes; `_values` when a step begins.
+    Constant: `_items` in a valid order of execution: the call, its input values, its output value (-1 unless there is exactly
+    one), and its output values; `_values`, those at the begin of a step.
     """
 
     def __init__(self, executor: PartitionExecutor, budget: TickBudget) -> None:
@@ -74,13 +74,13 @@ class FastPath:
             self._items.append((call, inputs, outputs[0] if len(outputs) == 1 else -1, outputs))
 
     def run(self, feeds: Sequence[Any]) -> list[Any] | Reached:
-        """Run items as long as none has to wait: the fetches, if all have run.
+        """Run items until one has to wait: the fetches, if all have run.
 
         Raises:
             OpError: of the node that failed.
         """
         values = self._values.copy()
-        place = 0  # counted by hand, as `enumerate` takes longer
+        place = 0  # a counter, since `enumerate` takes longer
         for value in self._partition.feeds:
             values[value] = feeds[place]
             place += 1  # noqa: SIM113
@@ -109,7 +109,7 @@ class FastPath:
 
 
 def _program(runner: ItemRunner, is_one: bool, budget: TickBudget) -> Compute:
-    """A program as a nonblocking kernel: it runs if it can be walked on the loop, and the tick is not spent."""
+    """A program as a nonblocking kernel: it runs if it can be walked on the loop and the tick is not spent."""
 
     def at_once(*inputs: Any) -> Any:
         for value in inputs:

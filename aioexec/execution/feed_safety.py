@@ -1,8 +1,9 @@
-"""What a step does with its feeds, which are the caller's arrays: it refers to them until it ends.
+"""Memory safety of feeds, which are the caller's arrays: a step refers to them until it ends.
 
-What the caller writes into them meanwhile may show in the results, but must not lead outside of any memory. So what may be an
-index or a shape is copied before the step looks at it: kernels look twice, to check it and to follow it. And nobody can take
-the memory of a feed away: NumPy resizes no array that is weakly referenced, whatever it is told not to check.
+If the caller writes into a feed meanwhile, the results may change, but no kernel may access memory outside of an array. So
+feeds that may be indices or shapes are copied before the step reads them: a kernel reads them twice, first to check them and
+then to use them. Nor can the memory of a feed be freed: NumPy does not resize an array that is weakly referenced, even with
+`refcheck=False`.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ def index_feeds(tensors: Iterable[Tensor]) -> tuple[int, ...]:
 
 
 def with_own_indices(feeds: Sequence[Any], positions: Sequence[int]) -> list[Any] | None:
-    """Feeds with copies at these positions; None: that takes long."""
+    """Feeds with copies at these positions; None: the copies would take too long for the event loop."""
     if any(isinstance(feeds[k], np.ndarray) and feeds[k].nbytes > HEAVY_BYTES for k in positions):
         return None
     return _copied(feeds, positions)
 
 
 async def having_own_indices(feeds: Sequence[Any], positions: Sequence[int], workers: Workers) -> list[Any]:
-    """The same, however long it takes."""
+    """Feeds with copies at these positions; large ones are copied on a worker."""
     found = with_own_indices(feeds, positions)
     if found is None:
         found = await workers.submit(partial(_copied, feeds, positions)).result()
@@ -54,7 +55,7 @@ def _copied(feeds: Sequence[Any], positions: Sequence[int]) -> list[Any]:
 
 
 def kept_in_place(feeds: Iterable[Any]) -> list[weakref.ref[Array]]:
-    """What keeps the memory of feeds where it is for as long as somebody has it."""
+    """Weak references that prevent the memory of feeds from being resized as long as the references exist."""
     arrays = [feed for feed in feeds if isinstance(feed, np.ndarray)]
     return [
         weakref.ref(each) for array in arrays for each in (array, array.base) if isinstance(each, np.ndarray)

@@ -1,4 +1,4 @@
-"""What becomes of fetched values: the caller's own arrays, copied where somebody else may hold them."""
+"""Fetched values: arrays that belong to the caller alone, copied where another reference to them may exist."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from aioexec.resources.variable import Variable
 class Fetched:
     """The fetches of a step that has run.
 
-    `values` are those of the client's partition, `fresh` those among them that nobody else holds, `feeds` what was fed, whose
-    memory stays where it is until the step ends.
+    `values` are those of the client's partition, `fresh` those among them without another reference, `feeds` the arrays fed,
+    whose memory stays fixed until the step ends.
     """
 
     __slots__ = ("_feeds", "_fresh", "_held", "_partition", "_values")
@@ -36,7 +36,7 @@ class Fetched:
         self._held = kept_in_place(feeds)
 
     def are_large(self) -> bool:
-        """Whether copying them would hold the event loop."""
+        """Whether copying them would block the event loop."""
         for value in self._partition.fetches:
             if value not in self._fresh and nbytes_of(self._values[value]) > HEAVY_BYTES:
                 return True
@@ -55,10 +55,10 @@ class Fetched:
         return results
 
     def taken(self, large: list[int] | None = None) -> list[Any]:
-        """The caller's own arrays: what nobody else holds goes out as it is, once; all else is copied.
+        """The arrays for the caller: a value without another reference is returned as it is, once; all others are copied.
 
         Args:
-            large: collects the positions of what is too large to be copied here, and is left as it is.
+            large: collects the positions of values that are too large to be copied on the loop, and were not copied.
 
         Raises:
             InvalidArgumentError: a fetch is dead.
@@ -97,7 +97,7 @@ def nbytes_of(value: Any) -> int:
 
 
 def is_handle(partition: Partition, position: int, held: Any) -> bool:
-    """Whether a fetched variable is the thing itself, which can be fed to another step; a reference is read instead."""
+    """Whether a fetched variable is returned as a handle, which can be fed to another step; a reference is read instead."""
     return isinstance(held, Variable) and position not in partition.fetch_references
 
 

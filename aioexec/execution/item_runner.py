@@ -1,7 +1,7 @@
-"""Running one item of a plan: which tier runs it, by which program, and what becomes of its outputs.
+"""Runs one item of a plan: selects the tier and the program, and stores the outputs.
 
-An item has a program for each set of input shapes. A set that is met for the second time has its program built in the
-background; until it is there, the reference tier runs the item. `program_run` runs a program.
+An item has a program for each set of input shapes. When a set occurs for the second time, its program is built in the
+background; until it exists, the reference tier runs the item. `program_run` runs a program.
 
 All state is changed on the event loop only: `programs` by shapes, at most `MOST_PROGRAMS`, the least recently used of which is
 evicted; `_misses`, how often shapes without a program were met; `unfit`, shapes that have no program, and why; `_building`, an
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_PROGRAMS = 16
-"""Sets of shapes an item keeps programs for; what goes beyond makes the least recently used leave."""
+"""Sets of shapes for which an item keeps programs; beyond that the least recently used is evicted."""
 _MOST_MISSES = 1024
 _NO_OBJECTS: Mapping[int, Any] = {}
 _LARGEST_CONTENT = 16  # elements of an input whose content may join the key
@@ -74,7 +74,7 @@ class ItemRunner:
     # Choosing a program
 
     def key_of(self, inputs: Sequence[Array]) -> Key | None:
-        """What a program is laid out for; None if an input's content matters and is too large to be part of it."""
+        """The key of the program for these inputs; None if it depends on the content of an input that is too large."""
         shapes: list[Hashable] = []
         for value in inputs:
             shapes.append(value.shape)  # noqa: PERF401 (what every step does is in loops: they take half as long)
@@ -90,7 +90,7 @@ class ItemRunner:
         return (*shapes, *content)
 
     def _count_miss(self, key: Key, inputs: Sequence[Array]) -> None:
-        """Build in the background what is seen a second time."""
+        """Count a miss; the second one for a key starts a build in the background."""
         if len(self._misses) > _MOST_MISSES:
             self._misses.clear()
         self._misses[key] = self._misses.get(key, 0) + 1
@@ -98,7 +98,7 @@ class ItemRunner:
             self._start_build(key, inputs)
 
     async def _program_for(self, key: Key, inputs: Sequence[Array]) -> Program | None:
-        """The program for these inputs, made if need be; None: there is none, the reference tier runs them."""
+        """The program for these inputs, built if necessary; None: there is none, and the reference tier runs them."""
         if key not in self.programs:
             if key not in self._building:
                 self._start_build(key, inputs)
@@ -127,11 +127,11 @@ class ItemRunner:
             del self._building[key]
 
     def _settle(self, key: Key, job: Job[Program | None]) -> None:
-        """Keep what the builder made, or remember why there is nothing."""
+        """Store the program that was built, or the reason why there is none."""
         try:
             program = job.outcome()
         except OpError as error:
-            self._refuse(key, str(error))  # the reference tier raises it where the node is known
+            self._refuse(key, str(error))  # the reference tier raises the error, with the node
         except Exception as error:
             logger.warning(
                 "item %d: no program for %s, NumPy computes instead", self.item.index, key, exc_info=True
@@ -149,7 +149,7 @@ class ItemRunner:
         self.unfit[key] = reason
 
     async def built(self) -> None:
-        """Wait until no program is being made."""
+        """Wait until no program is being built."""
         for finished in list(self._building.values()):
             await finished.wait()
 
@@ -166,11 +166,11 @@ class ItemRunner:
     # Running
 
     def begin(self, values: Values, fresh: set[int], step: Step) -> Awaitable[None] | None:
-        """Run the item if that can be done at once; else what is left is to be awaited.
+        """Run the item if that needs no waiting; else return an awaitable for the rest.
 
         Args:
-            values: where its inputs are, and its outputs go.
-            fresh: collects the outputs that nothing else references.
+            values: those of the step: holds the inputs, and receives the outputs.
+            fresh: collects the outputs without another reference.
         """
         if not self._is_native:
             return self._reference.begin(values, step)
@@ -205,13 +205,13 @@ class ItemRunner:
             self._take(run, values, fresh)
             return None
         rest = asyncio.ensure_future(self._finished(run, values, fresh))
-        rest.add_done_callback(run.close)  # a task that is cancelled before it begins runs nothing
+        rest.add_done_callback(run.close)  # a task that is cancelled before it starts runs none of its code
         return rest
 
     def _begin_without(
         self, key: Key | None, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
     ) -> Awaitable[None] | None:
-        """Run the item where there is no program for these inputs."""
+        """Run the item if there is no program for these inputs."""
         if key is None or key in self.unfit:
             return self._reference.begin(values, step)
         if self.engine.jit == "background":
@@ -264,7 +264,8 @@ class ItemRunner:
     def run_now(self, inputs: Sequence[Array]) -> list[Array] | ProgramRun | None:
         """Run a program that exists and has no breaks, without a step: its outputs.
 
-        A run that is not done must be finished. None: there is no such program, or it must wait; nothing was run.
+        A run that is not done is returned, and must be finished. None: there is no such program, or it must wait; nothing was
+        run.
 
         Raises:
             OpError: a node failed.
@@ -287,7 +288,7 @@ class ItemRunner:
         return run.outputs if run is not None and run.state is DONE else run
 
     def run_inline(self, inputs: Sequence[Array]) -> list[Array] | None:
-        """The same of a program that runs on the loop to its end; None: it is no such program."""
+        """Run a program that ends on the loop, as `run_now` does; None: it is not such a program."""
         key = self.key_of(inputs)
         program = self.programs.get(key) if key is not None else None
         if program is None or not program.inline or not program.is_stateless:
@@ -299,9 +300,9 @@ class ItemRunner:
             return None
 
     def _walk_stateless(self, program: Program, inputs: Sequence[Array]) -> list[Array] | None:
-        """A `ProgramRun` of the usual kind in the fewest steps, without the object; None: it failed or has no arena.
+        """Run a stateless program without the overhead of a `ProgramRun`; None: it failed or has no arena.
 
-        It may be begun again then, for it has changed nothing.
+        In that case it may be run again in the ordinary way, since it has changed nothing.
         """
         began = perf_counter_ns()
         outputs = []
@@ -329,7 +330,7 @@ def _bound(program: Program, values: Values) -> list[Array]:
 
 
 def _objects(program: Program, values: Values) -> Mapping[int, Any]:
-    """The inputs that memory cannot hold."""
+    """The inputs that the arena cannot hold."""
     places = program.variant.object_inputs
     return {place: values[place] for place in places} if places else _NO_OBJECTS
 

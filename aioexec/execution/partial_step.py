@@ -1,4 +1,4 @@
-"""A step in parts: its feeds come, and its fetches go, one after the other while it runs."""
+"""Partial steps: feeds arrive and fetches are taken one after another while the step runs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from aioexec.planning.plan import Plan
 
 
 class PartialStep:
-    """A step whose feeds come one after the other: it runs from the beginning; `cancel` or `finish` must be called.
+    """A step whose feeds arrive one after another; it runs from its creation on; `cancel` or `finish` must be called.
 
-    `_runs` are the partitions here, `_all_runs` with those elsewhere. State: `_feeds`, what has come; `_finished`, the items
-    that have run, as far as anybody wants to know; `_arrivals` are those who wait for something to happen.
+    `_runs` are the partitions in this process, `_all_runs` include those elsewhere. State: `_feeds`, the feeds that arrived;
+    `_finished`, the items that have run, recorded once a caller waits for targets; `_arrivals`, futures of the callers that
+    wait for the next event.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class PartialStep:
 
     @property
     def is_over(self) -> bool:
-        """Everything has run, or an error ended it."""
+        """Whether everything has run, or an error has ended it."""
         for run in self._all_runs:  # noqa: SIM110 (a generator takes longer than all of it)
             if not run.has_ended:
                 return False
@@ -53,11 +54,11 @@ class PartialStep:
 
     @property
     def error(self) -> BaseException | None:
-        """What ended the step, if it was an error."""
+        """The error that ended the step, if any."""
         return self._step.error
 
     def _listen(self) -> None:
-        """Be told of every item from now on."""
+        """Record every item that finishes from now on."""
         for run in self._runs:
             run.on_finished = self._note
 
@@ -73,12 +74,12 @@ class PartialStep:
                 arrival.set_result(None)
 
     def feed(self, position: int, value: Any) -> None:
-        """Bring the feed at a position of the signature, an array; each comes once."""
+        """Set the feed at a position of the signature, an array; once for each position."""
         self._feeds[position] = value
         self._client.feed(position, value)
 
     def fetch_at_once(self, positions: Sequence[int], targets: Sequence[Operation] = ()) -> list[Any] | None:
-        """What `fetch` gives, if it has come and these targets have run; else None.
+        """The result of `fetch`, if it is available and these targets have run; else None.
 
         Raises:
             OpError: the step failed.
@@ -124,7 +125,7 @@ class PartialStep:
         return results
 
     def _has(self, position: int) -> bool:
-        """Whether the value has come; that its item has run would not do: an Exit also runs in iterations it does not leave."""
+        """Whether the value is there. That its item has run is not enough: an Exit also runs, dead, in each iteration."""
         partition = self._client.partition
         fed = partition.fed_fetches.get(position)
         if fed is not None:
@@ -150,7 +151,7 @@ class PartialStep:
         }
 
     async def _wait(self) -> None:
-        """Wait until something has happened.
+        """Wait for the next event of the step.
 
         Raises:
             OpError: the step failed.
@@ -165,7 +166,7 @@ class PartialStep:
         await arrival
 
     def close_if_over(self) -> bool:
-        """End a step whose partitions have all run well, without waiting; whether it was one."""
+        """End a step whose partitions have all run without an error; False: it is not such a step."""
         if not self.is_over or self._step.error is not None:
             return False
         self._close()
@@ -184,7 +185,7 @@ class PartialStep:
             raise self._step.error
 
     async def cancel(self, error: BaseException) -> None:
-        """End the step with an error and wait until it is quiet."""
+        """End the step with an error and wait until nothing of it runs."""
         if not self.is_over:
             self._step.fail(error)
         cancelled = await self._quiet()
@@ -200,5 +201,5 @@ class PartialStep:
         if self._timer is not None:
             self._timer.cancel()
         for run in self._runs:
-            run.on_finished = None  # it leads back here
+            run.on_finished = None  # breaks a reference cycle
         self._step.close()

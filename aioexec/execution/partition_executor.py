@@ -1,4 +1,4 @@
-"""The executor of one partition: what outlives its steps, and the factory of its runs."""
+"""The executor of one partition: the state that outlives its steps, and the factory of its runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAM, SEND, RECV = Kind.PROGRAM, Kind.SEND, Kind.RECV
 
 
 class PartitionExecutor:
-    """The parts of a partition's executor that outlive its steps.
+    """Makes the runs of one partition; holds the state that they share.
 
     Attributes:
         initial: the items that are ready when a step begins.
@@ -41,7 +41,7 @@ class PartitionExecutor:
         self.received = {
             item.index: None
             if dtype.is_ref
-            else dtype.numpy  # references do not travel: such a Recv is refused
+            else dtype.numpy  # references cannot be transferred: such a Recv is refused
             for item in partition.items
             if item.kind is RECV
             for dtype in item.node.output_dtypes()

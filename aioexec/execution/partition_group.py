@@ -13,11 +13,11 @@ from aioexec.execution.step import SharedStep, Step
 
 
 class Run(abc.ABC):
-    """One partition in one step: a `PartitionRun`, or what stands here for partitions in another process.
+    """One partition in one step: a `PartitionRun`, or a proxy for partitions in another process.
 
-    Once the step has failed it ends too, as soon as it can; from its own failure it makes the step's, by `Step.fail`.
-    Driven by events: `_mark_ended` is one's own to call, last. State: `has_ended`, nothing of it runs any more; `_waiting`,
-    who is told of that.
+    Once the step has failed, the run ends as soon as it can; its own failure becomes the step's, by `Step.fail`. A subclass
+    calls `_mark_ended` as its last action. State: `has_ended`, nothing of it runs any more; `_waiting`, the callbacks for that
+    event.
     """
 
     __slots__ = ("_waiting", "has_ended", "step")
@@ -30,18 +30,18 @@ class Run(abc.ABC):
     @property
     @abc.abstractmethod
     def receives(self) -> int:
-        """How many values come from other partitions: those that wait for few begin first."""
+        """How many values it receives from other partitions; runs that receive few begin first."""
 
     @abc.abstractmethod
     def start(self) -> None:
         """Begin."""
 
-    def when_ended(self, tell: Callable[[], object]) -> None:
-        """Have somebody told of the end, if it has not come, in the turn of the loop in which it does."""
-        self._waiting = [*(self._waiting or ()), tell]
+    def when_ended(self, notify: Callable[[], object]) -> None:
+        """Register a callback for the end, which has not come; it is called in the same callback of the loop."""
+        self._waiting = [*(self._waiting or ()), notify]
 
     async def ended(self) -> asyncio.CancelledError | None:
-        """Wait for the end, however often we are cancelled: that ends the step, and is told."""
+        """Wait for the end. A cancellation meanwhile fails the step; it is returned, not raised."""
         cancelled = None
         while not self.has_ended:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -55,8 +55,8 @@ class Run(abc.ABC):
 
     def _mark_ended(self) -> None:
         self.has_ended = True
-        for tell in self._waiting or ():
-            tell()
+        for notify in self._waiting or ():
+            notify()
 
 
 def _wake(waiting: asyncio.Future[None]) -> None:
@@ -72,12 +72,12 @@ class RemoteParts(Protocol):
         ...
 
     def runs(self, step: Step) -> Sequence[Run]:
-        """What runs them in one step. They may have begun: what is on its way to them is so while we begin ours."""
+        """Their runs in one step. The requests to other processes may be sent before the local partitions begin."""
         ...
 
 
 def start(runs: Sequence[Run], step: Step) -> None:
-    """Begin the partitions and let them hand each other what is there at once."""
+    """Begin the partitions, and deliver the values that they send each other at once."""
     woken: list[Callable[[], None]] = []
     step.woken = woken
     for run in runs if len(runs) == 1 else sorted(runs, key=_receives):
@@ -88,7 +88,7 @@ def start(runs: Sequence[Run], step: Step) -> None:
 
 
 def _receives(run: Run) -> int:
-    """How much a partition waits for from the others: those that need nothing begin."""
+    """The sort key: partitions that receive nothing begin first."""
     return run.receives
 
 
@@ -111,7 +111,7 @@ async def finished(runs: Sequence[Run], timer: asyncio.TimerHandle | None, step:
 
 
 async def all_ended(runs: Sequence[Run]) -> asyncio.CancelledError | None:
-    """Wait for the end of all, however often we are cancelled: that ends the step, and is told."""
+    """Wait for the end of all. A cancellation meanwhile fails the step; it is returned, not raised."""
     cancelled = None
     for run in runs:
         if not run.has_ended:

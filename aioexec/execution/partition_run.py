@@ -1,12 +1,12 @@
-"""The scheduler: runs the items of one partition in one step, each as soon as its inputs are there.
+"""The scheduler: runs the items of one partition in one step, each as soon as its inputs are available.
 
-A `PartitionRun` takes ready items from its `Propagator`, runs each one or starts it, and reports it finished, which makes its
-consumers ready. What cannot be done at once is a future: a program on a worker, or the awaitable of an asynchronous kernel.
+A `PartitionRun` takes ready items from its `Propagator`, runs or starts each one, and reports it finished, which makes its
+consumers ready. An item that cannot end at once is a future: a program on a worker, or the awaitable of an asynchronous kernel.
 `start`, `feed`, values received from other partitions and the callbacks of those futures all call `_advance`, which runs
 everything that is ready, within the budget of the loop's tick.
 
-The event loop's thread only. Invariant: a run has ended when nothing is ready, awaited or still to come; a step that failed
-starts nothing more, cancels what it awaits, and ends when that has finished.
+The event loop's thread only. Invariant: a run has ended when no item is ready, awaited or expected; a step that failed starts
+no further item, cancels the futures it awaits, and ends when these have finished.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class PartitionRun(Run):
 
     Constant: `partition`. Changing: `values`, those of the outermost frame; `fresh`, the values that nothing else references;
     `on_finished`, a callback for each finished item; `_awaited`, the activation of each pending future; `_missing_feeds`, how
-    many feeds of a partial run have not come; `_expected`, how many Recvs wait, and `_arrived`, the values that came for them;
+    many feeds of a partial run are missing; `_expected`, how many Recvs wait, and `_arrived`, the values received for them;
     `_is_scheduled`, whether a callback of the loop will call `_advance`.
 
     Args:
@@ -116,13 +116,13 @@ class PartitionRun(Run):
 
     @property
     def receives(self) -> int:
-        """How many values come from other partitions."""
+        """How many values it receives from other partitions."""
         return len(self._executor.received)
 
     # Events
 
     def start(self) -> None:
-        """Begin: all that can be done at once has been done when this returns."""
+        """Begin: when this returns, all items that need no waiting have run."""
         self.step.stops.append(self.stop)
         if self.step.collector is not None:
             nodes = self.partition.subgraph.nodes
@@ -131,7 +131,7 @@ class PartitionRun(Run):
         self._advance()
 
     def feed(self, position: int, value: Any) -> None:
-        """A feed of a partial run has come."""
+        """Set a feed of a partial run."""
         place = self.partition.feeds[position]
         self.values[place] = value
         self._missing_feeds -= 1
@@ -142,7 +142,7 @@ class PartitionRun(Run):
         self._advance()
 
     def received(self, activation: Activation, received: Received) -> None:
-        """The value of a waiting Recv has arrived: from another partition here, which goes on first, or from elsewhere."""
+        """Deliver the value of a waiting Recv; a sending partition in this process continues first."""
         self._arrived.append((activation, received))
         step = self.step
         if step.woken is not None:
@@ -157,7 +157,7 @@ class PartitionRun(Run):
             self._advance()
 
     def stop(self) -> None:
-        """The step has failed: cancel what is awaited."""
+        """Cancel the awaited futures, since the step has failed."""
         for future in self._awaited:
             future.cancel()
         self._check_end()
@@ -165,9 +165,9 @@ class PartitionRun(Run):
     # The loop over ready items
 
     def _advance(self) -> None:
-        """Run what is ready; what does not fit into this tick of the loop runs in another one.
+        """Run ready items; those that do not fit into this tick of the loop run in a later one.
 
-        An exception fails the step, which raises it in the caller: raised here, in a callback of the loop, it would be lost.
+        An exception fails the step, which raises it in the caller; raised here, in a callback of the loop, it would be lost.
         """
         step, ready = self.step, self._propagator.ready
         budget = step.engine.budget
@@ -228,7 +228,7 @@ class PartitionRun(Run):
         return locate(error, item.instructions[0], self.partition.device)
 
     def _check_end(self) -> None:
-        """End, once nothing runs and nothing more can come."""
+        """End, if nothing runs and nothing more is expected."""
         if self._awaited or self.has_ended:
             return
         if self.step.error is None and (
@@ -240,7 +240,7 @@ class PartitionRun(Run):
     # Items
 
     def _begin(self, activation: Activation) -> Awaitable[Any] | None:
-        """Run an item that is not a live program, or start it and return what is to be awaited."""
+        """Run an item that is not a live program, or start it and return its awaitable."""
         item = activation.item
         self.step.engine.budget.decided()
         if item.kind is RECV:
@@ -287,7 +287,7 @@ class PartitionRun(Run):
     # Asynchronous kernels
 
     def _call(self, instruction: Instruction, values: Values) -> Awaitable[Any] | None:
-        """Call a kernel: what is to be awaited comes back, and what that gives is to be stored; None: all is done."""
+        """Call a kernel: returns an awaitable, whose result the caller stores, or None if all is done."""
         began = perf_counter_ns()
         try:
             result = instruction.compute(self.step, *inputs_of(instruction, values))
@@ -361,7 +361,7 @@ class PartitionRun(Run):
         self.step.rendezvous.send(self._key(activation), value, activation.dead)
 
     def _receive(self, activation: Activation) -> None:
-        """A dead Recv receives as well: its Send sends, dead."""
+        """Receive; a dead Recv does so as well, since its Send sends a dead value."""
         key = self._key(activation)
         received = self.step.rendezvous.try_recv(key)
         if received is not None:
@@ -377,7 +377,7 @@ class PartitionRun(Run):
             self._take(activation, value, is_dead)
 
     def _take(self, activation: Activation, value: Any, is_dead: bool) -> None:
-        """What has come for a Recv."""
+        """Store the value received for a Recv."""
         item = activation.item
         activation.dead = activation.dead or is_dead
         if activation.dead:

@@ -1,22 +1,22 @@
-"""Which items of a partition are ready: frames, iterations, dead values. Decides only: no await, no clock, no kernel.
+"""Readiness of a partition's items: frames, iterations, dead values. A pure state machine: no await, no clock, no kernel.
 
 An item runs once in each *iteration* of its frame. The outermost frame has one iteration; every loop is a frame of its own,
-made when the first Enter leads into it, for the iteration the Enter stands in. An *activation* is an item, the iteration it
-runs in, and whether it is dead: a dead item is not run, what it would put out is dead too.
+made for the iteration of the first Enter that leads into it. An *activation* is an item, the iteration it runs in, and whether
+it is dead: a dead item is not run, and its outputs are dead too.
 
-Who runs when (the rules are TensorFlow's):
+The rules (those of TensorFlow):
 
-- An item runs when everything it waits for has come; it is dead if any of it was dead. A trigger never is.
-- A Merge runs with the first live input, or, dead, when all are dead, once its control edges have come; dead ones of these do
-  not kill it.
-- An Enter delivers into iteration 0 of the child frame, a constant one into every iteration. A dead Enter kills the Merge
-  behind it.
+- An item runs when all its inputs have arrived; it is dead if any of them is. A trigger never is.
+- A Merge runs with the first live input, or, dead, when all inputs are dead, after its control edges have arrived; a dead
+  control edge does not make it dead.
+- An Enter delivers into iteration 0 of the child frame, a constant one into every iteration. A dead Enter makes the Merge
+  behind it dead.
 - A NextIteration delivers into the next iteration, which is made unless as many as the frame's `parallel_iterations` are alive;
-  then it is put off until the oldest one is done. A dead one delivers nothing.
-- A live Exit delivers to the parent iteration. One that has only ever been dead does so when its frame is done, as dead.
+  then it is deferred until the oldest one is done. A dead one delivers nothing.
+- A live Exit delivers to the parent iteration. An Exit that was dead in all iterations delivers, dead, when its frame is done.
 
-An iteration is done when nothing in it runs or can still come: no activation outstanding, no child frame alive, no iteration
-before it alive, and, of the first one, every Enter has come. A frame is done with its last iteration.
+An iteration is done when nothing in it runs or can still arrive: no activation is outstanding, no child frame and no earlier
+iteration is alive, and, for the first one, every Enter has arrived. A frame is done with its last iteration.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ DEAD = Dead()
 
 
 class _LoopValues(dict[int, Any]):
-    """The values of one iteration of a loop; what it does not have is known in every step."""
+    """The values of one iteration of a loop; any other value is looked up among those known in every step."""
 
     def __init__(self, known: Sequence[Any]) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class _LoopValues(dict[int, Any]):
 
 _NO_ITEMS: dict[int, int] = {}
 _NO_FRAMES: dict[int, LoopFrame] = {}
-# Never written: most iterations need none of these, and four dictionaries take longer than all else of a small step.
+# Shared and never written: most iterations need none of these, and to make four dictionaries would dominate a small step.
 
 
 class Iteration:
@@ -72,11 +72,11 @@ class Iteration:
         frame: the frame it belongs to.
         number: from 0.
         values: the values of its items.
-        waits: how many edges each item met so far still waits for.
-        dead: items a dead value has come for; of a Merge, how many.
-        merged: the input a Merge goes on with.
-        outstanding: activations under way.
-        children: frames entered from here and not done, by index.
+        waits: the number of edges for which each item, once an edge of it has arrived, still waits.
+        dead: items for which a dead value has arrived; for a Merge, how many.
+        merged: the input that each Merge outputs.
+        outstanding: the number of activations that have not finished.
+        children: frames entered from this iteration and not done, by index.
     """
 
     __slots__ = ("children", "dead", "frame", "merged", "number", "outstanding", "values", "waits")
@@ -97,12 +97,12 @@ class LoopFrame:
     Attributes:
         index: of its plan in the partition.
         parent: the iteration it was entered from; None for the outermost.
-        id: the same in all partitions: it names transfers.
+        id: the same in all partitions: it is part of the keys of transfers.
         iterations: those alive, by number, oldest first; `newest` is the number of the last one made.
-        missing_enters: Enters that have not come yet.
-        constants: values of constant Enters, and whether they are dead, for every iteration to come.
-        put_off: NextIterations (item, its iteration's value) that wait for room.
-        exited: Exits that were alive.
+        missing_enters: the number of Enters that have not arrived.
+        constants: values of constant Enters, and whether they are dead, for every further iteration.
+        put_off: deferred NextIterations (item, value).
+        exited: Exits that were live in some iteration.
     """
 
     __slots__ = (
@@ -130,7 +130,7 @@ class LoopFrame:
 
 
 def _frame_id(parent: Iteration, name: str | bytes) -> int:
-    """What TensorFlow calls the frame too: it is in the keys of what crosses from process to process inside of loops."""
+    """The frame's id, computed as TensorFlow does, since it is part of the keys of transfers inside of loops."""
     return combined(parent.frame.id, combined(parent.number, _name_hash(name)))
 
 
@@ -141,11 +141,11 @@ def _name_hash(name: str | bytes) -> int:
 
 _OUTERMOST = LoopFrame(
     0, FramePlan("", 0, 1, 0, ()), None
-)  # never left, never changed: the same in all steps
+)  # the plan of the outermost frame, the same in all steps
 
 
 class Activation:
-    """An item that is ready, in an iteration; `dead`: it does not run."""
+    """An item that is ready, in an iteration; a `dead` one does not run."""
 
     __slots__ = ("dead", "item", "iteration")
 
@@ -162,7 +162,7 @@ class Activation:
 class Propagator:
     """The control state of one partition in one step.
 
-    `ready` collects activations; whoever runs them takes them out, and says `finished` of each.
+    `ready` collects activations; the scheduler removes and runs them, and calls `finished` for each.
     """
 
     __slots__ = ("_done", "_partition", "items", "outermost", "ready")
@@ -175,7 +175,7 @@ class Propagator:
         self.outermost = Iteration(_OUTERMOST, 0, values)
 
     def start(self, initial: Sequence[Item] | None = None) -> None:
-        """Activate what waits for nothing: the `initial_items`, if the caller knows them."""
+        """Activate the items without inputs: `initial`, if the caller has computed them (`initial_items`)."""
         for item in initial_items(self.items) if initial is None else initial:
             if item.kind is MERGE:
                 for position in item.arrived:
@@ -188,12 +188,12 @@ class Propagator:
                     self._arrive(edge, self.outermost, False)
 
     def arrived(self, item: Item) -> None:
-        """The feed of a partial run has come."""
+        """Record the arrival of a feed of a partial run."""
         for edge in item.edges:
             self._arrive(edge, self.outermost, False)
 
     def finished(self, activation: Activation, live_port: int = 0) -> None:
-        """An activation is over: tell those that wait for it. Of a Switch, `live_port` is the output taken."""
+        """Record the end of an activation, and propagate it to the consumers. `live_port` is the output taken by a Switch."""
         item, iteration = activation.item, activation.iteration
         kind = item.kind
         if kind is PROGRAM or not (kind is SWITCH or kind is ENTER or kind is EXIT or kind is NEXT_ITERATION):
@@ -206,7 +206,7 @@ class Propagator:
             self._clean(iteration.frame)
 
     def _propagate(self, item: Item, iteration: Iteration, dead: bool, live_port: int) -> None:
-        """What control flow does differently."""
+        """Propagate the end of a control-flow item."""
         if item.kind is SWITCH:
             for edge in item.edges:
                 self._arrive(edge, iteration, dead or edge.port not in (live_port, CONTROL_PORT))
@@ -220,10 +220,10 @@ class Propagator:
     # Values that arrive
 
     def _arrive(self, edge: Edge, iteration: Iteration, dead: bool, by_enter: bool = False) -> None:
-        """One thing an item waits for has come."""
+        """Record the arrival of one edge at an item."""
         target = edge.target
         item = self.items[target]
-        if item.waits == 1 and not dead and item.kind is not MERGE:  # most: they need no count
+        if item.waits == 1 and not dead and item.kind is not MERGE:  # the usual case needs no count
             iteration.outstanding += 1
             self.ready.append(Activation(item, iteration, False))
             return
@@ -244,7 +244,7 @@ class Propagator:
     def _arrive_at_merge(
         self, item: Item, edge: Edge, iteration: Iteration, waits: int, dead: bool, by_enter: bool
     ) -> None:
-        """A Merge is activated once: `waits` is negative from then on."""
+        """Record an arrival at a Merge, which is activated once: `waits` is negative from then on."""
         target = item.index
         if edge.position < 0:
             waits -= 1
@@ -256,7 +256,7 @@ class Propagator:
             if iteration.dead is _NO_ITEMS:
                 iteration.dead = {}
             iteration.dead[target] = iteration.dead.get(target, 0) + 1
-            if by_enter:  # the other input of a loop's Merge will never come: the loop is not entered
+            if by_enter:  # the loop is not entered, so the other input of its Merge will never arrive
                 iteration.dead[target] = len(item.node.inputs)
         iteration.waits[target] = waits
         if waits == 0:
@@ -293,7 +293,7 @@ class Propagator:
         self._clean(frame)
 
     def _hand(self, item: Item, value: Any, iteration: Iteration, dead: bool) -> None:
-        """Put the output of an item into another iteration than its own."""
+        """Deliver the output of an item into another iteration than its own."""
         iteration.values[item.instructions[0].outputs[0]] = value
         for edge in item.edges:
             self._arrive(edge, iteration, dead, by_enter=item.kind is ENTER)
@@ -324,7 +324,7 @@ class Propagator:
         return made
 
     def _clean(self, frame: LoopFrame) -> None:
-        """Forget iterations that are done, oldest first; go on with what was put off; end the frame if it is done."""
+        """Remove iterations that are done, oldest first; resume deferred NextIterations; end the frame if it is done."""
         while frame.iterations:
             oldest = next(iter(frame.iterations.values()))
             if oldest.outstanding or oldest.children or frame.missing_enters:
@@ -377,7 +377,7 @@ class Propagator:
 
 
 def input_value(instruction: Instruction, position: int, values: Values) -> Any:
-    """An input; of a reference that is wanted as a value, the value of the moment.
+    """An input; if the kernel takes the value of a reference, the variable's present value.
 
     Raises:
         FailedPreconditionError: the variable has none.
@@ -387,7 +387,7 @@ def input_value(instruction: Instruction, position: int, values: Values) -> Any:
 
 
 def initial_items(items: Sequence[Item]) -> list[Item]:
-    """What waits for nothing; a Merge may still wait for control edges."""
+    """The items without inputs; a Merge may still wait for control edges."""
     return [
         item
         for item in items
@@ -398,10 +398,10 @@ def initial_items(items: Sequence[Item]) -> list[Item]:
 
 
 def dead_outputs(item: Item, values: Values) -> None:
-    """Mark everything an item would put out as dead.
+    """Mark all outputs of an item as dead.
 
-    Not of a NextIteration: what it puts out belongs to the next iteration, and in its own iteration that place holds what has
-    come from the one before, which a Merge may still have to take.
+    Except a NextIteration's: its output belongs to the next iteration. In its own iteration that place holds the value from
+    the previous one, which a Merge may still have to take.
     """
     if item.kind is NEXT_ITERATION:
         return

@@ -1,7 +1,7 @@
-"""The reference tier: an item node by node, with NumPy kernels; small ones on the event loop in slices, heavy ones on workers.
+"""The reference tier: runs an item node by node with NumPy kernels, small ones on the event loop, heavy ones on workers.
 
-A kernel is heavy if it is estimated to be (see `planning.workload`), or by the clock: one that held the loop for too long more
-than once goes to a worker from then on, and so does one that never was faster where steps are measured.
+A kernel is heavy if it is estimated to be (see `planning.workload`) or was measured to be: one that has blocked the loop for
+too long more than once runs on a worker from then on; where costs are measured, so does one that was never faster.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from aioexec.observability.cost_model import CostModel
     from aioexec.observability.step_stats import StepStatsCollector
 
-_MOST_SLOW_CALLS = 2  # times a kernel may be slow on the loop
+_MOST_SLOW_CALLS = 2  # slow calls after which a kernel leaves the loop
 
 
 class ReferenceTier:
     """Runs one item for all steps of a session.
 
-    Changing: `_slow`, how often the node at a position took longer than a slice; `_expensive`, positions of
-    nodes whose least measured time is longer than a slice.
+    Changing: `_slow`, how often the node at a position took longer than a slice; `_expensive`, the positions of nodes whose
+    least measured time is longer than a slice.
     """
 
     def __init__(self, item: Item, engine: Engine) -> None:
@@ -49,7 +49,7 @@ class ReferenceTier:
         self._expensive: set[int] = set()
 
     def learn(self, costs: CostModel) -> None:
-        """Let what was measured decide, with some hysteresis, which kernels go to workers from the start."""
+        """Select by measured costs, with some hysteresis, the kernels that always run on workers."""
         for position, instruction in enumerate(self.item.instructions):
             least = costs.least(instruction.node.name)
             if least is not None and least > SLICE_NS:
@@ -58,7 +58,7 @@ class ReferenceTier:
                 self._expensive.discard(position)
 
     def begin(self, values: Values, step: Step) -> Awaitable[None] | None:
-        """Run as much as can be run at once; what is left, if anything, is to be awaited.
+        """Run as much as needs no waiting; returns an awaitable for the rest, if any.
 
         Raises:
             OpError: of the node that failed.
@@ -73,7 +73,7 @@ class ReferenceTier:
             return self._rest(values, step, position, begun)
         take(
             writes
-        )  # now, since others may write before the rest begins; a task, since that may be cancelled before, too
+        )  # now, since other steps may write before the rest begins; a task may also be cancelled before it begins
         rest = asyncio.ensure_future(self._rest(values, step, position, begun))
         rest.add_done_callback(lambda done: release(writes))
         return rest
@@ -94,7 +94,7 @@ class ReferenceTier:
     async def _rest(
         self, values: Values, step: Step, position: int, begun: StructureRun | None = None
     ) -> None:
-        """Run the nodes from `position` on, under the item's leases; `begun` is a structure that has to go on first."""
+        """Run the nodes from `position` on, under the item's leases; first continue `begun`, a structure."""
         end = len(self.item.instructions)
         while position < end:
             if begun is not None:
@@ -113,9 +113,9 @@ class ReferenceTier:
                 position, begun = self._slice(values, position, step)
 
     def _slice(self, values: Values, position: int, step: Step) -> tuple[int, StructureRun | None]:
-        """Run nodes from `position` on, until the slice is over or a heavy one comes: the next position.
+        """Run nodes from `position` on, until the slice is over or the next one is heavy; returns the next position.
 
-        If a loop or conditional does not end within the slice, it is the next, and what has begun of it comes with it.
+        A loop or conditional that does not end within the slice is the next position; its run is returned too.
         """
         began = now = perf_counter_ns()
         limit = self.engine.budget.slice_ns
@@ -150,7 +150,7 @@ class ReferenceTier:
         return position, None
 
     def _begin_structure(self, values: Values, instruction: Instruction) -> StructureRun | None:
-        """Run a loop or conditional for a slice; what is left of it, if that was not enough."""
+        """Run a loop or conditional for a slice; returns its run, if it has not ended."""
         run = StructureRun(instruction, inputs_of(instruction, values), self.item.device)
         if not run.advance(self.engine.budget.slice_ns):
             return run
@@ -158,13 +158,13 @@ class ReferenceTier:
         return None
 
     async def _finish_on_worker(self, values: Values, run: StructureRun, step: Step) -> None:
-        """Go on with a loop or conditional until it ends or the step is given up."""
+        """Continue a loop or conditional until it ends or the step is cancelled."""
         with _pinned(run.resources()):
             await step.workers.submit(run.advance).result(run.cancel)
         _take(run, values)
 
     async def _step_on_worker(self, values: Values, instruction: Instruction, step: Step) -> None:
-        """One heavy node. Variables it may read are pinned: nobody writes over what it looks at."""
+        """Run one heavy node. Variables it may read are pinned, so that no other step writes over them."""
         scheduled = perf_counter_ns()
 
         def run() -> None:
@@ -190,7 +190,7 @@ class ReferenceTier:
         note_node(collector, instruction.node, self.item.device, scheduled, start, end, outputs)
 
     def _step(self, values: Values, instruction: Instruction, inputs: list[Any]) -> None:
-        """One node by its reference kernel."""
+        """Run one node by its reference kernel."""
         try:
             if instruction.dereferences:
                 inputs = dereferenced(instruction, inputs)
@@ -210,14 +210,14 @@ def _inputs(instruction: Instruction, values: Values) -> list[Any]:
 
 
 def _take(run: StructureRun, values: Values) -> None:
-    """Put what a structure has put out where it belongs."""
+    """Store the outputs of a structure."""
     for value, output in zip(run.instruction.outputs, run.outputs(), strict=True):
         values[value] = output
 
 
 @contextlib.contextmanager
 def _pinned(values: Iterable[Any]) -> Iterator[None]:
-    """Let nobody write over the variables among some values."""
+    """Pin the variables among some values, so that their contents are not written over."""
     held = [value for value in values if isinstance(value, Variable)]
     for variable in held:
         variable.pins += 1

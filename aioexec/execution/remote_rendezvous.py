@@ -1,8 +1,9 @@
 """The rendezvous of a step whose partitions are in several processes.
 
-Values stay where they are made until somebody asks for them: who receives from a device of this process asks the table of this
-process; who receives from another one's asks that process, by a call that the transport makes and owns. Where two processes
-have agreed on it (`Exchange`), values are sent to the other's table unasked, and whoever receives them waits at his own.
+A value stays in the process that made it until it is requested. A receiver of a value made in this process waits at this
+process's table; a receiver of a value made elsewhere requests it from that process, by a call that the transport makes and
+owns. Where two processes have agreed on it (`Exchange`), values are pushed to the other's table without a request, and
+receivers wait at their own process's table.
 """
 
 from __future__ import annotations
@@ -12,36 +13,36 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from aioexec.errors import AbortedError, CancelledError, OpError, UnknownError
-from aioexec.execution.rendezvous import IntraProcessRendezvous, Received, Waiting, tell
+from aioexec.execution.rendezvous import IntraProcessRendezvous, Received, Waiting, fail_receivers
 
 Fetch = Callable[[str], "asyncio.Future[Received]"]
 """Starts to receive the value of a key from where it is made. Cancelling the future ends the call; it fails by OpErrors."""
 
 
 class Exchange(Protocol):
-    """How one step's values travel unasked. `told` are the tasks that some were sent to."""
+    """Pushes one step's values to other tasks. `told` are the tasks to which values were pushed."""
 
     told: set[str]
 
     def push(self, key: str, value: Any, is_dead: bool) -> bool:
-        """Send a value to who will receive it; False if he will ask for it, or is here."""
+        """Push a value to the task that receives it; False if that task requests it, or is in this process."""
         ...
 
     def comes(self, key: str) -> bool:
-        """Whether the value of a key is sent here unasked."""
+        """Whether the value of a key is pushed to this process."""
         ...
 
 
 class RemoteRendezvous(IntraProcessRendezvous):
-    """The part of such a rendezvous that is in this process.
+    """The part of a distributed rendezvous that is in this process.
 
     Args:
-        task: what the names of this process's devices begin with, "/job:worker/replica:0/task:0".
+        task: the prefix of the names of this process's devices, "/job:worker/replica:0/task:0".
         fetch: receives from another process.
-        exchange: None where every value is asked for.
+        exchange: pushes values; None: every value is requested.
 
-    `_prefix` is that name with a slash. `_calls` are under way, each with its key and who waits for it; there is none after an
-    abort. `_announced` are keys whose values have to be asked for although others come unasked.
+    `_prefix` is the task's name with a slash. `_calls` are the pending requests, each with its key and its receiver; there are
+    none after an abort. `_announced` are keys whose values must be requested although the exchange pushes others.
     """
 
     def __init__(self, task: str, fetch: Fetch, exchange: Exchange | None = None) -> None:
@@ -53,18 +54,18 @@ class RemoteRendezvous(IntraProcessRendezvous):
         self._announced: set[str] = set()
 
     def join(self, task: str, fetch: Fetch) -> None:
-        """Go by other names: the step belongs to a session with a cluster of its own, in which all values are asked for."""
+        """Use other device names: the step belongs to a session with its own cluster, in which all values are requested."""
         self._prefix = f"{task}/"
         self._fetch = fetch
         self._exchange = None
 
     def recv_here(self, key: str) -> asyncio.Future[Received]:
-        """`recv` of what is sent in this process, whatever it is called here."""
+        """`recv` of a value that is sent in this process, whatever its device is called here."""
         return super().recv(key)
 
     @property
     def is_empty(self) -> bool:
-        """Whether neither a value nor anybody waits."""
+        """Whether there are neither values nor receivers."""
         return not self._calls and not self._table.unmatched()
 
     # Sending
@@ -80,14 +81,14 @@ class RemoteRendezvous(IntraProcessRendezvous):
         super().send(key, value, is_dead)
 
     def push_kept(self) -> None:
-        """Send what was kept until now, and can be sent unasked from now on."""
+        """Push the values kept until now, if they can be pushed from now on."""
         for key, received in self._table.take_values():
             self.send(key, *received)
 
     # Receiving
 
     def _waits_here(self, key: str) -> bool:
-        """Whether a value comes to this table by itself."""
+        """Whether a value arrives at this table without a request."""
         if key.startswith(self._prefix):  # a key begins with the device that sends
             return True
         return self._exchange is not None and key not in self._announced and self._exchange.comes(key)
@@ -128,10 +129,10 @@ class RemoteRendezvous(IntraProcessRendezvous):
         else:
             receiver.set_exception(UnknownError(f"the transfer failed: {error!r}"))
 
-    # What comes unasked
+    # Pushed values
 
     def pushed(self, key: str, value: Any, is_dead: bool) -> None:
-        """A value has come; if it was asked for meanwhile, nobody waits for the answer any more."""
+        """Deliver a pushed value; a request that was made for it meanwhile is cancelled."""
         for call, (wanted, receiver) in self._calls.items():
             if wanted == key:
                 del self._calls[call]
@@ -143,32 +144,32 @@ class RemoteRendezvous(IntraProcessRendezvous):
             super().send(key, value, is_dead)
 
     def announced(self, key: str) -> None:
-        """The value of a key has to be asked for: now, if somebody waits for it."""
+        """Record that the value of a key must be requested; request it now if a receiver waits."""
         self._announced.add(key)
         while (receiver := self._table.take_receiver(key)) is not None:
             if not receiver.done():
                 self._call(key, receiver)
 
     def lost(self, task: str, error: OpError) -> None:
-        """Nothing comes from a task any more: fail who waits for it."""
-        tell(self._table.take_receivers(f"{task}/"), error)
+        """Fail the receivers that wait for a task from which nothing arrives any more."""
+        fail_receivers(self._table.take_receivers(f"{task}/"), error)
 
     @property
     def told(self) -> Collection[str]:
-        """The tasks that something was sent to unasked."""
+        """The tasks to which values were pushed."""
         return () if self._exchange is None else self._exchange.told
 
     def cut_off(self, task: str, error: OpError) -> None:
-        """Nothing can be sent to a task any more: if something was, it may be lost, and the step with it."""
+        """Abort if values were pushed to a task to which nothing can be sent any more: they may be lost."""
         if task in self.told:
             self.start_abort(error)
 
     def awaited(self) -> list[str]:
-        """Keys on which somebody waits at this table."""
+        """The keys on which receivers wait at this table."""
         return self._table.awaited()
 
     def is_all_from(self, task: str) -> bool:
-        """Whether nothing is known but what a task has sent."""
+        """Whether there are only values that a task has sent."""
         keys = [*self._table.unmatched(), *self._announced]
         return not self._calls and all(key.startswith(f"{task}/") for key in keys)
 
@@ -180,7 +181,7 @@ class RemoteRendezvous(IntraProcessRendezvous):
         if calls:
             for call in calls:
                 call.cancel()
-            tell([receiver for _, receiver in calls.values()], error)
+            fail_receivers([receiver for _, receiver in calls.values()], error)
 
     def close(self) -> list[str]:
         called = [key for key, _ in self._calls.values()]

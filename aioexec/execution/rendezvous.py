@@ -1,8 +1,8 @@
-"""Rendezvous: where the partitions of a step hand values over.
+"""Rendezvous: the exchange of values between the partitions of a step.
 
-A `Table` decides: per key, values that nobody has asked for yet, or receivers that nothing has come for yet, never both;
-first come, first served. `IntraProcessRendezvous` is the table of one step with futures for receivers. Both belong to the
-step's event loop, and nothing here suspends: a producer never waits, a receiver waits on a future of its own.
+A `Table` holds, for each key, a FIFO queue of values without a receiver or of receivers without a value, never both.
+`IntraProcessRendezvous` is the table of one step with futures as receivers. Both belong to the step's event loop, and nothing
+here suspends: a producer never waits, a receiver waits on a future of its own.
 
 The two ends of a transfer agree on a key, a text that is the same in TensorFlow:
 
@@ -39,7 +39,7 @@ _UNSIGNED = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
-    """What a key says; the incarnation as an unsigned number."""
+    """The fields of a key; the incarnation as an unsigned number."""
 
     src_device: str
     src_incarnation: int
@@ -55,13 +55,13 @@ def create_key(
     edge_name: str,
     frame_iteration: FrameIteration = (0, 0),
 ) -> str:
-    """The key of a transfer; the incarnation may come as the signed attribute of a Send or Recv."""
+    """The key of a transfer; the incarnation may be the signed attribute of a Send or Recv."""
     frame, iteration = frame_iteration
     return f"{src_device};{src_incarnation & _UNSIGNED:016x};{dst_device};{edge_name};{frame}:{iteration}"
 
 
 def transfer_key(attrs: Attrs, frame_iteration: FrameIteration = (0, 0)) -> str:
-    """The key of a Send or Recv of these attributes."""
+    """The key of a Send or Recv with these attributes."""
     return create_key(
         attrs["send_device"],
         attrs["send_device_incarnation"],
@@ -72,7 +72,7 @@ def transfer_key(attrs: Attrs, frame_iteration: FrameIteration = (0, 0)) -> str:
 
 
 def parse_key(key: str) -> ParsedKey:
-    """Take a key apart.
+    """Parse a key.
 
     Raises:
         InvalidArgumentError: it is not of the form above.
@@ -93,10 +93,10 @@ def parse_key(key: str) -> ParsedKey:
 
 
 def check_received(value: Any, declared: DType, receiver: str) -> None:
-    """Hold what has come for a receiver (an error's words for it) against the dtype its node declares.
+    """Check a received value against the dtype that the receiving node declares; `receiver` describes it for the error.
 
     Raises:
-        InternalError: it is of another dtype, or a reference was declared: those do not travel.
+        InternalError: the value has another dtype, or a reference was declared, which cannot be transferred.
     """
     if declared.is_ref or (isinstance(value, np.ndarray | np.generic) and value.dtype != declared.numpy):
         came = value.dtype.name if isinstance(value, np.ndarray | np.generic) else type(value).__name__
@@ -109,7 +109,7 @@ Receiver = TypeVar("Receiver")
 
 
 class Table(Generic[Receiver]):
-    """Who has sent what and who waits for what. Decides only: receivers are whatever the caller hands in.
+    """Matches values and receivers by key. A pure state machine: a receiver is any object of the caller.
 
     State: `_values` and `_receivers` hold, by key, what waits for the other side, in order of arrival. No queue is empty, no
     key is in both, and an aborted table holds nothing.
@@ -121,7 +121,7 @@ class Table(Generic[Receiver]):
         self._receivers: dict[str, deque[Receiver]] = {}
 
     def send(self, key: str, received: Received) -> Receiver | None:
-        """The receiver whose turn it is, now out of the table; None: the value is kept until one comes.
+        """Remove and return the first receiver; None: there is none, and the value is kept.
 
         Raises:
             OpError: the table was aborted with this error.
@@ -144,30 +144,30 @@ class Table(Generic[Receiver]):
         return _pop(self._values, key)
 
     def wait(self, key: str, receiver: Receiver) -> None:
-        """Put a receiver in line: `take` has just returned None."""
+        """Queue a receiver, after `take` has returned None."""
         self._receivers.setdefault(key, deque()).append(receiver)
 
     def take_receiver(self, key: str) -> Receiver | None:
-        """The receiver whose turn it is, now out of the table, if one waits."""
+        """Remove and return the first receiver of a key, if one waits."""
         return _pop(self._receivers, key)
 
     def take_receivers(self, source: str) -> list[Receiver]:
-        """Take out all receivers for what comes from devices whose names begin so."""
+        """Remove all receivers of values from devices whose names begin with `source`."""
         keys = [key for key in self._receivers if key.startswith(source)]
         return [receiver for key in keys for receiver in self._receivers.pop(key)]
 
     def awaited(self) -> list[str]:
-        """Keys on which somebody waits."""
+        """The keys on which receivers wait."""
         return list(self._receivers)
 
     def take_values(self) -> list[tuple[str, Received]]:
-        """Take out all values, with their keys."""
+        """Remove all values, with their keys."""
         values = [(key, value) for key, line in self._values.items() for value in line]
         self._values.clear()
         return values
 
     def withdraw(self, key: str, receiver: Receiver) -> None:
-        """Take a receiver out of the line, if it is there; the others keep their order."""
+        """Remove a receiver from its queue, if it is there; the others keep their order."""
         line = self._receivers.get(key)
         if line is not None and receiver in line:
             line.remove(receiver)
@@ -175,7 +175,7 @@ class Table(Generic[Receiver]):
                 del self._receivers[key]
 
     def abort(self, error: OpError) -> list[Receiver]:
-        """End all transfers with an error; only the first one counts. The receivers that waited, to be told."""
+        """End all transfers with an error; only the first one counts. Returns the waiting receivers, for the caller to fail."""
         if self.error is not None:
             return []
         self.error = error
@@ -209,23 +209,23 @@ def _pop(queues: dict[str, deque[Item]], key: str) -> Item | None:
 
 
 class Waiting(Protocol):
-    """Who waits for a value: a future, or whatever is told like one."""
+    """A receiver: a future, or an object with this part of a future's interface."""
 
     def done(self) -> bool:
-        """It waits no more, for whatever reason."""
+        """Whether it waits no more."""
         ...
 
     def set_result(self, result: Received, /) -> None: ...
     def set_exception(self, exception: OpError, /) -> None: ...
 
 
-def tell(receivers: Iterable[Waiting], error: OpError) -> None:
-    """Fail those of the receivers who still wait."""
+def fail_receivers(receivers: Iterable[Waiting], error: OpError) -> None:
+    """Fail the receivers that still wait."""
     for receiver in receivers:
         if not receiver.done():
             receiver.set_exception(error)
             if isinstance(receiver, asyncio.Future):
-                receiver.exception()  # who aborts has reported it: asyncio need not complain if nobody looks
+                receiver.exception()  # marks it as retrieved, so that asyncio does not log it: the step reports it
 
 
 class IntraProcessRendezvous:
@@ -236,11 +236,11 @@ class IntraProcessRendezvous:
 
     @property
     def error(self) -> OpError | None:
-        """What it was aborted with."""
+        """The error with which it was aborted."""
         return self._table.error
 
     def send(self, key: str, value: Any, is_dead: bool = False) -> None:
-        """Hand a value to the receiver whose turn it is, or keep it for one.
+        """Deliver a value to the first receiver, or keep it.
 
         Raises:
             OpError: the rendezvous was aborted with this error.
@@ -252,7 +252,7 @@ class IntraProcessRendezvous:
                 return
 
     def try_recv(self, key: str) -> Received | None:
-        """The value and its dead bit if it has been sent: the fast path, to be tried before the others.
+        """The value and its dead bit if it has been sent: the fast path, to be tried before `expect` and `recv`.
 
         Raises:
             OpError: the rendezvous was aborted with this error.
@@ -260,11 +260,11 @@ class IntraProcessRendezvous:
         return self._table.take(key)
 
     def expect(self, key: str, receiver: Waiting) -> None:
-        """Have a receiver told when its turn comes: `try_recv` has just returned None."""
+        """Queue a receiver, whose result will be set; `try_recv` has just returned None."""
         self._table.wait(key, receiver)
 
     def recv(self, key: str) -> asyncio.Future[Received]:
-        """A future of the value and its dead bit; cancelling it gives up the place in the line.
+        """A future of the value and its dead bit; cancelling it removes the receiver.
 
         Raises:
             OpError: the rendezvous was aborted with this error.
@@ -279,11 +279,11 @@ class IntraProcessRendezvous:
         return future
 
     def start_abort(self, error: OpError) -> None:
-        """Fail all who wait, and whoever sends or receives from now on, with an error; only the first one counts."""
-        tell(self._table.abort(error), error)
+        """Fail all receivers, and all sends and receives from now on, with an error; only the first one counts."""
+        fail_receivers(self._table.abort(error), error)
 
     def close(self) -> list[str]:
-        """End the step: forget what was left, and say which keys that was; after a step without an error there are none."""
+        """End the step; returns the keys that were left unmatched: none after a step without an error."""
         left = self._table.unmatched()
         if left:
             self.start_abort(AbortedError("the step of this rendezvous has ended"))

@@ -1,7 +1,7 @@
-"""A step: one execution of a plan, what its partitions share, and how it ends.
+"""A step: one execution of a plan, the state that its partitions share, and how it ends.
 
-One error ends a step: the first. From then on nothing new begins, what waits is cancelled, and the step is over when every
-kernel has reported.
+The first error ends a step. From then on no kernel begins, waiting ones are cancelled, and the step is over when every kernel
+has reported. The event loop's thread only.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _step_ids = itertools.count(1)
 
 
 class SharedStep:
-    """What a step that has parts in several processes shares with them.
+    """The shared state of a step that has parts in several processes.
 
     Attributes:
-        step_id: the same in all of them.
-        rendezvous: of this process; it outlives the step, for other parts may still take what was sent.
+        step_id: the same in all parts.
+        rendezvous: that of this process; it outlives the step, since other parts may still receive values.
     """
 
     __slots__ = ("rendezvous", "step_id")
@@ -42,22 +42,22 @@ class SharedStep:
         self.rendezvous = rendezvous
 
     def close(self) -> None:
-        """The step is over here; with the rest of it for whoever has the parts run."""
+        """End the part of the step in this process; the caller that runs the other parts ends those."""
 
     def holds_back(self, step: Step, error: BaseException) -> bool:
-        """Whether an error does not end the step yet: it only followed from another one, which is to come."""
+        """Whether an error does not end the step yet, since it is derived from another error, which is expected."""
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class StepSettings:
-    """How one step is run.
+    """The settings of one step.
 
     Attributes:
-        deadline: when it fails, on the loop's clock.
-        workers: where its heavy kernels run, by default the session's pool.
-        collector: collects what its nodes did, and when.
-        shared: of a step that has parts in other processes.
+        deadline: the time at which it fails, on the loop's clock.
+        workers: the pool for its heavy kernels, by default the session's.
+        collector: records the execution of its nodes.
+        shared: the shared state, if it has parts in other processes.
     """
 
     deadline: float | None = None
@@ -70,12 +70,12 @@ DEFAULT = StepSettings()
 
 
 class Step:
-    """One execution of a plan; what a kernel may know of it is in `StepContext`.
+    """One execution of a plan; kernels see the part of it in `StepContext`.
 
-    Constant: step_id (no other step of the process has it), deadline, workers, collector, shared. Changing: `error`, what
-    ended it; `stops`, how to stop the partitions; `woken`, while they begin: those for whom a value has come meanwhile;
-    `is_working`, while one of them does what it can; `_rendezvous`, None until something is sent or received; `_has_container`
-    and `_is_watched`, whether a kernel has asked for the container or the cancellation manager.
+    Constant: `step_id` (unique in the process), `deadline`, `workers`, `collector`, `shared`. Changing: `error`, the one that
+    ended it; `stops`, functions that stop the partitions; `woken`, while the partitions begin: callbacks of those for which a
+    value has arrived meanwhile; `is_working`, while a partition runs its ready items; `_rendezvous`, None until something is
+    sent or received; `_has_container` and `_is_watched`, whether a kernel has used the container or the cancellation manager.
     """
 
     __slots__ = (
@@ -111,12 +111,12 @@ class Step:
 
     @property
     def rendezvous(self) -> IntraProcessRendezvous:
-        """Where its partitions hand values over."""
+        """The rendezvous through which its partitions exchange values."""
         rendezvous = self._rendezvous
         if rendezvous is None:
             rendezvous = self._rendezvous = IntraProcessRendezvous()
             if self.error is not None:
-                rendezvous.start_abort(_told_to_receivers(self.error))
+                rendezvous.start_abort(_error_for_receivers(self.error))
         return rendezvous
 
     @property
@@ -126,20 +126,20 @@ class Step:
 
     @property
     def cancellation_manager(self) -> CancellationManager:
-        """Calls back whoever registers when the step fails or is cancelled, or the session closes."""
+        """The manager whose callbacks run when the step fails or is cancelled, or the session closes."""
         self._is_watched = True
         return self.engine.cancellation.find_or_create(self.step_id)
 
     async def run_in_worker(self, call: Callable[[], Result]) -> Result:
         """Make a call on a worker, in a copy of the caller's context variables.
 
-        A coroutine from the start: one that is cancelled before it has begun has no call under way that nobody waits for.
+        The call is queued when the coroutine first runs: one that is cancelled before has no call that is not awaited.
         """
         context = contextvars.copy_context()
         return await self.workers.submit(partial(context.run, call)).result()
 
     def call(self, body: FuncGraph, inputs: Sequence[Any]) -> Awaitable[Sequence[Any]]:
-        """Run the body of a function as a step of its own, which is cancelled with whoever awaits it."""
+        """Run the body of a function as a step of its own, which is cancelled with the awaiting task."""
         return self.engine.call(body, inputs, StepSettings(workers=self.workers))
 
     def fail(self, error: BaseException) -> None:
@@ -148,15 +148,15 @@ class Step:
             return
         self.error = error
         if self._rendezvous is not None:
-            self._rendezvous.start_abort(_told_to_receivers(error))
+            self._rendezvous.start_abort(_error_for_receivers(error))
         for stop in self.stops:
             stop()
         if self._is_watched:
             self.cancellation_manager.start_cancel()
 
     def close(self) -> None:
-        """Forget what the step left behind."""
-        self.stops.clear()  # they lead back here: it would be for the garbage collector to find out that the step is over
+        """Release the step's resources."""
+        self.stops.clear()  # breaks reference cycles, which only the garbage collector would find
         if self.shared is not None:
             self.shared.close()
         elif self._rendezvous is not None:
@@ -168,7 +168,7 @@ class Step:
                 device.resources.cleanup(self.container)
 
 
-def _told_to_receivers(error: BaseException) -> OpError:
+def _error_for_receivers(error: BaseException) -> OpError:
     if isinstance(error, OpError):
         return error
     if isinstance(error, Exception):

@@ -1,10 +1,10 @@
-"""The limit on arenas where a session sets none: who may hold one while it waits for a worker, first come first served.
+"""Admission control for arenas of sessions without a bound of their own: which runs may hold one while they wait for a worker.
 
-A run that begins and ends in one callback of the loop needs no permission: there is one of them at a time. A run that is queued
-for a worker holds its arena until it ends; of those, as many are queued as fit into a few megabytes, and at least two for each
-thread. The others wait in the loop without an arena, so memory does not grow with them.
+A run that begins and ends in one callback of the loop needs no admission: there is one of them at a time. A run that is queued
+for a worker holds its arena until it ends. Runs are admitted in FIFO order, as many as fit into a few megabytes, and at least
+two for each thread. The others wait on the loop without an arena, so memory does not grow with their number.
 
-One object a loop and pool, shared by the sessions that use both. Everything here happens on the event loop.
+There is one object for each pair of loop and pool, shared by the sessions that use both. The event loop's thread only.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from aioexec.devices.threads.workers import Workers
 from aioexec.execution.programs.frame import Frame
 
 DEFAULT_BYTES = 16 << 20
-"""Arenas of queued runs: many short runs at once, in what the caches of a few cores hold."""
-_RUNS_PER_THREAD = 2  # one is computed, the next is there when it ends
+"""Bytes of the arenas of queued runs: many short runs, within the caches of a few cores."""
+_RUNS_PER_THREAD = 2  # one is computed, the next one is ready when it ends
 
 
 class NoRoomError(Exception):
-    """There is no room for another arena now; nothing was run."""
+    """The bound admits no further arena now; nothing was run."""
 
 
 class ArenaOwner(Protocol):
-    """A program, as far as its arenas go: they are `arena_bytes` each; `frames` are the idle ones."""
+    """The owner of arenas, which is a program: each takes `arena_bytes`; `frames` are the idle ones."""
 
     arena_bytes: int
     frames: list[Frame]
@@ -38,9 +38,9 @@ class ArenaOwner(Protocol):
 class ArenaLimit:
     """Admits runs that hold an arena.
 
-    Constant: `bound`, bytes; `least_runs`, which are admitted whatever their arenas take. Changing: `used`, bytes of admitted
-    runs; `runs`, their number; `_waiting`, runs without an arena, in the order they came: the future of each one's turn, and
-    its program.
+    Constant: `bound`, in bytes; `least_runs`, the number of runs that are admitted regardless of the size of their arenas.
+    Changing: `used`, the bytes of admitted runs; `runs`, their number; `_waiting`, a FIFO queue of runs without an arena: the
+    future of each, and its program.
     """
 
     def __init__(self, bound: int, least_runs: int = 0) -> None:
@@ -60,7 +60,7 @@ class ArenaLimit:
         Raises:
             NoRoomError: it must wait.
         """
-        # `admits` and `_reserve`, written out: most runs of a few rows come through here.
+        # `admits` and `_reserve`, inlined: most runs of a few rows take this path.
         nbytes = owner.arena_bytes
         if self._waiting or (self.runs >= self.least_runs and self.used + nbytes > self.bound):
             raise NoRoomError
@@ -74,12 +74,12 @@ class ArenaLimit:
         self.runs += 1
 
     def wait(self, owner: ArenaOwner, turn: asyncio.Future[Frame | None]) -> None:
-        """Let a run wait for what `take` would have given: `turn` is done then."""
+        """Queue a run; the result of `turn` will be what `take` would have returned."""
         self._waiting[turn] = owner
         self._let_in()
 
     def give_up(self, owner: ArenaOwner, turn: asyncio.Future[Frame | None]) -> None:
-        """A run that waited was cancelled, perhaps after it had been admitted."""
+        """Remove a run that was cancelled while it waited, perhaps after it had been admitted."""
         if turn in self._waiting:
             del self._waiting[turn]
             self._let_in()
@@ -87,7 +87,7 @@ class ArenaLimit:
             self.give_back(owner, turn.result())
 
     def give_back(self, owner: ArenaOwner, frame: Frame | None) -> None:
-        """A run has ended; None: it has no frame any more."""
+        """Release the admission of a run that has ended; None: it has no frame any more."""
         self.used -= owner.arena_bytes
         self.runs -= 1
         if frame is not None:

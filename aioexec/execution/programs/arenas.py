@@ -1,10 +1,10 @@
 """The bound on a session's arenas on one device (`ConfigProto.aioexec.arena_bytes`).
 
-The arenas of runs under way and those of idle frames together stay within the bound. For a new one idle frames are given up,
-longest idle first; where that is not enough the run waits its turn, first come first served, until others are over. A run takes
-its arena after its leases and, until it is over, waits for nothing but its worker: so everybody's turn comes.
+The arenas of active runs and of idle frames together stay within the bound. For a new arena idle frames are dropped, the least
+recently used first; if that is not enough, the run waits in FIFO order until others end. A run acquires its arena after its
+leases and, once it holds it, waits only for its worker: so there is no deadlock, and each run is admitted in the end.
 
-Sessions without a bound have the limit of `arena_limit`. Everything here happens on the event loop.
+Sessions without a bound have the limit of `arena_limit`. The event loop's thread only.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from aioexec.planning.layout.variant import Variant
 
 
 class Arenas(ArenaLimit):
-    """Who may hold an arena on one device, idle frames included.
+    """Admits the arenas of one device, those of idle frames included.
 
-    Changing: `kept`, bytes of idle frames, which are in `_idle` with the pool they lie in, longest idle first.
+    Changing: `kept`, bytes of idle frames; `_idle`, these frames with the pools they belong to, least recently used first.
     """
 
     def __init__(self, bound: int) -> None:
@@ -36,7 +36,7 @@ class Arenas(ArenaLimit):
         self._idle: OrderedDict[Frame, tuple[list[Frame], int]] = OrderedDict()
 
     def drop(self, owner: ArenaOwner) -> None:
-        """Nobody has used this one for long: its idle frames are given up."""
+        """Drop the idle frames of a program that was not used for long."""
         while owner.frames:
             self.kept -= self._idle.pop(owner.frames.pop())[1]
 
@@ -83,14 +83,14 @@ class BoundedProgram(TrimmedProgram):
     ) -> None:
         super().__init__(variant, walker, address, device, workers, trimmer, arenas)
         self.arenas = arenas
-        self.at_hand = ()  # the arenas know which of them was used last
+        self.at_hand = ()  # all frames are taken from the arenas, which record the order of use
 
     def lease(self) -> Frame:
         """A frame for one run, which must be released.
 
         Raises:
             NoRoomError: the run must wait for its frame.
-            ResourceExhaustedError: it would wait for ever.
+            ResourceExhaustedError: its arena is larger than the bound.
         """
         return self.lease_for_worker()
 
@@ -114,15 +114,13 @@ class BoundedProgram(TrimmedProgram):
             )
 
 
-def out_of_memory(program: Program, told: str) -> OpError:
-    """The error of a program without memory; of its nodes it names the one whose result takes most."""
+def out_of_memory(program: Program, message: str) -> OpError:
+    """The error of a program for which there is no memory; it names the node with the largest result."""
     variant = program.variant
     sizes = {value: spec.nbytes for value, spec in variant.specs.items()}
     largest = max(sizes, key=lambda value: sizes[value], default=None)
     for instruction in variant.instructions:
         if largest in instruction.outputs:
-            told = (
-                f"{told}; the largest value, of {sizes[largest]} bytes, is that of {instruction.node.name!r}"
-            )
-            return locate(ResourceExhaustedError(told), instruction, program.device)
-    return ResourceExhaustedError(told)
+            message = f"{message}; the largest value, of {sizes[largest]} bytes, is that of {instruction.node.name!r}"
+            return locate(ResourceExhaustedError(message), instruction, program.device)
+    return ResourceExhaustedError(message)

@@ -1,8 +1,8 @@
-"""Leases: the right of one step to write variables, while it may be suspended or on a worker.
+"""Leases: the exclusive right of one step to write variables, while it may be suspended or on a worker.
 
-All leases of an item are taken at once, when none is held, so steps cannot wait for each other in a circle. Who waits, waits
-for one held variable, first come first served: a release wakes one of its waiters, who takes the lease, or wakes the next if
-it cannot. Everything here happens on the event loop.
+All leases of an item are taken at once, when none of them is held, so there is no deadlock. A waiting step waits for one held
+variable, in FIFO order: a release wakes one waiter, which takes all its leases, or wakes the next waiter if it cannot. The
+event loop's thread only.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from aioexec.resources.variable import Variable
 
 def any_leased(variables: Sequence[Variable]) -> bool:
     """Whether a step that writes these must wait."""
-    for variable in variables:  # noqa: SIM110 (a generator takes longer than most items)
+    for variable in variables:  # noqa: SIM110 (a generator takes longer than most items do)
         if variable.leased:
             return True
     return False
 
 
 async def lease(variables: Sequence[Variable]) -> None:
-    """Wait until nobody holds any of the leases, then take them all."""
+    """Wait until none of the leases is held, then take them all."""
     woken_for: Variable | None = None
     while (held := next((variable for variable in variables if variable.leased), None)) is not None:
         if woken_for is not None and woken_for is not held:
@@ -33,7 +33,7 @@ async def lease(variables: Sequence[Variable]) -> None:
 
 
 def take(variables: Sequence[Variable]) -> None:
-    """Take the leases of variables nobody holds one of."""
+    """Take the leases of variables, none of which is held."""
     for variable in variables:
         variable.leased = True
 
@@ -46,7 +46,7 @@ async def _turn(held: Variable) -> None:
         await waiter
     except asyncio.CancelledError:
         if not waiter.cancelled():
-            _wake_one(held)  # it was our turn
+            _wake_one(held)  # this waiter had been woken, and is cancelled
         elif waiter in held.waiters:
             held.waiters.remove(waiter)
         raise

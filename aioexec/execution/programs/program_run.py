@@ -1,6 +1,6 @@
 """One run of a program: a state machine that decides where it is walked, on the event loop or on a worker.
 
-    state       what is so                                             next state
+    state       meaning                                                next state
     IDLE        bound to its arrays, not begun                         ON_LOOP, ON_WORKER, CANCELLED; by `walk_to_end`
                                                                        DONE, FAILED
     ON_LOOP     the loop walks it, or will again after other           ON_LOOP, ON_WORKER, DONE, FAILED, CANCELLED
@@ -9,11 +9,11 @@
     DONE, FAILED, CANCELLED   no thread is in it; the frame, the pins and the leases are given back
 
 While a thread walks, it may wait for the tasks of a parallel region (`region` of the walk is set) or run a loop or conditional
-in Python (`inner` is set); a run that is paused in either of them goes on with it.
+in Python (`inner` is set); a run that is paused in either of them continues there.
 
 A program that is cheap by its measured cost is walked on the loop to its end. One whose duration depends on data begins there
-and moves to a worker when `Program.bound` is over. To submit a run to a worker and to learn of its end takes 100 to 200 µs
-where idle processors sleep, and the loop's own processor has no work meanwhile. So a run of a few milliseconds with parallel
+and moves to a worker when `Program.bound` is over. To submit a run to a worker and to be notified of its end takes 100 to 200
+µs where idle processors sleep, and the loop's own processor has no work meanwhile. So a run of a few milliseconds with parallel
 regions begins on the loop as well: the loop runs tasks as the workers do, in slices that are charged to the tick, with all
 other callbacks between two slices. It does this for one run at a time, and only while no job waits for a worker; a run shorter
 than the two hops is an exception. A run that takes longer than expected, was cancelled or failed ends on a worker, where a
@@ -45,21 +45,21 @@ if TYPE_CHECKING:
     from aioexec.observability.step_stats import StepStatsCollector
 
 _SLICE_NS = 250_000
-"""What the loop walks of a run between two looks at its other callbacks: half of a tick. A task that has begun is ended."""
+"""The slice of a run that the loop walks before its other callbacks run: half of a tick. A task that has begun is completed."""
 _WHOLE_NS = 400_000
-"""A run that should take no longer is walked in one slice, as long as a tick: to come again takes 20 to 70 µs."""
+"""A run that is expected to take no longer is walked in one slice, as long as a tick: another slice costs 20 to 70 µs."""
 _LONGEST_NS = 5_000_000
-"""The longest run that the loop helps with: of longer ones two hops are a small part."""
+"""The longest run that the loop helps with: in longer ones two hops between threads are a small part."""
 _OTHERS_NS = 200_000
-"""What all other callbacks may take between two slices: some 30 µs are the loop's own."""
+"""The most time that all other callbacks may take between two slices: some 30 µs are overhead of the loop."""
 _SHORT_NS = 200_000
-"""The loop walks such a run in any case: to hand it over takes as long, and holds the loop for most of that."""
+"""A run this short is always walked by the loop: the hand-over takes as long, and occupies the loop for most of that."""
 _LONGEST_ALONE_NS = 300_000
 """The longest run without parallel regions that the loop walks in slices."""
 
 
 class State(enum.Enum):
-    """Of a run; see the module."""
+    """The state of a run; see the module."""
 
     IDLE = "idle"
     ON_LOOP = "on the loop"
@@ -77,10 +77,10 @@ _FINAL = frozenset({State.DONE, State.FAILED, State.CANCELLED})
 class ProgramRun(Walk):
     """One run of a program, begun by `run_now` or `run_in_turn`.
 
-    Constant once it has begun: `_budget`, the loop's; `_pool`, the workers it may move to; `_collector`, which collects what
-    its nodes did, and when. Changing: `state`; `_spent`, nanoseconds it was walked; `_is_helped`, the loop walks it in slices;
-    `_holds`, it has pinned its variables and has their leases, because it outlives the callback that made it; `_is_awaited`,
-    `finish` was called.
+    Constant once it has begun: `_budget`, the loop's; `_pool`, the workers to which it may move; `_collector`, which records
+    the execution of its nodes. Changing: `state`; `_spent`, nanoseconds it was walked; `_is_helped`, whether the loop walks it
+    in slices; `_holds`, whether it has pinned its variables and holds their leases, since it outlives the callback that made
+    it; `_is_awaited`, whether `finish` was called.
     """
 
     __slots__ = ("_budget", "_collector", "_holds", "_is_awaited", "_is_helped", "_pool", "_spent", "state")
@@ -88,7 +88,7 @@ class ProgramRun(Walk):
     def begin(
         self, budget: TickBudget, workers: Workers, collector: StepStatsCollector | None, leased: bool
     ) -> None:
-        """Walk on the loop as far as it may; unless the run is done then, `finish` must be awaited.
+        """Walk on the loop as far as permitted; unless the run is done then, `finish` must be awaited.
 
         Args:
             leased: the run has the leases of the variables it writes.
@@ -138,7 +138,7 @@ class ProgramRun(Walk):
         return self.outputs
 
     def close(self, _: object = None) -> None:
-        """End a run that is not awaited and never will be: no thread is in it any more when this returns."""
+        """End a run that is not awaited and never will be; when this returns, no thread is in it."""
         if not self._is_awaited and self.state not in _FINAL:
             self._leave_region()
             self._end(Outcome.CANCELLED)
@@ -148,7 +148,7 @@ class ProgramRun(Walk):
     def walk_to_end(self, budget: TickBudget, collector: StepStatsCollector | None) -> None:
         """Walk all of it in this callback of the loop, in place of `begin`.
 
-        A run that is cheap by the clock is not stopped because an estimate was too high.
+        A run that is measured to be cheap is not stopped because its estimate was too high.
 
         Raises:
             OpError: a node failed.
@@ -162,7 +162,7 @@ class ProgramRun(Walk):
                 outcome = self.walk(outcome, walker.resume_inline)
                 while outcome == Outcome.PAUSED:
                     outcome = self.walk(walker.resume_inline(self.frame.words), walker.resume_inline)
-                assert outcome == Outcome.DONE  # nothing can cancel it
+                assert outcome == Outcome.DONE  # it cannot be cancelled
             self.state = DONE
         finally:
             ended = perf_counter_ns()
@@ -171,7 +171,7 @@ class ProgramRun(Walk):
         self.program.measured(ended - began)
 
     def _walk_slice(self, outcome: int | None, longest: int) -> None:
-        """Begin (None) or go on, for so many nanoseconds."""
+        """Begin (None) or continue, for so many nanoseconds."""
         self.state = ON_LOOP
         began = perf_counter_ns()
         try:
@@ -188,7 +188,7 @@ class ProgramRun(Walk):
                 self._end(outcome)
 
     async def _walk_in_slices(self) -> None:
-        """Go on in slices, until it is done, or should end on a worker."""
+        """Continue in slices, until the run is done or should end on a worker."""
         longest = _slice_of(self.program)
         try:
             while (
@@ -214,7 +214,7 @@ class ProgramRun(Walk):
             self._stop_helping()
 
     def _leave_region(self) -> None:
-        """Cancel a parallel region that has begun, and wait in this very thread until no other thread is in it."""
+        """Cancel a parallel region that has begun, and block the calling thread until no other thread is in it."""
         if self.region is not None:
             self.cancel()
             self.region.execute()
@@ -228,7 +228,7 @@ class ProgramRun(Walk):
     # On a worker
 
     async def _walk_on_worker(self) -> None:
-        """Begin or go on, on workers. Where other jobs wait, it queues again now and then.
+        """Begin or continue on workers. If other jobs wait, the run is queued again after each slice.
 
         Raises:
             OpError: a node failed.
@@ -249,19 +249,19 @@ class ProgramRun(Walk):
         self._end(outcome)
 
     def _walked(self, outcome: int | None) -> tuple[int, int]:
-        """Called by a worker: how a walk ended, and the nanoseconds it took."""
+        """Walk on a worker: the outcome, and the nanoseconds it took."""
         began = perf_counter_ns()
         return self.released(outcome, self._pool), perf_counter_ns() - began
 
     # The end
 
     def _hold(self) -> None:
-        """The run outlives this callback; it has the leases of the variables that it writes."""
+        """Pin the variables, since the run outlives this callback; it has the leases of those that it writes."""
         self._holds = True
         self.pin(1)
 
     def _end(self, outcome: int | None) -> None:
-        """Give back what the run has; None: it failed, or was cancelled before it was walked."""
+        """Release everything the run holds; None: it failed, or was cancelled before it was walked."""
         if self._is_helped:
             self._stop_helping()
         if outcome == Outcome.DONE:
@@ -286,7 +286,7 @@ def run_now(
     workers: Workers,
     collector: StepStatsCollector | None = None,
 ) -> ProgramRun | None:
-    """Make and begin a run; None: it must wait for a lease or for an arena, nothing was run.
+    """Make and begin a run; None: it must wait for a lease or an arena, and nothing was run.
 
     Raises:
         OpError: a node failed, or a variable is not initialised.
@@ -316,7 +316,7 @@ async def run_in_turn(
     workers: Workers,
     collector: StepStatsCollector | None = None,
 ) -> ProgramRun:
-    """Make and begin a run when the leases and the arena that it needs are free.
+    """Make and begin a run once the leases and the arena that it needs are free.
 
     Raises:
         OpError: a node failed, or a variable is not initialised.
@@ -340,7 +340,7 @@ async def run_in_turn(
 
 
 def may_help(program: Program, workers: Workers, budget: TickBudget) -> bool:
-    """Whether the loop may help with a run that begins now."""
+    """Whether the loop may walk slices of a run that begins now."""
     return (
         program.is_for_loops
         and program.cost <= (_LONGEST_NS if program.parallel_regions else _LONGEST_ALONE_NS)

@@ -1,6 +1,7 @@
-"""Running a loop or conditional with reference kernels: a round is a walk over its nodes, a branch the one that was chosen.
+"""Runs a loop or conditional with reference kernels: the nodes of each iteration, or of the branch that is taken.
 
-A run can stop between two rounds and go on elsewhere: it begins on the event loop, and moves to a worker when it takes longer.
+A run can pause between two iterations and continue on another thread: it begins on the event loop, and moves to a worker if it
+takes longer. One thread at a time is in a run.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from aioexec.planning.workload import takes_long
 from aioexec.resources.variable import Variable
 
 _LOOK = 16
-"""Rounds between two looks at the clock."""
+"""Iterations between two reads of the clock."""
 
 
 class StructureRun:
     """One run of a structure.
 
-    Constant: the instruction, its device. Changing: `values`, what has been computed inside, by value number; `cancelled`, set
-    by anybody: no round begins any more; `_is_bounded`, whether it is to be short for the moment.
+    Constant: the instruction, its device. Changing: `values`, those computed inside, by value number; `cancelled`, which any
+    thread may set: no further iteration begins; `_is_bounded`, whether `advance` was given a time.
     """
 
     def __init__(self, instruction: Instruction, inputs: Sequence[Any], device: str) -> None:
@@ -40,9 +41,9 @@ class StructureRun:
         self.cancelled = True
 
     def advance(self, nanoseconds: int | None = None) -> bool:
-        """Go on for about so long, or to the end: whether it has ended, or was cancelled.
+        """Continue for about so long, or to the end: whether it has ended, or was cancelled.
 
-        A run that is given a time stops before a node that takes long by itself.
+        With a time it also stops before a node that takes long by itself.
 
         Raises:
             OpError: of the node that failed.
@@ -58,18 +59,18 @@ class StructureRun:
         return True
 
     def resources(self) -> Iterator[Any]:
-        """What the run may look at beside its own values: variables among them are not to be written over."""
+        """Values from outside that the run may read: variables among them must not be written over."""
         yield from self.values.values()
         for instruction in with_inner([self.instruction]):
             if instruction.structure is not None:
                 yield from instruction.structure.known.values()
 
     def outputs(self) -> tuple[Any, ...]:
-        """What the node puts out, once the run has ended."""
+        """The outputs of the node, once the run has ended."""
         return tuple(self.values.get(value) for value in self.instruction.outputs)
 
     def _run(self, instruction: Instruction, inputs: Sequence[Any]) -> Iterator[bool]:
-        """Run a structure whose inputs are these; stops after each round, and (True) before what takes long."""
+        """Run a structure with these inputs; yields after each iteration, and (True) before a node that takes long."""
         structure, values = instruction.structure, self.values
         assert structure is not None
         values.update(structure.known)
@@ -133,13 +134,13 @@ class StructureRun:
 
 
 def inputs_of(instruction: Instruction, values: Any) -> list[Any]:
-    """The inputs of a node; a reference that is wanted as a value is the variable's content."""
+    """The inputs of a node; a reference of which the kernel takes the value is replaced by the variable's content."""
     inputs = [values[value] for value in instruction.inputs]
     return dereferenced(instruction, inputs) if instruction.dereferences else inputs
 
 
 def dereferenced(instruction: Instruction, inputs: list[Any]) -> list[Any]:
-    """The inputs of a node, in place of references that are wanted as values what they refer to."""
+    """The inputs of a node, with references of which the kernel takes the value replaced by the variables' contents."""
     for k in instruction.dereferences:
         if isinstance(inputs[k], Variable):
             inputs[k] = inputs[k].read()
@@ -147,7 +148,7 @@ def dereferenced(instruction: Instruction, inputs: list[Any]) -> list[Any]:
 
 
 def store(values: Any, instruction: Instruction, result: Any) -> None:
-    """Put what a kernel returned where the node's outputs belong.
+    """Store the result of a kernel as the node's outputs.
 
     Raises:
         InternalError: it returned another number of values than the node has outputs.
@@ -171,5 +172,5 @@ def store(values: Any, instruction: Instruction, result: Any) -> None:
 
 
 def _as_array(output: Any) -> Any:
-    """What a kernel returned as a value; handles of resources stay what they are."""
+    """The result of a kernel as an array; handles of resources are returned as they are."""
     return np.asarray(output) if isinstance(output, np.generic | int | float | bool | complex) else output

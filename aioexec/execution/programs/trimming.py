@@ -1,7 +1,8 @@
-"""Trimming: programs that have not run for a while give back the arenas they keep between their runs.
+"""Trimming: programs that have not run for a while release the idle arenas that they keep between runs.
 
-A session has one timer, and only while some program of it keeps an arena: after `IDLE_SECONDS` it looks which of them have not
-run since it looked last. An arena that a run holds is not among those a program keeps, so nobody loses one under a run.
+A session has one timer, which runs only while some program keeps an arena: every `IDLE_SECONDS` it releases the arenas of
+programs that have not run since the previous check. The arena of an active run is not among the idle ones. The event loop's
+thread only.
 """
 
 from __future__ import annotations
@@ -22,10 +23,9 @@ IDLE_SECONDS = 10.0
 
 
 class Trimmer:
-    """Looks after the programs of a session that keep arenas.
+    """The programs of a session that keep idle arenas.
 
-    Changing: `_watched`, those that do, each with its `last_used` when it was looked at last; `_timer`, None while there are
-    none.
+    Changing: `_watched`, these programs, each with its `last_used` at the previous check; `_timer`, None while there are none.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Trimmer:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, program: TrimmedProgram) -> None:
-        """A program keeps an arena from now on."""
+        """Add a program that keeps an arena from now on."""
         program.is_watched = True
         self._watched[program] = program.last_used
         if self._timer is None:
@@ -52,7 +52,7 @@ class Trimmer:
             self._timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._look)
 
     def stop(self) -> None:
-        """The session closes."""
+        """Stop the timer, as the session closes."""
         self._watched.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -62,7 +62,7 @@ class TrimmedProgram(Program):
     """A program with an arena.
 
     Constant: `arena_bytes`; `limit`, which admits runs that hold an arena while they wait for a worker. `is_watched` while it
-    may keep arenas that nobody uses.
+    may keep idle arenas.
     """
 
     def __init__(
@@ -118,11 +118,11 @@ class TrimmedProgram(Program):
             self.trimmer.watch(self)
 
     def trim(self) -> None:
-        """Give the arenas back that no run has."""
+        """Release the idle arenas."""
         self.frames.clear()
 
     def _admitted(self, idle: Frame | None) -> Frame:
-        """The frame of a run that `limit` has admitted: the idle one it gave, or a new one."""
+        """The frame of a run that `limit` has admitted: the idle one that it returned, or a new one."""
         try:
             frame = idle or self.new_frame()
         except MemoryError:
