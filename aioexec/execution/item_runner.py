@@ -184,9 +184,13 @@ class ItemRunner:
         program = self.programs.get(key) if key is not None else None
         if key is None or program is None:
             return self._begin_without(key, inputs, values, fresh, step)
+        if (
+            not program.inline
+        ):  # it is begun when it is awaited: until then it holds nothing, and needs no task
+            return self._run(key, inputs, values, fresh, step)
         program.last_used = next(_uses)
         try:
-            if program.is_stateless and program.inline and step.collector is None:
+            if program.is_stateless and step.collector is None:
                 outputs = self._walk_stateless(program, inputs)
                 if outputs is not None:
                     for place, value in enumerate(self.item.outputs):

@@ -47,7 +47,7 @@ class GuardError(Exception):
 class Walk:
     """The memory of one run of a program, and the execution of its rows.
 
-    `arrays` are bound to the first slots; `news` the new contents of the variables that are written; `kept` are arrays that
+    `arrays` are bound to the first slots; `news` the new contents of variables that are not written in place; `kept` are arrays that
     breaks bound to slots; `objects` are values that memory cannot hold. `walker` has the entries to walk by; `trace` is None in
     a run that is not traced; `inner` is the loop or conditional that Python runs, `region` the parallel region that is
     being executed, or that was not executed to its end.
@@ -138,7 +138,8 @@ class Walk:
             if use.new_slot is not None:
                 new = variable.next_buffer(in_place and use.in_place)
                 bound.append(new)
-                self.news.append((use, new))
+                if new is not variable.buffer:
+                    self.news.append((use, new))
         return bound
 
     def _uninitialised(self, variable: Variable, reader: Instruction | None) -> OpError:
@@ -261,7 +262,7 @@ class Walk:
         """
         for use, new in self.news:
             variable = use.variable
-            if new is variable.buffer or variable in self.published:
+            if variable in self.published:
                 continue
             if done or use.is_whole(self._has_run):
                 variable.publish(new)
