@@ -1,1 +1,1 @@
-"""Sessions: what a program awaits."""
+"""Sessions: the interface through which a program runs parts of a graph."""

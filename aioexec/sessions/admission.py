@@ -1,6 +1,7 @@
-"""A bound on steps in flight: who may go on, in the order of arrival.
+"""A bound on the number of steps in flight, with a FIFO queue.
 
-Pure: no task, no clock. A ticket is anything that hashes; whoever waits holds one, and is told when `leave` returns it.
+A pure state machine: no task, no clock. A ticket, any hashable object, stands for one step; `leave` returns the ticket that is
+admitted next, and the caller resumes its step.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ Ticket = TypeVar("Ticket", bound=Hashable)
 class Admission(Generic[Ticket]):
     """Admits up to `bound` tickets at once.
 
-    `_inside` are the admitted tickets, `_waiting` the others, first come first. While somebody waits, `bound` are inside.
+    `_inside` are the admitted tickets, `_waiting` a FIFO queue of the others. While tickets wait, `bound` are inside.
     """
 
     def __init__(self, bound: int) -> None:
@@ -41,7 +42,7 @@ class Admission(Generic[Ticket]):
         return True
 
     def leave(self, ticket: Ticket) -> Ticket | None:
-        """A ticket is done, or gives up waiting: the one that is admitted in its place, if any."""
+        """Remove a ticket, whether admitted or waiting; returns the one that is admitted in its place, if any."""
         if ticket in self._waiting:
             del self._waiting[ticket]
             return None

@@ -1,4 +1,4 @@
-"""Functions that run one step again and again: of fetches and feeds, or as a CallableOptions proto describes it."""
+"""Functions that run one step repeatedly: defined by fetches and feeds, or by a CallableOptions proto."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class FetchCallable:
-    """What `Session.make_callable` returns; `_key` is by what the session remembers the step, once it has been run."""
+    """The result of `Session.make_callable`; `_key` is the key of the step in the session's cache, once it has been run."""
 
     __slots__ = ("_accepts_options", "_feeds", "_fetches", "_key", "_session")
 
@@ -49,7 +49,7 @@ class FetchCallable:
 
 
 class SessionCallable:
-    """What `Session._make_callable_from_options` returns: the runtime's handle of a prepared step."""
+    """The result of `Session._make_callable_from_options`: holds the runtime's handle of a prepared step."""
 
     def __init__(self, runtime: SessionRuntime, handle: int) -> None:
         self._runtime = runtime
@@ -67,7 +67,7 @@ class SessionCallable:
         return await self._runtime.run_callable(self._handle, values, run_metadata)
 
     async def release(self) -> None:
-        """Forget the step; releasing twice is fine. A session that closes forgets all of them."""
+        """Release the step; a second call does nothing. A session that closes releases all of them."""
         if not self._is_released:
             self._is_released = True
             await self._runtime.release_callable(self._handle)

@@ -1,4 +1,4 @@
-"""Fetches and feeds that are not tensors but consist of some: a table by type, to which anybody may add."""
+"""Fetches and feeds of composite types, which consist of several tensors: a table by type, which users may extend."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from aioexec.graph.indexed_slices import IndexedSlices, IndexedSlicesValue
 from aioexec.graph.sparse_tensor import SparseTensor, SparseTensorValue
 
 Fetch = Callable[[Any], tuple[Sequence[Any], Callable[[list[Any]], Any]]]
-"""What is fetched to its tensors and a function that makes the result of their values."""
+"""From the fetched object to its tensors, and a function that makes the result from their values."""
 Feed = Callable[[Any, Any], Iterable[tuple[Any, Any]]]
-"""What is fed, and the value given for it, to tensors with their values."""
+"""From the fed object and its value to tensors with their values."""
 FeedForPartialRun = Callable[[Any], Sequence[Any]]
-"""What will be fed to its tensors."""
+"""From an object that will be fed to its tensors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How sessions treat one type; None: it cannot be fed (in a partial run)."""
+    """The conversion functions of one type; None: it cannot be fed (in a partial run)."""
 
     kind: type
     fetch: Fetch
@@ -69,7 +69,7 @@ _conversions: list[Conversion] = [
 
 
 def conversion_of(element: Any) -> Conversion | None:
-    """How something is fetched and fed if it is of a type in the table; what was added last is looked at first."""
+    """The conversion of an object, if its type is in the table; types added later take precedence."""
     for conversion in _conversions:
         if isinstance(element, conversion.kind):
             return conversion
@@ -82,7 +82,7 @@ def register_session_run_conversion_functions(
     feed_function: Feed | None = None,
     feed_function_for_partial_run: FeedForPartialRun | None = None,
 ) -> None:
-    """Let objects of a type be fetched and fed.
+    """Register a type whose objects can be fetched and fed.
 
     Example:
         register_session_run_conversion_functions(
@@ -103,5 +103,5 @@ def register_session_run_conversion_functions(
 
 
 def deregister_session_run_conversion_functions(tensor_type: type) -> None:
-    """Forget a type again."""
+    """Remove a type from the table."""
     _conversions[:] = [conversion for conversion in _conversions if conversion.kind is not tensor_type]

@@ -1,7 +1,7 @@
 """The session runtime in this process: executors by signature, kernels by node, state by container and device.
 
-A signature finds its executor as given, or under what it asks for in any order, or has a plan made for it in the planner
-thread. Everything a session takes hold of, pools, devices, kernels, it gives back in `shut_down`.
+The executor of a signature is looked up by the signature, then by its contents regardless of order; otherwise a plan is made
+in the planner thread. All pools, devices and kernels that a session acquires are released in `shut_down`.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ Result = TypeVar("Result")
 Asked = tuple[
     frozenset[Tensor], frozenset[Tensor], frozenset[Operation], bool, frozenset[tuple[Tensor, Tensor]]
 ]
-"""A signature without its order: feeds, fetches, targets, whether it is partial, connections."""
+"""The contents of a signature without their order: feeds, fetches, targets, whether it is partial, connections."""
 
 
 class DirectSession(Host, SessionRuntime):
-    """Runs signatures of one graph on this process's devices; lives in one event loop.
+    """Runs signatures of one graph on this process's devices; belongs to one event loop.
 
-    What it has of the process is the host's. `_planner` plans, once there is a graph. `_executors` holds an executor for each
-    signature as given, `_by_asked` those that have a plan of their own, `_planning` an event for what is being planned,
-    `_named` steps by names.
+    `Host` holds its devices and threads. `_planner` is None until there is a graph. `_executors` holds the executor of each
+    signature, `_by_asked` those that have a plan of their own, `_planning` an event for each signature being planned, `_named`
+    steps by names.
     """
 
     def __init__(
@@ -97,14 +97,14 @@ class DirectSession(Host, SessionRuntime):
     # The graph
 
     def attach(self, graph: Graph) -> None:
-        """Share a graph: what is added to it can be run, without being told."""
+        """Share a graph: nodes added to it later can be run without `extend`."""
         self.graph = graph
 
     async def create(self, graph_def: Any) -> None:
-        """Take a graph of one's own.
+        """Make the session's own graph.
 
         Raises:
-            AlreadyExistsError: there is one.
+            AlreadyExistsError: it has one.
         """
         self._check_usable()
         if not graph_def.node:
@@ -120,8 +120,8 @@ class DirectSession(Host, SessionRuntime):
         """Add nodes to the graph; a graph that is shared gets them too.
 
         Raises:
-            InvalidArgumentError: a node is there already, or does not fit; the graph is as it was.
-            FailedPreconditionError: the graph is not to change any more.
+            InvalidArgumentError: a node exists already, or does not fit; the graph is unchanged.
+            FailedPreconditionError: the graph is finalized.
         """
         self._check_usable()
         if not graph_def.node:
@@ -137,7 +137,7 @@ class DirectSession(Host, SessionRuntime):
             await self.in_planner(partial(extend_graph, self.graph, graph_def))
 
     def finalize(self) -> None:
-        """Keep what has been planned and plan nothing else.
+        """Keep the existing plans, and refuse to make others.
 
         Raises:
             FailedPreconditionError: it was finalized before.
@@ -195,11 +195,11 @@ class DirectSession(Host, SessionRuntime):
         return self._by_asked.setdefault(asked, made)
 
     async def new_executor(self, plan: Plan) -> Executor:
-        """What will run a plan."""
+        """Make the executor of a plan."""
         return Executor(plan, self.engine)
 
     def _plan(self, signature: Signature) -> Plan:
-        """Plan; in the planner thread, where BLAS may be looked for in the file system before any kernel needs it."""
+        """Plan; in the planner thread, where the file system may be searched for BLAS before a kernel needs it."""
         assert self.graph is not None
         self.hold_blas()
         if self._planner is None:
@@ -207,7 +207,7 @@ class DirectSession(Host, SessionRuntime):
         return self._planner.plan(signature)
 
     def forget_plans(self) -> None:
-        """Plan everything anew from now on, on the devices there are then; steps under way go on as they were planned."""
+        """Discard all plans, so that signatures are planned anew for the present devices; active steps keep theirs."""
         self._planner = None
         for kept in (self._executors, self._by_asked, self._named):
             kept.clear()
@@ -257,17 +257,17 @@ class DirectSession(Host, SessionRuntime):
             if self._must_sync:
                 await self.device_mgr.sync()
         except BaseException as error:
-            told = report.failed(error, perf_counter_ns() - began)
-            if told is error:
+            reported = report.failed(error, perf_counter_ns() - began)
+            if reported is error:
                 raise
-            raise told from error
+            raise reported from error
         report.done(feeds, outputs, perf_counter_ns() - began)
         if metadata is not None:
             await self.in_planner(report.write)
         return outputs
 
     def export_cost_models(self) -> list[CostModel]:
-        """What was learned of the costs of nodes: a model for each signature that ran often enough (`build_cost_model`)."""
+        """The measured costs of nodes: a model for each signature that ran often enough (`build_cost_model`)."""
         return self._reports.cost_models()
 
     @property
@@ -328,11 +328,11 @@ class DirectSession(Host, SessionRuntime):
     # The end
 
     async def reset(self, containers: Sequence[str]) -> None:
-        """Drop the resources of these containers, on every device; of the default one if there are none."""
+        """Drop the resources of these containers, on every device; an empty list means the default container."""
         self.device_mgr.clear_containers(containers)
 
     def about_to_close(self) -> None:
-        """Let runs under way end without waiting for compilers; the name and version are free again."""
+        """Let active runs end without waiting for compilers; the name and version may be used again."""
         super().about_to_close()
         self._forget(self)
         self.engine.stop_building()

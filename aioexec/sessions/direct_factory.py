@@ -1,4 +1,4 @@
-"""The factory of sessions in this process: which are alive, under which names, and how they are reset."""
+"""The factory of sessions in this process: keeps the open ones and their names, and resets them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUNTIME_TYPE = "DIRECT_SESSION"
 
 
 def register_direct_sessions() -> None:
-    """Let sessions without a target be made by the process's one factory of direct sessions; again does no harm."""
+    """Register the process's one factory of direct sessions, for sessions without a target; idempotent."""
     if not factory.is_registered(RUNTIME_TYPE):
         factory.register(RUNTIME_TYPE, DirectSessionFactory())
 
@@ -28,7 +28,7 @@ def register_direct_sessions() -> None:
 class DirectSessionFactory(SessionFactory):
     """Makes direct sessions.
 
-    `_sessions` are alive: neither closing nor abandoned. Sessions of several threads come and go, hence `_lock`.
+    `_sessions` are the open ones: neither closing nor abandoned. `_lock` guards them, since several threads make sessions.
     """
 
     def __init__(self) -> None:
@@ -65,19 +65,19 @@ class DirectSessionFactory(SessionFactory):
             )
 
     def deregister(self, session: DirectSession) -> None:
-        """Forget a session that closes."""
+        """Remove a session that closes."""
         with self._lock:
             self._sessions.discard(session)
 
     def sessions(self) -> list[DirectSession]:
-        """Those that are alive."""
+        """The open sessions."""
         with self._lock:
             return list(self._sessions)
 
     async def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
-        """Abort all sessions of this process: their steps are told to end, and drop the containers.
+        """Abort all sessions of this process: cancel their steps, and drop the containers.
 
-        What else they hold they give back when whoever made them closes them.
+        Their other resources are released when their owners close them.
         """
         here = asyncio.get_running_loop()
         for session in self.sessions():

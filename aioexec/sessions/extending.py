@@ -12,10 +12,10 @@ from aioexec.sessions.options import own_message
 
 
 def extend_graph(graph: Graph, graph_def: Any) -> None:
-    """Add the nodes of a GraphDef, whose inputs may be nodes that are there; all of them, or none if anything is wrong.
+    """Add the nodes of a GraphDef, whose inputs may be existing nodes; all of them, or none if there is an error.
 
     Raises:
-        InvalidArgumentError: a node is there already, or does not fit.
+        InvalidArgumentError: a node exists already, or does not fit.
         NotFoundError: an op is not registered.
     """
     from aioexec.graph.io.graphdef_import import extend_by_graph_def
@@ -32,7 +32,7 @@ def extend_graph(graph: Graph, graph_def: Any) -> None:
 
 
 def _inputs_there(graph: Graph, graph_def: Any, own: set[str]) -> dict[str, Tensor | Operation]:
-    """The inputs of new nodes that older nodes provide, by the name they are asked for."""
+    """The inputs of new nodes that are outputs of existing nodes, by the names used in the GraphDef."""
     found: dict[str, Tensor | Operation] = {}
     for node in graph_def.node:
         for text in node.input:

@@ -1,7 +1,7 @@
-"""Session factories: which kind of session a target means.
+"""Session factories: map the target of a session to a kind of session.
 
-Exactly one registered factory must accept the options of a session. Another kind of session is a factory with a scheme of its
-own:
+Exactly one registered factory must accept the options of a session. A new kind of session is added by a factory with a scheme
+of its own:
 
     class EchoSessionFactory(SessionFactory):
         def accepts_options(self, options):
@@ -35,17 +35,17 @@ class SessionFactory(abc.ABC):
 
     @abc.abstractmethod
     def new_session(self, options: SessionOptions) -> SessionRuntime:
-        """A new session; in the event loop it will live in.
+        """Make a session; called in the event loop to which it will belong.
 
         Raises:
-            OpError: there can be none with these options.
+            OpError: there can be no session with these options.
         """
 
     async def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
-        """Abort all sessions there are, without waiting for their steps, and drop the resources of these containers.
+        """Abort all existing sessions, without waiting for their steps, and drop the resources of these containers.
 
-        Sessions made afterwards are isolated from what the old ones may still do to resources in these containers. No
-        containers: the default one.
+        Sessions made afterwards are isolated from operations of the old ones on resources in these containers. An empty list
+        means the default container.
 
         Raises:
             UnimplementedError: sessions of this kind have no containers.
@@ -58,7 +58,7 @@ _factories: dict[str, SessionFactory] = {}
 
 
 def register(runtime_type: str, factory: SessionFactory) -> None:
-    """Let sessions be made by this factory; a second one of the same runtime type is logged as an error and ignored."""
+    """Register a factory; a second one of the same runtime type is logged as an error and ignored."""
     if runtime_type in _factories:
         logger.error("Two session factories are being registered under %s", runtime_type)
         return
@@ -70,7 +70,7 @@ def is_registered(runtime_type: str) -> bool:
 
 
 def deregister(runtime_type: str) -> None:
-    """Take a factory out again; its sessions stay."""
+    """Remove a factory; its sessions stay usable."""
     _factories.pop(runtime_type, None)
 
 
@@ -100,10 +100,10 @@ def get_factory(options: SessionOptions) -> SessionFactory:
 
 
 def new_session(options: SessionOptions) -> SessionRuntime:
-    """A session of the kind that the options mean; see `get_factory` and `SessionFactory.new_session`."""
+    """Make a session by the factory that accepts the options; see `get_factory` and `SessionFactory.new_session`."""
     return get_factory(options).new_session(options)
 
 
 async def reset(options: SessionOptions, containers: Sequence[str] = ()) -> None:
-    """Abort the sessions of the kind that the options mean; see `SessionFactory.reset`."""
+    """Abort the sessions of the factory that accepts the options; see `SessionFactory.reset`."""
     await get_factory(options).reset(options, containers)

@@ -1,4 +1,4 @@
-"""Feeds: which tensors a feed_dict means, and its values as arrays of their dtype and shape."""
+"""Feeds: resolves the keys of a feed_dict to tensors, and converts its values to arrays of their dtype and shape."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from aioexec.sessions.conversions import conversion_of
 
 
 def feed_tensors(graph: Graph, keys: Sequence[Any]) -> tuple[Tensor, ...]:
-    """The tensors feed_dict keys mean.
+    """The tensors that the keys of a feed_dict denote.
 
     Raises:
         UnknownFeedError: a name the graph does not have.
-        GraphTypeError: a key that means no tensor of this graph.
+        GraphTypeError: a key that denotes no tensor of this graph.
         GraphValueError: a tensor that may not be fed, or is fed twice.
     """
     tensors = []
@@ -43,11 +43,11 @@ def feed_tensors(graph: Graph, keys: Sequence[Any]) -> tuple[Tensor, ...]:
 
 
 LARGE = 16 * 1024
-"""Elements of a feed above which its conversion would hold the event loop."""
+"""Elements of a feed above which its conversion would block the event loop."""
 
 
 def is_slow_to_convert(value: Any, numpy: np.dtype[Any]) -> bool:
-    """Whether a value has many elements that must be looked at one by one or cast."""
+    """Whether a value has many elements that must be converted one by one or cast."""
     if type(value) is np.ndarray:
         return value.size > LARGE and (value.dtype != numpy or numpy.hasobject)
     count = 1
@@ -61,9 +61,9 @@ class FeedConverter:
 
     Attributes:
         tensor: the tensor fed.
-        numpy: the dtype its kernels want.
-        dims: its static shape; None when it says nothing.
-        is_resource: what is fed is a resource itself, as fetching its handle gives it.
+        numpy: the dtype its kernels take.
+        dims: its static shape; None if it is unknown.
+        is_resource: the value is a resource itself, as a fetch of its handle returns it.
 
     `_plain` is the dtype of values that need not be looked at, None if all have to be.
     """
@@ -129,7 +129,7 @@ async def converted(
     given: Sequence[Any],
     elsewhere: Callable[[Callable[[], list[Any]]], Awaitable[list[Any]]],
 ) -> list[Any]:
-    """Fed values as arrays; what takes long is done `elsewhere`, off the event loop."""
+    """Fed values as arrays; conversions that take long are run by `elsewhere`, off the event loop."""
     if not any(map(_is_slow, converters, given)):
         return [converter.convert(value) for converter, value in zip(converters, given, strict=True)]
 
@@ -146,11 +146,11 @@ def _is_slow(converter: FeedConverter, value: Any) -> bool:
 
 
 def expand(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """A feed_dict in which what consists of several tensors is these: tuples of keys, nested as they are, and sparse tensors.
+    """Replace the composite keys of a feed_dict, such as nested tuples and sparse tensors, by their tensors.
 
     Raises:
-        GraphTypeError: something cannot be fed, or not with such a value.
-        GraphValueError: values nested in another way than their keys; a tensor fed more than once.
+        GraphTypeError: a key cannot be fed, or not with such a value.
+        GraphValueError: values are nested differently from their keys; a tensor is fed more than once.
     """
     if not any(isinstance(key, tuple) or conversion_of(key) for key in feed_dict):
         return feed_dict
@@ -181,7 +181,7 @@ def _parts(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def expand_keys(feeds: Sequence[Any]) -> list[Any]:
-    """Feeds to come, with what consists of several tensors as these."""
+    """Replace composite keys of feeds that will be fed by their tensors."""
     flat: list[Any] = []
     for key in feeds:
         conversion = conversion_of(key)

@@ -1,4 +1,4 @@
-"""Fetches of any nesting: which graph elements they ask for, and their values in the same nesting."""
+"""Fetches of any nesting: flattens them to graph elements, and builds the result in the same nesting."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from aioexec.graph.node import Operation, Tensor
 from aioexec.sessions.conversions import conversion_of
 
 Build = Callable[[Sequence[Any]], Any]
-"""Values of the unique tensors, in order, to the nested result."""
+"""From the values of the unique tensors, in order, to the nested result."""
 
 
 WrapHandle = Callable[[Any, DType], Any]
-"""A fetched session handle, and the dtype of what it stands for, to what the caller gets."""
+"""From a fetched session handle, and the dtype of the tensor it denotes, to the result."""
 
 _LEAVES = (Tensor, Operation, str)
 SESSION_HANDLE_OPS = ("GetSessionHandle", "GetSessionHandleV2")
@@ -33,11 +33,11 @@ class FetchMapper:
     """Flattens one structure of fetches.
 
     Args:
-        wrap_handle: what becomes of fetched session handles; None: they are texts.
+        wrap_handle: converts fetched session handles; None: they are returned as text.
 
     Attributes:
-        tensors: each tensor asked for, once, in the order met.
-        targets: each operation asked for, once.
+        tensors: each fetched tensor, once, in order of first occurrence.
+        targets: each fetched operation, once.
         build: makes the result.
     """
 
@@ -103,7 +103,7 @@ class FetchMapper:
             dtype = element.op.inputs[0].dtype.base_dtype
             return lambda values: wrap(values[place], dtype)
         if element.dims or element.dtype.base_dtype is resource or element in self._fed:
-            return itemgetter(place)  # what was fed comes back as the array it was
+            return itemgetter(place)  # a fed tensor is returned as the array that was fed
         return _scalar_at(place)
 
     def _mapping(self, fetch: Any) -> Build:
@@ -125,7 +125,7 @@ class FetchMapper:
         return lambda values: kind([build(values) for build in builds])
 
     def _list(self, builds: list[Build]) -> Build:
-        """A list of results; what most runs ask for, plain values, is picked in one call."""
+        """Build a list of results; plain values, the usual case, are selected in one call."""
         if not builds or not all(isinstance(build, itemgetter) for build in builds):
             return lambda values: [build(values) for build in builds]
         places = [build(range(len(self._places))) for build in builds]
@@ -137,15 +137,15 @@ class FetchMapper:
 
 
 def _filled(form: Any, values: Mapping[str, Any]) -> Any:
-    """A dataclass like `form` with these values; not made anew, since what fits a fetch may not suit its constructor."""
+    """A copy of the dataclass `form` with these values; not by its constructor, which may not accept them."""
     filled = copy.copy(form)
     for name, value in values.items():
-        object.__setattr__(filled, name, value)  # a frozen one too
+        object.__setattr__(filled, name, value)  # works for frozen ones as well
     return filled
 
 
 def _scalar_at(place: int) -> Build:
-    """A value without dimensions as what it is, a number or bytes, which NumPy calls a scalar; any other as it is."""
+    """Return a value without dimensions as a NumPy scalar (or bytes), any other as it is."""
 
     def build(values: Sequence[Any]) -> Any:
         value = values[place]
@@ -159,12 +159,12 @@ def _nothing(values: Sequence[Any]) -> None:
 
 
 def flat_key(fetches: Sequence[Any], feeds: Iterable[Any]) -> tuple[Any, ...]:
-    """By what runs of a list of tensors, operations and names are remembered, fed under these keys."""
+    """The cache key of runs of a flat list of tensors, operations and names, with these feed keys."""
     return (len(fetches), *fetches, *feeds)
 
 
 def remembered_by(fetches: Any, feeds: Iterable[Any]) -> tuple[Any, ...] | None:
-    """By what runs of these fetches, fed under these keys, are remembered; None: by nothing, they are met anew each time."""
+    """The cache key of runs of these fetches, with these feed keys; None: they are not cached."""
     if type(fetches) is list and all(type(each) in _LEAVES for each in fetches):
         return flat_key(fetches, feeds)
     key = structure_key(fetches)
@@ -172,7 +172,7 @@ def remembered_by(fetches: Any, feeds: Iterable[Any]) -> tuple[Any, ...] | None:
 
 
 def structure_key(fetches: Any) -> Hashable | None:
-    """Something equal for fetches of equal structure and elements; None if there is no such thing (dataclasses)."""
+    """A key that is equal for fetches of equal structure and elements; None if there is none (dataclasses)."""
     kind = type(fetches)
     if kind is Tensor or kind is Operation or isinstance(fetches, str):
         return fetches  # type: ignore[no-any-return]  # a name for it would cost each step

@@ -1,6 +1,6 @@
-"""Bodies of functions that kernels run: each is planned by itself, at its first use, and run as steps of its own.
+"""Bodies of functions that kernels call: each is planned separately, at its first use, and run in steps of its own.
 
-A body has its own names: what is kept by the name of a node, its placement and its kernel, is kept apart from those of the
+A body has its own name space: placements and kernels, which are stored by the names of nodes, are separate from those of the
 session's graph.
 """
 
@@ -22,13 +22,13 @@ from aioexec.planning.subgraph import Bind, Signature
 
 NewPlanner = Callable[[Graph, Bind], Planner]
 MakePlan = Callable[[Callable[[], Plan]], Awaitable[Plan]]
-"""Awaits a call in the planner thread."""
+"""Makes a call in the planner thread, and awaits it."""
 ScopedBind = Callable[[Operation, str, str], Compute]
-"""Makes, or finds, the kernel of an operation on a device; by its name behind a scope."""
+"""Makes or looks up the kernel of an operation on a device, by its name prefixed with a scope."""
 
 
 class Bodies:
-    """Runs bodies in one session; `_executors` has one for each that was run."""
+    """Runs bodies in one session; `_executors` holds those of the bodies that were run."""
 
     def __init__(
         self, engine: Engine, new_planner: NewPlanner, in_planner: MakePlan, bind: ScopedBind
@@ -40,7 +40,7 @@ class Bodies:
         self._executors: dict[FuncGraph, Executor] = {}
 
     async def call(self, body: FuncGraph, inputs: Sequence[Any], settings: StepSettings) -> list[Any]:
-        """Run a body; its outputs.
+        """Run a body, and return its outputs.
 
         Raises:
             OpError: it cannot be planned, or of the node that failed.
@@ -52,7 +52,7 @@ class Bodies:
         return await executor.step(inputs, settings)
 
     def _plan(self, body: FuncGraph) -> Plan:
-        scope = f"{body.name}:{id(body)}:"  # no node has such a name; the body lives as long as its executor
+        scope = f"{body.name}:{id(body)}:"  # no node has such a name; the executor keeps the body alive
 
         def bind(op: Operation, device: str) -> Compute:
             return self._bind(op, device, scope)

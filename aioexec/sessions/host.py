@@ -1,7 +1,7 @@
-"""What a session holds of this process: devices, pools, the engine, kernels by node, planners.
+"""The resources of this process that a session uses: devices, thread pools, the engine, kernels by node, planners.
 
-A direct session has one, and so has each session of a worker, whose graphs come from elsewhere. Everything a host takes hold
-of it gives back in `release`.
+A direct session has a `Host`, and so has each session of a worker, whose graphs come from a master. All resources that it
+acquires are released in `release`. The event loop's thread only, except `bind`, which the planner thread calls.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """What a kernel may know of its node and session (see KernelContext)."""
+    """The node and session as visible to a kernel (see KernelContext)."""
 
     node_name: str
     device: str
@@ -51,12 +51,12 @@ class NodeContext:
 
 
 class Host:
-    """The means of one session; lives in one event loop.
+    """The resources of one session; belongs to one event loop.
 
     Constant: `session_handle`, `device_mgr`, `device_set`, `pools` (the inter-op pools; steps run on the first unless they
-    choose), `engine`, `loop`. `init_error` is what went wrong while it was made; every use raises it. `_kernels` are the
-    kernels of stateless nodes (those of stateful ones are in the devices' op segments), `_held_pools` the pools to give back,
-    `_serial` the one that steps ask for as number -1. `_transfers` numbers transfers, in all plans it ever makes.
+    choose), `engine`, `loop`. `init_error` is an error of the construction, which every use raises. `_kernels` are the kernels
+    of stateless nodes (those of stateful ones are in the devices' op segments), `_held_pools` the pools to release, `_serial`
+    the pool that steps select as number -1. `_transfers` numbers the transfers of all plans.
     """
 
     def __init__(self, options: SessionOptions, devices: DeviceMgr, session_handle: str) -> None:
@@ -94,17 +94,19 @@ class Host:
 
     @property
     def client_device(self) -> Device:
-        """Where feeds come from and fetches go to."""
+        """The device of feeds and fetches."""
         assert self.device_set.client_device is not None
         return self.device_set.client_device
 
     # Kernels and plans
 
     def bind(self, op: Operation, device: str = "", scope: str = "") -> Compute:
-        """The reference kernel of a node on a device, made at its first use; that of a stateful node once a session and scope.
+        """The reference kernel of a node on a device, made at its first use.
+
+        A stateful node has one kernel for each session and scope.
 
         Raises:
-            NotFoundError: the op has none there.
+            NotFoundError: the op has no kernel on the device.
         """
         place = self.engine.devices.get(device, self.client_device)
         if op.row.is_stateful:
@@ -134,11 +136,11 @@ class Host:
             raise from_exception(error) from error
 
     def hold_blas(self) -> None:
-        """Let BLAS run with one thread from now on; looks for it in the file system, so not on the event loop."""
+        """Limit BLAS to one thread from now on; searches the file system for it, so not on the event loop."""
         self._blas.hold()
 
     def new_planner(self, graph: Graph, bind: Bind) -> Planner:
-        """A planner of a graph, whose kernels `bind` makes."""
+        """Make a planner of a graph; `bind` makes the kernels."""
         return Planner(
             graph,
             bind,
@@ -158,10 +160,10 @@ class Host:
     # Threads
 
     def workers(self, index: int) -> Workers:
-        """The pool a step asks for.
+        """The pool that a step selects.
 
         Raises:
-            InvalidArgumentError: there is none of that number.
+            InvalidArgumentError: there is no pool of that number.
         """
         if index == -1:
             if self._serial is None:
@@ -173,7 +175,7 @@ class Host:
         return self.pools[index]
 
     async def release(self) -> None:
-        """Give everything back; when no step is under way. Again if it was cancelled meanwhile."""
+        """Release everything, when no step is active; to be called again if it was cancelled."""
         if not self._is_released:
             self._is_released = True
             for device in self.device_mgr.list_devices():

@@ -1,4 +1,4 @@
-"""InteractiveSession: the default session from its construction on, for shells and notebooks."""
+"""InteractiveSession: a session that is the default one from its construction on, for shells and notebooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aioexec.sessions.session import Session
 
 
 class InteractiveSession(Session):
-    """A session that `tensor.eval()` and `operation.run()` find without a `with`, until it is closed.
+    """A session that `tensor.eval()` and `operation.run()` use without a `with` statement, until it is closed.
 
     It is the default of the context it was made in: of a task and those it starts, or of a shell.
     """
@@ -24,7 +24,7 @@ class InteractiveSession(Session):
         self._graph_pushed = graph
 
     async def close(self, grace: float | None = None) -> None:
-        """Be the default no more, and close."""
+        """Stop being the default session, and close."""
         if self._is_default:
             self._is_default = False
             default_sessions.discard(self)

@@ -1,9 +1,9 @@
-"""The life of a session: steps are accepted, then drained or cancelled, then everything is given back.
+"""The life cycle of a session: steps are accepted, then drained or cancelled, then everything is released.
 
     OPEN ── close ──▶ DRAINING ── grace over ──▶ CANCELLING ── quiet, released ──▶ CLOSED
       └──────────── close with no grace, reset ──────▲
 
-Pure: no task, no clock, no I/O; `steps.py` does what it says.
+A pure state machine: no task, no clock, no I/O; `steps.py` carries out its decisions.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ Step = TypeVar("Step", bound=Hashable)
 
 
 class State(enum.Enum):
-    """Where a session is in its life."""
+    """The state of a session."""
 
     OPEN = "open"
-    DRAINING = "draining"  # no new steps; those under way end by themselves
-    CANCELLING = "cancelling"  # no new steps; those under way are told to end
-    CLOSED = "closed"  # everything was given back
+    DRAINING = "draining"  # no new steps; active ones end by themselves
+    CANCELLING = "cancelling"  # no new steps; active ones are cancelled
+    CLOSED = "closed"  # everything was released
 
 
 def closed_error() -> SessionClosedError:
-    """What a call gets that comes after the close."""
+    """The error of a call after the close."""
     return SessionClosedError("Attempted to use a closed Session: Session has been closed.")
 
 
 class Life(Generic[Step]):
-    """Which steps are under way, and whether more are accepted.
+    """The active steps of a session, and whether more are accepted.
 
-    `state` only moves on. Each step is told to end at most once: by the event that moved the session to CANCELLING. A session
-    is closed only when no step is under way.
+    `state` only advances. Each step is cancelled at most once: by the event that moved the session to CANCELLING. A session
+    becomes CLOSED only when no step is active.
     """
 
     def __init__(self) -> None:
@@ -47,17 +47,17 @@ class Life(Generic[Step]):
         return self.state is State.OPEN
 
     def begin(self, step: Step) -> None:
-        """A step starts.
+        """Add a step that starts.
 
         Raises:
-            SessionClosedError: none is accepted any more.
+            SessionClosedError: no more steps are accepted.
         """
         if self.state is not State.OPEN:
             raise closed_error()
         self.under_way.add(step)
 
     def end(self, step: Step) -> bool:
-        """A step is over; whether that makes a session that closes quiet."""
+        """Remove a step that is over; True if it was the last one of a session that closes."""
         self.under_way.remove(step)
         return not self.under_way and self.state is not State.OPEN
 
@@ -67,14 +67,14 @@ class Life(Generic[Step]):
             self.state = State.DRAINING
 
     def cancel(self) -> list[Step]:
-        """Accept no more steps; those that have to be told to end."""
+        """Accept no more steps; returns those to be cancelled."""
         if self.state in (State.CANCELLING, State.CLOSED):
             return []
         self.state = State.CANCELLING
         return list(self.under_way)
 
     def released(self) -> None:
-        """Everything was given back."""
+        """Record that everything was released."""
         assert not self.under_way
         assert self.state is not State.OPEN
         self.state = State.CLOSED

@@ -1,4 +1,4 @@
-"""Steps that are asked for by names: the way of the C++ interface, and of callables."""
+"""Steps defined by names of tensors and operations, as in the C++ interface and in callables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NamedStep:
-    """A step asked for by names: its executor, how its feeds are converted, and where its results are among the outputs."""
+    """A step defined by names: its executor, the converters of its feeds, and the positions of its results."""
 
     __slots__ = ("converters", "executor", "places")
 
@@ -42,7 +42,7 @@ class NamedStep:
         metadata: Any,
         scope: StepScope,
     ) -> list[Any]:
-        """Run it; values in the order of the feeds' and outputs' names."""
+        """Run the step; values are in the order of the names of feeds and outputs."""
         values = await converted(self.converters, feeds, session.convert)
         outputs = await session.run_step(self.executor, values, options, metadata, scope)
         return self.ordered(outputs)
@@ -54,7 +54,7 @@ class NamedStep:
 
 @dataclass(slots=True)
 class _Callable:
-    """What a callable's step is made of; None for a `step` that has to be made anew."""
+    """The definition of a callable's step; `step` is None if it has to be planned again."""
 
     step: NamedStep | None
     signature: Signature
@@ -63,7 +63,7 @@ class _Callable:
 
 
 class Callables:
-    """The prepared steps of a direct session, by handle; `_made` were, of which some have been released."""
+    """The prepared steps of a direct session, by handle; `_made` counts all, including those released."""
 
     def __init__(self, session: DirectSession) -> None:
         self._session = session
@@ -71,10 +71,10 @@ class Callables:
         self._made = 0
 
     async def make(self, graph: Graph, options: Any) -> int:
-        """Prepare what a CallableOptions proto describes.
+        """Prepare the step that a CallableOptions proto describes.
 
         Raises:
-            OpError: there is no such step, or it asks for what cannot be had.
+            OpError: there is no such step, or it has options that are not supported.
         """
         session = self._session
         step_options = StepOptions.from_proto(options.run_options)
@@ -89,7 +89,7 @@ class Callables:
         return handle
 
     def _check_devices(self, options: Any) -> None:
-        """Feeds come from the client device's memory and fetches go there."""
+        """Check that feeds and fetches are in the memory of the client device."""
         client = self._session.client_device
         for name, device in (*options.feed_devices.items(), *options.fetch_devices.items()):
             if self._session.device_mgr.lookup_device(device) is not client:
@@ -123,12 +123,12 @@ class Callables:
                 session.steps.leave(turn)
 
     def forget_plans(self) -> None:
-        """Have every step planned anew when it is run next."""
+        """Discard all plans, so that every step is planned again at its next run."""
         for each in self._steps.values():
             each.step = None
 
     def release(self, handle: int) -> None:
-        """Forget a step; again is fine.
+        """Release a step; a second call does nothing.
 
         Raises:
             InvalidArgumentError: no step had this handle.
@@ -142,10 +142,10 @@ class Callables:
 
 
 def _connected(graph: Graph, signature: Signature, connections: Iterable[Any]) -> Signature:
-    """The signature with tensors wired to the places of others, which count as fed.
+    """The signature with tensors connected to other tensors in their place, which count as fed.
 
     Raises:
-        InvalidArgumentError: a source is unknown, a destination comes twice, or the graph would have a cycle.
+        InvalidArgumentError: a source is unknown, a destination occurs twice, or the graph would have a cycle.
         NotFoundError: a destination is unknown.
     """
     made: list[tuple[Tensor, Tensor]] = []
@@ -179,7 +179,7 @@ def _source(graph: Graph, name: str) -> Tensor:
 
 
 def _reaches(destination: Tensor, source: Tensor, feeds: set[Tensor], sources: dict[Tensor, Tensor]) -> bool:
-    """Whether `source` depends on what takes `destination`, after all tensors were wired."""
+    """Whether `source` depends on a consumer of `destination`, with all connections made."""
     seen: set[Operation] = set()
     stack = [source.op]
     while stack:

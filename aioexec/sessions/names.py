@@ -1,4 +1,4 @@
-"""From names to a signature, with the errors of TensorFlow's rewriting of a graph for execution."""
+"""Resolves names to a signature, with the errors of TensorFlow's rewriting of a graph for execution."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def signature_of(
     target_names: Sequence[str],
     is_partial: bool = False,
 ) -> Signature:
-    """The signature these names mean; what is fetched or run twice is in it once.
+    """The signature of these names, without duplicates among fetches and targets.
 
     Raises:
-        InvalidArgumentError: nothing is asked for; a tensor is fed twice, or fed and fetched; an output index is too large.
+        InvalidArgumentError: there are no outputs; a tensor is fed twice, or fed and fetched; an output index is too large.
         NotFoundError: a node is not in the graph.
     """
     if not output_names and not target_names:

@@ -1,6 +1,6 @@
-"""What a session is made with: ConfigProto in plain fields, so that a session without one loads no protobuf.
+"""Session options: ConfigProto as plain fields, so that a session without one does not load protobuf.
 
-`SessionOptions` is also what devices are made from (their protocol of options).
+`SessionOptions` also implements the protocol of options from which devices are made.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from aioexec.execution.engine import JitMode
 _JIT_MODES = ("off", "background", "eager")
 
 _MOST_THREADS = 4096
-"""Threads of one pool, whatever a configuration asks for: memory is taken for each before it starts."""
+"""Most threads of one pool, regardless of the configuration: memory is allocated for each before it starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadPoolOptions:
-    """One of the session's own inter-op pools; a global name makes it one of the process, shared by that name."""
+    """An inter-op pool of the session; one with a global name is shared by all sessions of the process that use the name."""
 
     num_threads: int
     global_name: str = ""
@@ -31,7 +31,7 @@ class ThreadPoolOptions:
 
 @dataclass(frozen=True, slots=True)
 class SessionMetadata:
-    """The name and version under which a session is known; no two live sessions of a process have the same."""
+    """The name and version of a session; no two open sessions of a process have the same."""
 
     name: str
     version: int
@@ -42,11 +42,11 @@ class GraphOptions:
     """How graphs are planned.
 
     Attributes:
-        opt_level: 0 (L1, the default) or -1 (L0: only the passes asked for by name).
-        do_common_subexpression_elimination, do_constant_folding: passes asked for by name.
-        place_pruned_graph: place what a signature needs only, instead of the whole graph.
-        build_cost_model: make a cost model every so many steps; 0 for never.
-        build_cost_model_after: steps to leave out before the first.
+        opt_level: 0 (L1, the default) or -1 (L0: only the passes enabled by name).
+        do_common_subexpression_elimination, do_constant_folding: passes enabled by name.
+        place_pruned_graph: place only the nodes that a signature needs, instead of the whole graph.
+        build_cost_model: make a cost model every so many steps; 0: never.
+        build_cost_model_after: steps to skip before the first.
     """
 
     opt_level: int = 0
@@ -62,17 +62,17 @@ class SessionOptions:
     """Options of a session.
 
     Attributes:
-        target: "" for a session in this process; else what a session factory accepts.
-        config: the ConfigProto all this was read from, or None.
+        target: "" for a session in this process; else a target that a session factory accepts.
+        config: the ConfigProto from which the options were read, or None.
         jit: "off" (reference kernels), "background" (programs are compiled meanwhile) or "eager" (the first run of a
             signature waits, without blocking the loop, until its program is compiled).
-        device_count: how many devices of a type, where that is not left to the type.
+        device_count: the number of devices by type; for other types, that type decides.
         intra_op_threads: threads of a device's kernels; 0 for one a processor.
         inter_op_threads: kernels and partitions that run at once; 0 for one a processor, negative for one.
         session_inter_op_thread_pool: the session's pools, chosen by `RunOptions.inter_op_thread_pool`; usually none.
         operation_timeout_in_ms: deadline of each step, 0 for none.
-        max_steps_in_flight: steps that may run at once, 0 for any number; `refuse_when_busy` says what becomes of others.
-        arena_bytes: memory a device may hold for running programs; 0 for the limit of queued runs (`execution.arena_limit`).
+        max_steps_in_flight: steps that may run at once, 0: unlimited; other steps wait, or fail if `refuse_when_busy`.
+        arena_bytes: memory a device may hold for running programs; 0: the limit on queued runs (`arena_limit`).
     """
 
     target: str = ""
@@ -99,7 +99,7 @@ class SessionOptions:
 
     @classmethod
     def from_config(cls, target: str, config: Any) -> SessionOptions:
-        """Read a ConfigProto, or None; what it leaves open comes from AIOEXEC_JIT, then from the defaults.
+        """Read a ConfigProto, or None; unset options are taken from AIOEXEC_JIT, then from the defaults.
 
         Raises:
             GraphTypeError: an argument of a wrong type.
@@ -145,10 +145,10 @@ class SessionOptions:
 
 
 def own_message(message: Any, kind: str, argument: str) -> Any:
-    """`message` as a message of ours; one of TensorFlow's goes through its bytes.
+    """Convert `message` to our message class; one of TensorFlow's is serialized and parsed.
 
     Raises:
-        GraphTypeError: it is something else.
+        GraphTypeError: it is not a message of this kind.
     """
     from aioexec.formats import protos
 

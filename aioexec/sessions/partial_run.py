@@ -1,6 +1,6 @@
-"""A partial run as a state machine: what was announced, what has come and gone, and what may be asked next.
+"""A partial run as a pure state machine: the announced feeds and fetches, those done, and those that are allowed next.
 
-Pure: no step, no task; `partial_runs.py` drives the step that belongs to it. Elements are known by name: tensors "a:0",
+No step, no task: `partial_runs.py` drives the step that belongs to it. Elements are identified by name: tensors "a:0",
 operations "a".
 """
 
@@ -15,10 +15,10 @@ from aioexec.planning.subgraph import Signature
 
 
 class PartialRun:
-    """What is known of one partial run.
+    """The state of one partial run.
 
-    Constant: `feeds`, `fetches` as announced (operations among them), `needs`: the feeds each fetch depends on. Changing:
-    `fed` and `fetched`, what has come and what has gone out, once each. What was fetched could be computed from what was fed.
+    Constant: `feeds` and `fetches` as announced (the latter include operations), `needs`, the feeds each fetch depends on.
+    Changing: `fed` and `fetched`, those done, each once. Invariant: all feeds that `fetched` needs are in `fed`.
     """
 
     __slots__ = ("fed", "feeds", "fetched", "fetches", "needs")
@@ -34,11 +34,11 @@ class PartialRun:
 
     @property
     def is_done(self) -> bool:
-        """Everything announced has come and gone."""
+        """Whether everything announced was fed and fetched."""
         return self.fed == self.feeds and self.fetched == self.fetches
 
     def allows(self, feeds: frozenset[str], fetches: frozenset[str], needs: frozenset[str]) -> bool:
-        """Whether these, all announced and each given once, may be fed and fetched next; `needs` are those of the fetches."""
+        """Whether these, announced and without duplicates, may be fed and fetched next; `needs` are those of the fetches."""
         return (
             self.fed.isdisjoint(feeds)
             and self.fetched.isdisjoint(fetches)
@@ -46,10 +46,10 @@ class PartialRun:
         )
 
     def check(self, feeds: Sequence[str], fetches: Sequence[str]) -> None:
-        """Whether these may be fed and fetched next; nothing changes.
+        """Raise unless these may be fed and fetched next; nothing changes.
 
         Raises:
-            InvalidArgumentError: something was not announced, comes twice, or cannot be computed yet.
+            InvalidArgumentError: an element was not announced, is used twice, or cannot be computed yet.
         """
         for place, feed in enumerate(feeds):
             if feed not in self.feeds:
@@ -73,7 +73,7 @@ class PartialRun:
                 )
 
     def begin(self, feeds: Iterable[str], fetches: Iterable[str]) -> None:
-        """These are fed now, and these will go out: nobody else gets them. To be checked before."""
+        """Mark feeds as fed and fetches as fetched, which the caller has checked: no other call can use them any more."""
         self.fed.update(feeds)
         self.fetched.update(fetches)
 
@@ -106,5 +106,5 @@ def _feeds_above(element: Tensor | Operation, feeds: frozenset[Tensor]) -> froze
                 stack.append(tensor.op)
         stack.extend(waited_for for waited_for in op.control_inputs if waited_for not in seen)
         if op.row.role is Role.PLACEHOLDER and op.outputs[0] in feeds:
-            found.add(op.outputs[0].name)  # waited for as an operation: there once it is fed
+            found.add(op.outputs[0].name)  # a fed operation is complete once its output is fed
     return frozenset(found)

@@ -1,7 +1,7 @@
-"""The partial runs of a direct session: each is a step that is open from its setup until all that was announced is done.
+"""The partial runs of a direct session: each is a step that is open from its setup until everything announced is done.
 
-A call that fails before it has fed anything leaves its run as it was. Once it has fed, an error, its cancellation and its
-deadline end the run: what it fed cannot be taken back. Runs that nobody goes on with are abandoned when the session closes.
+A call that fails before it has fed anything leaves its run unchanged. After that an error, the cancellation of the call or its
+deadline ends the run, since feeds cannot be revoked. Runs without a pending call are abandoned when the session closes.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Names = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What one `partial_run` asks for: feeds and outputs by canonical name, and where these are in the signature.
+    """The request of one `partial_run`: feeds and outputs by canonical name, and their positions in the signature.
 
     Attributes:
-        is_announced: everything was announced, and is given once; then `needs` are the feeds that the outputs depend on.
-        results: for each output its place among `fetches`, None for an operation.
-        are_in_order: the outputs are the fetches.
+        is_announced: everything was announced, and occurs once; then `needs` are the feeds on which the outputs depend.
+        results: for each output its position among `fetches`, None for an operation.
+        are_in_order: the outputs are the fetches, in their order.
     """
 
     fed: tuple[str, ...]
@@ -57,15 +57,15 @@ class _Call:
     are_in_order: bool
 
     def picked(self, fetched: list[Any]) -> list[Any]:
-        """The outputs, of what was fetched."""
+        """Select the outputs from the fetched values."""
         return [None if place is None else fetched[place] for place in self.results]
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What all partial runs with the same names share: the executor, and where things are in its signature.
+    """The shared part of all partial runs with the same names: the executor, and the positions in its signature.
 
-    `calls` remembers what calls ask for, by the names they give.
+    `calls` caches the requests of calls, by their names.
     """
 
     executor: Executor
@@ -81,7 +81,7 @@ class _Form:
     calls: dict[tuple[tuple[str, ...], tuple[str, ...]], _Call] = field(default_factory=dict)
 
     def call(self, feed_names: tuple[str, ...], output_names: tuple[str, ...]) -> _Call:
-        """What a call with these names asks for; names that were not announced are left to `PartialRun.check`."""
+        """The request of a call with these names; names that were not announced are refused by `PartialRun.check`."""
         known = self.calls.get((feed_names, output_names))
         if known is not None:
             return known
@@ -111,7 +111,7 @@ class _Form:
 
 
 class _Open:
-    """A run that is open; `ending` is held by the one of its callers who ends the step, if it takes long."""
+    """An open run; the call that ends the step holds the lock `ending`, if that takes long."""
 
     __slots__ = ("ending", "form", "run", "step")
 
@@ -123,7 +123,7 @@ class _Open:
 
 
 class PartialRuns:
-    """`_open` are the runs by handle, `_forms` what was set up before by names; `_handles` numbers them."""
+    """`_open` are the open runs by handle, `_forms` the forms by names; `_handles` numbers the runs."""
 
     def __init__(self, session: DirectSession) -> None:
         self._session = session
@@ -132,12 +132,12 @@ class PartialRuns:
         self._handles = itertools.count()
 
     def open(self, names: Names) -> str | None:
-        """Open a step for these feeds, outputs and targets: its handle; None: such a step was not set up before."""
+        """Open a step for these feeds, outputs and targets, and return its handle; None: there is no form for the names."""
         form = self._forms.get(names)
         return None if form is None else self._opened(form)
 
     async def setup(self, graph: Graph, names: Names) -> str:
-        """Open a step of a kind that is new.
+        """Open a step for names that have no form yet.
 
         Raises:
             OpError: there is no such signature.
@@ -155,19 +155,19 @@ class PartialRuns:
         return handle
 
     def forget_plans(self) -> None:
-        """Have every run that is set up from now on planned anew."""
+        """Discard all plans, so that runs set up from now on are planned again."""
         self._forms.clear()
 
     def is_open(self, handle: str) -> bool:
-        """Whether a run goes on under this handle: there are none once the session is closed."""
+        """Whether there is an open run with this handle; there are none once the session is closed."""
         return handle in self._open
 
     def begin(
         self, handle: str, feed_names: tuple[str, ...], given: Sequence[Any], output_names: tuple[str, ...]
     ) -> list[Any] | Awaitable[list[Any]] | None:
-        """What `run` does, as far as that needs no waiting: the outputs, or what is to be awaited for them.
+        """Do what `run` does without suspending: returns the outputs, or an awaitable of them.
 
-        None: this run is not open, may not go on so, or is fed with more than small arrays; nothing was done.
+        None: the run is not open, the request is not allowed, or a feed is not a small array; nothing was done.
 
         Raises:
             OpError: a feed does not fit; nothing was done.
@@ -205,14 +205,14 @@ class PartialRuns:
         found.run.check(call.fed, call.asked)
         with self._session.scope_of(DEFAULT):
             values = await self._values(call, given)
-            found.run.check(call.fed, call.asked)  # others may have fed while these were converted
+            found.run.check(call.fed, call.asked)  # other calls may have fed while these feeds were converted
             outputs = self._go_on(handle, found, call, values)
             return outputs if isinstance(outputs, list) else await outputs
 
     def _go_on(
         self, handle: str, found: _Open, call: _Call, values: Sequence[Any]
     ) -> list[Any] | Awaitable[list[Any]]:
-        """Feed a run: its outputs, or what is to be awaited for them."""
+        """Feed a run: returns its outputs, or an awaitable of them."""
         run, step = found.run, found.step
         try:
             run.begin(call.fed, call.asked)
@@ -231,7 +231,7 @@ class PartialRuns:
         return outputs if call.are_in_order else call.picked(outputs)
 
     async def _rest(self, handle: str, found: _Open, call: _Call) -> list[Any]:
-        """Wait for what a call asks for, and for the end of the step, if all that was announced has come and gone."""
+        """Wait for the outputs of a call, and for the end of the step, if everything announced is done."""
         try:
             with self._session.scope_of(DEFAULT):
                 outputs = await found.step.fetch(call.fetches)
@@ -248,7 +248,7 @@ class PartialRuns:
         raise error
 
     async def _finish(self, handle: str, found: _Open) -> None:
-        """Close the run if everything announced has come and gone."""
+        """Close the run if everything announced is done."""
         if found.run.is_done:
             if not found.step.close_if_over():
                 found.ending = found.ending or asyncio.Lock()
@@ -257,7 +257,7 @@ class PartialRuns:
             self._open.pop(handle, None)
 
     async def _values(self, call: _Call, given: Sequence[Any]) -> list[Any]:
-        """What is fed as arrays of the run's own: the caller gets control back before they are used."""
+        """The feeds as arrays of the run's own, since the caller may write to its arrays before the run uses them."""
         values = await converted(call.converters, given, self._session.convert)
         return [
             np.array(value, copy=True) if value is one else value
@@ -265,15 +265,15 @@ class PartialRuns:
         ]
 
     async def _end(self, handle: str, found: _Open, error: BaseException) -> None:
-        """An error ends a run; whoever else waits for it gets the same."""
+        """End a run with an error; other calls that wait for it fail with the same error."""
         self._open.pop(handle, None)
-        told = error if isinstance(error, Exception) else CancelledError("the partial run was cancelled")
+        reason = error if isinstance(error, Exception) else CancelledError("the partial run was cancelled")
         found.ending = found.ending or asyncio.Lock()
         async with found.ending:
-            await found.step.cancel(told)
+            await found.step.cancel(reason)
 
     async def abandon(self) -> None:
-        """End the runs nobody goes on with."""
+        """End the runs without a pending call."""
         while self._open:
             handle, found = next(iter(self._open.items()))
             await self._end(handle, found, SessionClosedError("Session has been closed."))

@@ -1,4 +1,4 @@
-"""An executor for a signature that asks for what another one asks for, in another order."""
+"""An executor for a signature with the same elements as another one, in another order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aioexec.planning.subgraph import Signature
 
 
 class Reordered:
-    """Takes feeds and gives results in the order of a signature, running the plan of another."""
+    """Takes feeds and returns results in the order of one signature, and runs the plan of another."""
 
     __slots__ = ("_feeds", "_fetches", "executor")
 
@@ -22,7 +22,7 @@ class Reordered:
         self._fetches = [planned.fetches.index(tensor) for tensor in signature.fetches]
 
     def run_at_once(self, feeds: Iterable[Any]) -> None:
-        """Never: who asks in two orders awaits the second."""
+        """Return None: steps of a reordered signature are always awaited."""
 
     async def step(self, feeds: Sequence[Any], settings: StepSettings) -> list[Any]:
         outputs = await self.executor.step([feeds[k] for k in self._feeds], settings)

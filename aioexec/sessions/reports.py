@@ -1,4 +1,4 @@
-"""What is told of a step: RunMetadata, the cost model of its graph, the counters of the process."""
+"""Reports on steps: RunMetadata, the cost models of a session, the counters of the process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CODE_NAMES = {code: name for name, code in vars(errors).items() if name.isupper
 
 
 class StepReport:
-    """What will be told of one step; see `Reports.begin`."""
+    """The report on one step; see `Reports.begin`."""
 
     __slots__ = ("_metadata", "_options", "_reports", "_updates_costs", "collector", "executor")
 
@@ -41,17 +41,17 @@ class StepReport:
         self.collector = StepStatsCollector() if is_watched else None
 
     def done(self, feeds: Sequence[Any], outputs: Sequence[Any], nanoseconds: int) -> None:
-        """The step ended well."""
+        """Record that the step succeeded."""
         count_success(feeds, outputs, nanoseconds)
         if self._updates_costs and self.collector is not None:
             self._reports.learn(self.executor, self.collector)
 
     def write(self) -> None:
-        """Fill the caller's RunMetadata; not on the event loop, for the messages of a large graph take long."""
+        """Fill the caller's RunMetadata; not on the event loop, since the messages of a large graph take long."""
         self._reports.write(self)
 
     def failed(self, error: BaseException, nanoseconds: int) -> BaseException:
-        """The step failed; the error to raise for it."""
+        """Record that the step failed; returns the error to raise."""
         count_failure(error, nanoseconds)
         if (
             not isinstance(error, ResourceExhaustedError)
@@ -62,7 +62,7 @@ class StepReport:
         return _with_allocations(error, allocations_report(self.collector.records))
 
     def fill(self, own: Any, session: SessionOptions) -> None:
-        """Write what was asked for into a RunMetadata of ours."""
+        """Write the requested parts to a RunMetadata of our class."""
         if self._options.is_traced and self.collector is not None:
             own.step_stats.CopyFrom(self.collector.step_stats())
         partitions = self.executor.plan.partitions
@@ -78,12 +78,12 @@ class StepReport:
             own.session_metadata.version = session.session_metadata.version
 
     def give(self, own: Any) -> None:
-        """Hand a RunMetadata of ours to the caller, in his class."""
+        """Copy a RunMetadata of our class to the caller's, which may be of another class."""
         give(own, self._metadata)
 
 
 class Reports:
-    """A session's reports. `_models` learn what nodes cost, by executor."""
+    """A session's reports. `_models` are the cost models, by executor."""
 
     def __init__(self, options: SessionOptions) -> None:
         self._options = options
@@ -91,15 +91,15 @@ class Reports:
 
     @property
     def are_always_made(self) -> bool:
-        """Whether every step may be one to learn from."""
+        """Whether any step may update the cost models."""
         return self._options.graph_options.build_cost_model > 0
 
     def begin(self, executor: Executor, options: StepOptions, metadata: Any) -> StepReport:
-        """A step starts; what is asked to be told of it.
+        """Start the report on a step.
 
         Raises:
-            InvalidArgumentError: partition graphs are asked for, which this session does not give.
-            GraphTypeError: `metadata` is no RunMetadata.
+            InvalidArgumentError: partition graphs are requested, which this session does not export.
+            GraphTypeError: `metadata` is not a RunMetadata.
         """
         if options.output_partition_graphs and self._options.disable_output_partition_graphs:
             raise InvalidArgumentError(
@@ -123,7 +123,7 @@ class Reports:
         report.give(own)
 
     def learn(self, executor: Executor, collector: StepStatsCollector) -> None:
-        """Learn from a step, and let its executor make use of that."""
+        """Update the cost model from a step, and pass it to the step's executor."""
         model = self.model_of(executor)
         model.record_step(collector.records)
         for runner in executor.runners:
@@ -133,7 +133,7 @@ class Reports:
         return self._models.find_or_create(executor)
 
     def cost_models(self) -> list[CostModel]:
-        """One for each graph that was run often enough."""
+        """The cost models of graphs that were run often enough."""
         return list(self._models.export().values())
 
 
@@ -145,7 +145,7 @@ def check_metadata(metadata: Any) -> None:
 
 
 def give(own: Any, metadata: Any) -> None:
-    """Fill a caller's RunMetadata, of whichever class, with what one of ours says."""
+    """Copy a RunMetadata of our class to a caller's, of either class."""
     if isinstance(metadata, type(own)):
         metadata.CopyFrom(own)
     else:
@@ -153,7 +153,7 @@ def give(own: Any, metadata: Any) -> None:
 
 
 def count_success(feeds: Sequence[Any], outputs: Sequence[Any], nanoseconds: int) -> None:
-    """Count a step that ended well."""
+    """Count a step that succeeded."""
     metrics.count_step(nanoseconds, _bytes(feeds), _bytes(outputs))
 
 
@@ -180,7 +180,7 @@ def _bytes(values: Sequence[Any]) -> int:
 
 
 def _with_allocations(error: OpError, report: str) -> OpError:
-    told = type(error)(error.node_def, error.op, f"{error.message}\n{report}")
-    told.node, told.op_type = error.node, error.op_type
-    told.device, told.created_at = error.device, error.created_at
-    return told
+    extended = type(error)(error.node_def, error.op, f"{error.message}\n{report}")
+    extended.node, extended.op_type = error.node, error.op_type
+    extended.device, extended.created_at = error.device, error.created_at
+    return extended

@@ -1,4 +1,4 @@
-"""How one step is to be run: RunOptions in plain fields."""
+"""The options of one step: RunOptions as plain fields."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class StepOptions:
     """Options of one step, or of the steps of a callable.
 
     Attributes:
-        proto: the RunOptions all this was read from, or None.
-        trace_level: from SOFTWARE_TRACE on, RunMetadata gets the times of the nodes.
-        timeout_in_ms: deadline of the step; 0 for the session's.
-        inter_op_thread_pool: which of the session's pools the step runs on; -1 for one worker at a time.
+        proto: the RunOptions from which the options were read, or None.
+        trace_level: from SOFTWARE_TRACE on, RunMetadata contains the times of the nodes.
+        timeout_in_ms: deadline of the step; 0: the session's.
+        inter_op_thread_pool: the number of the session's pool on which the step runs; -1: one worker at a time.
     """
 
     proto: Any = None
@@ -35,8 +35,8 @@ class StepOptions:
         """Read a RunOptions, or None.
 
         Raises:
-            GraphTypeError: it is something else.
-            UnimplementedError: it asks for the debugger.
+            GraphTypeError: it is not a RunOptions.
+            UnimplementedError: it enables the debugger.
         """
         if options is None:
             return DEFAULT

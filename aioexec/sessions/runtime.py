@@ -1,15 +1,15 @@
-"""What stands behind a `Session`: TensorFlow's C++ Session interface, awaited.
+"""Session runtimes: the implementations behind `Session`, with TensorFlow's C++ Session interface as coroutines.
 
-A runtime is made by a `SessionFactory`. Somebody else's overrides `create`, `extend` and `run`, and what else it can do; the
-front then works with it as with ours:
+A runtime is made by a `SessionFactory`. A user-defined one overrides `create`, `extend` and `run`, and the other methods that
+it supports; `Session` then works with it as with the built-in ones:
 
     class EchoSession(SessionRuntime):
         async def create(self, graph_def): ...
         async def run(self, options, feeds, output_names, target_names, metadata=None):
             return [value for _, value in feeds]
 
-Graphs, feeds and fetches are known to it by name, values are ndarrays. A runtime that has the graph itself (the direct one)
-overrides `attach` and `executor` too.
+A runtime identifies feeds and fetches by name; values are ndarrays. A runtime that has the graph itself (the direct one)
+overrides `attach` and `executor` as well.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ class Pending(Protocol):
 
 
 class SignatureExecutor(Protocol):
-    """What runs the steps of one signature; feeds and results are in the signature's order."""
+    """Runs the steps of one signature; feeds and results are in the signature's order."""
 
     def run_at_once(self, feeds: Iterable[Any]) -> list[Any] | Pending | None:
-        """Begin a step: its results, if it need not wait; None if this is not the moment, and then nothing was run."""
+        """Begin a step: its results, if it need not wait; None: it cannot begin now, and nothing was run."""
         ...
 
 
 class SessionRuntime:
-    """A session of some kind: the base of all, in which every verb is unimplemented.
+    """The base class of session runtimes, in which every method is unimplemented.
 
-    `steps` are those under way; every verb that runs something is called inside `steps.scope()`. `on_closing` is called when
-    no more are accepted. `_graph` is what the front gave to `attach`, `_sent` how many of its nodes the runtime was told of,
-    under `_sending`; `_shutting_down` is held by the one who shuts down.
+    `steps` are the active steps; every method that runs something is called inside `steps.scope()`. `on_closing` is called
+    when no more are accepted. `_graph` is the argument of `attach`, `_sent` the number of its nodes that were sent to the
+    runtime, under the lock `_sending`; the lock `_shutting_down` is held during `shut_down`.
     """
 
     def __init__(self, options: SessionOptions) -> None:
@@ -65,10 +65,10 @@ class SessionRuntime:
         self._shutting_down = asyncio.Lock()
         self.on_closing: weakref.WeakMethod[Callable[[], None]] | None = None
 
-    # The verbs
+    # The Session interface
 
     async def create(self, graph_def: Any) -> None:
-        """Take a graph; once."""
+        """Set the graph; once."""
         raise UnimplementedError(f"{type(self).__name__} does not implement create")
 
     async def extend(self, graph_def: Any) -> None:
@@ -89,13 +89,13 @@ class SessionRuntime:
     async def partial_run_setup(
         self, feed_names: Sequence[str], output_names: Sequence[str], target_names: Sequence[str]
     ) -> str:
-        """Start a step that is fed and fetched in parts; its handle."""
+        """Start a step that is fed and fetched in parts, and return its handle."""
         raise UnimplementedError(f"{type(self).__name__} does not implement partial_run_setup")
 
     def open_partial_run(
         self, feed_names: tuple[str, ...], output_names: tuple[str, ...], target_names: tuple[str, ...]
     ) -> str | None:
-        """The same, without suspending, if that was set up before and is possible so; else None."""
+        """Do the same without suspending, if the same names were set up before; else return None."""
         return None
 
     async def partial_run(
@@ -107,11 +107,11 @@ class SessionRuntime:
     def begin_partial_run(
         self, handle: str, feed_names: tuple[str, ...], values: Sequence[Any], output_names: tuple[str, ...]
     ) -> list[Any] | Awaitable[list[Any]]:
-        """The same, begun without suspending: the outputs, or what is to be awaited for them at once."""
+        """Begin the same without suspending: returns the outputs, or an awaitable of them, to be awaited at once."""
         return self.partial_run(handle, list(zip(feed_names, values, strict=True)), output_names)
 
     async def make_callable(self, options: Any) -> int:
-        """Prepare a step described by CallableOptions; its handle."""
+        """Prepare a step described by CallableOptions, and return its handle."""
         raise UnimplementedError(f"{type(self).__name__} does not implement make_callable")
 
     async def run_callable(self, handle: int, feeds: Sequence[Any], metadata: Any = None) -> list[Any]:
@@ -119,21 +119,21 @@ class SessionRuntime:
         raise UnimplementedError(f"{type(self).__name__} does not implement run_callable")
 
     async def release_callable(self, handle: int) -> None:
-        """Forget a prepared step."""
+        """Release a prepared step."""
         raise UnimplementedError(f"{type(self).__name__} does not implement release_callable")
 
     async def list_devices(self) -> list[DeviceAttributes]:
         raise UnimplementedError(f"{type(self).__name__} does not implement list_devices")
 
     async def reset(self, containers: Sequence[str]) -> None:
-        """Drop the resources of these containers; of the default one if there are none."""
+        """Drop the resources of these containers; an empty list means the default container."""
         raise UnimplementedError(f"{type(self).__name__} does not implement reset")
 
     async def close(self, grace: float | None = None) -> None:
-        """Refuse further steps, wait for those under way, and give everything back. Closing twice is fine.
+        """Refuse further steps, wait for active ones, and release everything. A second call does nothing.
 
         Args:
-            grace: seconds after which steps that are still under way are cancelled: 0 for at once, None for never.
+            grace: seconds after which steps that are still active are cancelled: 0: at once, None: never.
         """
         if self.steps.life.is_open:
             self.about_to_close()
@@ -144,32 +144,32 @@ class SessionRuntime:
                 self.steps.life.released()
 
     def about_to_close(self) -> None:
-        """Called once, before the steps under way are ended: stop what only delays them."""
+        """Called once, before the active steps are ended: stop waits that only delay them."""
         front = None if self.on_closing is None else self.on_closing()
         if front is not None:
             front()
 
     async def shut_down(self) -> None:
-        """Give everything back; called by `close` when no step is under way, again if it was cancelled meanwhile."""
+        """Release everything; called by `close` when no step is active, again if it was cancelled."""
 
-    # What the front asks for
+    # For Session
 
     @property
     def runs_at_once(self) -> bool:
-        """Whether steps may be run by `SignatureExecutor.run_at_once` whenever that is possible."""
+        """Whether `SignatureExecutor.run_at_once` may be used."""
         return not self.steps.is_bounded
 
     def attach(self, graph: Graph) -> None:
-        """The graph whose parts will be run, which may grow."""
+        """Set the graph whose parts will be run; nodes may be added to it later."""
         self._graph = graph
 
     def scope_of(self, options: StepOptions) -> StepScope:
-        """A step with the deadline of its options or, if they say nothing or something negative, the session's."""
+        """A step with the deadline of its options or, if that is not positive, the session's."""
         own = options.timeout_in_ms
         return self.steps.scope(own if own > 0 else self.options.operation_timeout_in_ms)
 
     async def executor(self, signature: Signature) -> SignatureExecutor:
-        """What runs this signature from now on; by default `run` by name, after the runtime was told of new nodes."""
+        """The executor of a signature; by default one that calls `run` by name, after new nodes were sent by `extend`."""
         await self._send_graph()
         return RunByName(signature)
 
@@ -181,20 +181,20 @@ class SessionRuntime:
         metadata: Any,
         scope: StepScope,
     ) -> list[Any]:
-        """Run a step of an executor this runtime gave out."""
+        """Run a step of an executor of this runtime."""
         assert isinstance(executor, RunByName)
         feeds_by_name = list(zip(executor.feeds, feeds, strict=True))
         return await self.run(options.proto, feeds_by_name, executor.outputs, executor.targets, metadata)
 
     def kept_tensor(self, handle: str) -> Any:
-        """The value a step left in the session under this handle."""
+        """The value that a step stored in the session under this handle."""
         raise UnimplementedError(f"{type(self).__name__} does not implement session handles")
 
     def forget_tensor(self, handle: str) -> None:
-        """Nobody holds the handle any more; from any thread."""
+        """Delete the value of a handle that is no longer referenced; from any thread."""
 
     async def convert(self, call: Any) -> Any:
-        """Make a call that would hold the loop elsewhere; by default in the loop's own threads."""
+        """Make a call that would block the loop in another thread; by default one of the loop's default executor."""
         return await in_thread(call)
 
     async def _send_graph(self) -> None:
@@ -208,7 +208,7 @@ class SessionRuntime:
 
 
 class RunByName:
-    """A signature as names, for a runtime that has no other way."""
+    """An executor that passes names to `SessionRuntime.run`, for runtimes without executors."""
 
     __slots__ = ("feeds", "outputs", "targets")
 

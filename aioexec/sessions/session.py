@@ -1,11 +1,11 @@
-"""Session: what a program awaits.
+"""Session: the interface through which a program runs parts of a graph.
 
     async with Session(graph=graph) as session:
         loss, _ = await session.run([loss, train_op], {images: batch})
 
-A run is: the structure of fetches and feed keys, met before, gives an executor (`_prepare` the first time); the feeds become
-arrays; the executor runs a step; the values go back into the structure. What kind of session it is, here or elsewhere, is
-the business of the runtime behind it, which the factory of the target makes.
+A run looks up the executor for the structure of fetches and feed keys (`_prepare` makes it the first time), converts the feeds
+to arrays, runs a step of the executor, and returns the values in the structure of the fetches. The runtime behind a session
+determines where steps run; the factory of the target makes it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MOST_PREPARED = 4096
 
 
 class Prepared:
-    """One structure of fetches and feed keys, made ready."""
+    """The executor and conversions for one structure of fetches and feed keys."""
 
     __slots__ = ("build", "converters", "executor")
 
@@ -62,7 +62,7 @@ class Prepared:
 
 
 class Parts:
-    """What one call of `partial_run_setup` or `partial_run` names: feeds, tensors and operations."""
+    """The elements that one call of `partial_run_setup` or `partial_run` names: feeds, tensors and operations."""
 
     __slots__ = ("build", "feeds", "fetches", "outputs", "targets")
 
@@ -78,7 +78,7 @@ class Session:
     """Runs parts of a graph; belongs to one event loop.
 
     Args:
-        target: "" for this process; else what a registered session factory accepts.
+        target: "" for this process; else a target that a registered session factory accepts.
         graph: the graph to run, by default the default graph.
         config: a ConfigProto.
 
@@ -86,8 +86,8 @@ class Session:
         NotFoundError: no session factory accepts the target.
 
     State: `_runtime` is None before the first use and after `close`; `_home` is the loop it was opened in, and `_loop` the same
-    while runs are accepted; `prepared` and `_parts` remember structures; `_owned` are tasks that end with it; `_at_once`
-    says whether steps may be run without suspending.
+    while runs are accepted; `prepared` and `_parts` cache structures; `_owned` are tasks that `close` ends; `_at_once` is
+    whether steps may be run without suspending.
     """
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
@@ -134,7 +134,7 @@ class Session:
             await self.close()
 
     def as_default(self) -> contextlib.AbstractContextManager[Session]:
-        """Make this the default session of the running context; leaving does not close it."""
+        """Make this the default session of the running context; leaving the context does not close it."""
         return default_sessions.get_controller(self)
 
     def _open(self) -> SessionRuntime:
@@ -166,11 +166,11 @@ class Session:
         return self._runtime
 
     def _refuse(self) -> None:
-        """The runtime accepts no more steps."""
+        """Record that the runtime accepts no more steps."""
         self._loop = None
 
     def _check_place(self) -> None:
-        """Refuse another loop or process than the one the session was opened in."""
+        """Raise if this is another loop or process than the one the session was opened in."""
         loop = asyncio.get_running_loop()
         if self._process != os.getpid():
             raise FailedPreconditionError(
@@ -182,13 +182,13 @@ class Session:
             )
 
     async def close(self, grace: float | None = None) -> None:
-        """Refuse further runs, wait for those under way, and give everything back. Closing twice is fine.
+        """Refuse further runs, wait for active ones, and release everything. A second call does nothing.
 
-        Partial runs that nobody is waiting for are abandoned: nobody can go on with them.
+        Partial runs without a pending call are abandoned.
 
         Args:
-            grace: seconds after which runs that are still under way are cancelled and raise SessionClosedError: 0 for at
-                once, None for never.
+            grace: seconds after which runs that are still active are cancelled and raise SessionClosedError: 0 for at once,
+                None for never.
         """
         if self._runtime is not None:
             self._check_place()
@@ -201,13 +201,13 @@ class Session:
             await runtime.close(grace)
         finally:
             is_over = runtime.steps.life.state is State.CLOSED
-            if is_over and self._runtime is runtime:  # nobody else has closed it meanwhile
+            if is_over and self._runtime is runtime:  # no concurrent call has closed it
                 self._runtime = None
                 SESSIONS_OPEN.decrement()
                 self.prepared.clear()
 
     def own(self, task: asyncio.Task[Any]) -> None:
-        """Let a task that runs steps again and again end with the session: `close` cancels it first, and waits for it."""
+        """Register a task that runs steps repeatedly: `close` cancels it first, and waits for it."""
         self._owned.add(task)
         task.add_done_callback(self._owned.discard)
 
@@ -224,10 +224,10 @@ class Session:
 
     @staticmethod
     async def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
-        """Abort all sessions of the kind that `target` means, without waiting for their runs, and drop their containers.
+        """Abort all sessions of the kind that `target` selects, without waiting for their runs, and drop containers.
 
         Args:
-            containers: names of resource containers; the default one if there are none.
+            containers: names of resource containers; by default the default container.
 
         Raises:
             UnimplementedError: sessions of that kind have no containers.
@@ -243,19 +243,19 @@ class Session:
         options: Any = None,
         run_metadata: Any = None,
     ) -> Any:
-        """Run what the fetches need and return their values, in the same nesting; operations give None.
+        """Run the nodes that the fetches need, and return their values in the same nesting; None for operations.
 
         Args:
             fetches: a tensor, operation, name, or list, tuple, dict, named tuple or dataclass of these.
-            feed_dict: values for tensors, by tensor or name. Arrays are referred to until the step ends: what is written into
-                them meanwhile may or may not show in the results, and they cannot be resized.
+            feed_dict: values for tensors, by tensor or name. The step refers to arrays until it ends: writes to them meanwhile
+                may or may not affect the results, and they cannot be resized.
             options: a RunOptions.
-            run_metadata: a RunMetadata, filled with what the options ask for.
+            run_metadata: a RunMetadata, filled with the data that the options request.
 
         Raises:
             OpError: a node failed; the first error, with the node's name.
             GraphTypeError, GraphValueError, UnknownFetchError, UnknownFeedError: fetches or feeds that do not fit the graph.
-            DeadlineExceededError: the step was not done in time.
+            DeadlineExceededError: the deadline passed before the step ended.
             SessionClosedError: the session was closed.
         """
         feeds: Mapping[Any, Any] = feed_dict or {}
@@ -267,27 +267,27 @@ class Session:
         return await self._run_step(prepared, fetches, feeds, StepOptions.from_proto(options), run_metadata)
 
     def _find(self, fetches: Any, feeds: Any) -> Prepared | None:
-        """A structure of fetches and feed keys that was met before."""
+        """Look up a structure of fetches and feed keys in the cache."""
         prepared = None
         if type(fetches) is list:
             try:
                 prepared = self.prepared.get((len(fetches), *fetches, *feeds))  # the `flat_key`
             except TypeError:
-                prepared = None  # a nested list, or a key that does not hash
+                prepared = None  # a nested list, or a key that is not hashable
         if prepared is None:
             try:
                 prepared = self.prepared.get((structure_key(fetches), *feeds))
             except TypeError:
-                prepared = None  # a key that does not hash, or a mapping that is none
+                prepared = None  # a key that is not hashable, or an object that is not a mapping
         return prepared
 
     def begin(self, prepared: Prepared, values: Iterable[Any]) -> list[Any] | Pending | None:
-        """Begin a step without suspending: its outputs, if that was all; None: this is not the moment, nothing was run."""
+        """Begin a step without suspending: its outputs, if it has ended; None: it cannot begin now, and nothing was run."""
         if not self._at_once or asyncio.get_running_loop() is not self._loop:
             return None
         outputs = prepared.executor.run_at_once(values)
         if outputs is not None:
-            # counted is all there is time for: bytes and durations are those of steps that may suspend
+            # Only the count is updated here: bytes and durations are measured for steps that may suspend.
             STEPS.value += 1
         return outputs
 
@@ -299,7 +299,7 @@ class Session:
     async def _run_step(
         self, prepared: Prepared | None, fetches: Any, feeds: Any, options: StepOptions, metadata: Any
     ) -> Any:
-        """Run a step that may suspend: `close` waits for it, its deadline and the bound on steps in flight count."""
+        """Run a step that may suspend: with its deadline and the bound on steps in flight; `close` waits for it."""
         runtime = self._open()
         with runtime.scope_of(options) as scope:
             turn = await runtime.steps.turn()
@@ -319,7 +319,7 @@ class Session:
         return expand(feeds)
 
     async def _prepare(self, runtime: SessionRuntime, fetches: Any, feeds: Iterable[Any]) -> Prepared:
-        """Plan a structure that is new, and remember it."""
+        """Prepare a new structure, and cache it."""
         tensors = feed_tensors(self.graph, list(feeds))
         mapper = FetchMapper(self.graph, fetches, self._wrap_handle, tensors)
         executor = await runtime.executor(Signature(tensors, mapper.tensors, mapper.targets))
@@ -333,21 +333,21 @@ class Session:
         return prepared
 
     def kept_tensor(self, handle: TensorHandle) -> Any:
-        """The value behind a handle this session gave out, not to be written.
+        """The value of a handle of this session; the caller must not write to it.
 
         Raises:
             InvalidArgumentError: it was deleted.
         """
         return self._open().kept_tensor(handle.handle)
 
-    # Running in parts, and again and again
+    # Partial runs and callables
 
     async def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
-        """Start a step that is fed and fetched in parts; the handle for `partial_run`.
+        """Start a step that is fed and fetched in parts; returns the handle for `partial_run`.
 
         Args:
-            fetches: all that will be fetched, in any nesting.
-            feeds: all that will be fed: a list or tuple, or one thing.
+            fetches: everything that will be fetched, in any nesting.
+            feeds: everything that will be fed: a list or tuple, or one key.
 
         Raises:
             OpError: fetches or feeds do not fit the graph, or cannot be planned.
@@ -366,7 +366,7 @@ class Session:
         """Feed more of a partial run, and wait for some of its fetches; an operation among them has run then.
 
         Raises:
-            InvalidArgumentError: something was not announced, comes twice, or cannot be computed from what was fed.
+            InvalidArgumentError: an element was not announced, is used twice, or needs a feed that was not fed.
         """
         runtime = self._open()
         feeds: Any = feed_dict or {}
@@ -375,7 +375,7 @@ class Session:
             given, feeds = feeds, self._checked(feeds)
             mapper = FetchMapper(self.graph, fetches, self._wrap_handle)
             parts = Parts(mapper, feed_tensors(self.graph, list(feeds)))
-            if given is feeds:  # else what is fed is put together anew each time
+            if given is feeds:  # composite feeds are expanded in each call
                 self._remember("run", fetches, feeds, parts)
         outputs = runtime.begin_partial_run(handle, parts.feeds, list(feeds.values()), parts.outputs)
         return parts.build(outputs if isinstance(outputs, list) else await outputs)
@@ -383,7 +383,7 @@ class Session:
     def _remembered(self, verb: str, fetches: Any, feeds: Iterable[Any]) -> Parts | None:
         try:
             return self._parts.get((verb, structure_key(fetches), *feeds))
-        except TypeError:  # a key that does not hash
+        except TypeError:  # a key that is not hashable
             return None
 
     def _remember(self, verb: str, fetches: Any, feeds: Iterable[Any], parts: Parts) -> None:
@@ -397,7 +397,7 @@ class Session:
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
     ) -> FetchCallable:
-        """A function that runs one step: `await function(*values)` with values for `feed_list`, in its order.
+        """Make a function that runs one step: `await function(*values)` with values in the order of `feed_list`.
 
         Args:
             accept_options: whether the function takes `options` and `run_metadata`.
@@ -414,27 +414,27 @@ class Session:
         return FetchCallable(self, fetches, tuple(feed_list or ()), accept_options)
 
     async def _make_callable_from_options(self, callable_options: Any) -> SessionCallable:
-        """A function that runs the step a CallableOptions proto describes; release it when it is not needed any more."""
+        """Make a function that runs the step of a CallableOptions proto; the caller releases it after use."""
         return await make_session_callable(self._open(), callable_options)
 
     async def list_devices(self) -> list[_DeviceAttributes]:
-        """The devices this session may place nodes on."""
+        """The devices on which this session may place nodes."""
         return [
             _DeviceAttributes(each.name, each.device_type, each.memory_limit, each.incarnation)
             for each in await self._open().list_devices()
         ]
 
-    # Looking inside
+    # Inspection
 
     async def explain(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> str:
-        """How `run(fetches, feed_dict)` is executed, as text: items, programs, what broke a program and why, buffers.
+        """A report on the execution of `run(fetches, feed_dict)`, as text: items, programs, breaks and their reasons, buffers.
 
-        Programs are made per set of input shapes when runs need them, so run first what is to be explained.
+        Programs are made for each set of input shapes when runs need them; so run the fetches first.
         """
         return explain.explain(await self._executor(fetches, feed_dict))
 
     async def describe(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> PlanReport:
-        """What `explain` tells, as data."""
+        """The report of `explain` as data."""
         return explain.describe(await self._executor(fetches, feed_dict))
 
     async def native_share(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> float:
@@ -447,12 +447,12 @@ class Session:
             executor = (await self._prepare(runtime, fetches, self._checked(feed_dict or {}))).executor
         found = getattr(executor, "executor", executor)
         if not isinstance(found, Executor):
-            raise UnimplementedError(f"{self._options.target!r} does not tell how it executes")
+            raise UnimplementedError(f"{self._options.target!r} does not report how it executes")
         return found
 
 
 def _handle_wrapper(session: weakref.ref[Session]) -> WrapHandle:
-    """Makes a TensorHandle of a session, which may be abandoned although it remembers how to build results."""
+    """A function that makes a TensorHandle; it refers weakly to the session, whose cache refers to it."""
 
     def wrap(text: Any, dtype: DType) -> TensorHandle:
         keeper = session()
@@ -464,7 +464,7 @@ def _handle_wrapper(session: weakref.ref[Session]) -> WrapHandle:
 
 
 class _DeviceAttributes:
-    """What `list_devices` tells of a device, under TensorFlow's names."""
+    """An element of `list_devices`, with TensorFlow's attribute names."""
 
     __slots__ = ("device_type", "incarnation", "memory_limit_bytes", "name")
 
@@ -479,12 +479,12 @@ class _DeviceAttributes:
 
 
 def eval_tensor(tensor: Any, feed_dict: Any = None, session: Session | None = None) -> Any:
-    """`tensor.eval()`: an awaitable of its value in `session` or the default session."""
+    """Implements `tensor.eval()`: an awaitable of its value in `session` or the default session."""
     return _session_for(tensor.graph, session, "evaluate tensor using `eval()`").run(tensor, feed_dict)
 
 
 def run_operation(op: Any, feed_dict: Any = None, session: Session | None = None) -> Any:
-    """`op.run()`: an awaitable that runs it in `session` or the default session."""
+    """Implements `op.run()`: an awaitable that runs it in `session` or the default session."""
     return _session_for(op.graph, session, "execute operation using `run()`").run(op, feed_dict)
 
 

@@ -1,8 +1,8 @@
-"""The steps of a session under way, as tasks: their deadline, their turn, and their end when the session closes.
+"""The active steps of a session, as tasks: their deadlines, their admission, and their end when the session closes.
 
-A step is cancelled the way `asyncio.timeout` does it: the awaiting task gets a cancellation, which becomes the error that
-explains it where the step ends. So whatever a step waits for, its plan, its turn, a worker, a queue, is left as it is left
-when the caller cancels.
+A step is cancelled in the manner of `asyncio.timeout`: the awaiting task is cancelled, and where the step ends the cancellation
+is replaced by the error that caused it. So every wait of a step, for its plan, its admission, a worker or a queue, handles this
+as it handles a cancellation by the caller.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ Turn = asyncio.Future[None]
 
 
 class UnderWay(Hashable, Protocol):
-    """A step under way, as whoever ends it sees it."""
+    """An active step, as the session sees it."""
 
     def cancel(self, error: OpError) -> None:
-        """Tell it to end with this error; only the first one counts."""
+        """Cancel it with this error; only the first one counts."""
         ...
 
 
 class StepScope:
-    """One step of one task; `with` it the step is under way.
+    """A context manager in which the running task's step is active.
 
     Attributes:
-        deadline: when it fails, on the loop's clock, or None.
+        deadline: the time at which it fails, on the loop's clock, or None.
 
-    `_error` is why it was told to end; `_cancelled_before` how often its task was cancelled for other reasons.
+    `_error` is the error with which it was cancelled; `_cancelled_before` how often its task was cancelled for other reasons.
     """
 
     __slots__ = ("_cancelled_before", "_error", "_steps", "_task", "_timer", "deadline")
@@ -58,7 +58,7 @@ class StepScope:
         )
 
     def cancel(self, error: OpError) -> None:
-        """Tell the step to end with this error; only the first one counts."""
+        """Cancel the step with this error; only the first one counts."""
         if self._error is None and self._task is not None:
             self._error = error
             self._task.cancel()
@@ -94,8 +94,8 @@ class StepScope:
 class Steps:
     """All steps of a session. Used in one event loop.
 
-    `life` says what is accepted; `_admission` bounds steps in flight, None for no bound; `_quiet` is set when nothing is under
-    way, while somebody waits for that.
+    `life` decides whether steps are accepted; `_admission` bounds the steps in flight, None: no bound; `_quiet` is an event for
+    the end of the last active step, while `end` waits for it.
     """
 
     def __init__(self, most_in_flight: int = 0, refuse_when_busy: bool = False) -> None:
@@ -109,7 +109,7 @@ class Steps:
         return self._admission is not None
 
     def scope(self, timeout_in_ms: int = 0) -> StepScope:
-        """A step of the running task, to be entered at once."""
+        """A step of the running task; the caller enters it at once."""
         return StepScope(self, timeout_in_ms)
 
     def ended(self, step: UnderWay) -> None:
@@ -117,10 +117,10 @@ class Steps:
             self._quiet.set()
 
     async def turn(self) -> Turn | None:
-        """Wait until this step may be in flight; to be given to `leave`, also if the step fails.
+        """Wait until this step is admitted; the result is passed to `leave` at its end, also if it fails.
 
         Raises:
-            ResourceExhaustedError: as many as may be are in flight, and the session does not wait.
+            ResourceExhaustedError: the bound is reached, and the session refuses steps then.
         """
         if self._admission is None:
             return None
@@ -133,27 +133,27 @@ class Steps:
             try:
                 await turn
             except asyncio.CancelledError:
-                self.leave(turn)  # it may have been admitted just now: the next one is
+                self.leave(turn)  # it may have been admitted just now; then the next one is admitted
                 raise
         return turn
 
     def leave(self, turn: Turn | None) -> None:
-        """The step that had this turn is over: the next one's turn."""
+        """Admit the next step, since the one with this turn is over."""
         if self._admission is None or turn is None:
             return
         successor = self._admission.leave(turn)
         if successor is not None and not successor.done():
             successor.set_result(
                 None
-            )  # one whose wait was cancelled meanwhile passes it on when its task gets to run
+            )  # a step that was cancelled meanwhile calls `leave` itself when its task runs
 
     def cancel(self, error: OpError) -> None:
-        """Accept no more steps and tell those under way to end."""
+        """Accept no more steps, and cancel the active ones."""
         for step in self.life.cancel():
             step.cancel(error)
 
     async def end(self, grace: float | None) -> None:
-        """Accept no more steps; wait for those under way, and cancel what is left after `grace` seconds (None: never)."""
+        """Accept no more steps; wait for the active ones, and cancel them after `grace` seconds (None: never)."""
         self.life.drain()
         timer = None
         if grace is not None and grace > 0:
