@@ -182,12 +182,8 @@ class ItemRunner:
             inputs.append(value)
         key = self.key_of(inputs)
         program = self.programs.get(key) if key is not None else None
-        if key is None or program is None:
-            return self._begin_without(key, inputs, values, fresh, step)
-        if (
-            not program.inline
-        ):  # it is begun when it is awaited: until then it holds nothing, and needs no task
-            return self._run(key, inputs, values, fresh, step)
+        if key is None or program is None or not program.inline:
+            return self._begin_later(key, inputs, values, fresh, step)
         program.last_used = next(_uses)
         try:
             if program.is_stateless and step.collector is None:
@@ -212,13 +208,16 @@ class ItemRunner:
         rest.add_done_callback(run.close)  # a task that is cancelled before it starts runs none of its code
         return rest
 
-    def _begin_without(
+    def _begin_later(
         self, key: Key | None, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
     ) -> Awaitable[None] | None:
-        """Run the item if there is no program for these inputs."""
+        """Run the item by its reference kernels, or by a program that is to be built or runs on a worker.
+
+        A run by a program begins when it is awaited: until then it holds nothing, and needs no task.
+        """
         if key is None or key in self.unfit:
             return self._reference.begin(values, step)
-        if self.engine.jit == "background":
+        if key not in self.programs and self.engine.jit == "background":
             self._count_miss(key, inputs)
             return self._reference.begin(values, step)
         return self._run(key, inputs, values, fresh, step)
