@@ -47,10 +47,10 @@ class GuardError(Exception):
 class Walk:
     """The memory of one run of a program, and the execution of its rows.
 
-    `arrays` are bound to the first slots; `news` the new contents of variables that are not written in place; `kept` are
-    arrays that breaks bound to slots; `objects` are values that memory cannot hold. `walker` has the entries to walk by; `trace` is None in
-    a run that is not traced; `inner` is the loop or conditional that Python runs, `region` the parallel region that is
-    being executed, or that was not executed to its end.
+    `arrays` are bound to the first slots; `news` the new contents of variables that are not written in place; `kept`
+    are arrays that breaks bound to slots; `objects` are values that memory cannot hold. `walker` has the entries to
+    walk by; `trace` is None in a run that is not traced; `inner` is the loop or conditional that Python runs,
+    `region` the parallel region that is being executed, or that was not executed to its end.
 
     Args:
         inputs: values of `variant.inputs`.
