@@ -17,6 +17,7 @@ from tests.campaigns.call_properties import (
     has_denormals,
     has_empty_operand,
     has_infinite_or_nan,
+    has_tiny_count,
     has_unknown_operand,
     has_unlike_shapes,
     has_unlike_threshold,
@@ -24,6 +25,7 @@ from tests.campaigns.call_properties import (
     has_zero_byte,
     is_empty_variable,
     is_of_other_dtype,
+    operands,
 )
 
 DECIDED = (
@@ -123,7 +125,45 @@ DECIDED = (
         "building: pos and len shapes must match",
         has_unknown_operand,
     ),
+    Accepted(
+        "Reverse",
+        VALUES,
+        INVALID,
+        "a scalar is its own reverse, as in TensorFlow's kernel; its shape function compares ranks first",
+        "building: Shape must be rank",
+        only=lambda call: operands(call)[0].ndim == 0,
+    ),
+    Accepted(
+        "DrawBoundingBoxesV2 DrawBoundingBoxes",
+        VALUES,
+        INVALID,
+        "there is nothing to draw on in images without elements",
+        "clamp is less than 0",
+        has_empty_operand,
+    ),
+    Accepted(
+        "ScatterNd",
+        VALUES,
+        INVALID,
+        "coordinates of no length mean the whole tensor, as in GatherNd, whose gradient this is",
+        "specified for empty output",
+        only=lambda call: operands(call)[0].shape[-1:] == (0,) and 0 not in operands(call)[2],
+    ),
     # What is decided otherwise
+    Accepted(
+        "Range",
+        VALUES,
+        VALUES,
+        "TensorFlow takes a count below the normal numbers for zero",
+        only=has_tiny_count,
+    ),
+    Accepted(
+        "Barrier",
+        INVALID,
+        VALUES,
+        "shapes must be known; TensorFlow takes an unknown one for that of a scalar",
+        only=lambda call: None in call.attrs["shapes"],
+    ),
     Accepted(
         "ArgMax ArgMin",
         VALUES,
@@ -244,7 +284,7 @@ DECIDED = (
     Accepted("ApplyAddSign", INVALID, VALUES, "all coefficients have to be scalars"),
     Accepted("AvgPoolGrad", INVALID, VALUES, "the gradient has to have the shape of the output"),
     Accepted(
-        "DepthwiseConv2dNative",
+        "DepthwiseConv2dNative Conv2D",
         VALUES,
         VALUES,
         "oneDNN gives the output of an empty batch the shape of the images",

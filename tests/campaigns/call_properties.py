@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tests.campaigns.operand_calls import CONSTANT, Call, Leaf, Out, all_calls
+from tests.campaigns.operand_calls import CONSTANT, Call, Leaf, all_calls
 
 
 def operands(call: Call) -> list[np.ndarray[Any, Any]]:
@@ -31,6 +32,17 @@ def has_denormals(call: Call) -> bool:
         value.dtype.kind == "f" and ((value != 0) & (np.abs(value) < np.finfo(value.dtype).tiny)).any()
         for value in operands(call)
     )
+
+
+def has_tiny_count(call: Call) -> bool:
+    """Whether the count of steps of a range, of which the operands are begin, end and step, is below the normal numbers."""
+    begin, end, step = (float(np.abs(each).max(initial=0)) for each in operands(call)[:3])
+    return 0 < (begin + end) / max(step, 1.0) < float(np.finfo(np.float64).tiny)
+
+
+def has_strides_along_channels(call: Call) -> bool:
+    channels = 1 if call.attrs.get("data_format", "NHWC").startswith("NC") else -1
+    return bool(call.attrs["strides"][channels] != 1)
 
 
 def has_infinite_or_nan(call: Call) -> bool:
@@ -72,9 +84,18 @@ def is_of_other_dtype(call: Call) -> bool:
     return bool(call.attrs["value"].dtype != call.attrs["dtype"].numpy)
 
 
-def has_variable_of_strings(call: Call) -> bool:
-    """Whether a variable of strings stands where TensorFlow 1 has the handle of a queue, table or reader."""
-    return any(isinstance(each, Out) and each.call.op_type == "VariableV2" for each in call.operands())
+def has_strings_for_handle(call: Call) -> bool:
+    """Whether strings, or a variable of them, stand where TensorFlow 1 has the handle of a queue, table, reader or array."""
+    first = next(call.operands(), None)
+    if isinstance(first, Leaf):
+        return first.value.dtype == object
+    return first is not None and first.call.op_type == "VariableV2"
+
+
+def has_odd_container(call: Call) -> bool:
+    """Whether a variable is to be in a container whose name has other characters than such names have."""
+    names = [each.attrs.get("container", "") for each in all_calls(call) if each.op_type == "VarHandleOp"]
+    return any(re.fullmatch(r"([A-Za-z0-9.][A-Za-z0-9_.\-/]*)?", name) is None for name in names)
 
 
 def has_variable_of_unknown_shape(call: Call) -> bool:

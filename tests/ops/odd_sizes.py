@@ -7,7 +7,19 @@ from typing import Any
 import numpy as np
 
 from aioexec import dtypes as dt
-from tests.ops.odd_operands import IMAGE, INVALID, ODD, REFUSED_WHEN_KNOWN, ints, odd, one, zeros
+from tests.campaigns.operand_calls import Call, Leaf, Out
+from tests.ops.odd_operands import (
+    IMAGE,
+    INVALID,
+    ODD,
+    REFUSED_WHEN_KNOWN,
+    ints,
+    longs,
+    odd,
+    one,
+    texts,
+    zeros,
+)
 
 __all__ = ["ACCEPTED_BY_ONEDNN", "ODD"]
 
@@ -143,6 +155,9 @@ odd("reshape, a shape of rank 2", "Reshape", [zeros(0), ints([0, 3])], INVALID)
 odd("reshape, a shape of rank 0", "Reshape", [zeros(1), one(1)], ((1,),))
 REFUSED_WHEN_KNOWN.add("reshape, a shape of rank 0")
 odd("choose among no classes for no rows", "Multinomial", [zeros(0, 0), one(2)], INVALID)
+_SPARSE = [longs([0, 1]), zeros(1), longs(2, 2)]
+"""A sparse tensor of one element."""
+_LIST = Out(Call("TensorListReserve", [Leaf(ints()), Leaf(one(2))], {"element_dtype": dt.float32}), 0)
 _INDICES = [np.array(each, np.int64) for each in ([[0, 1, 1], [1, 0, 2]], [[7, 1], [2, 2]], [[9, 9], [9, 8]])]
 odd("gradients of a sparse sum, indices of other ranks", "SparseAddGrad", [zeros(2), *_INDICES], INVALID)
 odd(
@@ -153,3 +168,107 @@ odd(
     Toutput_types=(dt.float32,),
     output_shapes=((0, 5),),
 )
+for _kind, _count in (("AvgPoolGrad", 2), ("AvgPool3DGrad", 3)):
+    _each = {"ksize": [1, *[2] * _count, 1], "strides": [1, *[2] * _count, 1], "padding": "VALID"}
+    odd(
+        f"{_kind}, sizes of rank 2",
+        _kind,
+        [ints([1, *[4] * _count, 2]), np.zeros((1, *[2] * _count, 2), np.float16)],
+        INVALID,
+        **_each,
+    )
+odd("a slice of a negative size", "SparseSlice", [*_SPARSE, longs(0, 1), longs(2, -1)], INVALID)
+odd("a slice that begins outside", "SparseSlice", [*_SPARSE, longs(0, 9), longs(2, 1)], ((0, 2), (0,), (2,)))
+for _axis in (0, 1):
+    odd(
+        f"a split along {_axis} of what is outside",
+        "SparseSplit",
+        [np.array(_axis, np.int64), longs([0, 5]), zeros(1), longs(2, 2)],
+        INVALID,
+        num_split=2,
+    )
+for _filling in (zeros(1), texts(b"a")):
+    _name = f"fill with a vector of one {_filling.dtype}"
+    odd(_name, "Fill", [ints(2, 3), _filling], ((2, 3),))
+    REFUSED_WHEN_KNOWN.add(_name)
+odd("fill with a vector of two", "Fill", [ints(2, 3), zeros(2)], INVALID)
+for _dtype in (np.float32, np.int32):
+    odd(
+        f"a sparse quotient by zero, {_dtype.__name__}",
+        "SparseDenseCwiseDiv",
+        [_SPARSE[0], np.ones(1, _dtype), _SPARSE[2], np.zeros(2, _dtype)],
+        INVALID,
+    )
+    odd(
+        f"a sparse quotient by a zero that is not used, {_dtype.__name__}",
+        "SparseDenseCwiseDiv",
+        [_SPARSE[0], np.ones(1, _dtype), _SPARSE[2], np.array([0, 1], _dtype)],
+        ((1,),),
+    )
+for _file in (texts(b"a"), np.full((1,) * 9, b"a", object)):
+    odd(
+        f"words of files of shape {_file.shape}",
+        "GenerateVocabRemapping",
+        [_file, _file],
+        INVALID,
+        new_vocab_offset=0,
+        num_new_vocab=1,
+    )
+for _lengths in (longs(), longs(1, 2)):
+    odd(
+        f"a list of {len(_lengths)} scalars from a split",
+        "TensorListSplit",
+        [zeros(3 if _lengths.size else 0), ints(), _lengths],
+        INVALID,
+        shape_type=dt.int32,
+    )
+for _places in (one(0), ints([0])):
+    odd(
+        f"elements into a list at places of shape {_places.shape}",
+        "TensorListScatterIntoExistingList",
+        [_LIST, zeros(1), _places],
+        INVALID,
+        element_dtype=dt.float32,
+    )
+odd("a vector of complex numbers as a condition", "ToBool", [np.zeros(1, np.complex64)], ((),))
+
+# Windows along batch or channels, and larger than the padding
+
+_POOLED = [IMAGE, IMAGE, np.zeros((1, 4, 4, 1), np.int64)]
+for _kind in ("MaxPoolWithArgmax", "MaxPoolGradWithArgmax"):
+    for _key, _value in (
+        ("ksize", [2, 1, 1, 1]),
+        ("ksize", [1, 2, 2, 2]),
+        ("strides", [2, 1, 1, 1]),
+        ("strides", [2, 1, 1, 2]),
+    ):
+        odd(
+            f"{_kind}, {_key} {_value}",
+            _kind,
+            _POOLED if _kind.endswith("GradWithArgmax") else _POOLED[:1],
+            "UnimplementedError",
+            **{"ksize": [1, 1, 1, 1], "strides": [1, 1, 1, 1], "padding": "SAME", _key: _value},
+        )
+_WIDE = ints(1, 2**31 - 1, 2**21 + 1, 1)
+_STEPS = ints(1, 1, 1, 1)
+for _kind, _inputs in (
+    ("MaxPoolV2", [IMAGE]),
+    ("MaxPoolGradV2", [IMAGE] * 3),
+    ("MaxPoolGradGradV2", [IMAGE] * 3),
+):
+    odd(f"{_kind}, windows of 2^52", _kind, [*_inputs, _WIDE, _STEPS], ((1, 4, 4, 1),), padding="SAME")
+for _kind, _inputs in (
+    ("MaxPool", [IMAGE]),
+    ("MaxPoolGrad", [IMAGE] * 3),
+    ("AvgPool", [IMAGE]),
+    ("AvgPoolGrad", [ints(1, 4, 4, 1), IMAGE]),
+):
+    odd(
+        f"{_kind}, windows of 2^52",
+        _kind,
+        _inputs,
+        ((1, 4, 4, 1),),
+        ksize=_WIDE.tolist(),
+        strides=_STEPS.tolist(),
+        padding="SAME",
+    )

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 import aioexec as ax
-from aioexec.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
+from aioexec.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    ResourceExhaustedError,
+)
 
 
 def sampled(path: Path) -> Any:
@@ -46,6 +52,20 @@ async def test_a_file_that_has_no_weights_is_a_canonical_error(
         path.write_bytes(b"a,b\n")
     with ax.Graph().as_default() as graph:
         drawn = sampled(path)
+
+    async with ax.Session(graph=graph) as session:
+        with pytest.raises(expected):
+            await session.run(drawn)
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(2**50, ResourceExhaustedError), (2**61, InvalidArgumentError)]
+)
+async def test_more_samples_than_memory_holds_are_refused_before_any_is_drawn(
+    count: int, expected: type[OpError]
+) -> None:
+    with ax.Graph().as_default() as graph:
+        drawn = ax.nn.uniform_candidate_sampler([[0]], 1, count, False, 4)
 
     async with ax.Session(graph=graph) as session:
         with pytest.raises(expected):

@@ -81,7 +81,7 @@ def _filled_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _fill(dims: Array, value: Array) -> Array:
-    if value.ndim:
+    if value.shape not in ((), (1,)):
         raise InvalidArgumentError(f"value must be a scalar, got shape {value.shape}")
     return np.full(shape_from(dims), value, value.dtype)
 

@@ -205,6 +205,8 @@ register(
 
 
 def _scatter_into(dtype: DType, variant: Any, tensor: Array, indices: Array) -> Array:
+    if indices.ndim != 1:
+        raise InvalidArgumentError(f"Expected indices to be a vector, got shape {shown(indices.shape)}")
     rows = _rows_of(tensor)
     return boxed(list_of_dtype(dtype, variant).scattered(rows, _places(indices, rows)))
 
@@ -238,6 +240,8 @@ def _split(dtype: DType, tensor: Array, element_shape: Array, lengths: Array) ->
     rows, dims = _rows_of(tensor), element_dims(element_shape)
     if lengths.ndim != 1:
         raise InvalidArgumentError(f"Expected lengths to be a vector, received shape: {shown(lengths.shape)}")
+    if dims == ():
+        raise InvalidArgumentError("TensorListSplit requires elements to be at least vectors, found scalars")
     inner = None if dims is None else dims[1:]
     if not shapes.compatible(inner, rows.shape[1:]):
         raise InvalidArgumentError(
@@ -261,7 +265,8 @@ def _split(dtype: DType, tensor: Array, element_shape: Array, lengths: Array) ->
 
 
 def _split_shape(context: ShapeContext) -> Sequence[Dims]:
-    dims, parts = shapes.with_rank_at_least(context.inputs[0], 1), said(context, 1)
+    dims = shapes.with_rank_at_least(context.inputs[0], 1)
+    parts = shapes.with_rank_at_least(said(context, 1), 1)
     shapes.with_rank(context.inputs[2], 1)
     shapes.merge(None if parts is None else parts[1:], None if dims is None else dims[1:])
     return [()]

@@ -59,6 +59,16 @@ class Axis:
         start = index * self.dilation
         return slice(start, start + (self.count - 1) * self.stride + 1, self.stride)
 
+    def seen(self) -> Axis:
+        """The same windows without the first and last taps that lie in the padding in all of them."""
+        end = min(self.window, -(-(self.size + self.before) // self.dilation))
+        if end < 1 or not self.count:
+            return self
+        farthest = (self.count - 1) * self.stride
+        first = min(max((self.before - farthest) // self.dilation, 0), end - 1)
+        before = self.before - first * self.dilation
+        return Axis(self.size, end - first, self.stride, self.dilation, before, self.count)
+
     def inside(self, index: int) -> Array:
         """For each window whether tap `index` lies in the image."""
         places = np.arange(self.count) * self.stride + index * self.dilation - self.before

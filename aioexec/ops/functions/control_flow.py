@@ -91,10 +91,10 @@ for _prefix, _flags in (("", " {stateful}"), ("Stateless", "")):
 
 def _holds(value: Any) -> Any:
     """A scalar as a condition: not zero, not empty; anything else holds if it has elements."""
-    if value.dtype.kind == "c":
-        raise InvalidArgumentError(f"{value.dtype} cannot be converted to a boolean")
     if value.ndim:
         return np.array(value.size > 0)
+    if value.dtype.kind == "c":
+        raise InvalidArgumentError(f"{value.dtype} cannot be converted to a boolean")
     return np.array(len(value[()]) > 0 if value.dtype == object else bool(value))
 
 

@@ -51,6 +51,9 @@ def _remapping_kernel(context: KernelContext) -> Compute:
     sizes = attrs["new_vocab_offset"], attrs["num_new_vocab"], attrs["old_vocab_size"]
 
     def compute(step: StepContext, new: Array, old: Array) -> Awaitable[Any]:
+        for what, file in (("new_vocab_file", new), ("old_vocab_file", old)):
+            if file.ndim:
+                raise InvalidArgumentError(f"{what} should be a single string, but got {shown(file.shape)}")
         paths = as_path(new, "new_vocab_file"), as_path(old, "old_vocab_file")
         return on_worker(step, _remapping, *paths, *sizes)
 

@@ -262,9 +262,8 @@ def _pool(attrs: Attrs, image: Spec, dtypes: Sequence[str]) -> Pool | None:
         return None
     if any(attrs[name][axis] != 1 for name in ("ksize", "strides") for axis in (0, 3)):
         return None
-    return Pool(
-        image.dtype, image.shape[0], image.shape[3], *make_axes(attrs, image.shape, attrs["ksize"][1:3])
-    )
+    vertical, horizontal = make_axes(attrs, image.shape, attrs["ksize"][1:3])
+    return Pool(image.dtype, image.shape[0], image.shape[3], vertical.seen(), horizontal.seen())
 
 
 _INPUTS = (Operand("input", 0), Operand("input", 1), Operand("input", 2))

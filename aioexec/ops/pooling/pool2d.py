@@ -84,6 +84,7 @@ def _agreed(size: int | None, other: int | None) -> int | None:
 def pooled_shape(context: ShapeContext) -> Sequence[Dims]:
     """The shape of what came out of the pool, which is input 1."""
     check_attrs(context.attrs)
+    merge(with_rank(context.inputs[0], rank_of(context)), context.inputs[2])
     return [with_rank(context.inputs[1], rank_of(context))]
 
 
@@ -191,7 +192,7 @@ def axes_of(attrs: Attrs, image: Sequence[int]) -> Axes:
     rank = len(attrs["data_format"])
     if len(image) != rank:
         raise InvalidArgumentError(f"input must be {rank}-dimensional, got shape {tuple(image)}")
-    return make_axes(attrs, image, window_of(attrs))
+    return tuple(axis.seen() for axis in make_axes(attrs, image, window_of(attrs)))
 
 
 def check_shape(what: str, attrs: Attrs, value: Array, image: Sequence[int], axes: Axes) -> None:
@@ -262,11 +263,11 @@ def average_grad_kernel(context: KernelContext) -> Compute:
     check_spatial_only(attrs, ("ksize", "strides"))
 
     def compute(sizes: Array, dy: Array) -> Array:
-        image = tuple(int(size) for size in sizes.reshape(-1))
-        if len(image) != len(attrs["data_format"]) or min(image) < 0:
+        if sizes.shape != (len(attrs["data_format"]),) or sizes.min() < 0:
             raise InvalidArgumentError(
                 f"orig_input_shape must hold {len(attrs['data_format'])} sizes of at least 0, got {sizes.tolist()}"
             )
+        image = tuple(int(size) for size in sizes)
         axes = axes_of(attrs, image)
         check_shape("grad", attrs, dy, image, axes)
         return _finish(attrs, average_adjoint(_wide(attrs, dy), axes), dy.dtype)

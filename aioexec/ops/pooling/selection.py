@@ -18,6 +18,7 @@ from aioexec.ops.convolution.windows import (
     DEPTH,
     Array,
     check_attrs,
+    check_spatial_only,
     counts,
     format_name,
     padding_attrs,
@@ -32,6 +33,7 @@ from aioexec.shapes import Dims, merge, with_rank
 def _checked(context: KernelContext) -> dict[str, Any]:
     attrs = _last(context.attrs)
     check_attrs(attrs)
+    check_spatial_only(attrs, ("ksize", "strides"))
     return attrs
 
 

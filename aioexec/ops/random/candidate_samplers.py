@@ -55,12 +55,13 @@ def _check_classes(classes: Array, count: int, limit: int | None) -> None:
 
 def _draws(sampler: Sampler, words: Words, count: int, unique: bool) -> tuple[Array, int]:
     """The samples, and how many tries they took."""
+    samples = np.empty(count, np.int64)  # more than memory holds are refused before any is drawn
     if not unique:
-        parts = []
         for first in range(0, count, _MOST_AT_ONCE):
             check_cancelled()
-            parts.append(sampler.draw(words, min(_MOST_AT_ONCE, count - first)))
-        return np.concatenate(parts), count
+            part = samples[first : first + _MOST_AT_ONCE]
+            part[:] = sampler.draw(words, len(part))
+        return samples, count
     found: dict[int, None] = {}
     tries, most = 0, max(TRIES_PER_SAMPLE * count, LEAST_TRIES)
     while len(found) < count:
@@ -73,7 +74,8 @@ def _draws(sampler: Sampler, words: Words, count: int, unique: bool) -> tuple[Ar
             found[each] = None
             if len(found) == count:
                 break
-    return np.array(list(found), np.int64), tries
+    samples[:] = list(found)
+    return samples, tries
 
 
 def _kernel(make: Callable[[Attrs], Sampler]) -> Callable[[KernelContext], Compute]:

@@ -139,10 +139,12 @@ def _with_dense(formula: Callable[[Array, Array], Array]) -> Compute:
 
 
 def _quotient(a: Array, b: Array) -> Array:
+    if (b == 0).any():
+        raise InvalidArgumentError(
+            "SparseDenseCwiseDiv cannot divide by zero, but the dense tensor has one at an index"
+        )
     if a.dtype.kind not in "iu":
         return np.true_divide(a, b)
-    if (b == 0).any():
-        raise InvalidArgumentError("Integer division by zero")
     quotient = np.floor_divide(a, b)
     if a.dtype.kind == "i":
         quotient = quotient + ((quotient < 0) & (quotient * b != a))

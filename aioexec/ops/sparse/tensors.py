@@ -343,6 +343,7 @@ def _split_kernel(context: KernelContext) -> Compute:
             raise InvalidArgumentError(
                 f"Input num_split should be between 1 and the splitting dimension size ({size}), got {count}"
             )
+        check_inside(indices, dims)
         each, longer = divmod(size, count)
         starts = [k * each + min(k, longer) for k in range(count + 1)]
         pieces = [
@@ -387,6 +388,8 @@ def _slice(
             raise InvalidArgumentError(
                 f"Expected {what} to be a vector of length {len(dims)} but got length {given.size}"
             )
+    if size.size and size.min() < 0:
+        raise InvalidArgumentError(f"Expected a non-negative size, got {size.min()}")
     room = np.clip(np.minimum(size, np.array(dims, np.int64) - start), 0, None)
     chosen = ((indices >= start) & (indices < start + size)).all(axis=1)
     return indices[chosen] - start, values[chosen], room.astype(np.int64)

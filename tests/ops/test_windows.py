@@ -1,0 +1,51 @@
+"""Where sliding windows lie."""
+
+from __future__ import annotations
+
+from hypothesis import given, strategies as st
+
+from aioexec.ops.convolution.windows import Axis, make_axis
+
+
+def elements(axis: Axis) -> list[list[int]]:
+    """For each window the elements of the image that it sees, in order."""
+    taps = [axis.inside(tap) for tap in range(axis.window)]
+    starts = [window * axis.stride - axis.before for window in range(axis.count)]
+    return [
+        [start + tap * axis.dilation for tap, inside in enumerate(taps) if inside[window]]
+        for window, start in enumerate(starts)
+    ]
+
+
+@given(
+    size=st.integers(0, 6),
+    window=st.integers(1, 12),
+    stride=st.integers(1, 4),
+    dilation=st.integers(1, 3),
+    padding=st.sampled_from(["SAME", "EXPLICIT"]),
+    explicit=st.tuples(st.integers(0, 40), st.integers(36, 40)),
+)
+def test_windows_without_taps_in_the_padding_see_the_same_elements(
+    size: int, window: int, stride: int, dilation: int, padding: str, explicit: tuple[int, int]
+) -> None:
+    attrs = {
+        "strides": [1, stride, 1, 1],
+        "dilations": [1, dilation, 1, 1],
+        "padding": padding,
+        "explicit_paddings": [0, 0, *explicit, 0, 0, 0, 0] if padding == "EXPLICIT" else [],
+    }
+    axis = make_axis(attrs, 1, size, window)
+
+    seen = axis.seen()
+
+    assert elements(seen) == elements(axis)
+    assert seen.count == axis.count
+    assert 0 <= seen.before <= axis.before
+
+
+def test_windows_far_larger_than_the_image_have_few_taps() -> None:
+    attrs = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+
+    seen = make_axis(attrs, 1, 4, 2**31 - 1).seen()
+
+    assert seen.window == 7
