@@ -294,8 +294,8 @@ def _noting(method: str, ran: list[str]) -> Any:
         ran.append(method)
         if method == RUN_STEP:
             return await echo(request, call)
-        if call.tell is not None:
-            call.tell(Payload(METHODS[method].response()))
+        if call.notify is not None:
+            call.notify(Payload(METHODS[method].response()))
         return Payload(METHODS[method].response())
 
     return handle
@@ -349,7 +349,7 @@ def _most(random: Random, data: bytes) -> int:
 
 def _many(random: Random) -> bytes:
     """A frame with very many tensors, of few bytes each, or one whose tensor has a shape of hostile numbers."""
-    call, kind = random.choice(_CALLS), random.choice((frames.REQUEST, frames.REPLY, frames.TOLD))
+    call, kind = random.choice(_CALLS), random.choice((frames.REQUEST, frames.REPLY, frames.NOTIFICATION))
     first = (
         b"" if kind != frames.REQUEST else frames._REQUEST.pack(math.inf, len(RUN_STEP)) + RUN_STEP.encode()
     )
@@ -420,7 +420,7 @@ def _server_frames() -> list[bytes]:
             reply.tensor.add(name="y:0")
         made.append(_sent(call, frames.reply(call, reply.SerializeToString(), [*map(write, tensors)])))
         if call < 5:
-            made.append(frames.told(2, b"", [*map(write, tensors)]))
+            made.append(frames.notification(2, b"", [*map(write, tensors)]))
     return made
 
 

@@ -293,7 +293,7 @@ async def lives(planned: Iterable[Fault], seed: int, slack: float = 1.0) -> Asyn
             yield await trial.live(fault, task, step)
 
 
-async def told(count: int, seed: int) -> int:
+async def run(count: int, seed: int) -> int:
     """Print what comes of so many faults; how many went wrong."""
     print("task     fault   step      noticed  error                 again")
     found = []
@@ -319,7 +319,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    return 1 if asyncio.run(told(asked.count, asked.seed)) else 0
+    return 1 if asyncio.run(run(asked.count, asked.seed)) else 0
 
 
 if __name__ == "__main__":

@@ -40,8 +40,8 @@ class Messages:
             self.counts[said[3], said[4]] += 1
 
     @property
-    def told(self) -> int:
-        return self.counts["told", PUSH]
+    def notified(self) -> int:
+        return self.counts["notification", PUSH]
 
     @property
     def asked(self) -> int:

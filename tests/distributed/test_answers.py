@@ -34,14 +34,14 @@ async def test_an_error_is_raised_at_who_awaits() -> None:
 
 async def test_all_who_wait_are_told_at_once() -> None:
     answer = Answer(lambda error: None)
-    told: list[Any] = []
-    answer.then(told.append)
+    received: list[Any] = []
+    answer.then(received.append)
     waiting, over = asyncio.create_task(awaited(answer)), answer.over()
     await all_tasks_blocked()
 
     answer.give(PAYLOAD)
 
-    assert told == [PAYLOAD]
+    assert received == [PAYLOAD]
     assert over.done()
     assert await waiting is PAYLOAD
 

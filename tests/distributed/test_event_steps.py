@@ -33,12 +33,12 @@ class Begun:
         self.failures: list[BaseException] = []
         self.finishing: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self._came: Any = None
-        self._tell: Callable[[], object] | None = None
+        self._callback: Callable[[], object] | None = None
 
     def comes(self, came: Any) -> None:
         self.has_ended, self._came = True, came
-        if self._tell is not None:
-            self._tell()
+        if self._callback is not None:
+            self._callback()
 
     def results_at_once(self) -> list[Any] | None:
         if not self.has_ended or self.is_large:
@@ -51,8 +51,8 @@ class Begun:
     async def finish(self) -> list[Any]:
         return await self.finishing
 
-    def when_over(self, tell: Callable[[], object]) -> None:
-        self._tell = tell
+    def when_over(self, callback: Callable[[], object]) -> None:
+        self._callback = callback
 
     def fail(self, error: BaseException) -> None:
         self.failures.append(error)
@@ -70,8 +70,8 @@ class Rest(ProgramRun):
         return await self.finishing
 
 
-class Told:
-    """Makes the reply of a step; `came` is what it was told."""
+class Replies:
+    """Makes the reply of a step; `came` is what it was given."""
 
     def __init__(self) -> None:
         self.came: list[list[Any] | OpError] = []
@@ -81,9 +81,9 @@ class Told:
         return came if isinstance(came, OpError) else Payload(RunStepResponse(), came)
 
 
-def began(begun: Begun | Rest) -> tuple[Any, Steps, Told]:
-    steps, told = Steps(), Told()
-    return answer_of(begun, steps, told), steps, told
+def began(begun: Begun | Rest) -> tuple[Any, Steps, Replies]:
+    steps, replies = Steps(), Replies()
+    return answer_of(begun, steps, replies), steps, replies
 
 
 async def test_a_step_is_over_in_the_turn_in_which_its_last_value_comes() -> None:
@@ -114,7 +114,7 @@ async def test_whatever_a_kernel_has_raised_is_told_as_an_error(is_over: bool) -
 
 async def test_the_first_reason_to_end_is_what_is_told() -> None:
     begun = Begun()
-    answer, steps, told = began(begun)
+    answer, steps, replies = began(begun)
     reason = AbortedError("the session ends")
 
     steps.cancel(reason)
@@ -122,7 +122,7 @@ async def test_the_first_reason_to_end_is_what_is_told() -> None:
     (failure,) = begun.failures
     begun.comes(failure)
 
-    assert told.came == [reason]
+    assert replies.came == [reason]
 
 
 async def test_large_values_are_finished_in_a_task() -> None:
@@ -148,20 +148,20 @@ async def test_large_values_that_cannot_be_had_are_an_error_of_the_step_alone(
 ) -> None:
     begun = Begun(is_large=True)
     begun.comes([])
-    answer, steps, told = began(begun)
+    answer, steps, replies = began(begun)
 
     begun.finishing.set_exception(error)
     await all_tasks_blocked()
 
     assert type(answer.came) is expected
-    assert len(told.came) == 1
+    assert len(replies.came) == 1
     assert not steps.life.under_way
 
 
 async def test_a_step_that_has_ended_is_told_nothing_while_its_values_are_copied() -> None:
     begun = Begun(is_large=True)
     begun.comes([])
-    answer, _, told = began(begun)
+    answer, _, replies = began(begun)
     await all_tasks_blocked()
 
     answer.cancel()
@@ -169,7 +169,7 @@ async def test_a_step_that_has_ended_is_told_nothing_while_its_values_are_copied
     begun.finishing.cancel()  # as when the loop ends
     await all_tasks_blocked()
 
-    assert [type(each) for each in told.came] == [CancelledError]
+    assert [type(each) for each in replies.came] == [CancelledError]
 
 
 async def test_a_reply_may_end_what_it_is_made_of() -> None:
@@ -192,7 +192,7 @@ async def test_a_reply_may_end_what_it_is_made_of() -> None:
 
 async def test_the_rest_of_a_run_is_done_in_a_task() -> None:
     rest = Rest()
-    answer, steps, told = began(rest)
+    answer, steps, replies = began(rest)
     await all_tasks_blocked()
     assert answer.came is None
     assert steps.life.under_way
@@ -200,7 +200,7 @@ async def test_the_rest_of_a_run_is_done_in_a_task() -> None:
     rest.finishing.set_result([3])
 
     assert (await answer).tensors == [3]
-    assert told.came == [[3]]
+    assert replies.came == [[3]]
     assert not steps.life.under_way
 
 
@@ -217,7 +217,7 @@ async def test_a_run_that_fails_is_told_as_an_error() -> None:
 
 async def test_a_run_that_is_to_end_before_its_task_has_begun_ends_in_it_for_the_first_reason() -> None:
     rest = Rest()
-    answer, steps, told = began(rest)
+    answer, steps, replies = began(rest)
     reason = AbortedError("the session ends")
 
     steps.cancel(reason)
@@ -226,5 +226,5 @@ async def test_a_run_that_is_to_end_before_its_task_has_begun_ends_in_it_for_the
 
     assert rest.has_begun
     assert rest.finishing.cancelled()
-    assert told.came == [reason]
+    assert replies.came == [reason]
     assert not steps.life.under_way

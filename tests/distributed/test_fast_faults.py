@@ -71,8 +71,8 @@ async def test_who_speaks_nonsense_is_shown_out_and_told_why(pairs):
 
     async with greeted(listener) as (reader, writer):
         writer.write(struct.pack("<IBQ", 1 << 31, frames.REQUEST, 1))
-        told = await reader.read()
-    assert b"malformed" in told
+        received = await reader.read()
+    assert b"malformed" in received
     for nonsense in (b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 500, frames.greeting(9, 1, bytes(32))):
         await send_until_closed(listener, nonsense)
 

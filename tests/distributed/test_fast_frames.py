@@ -135,24 +135,24 @@ def test_frames_that_are_almost_alike_are_not_taken_for_each_other(sent):
     reader = reader_of(frames.BY_SERVER, {1})
 
     for message, tensors in sent:
-        (event,) = feed(reader, frames.told(1, message, [*map(write, tensors)]))
+        (event,) = feed(reader, frames.notification(1, message, [*map(write, tensors)]))
         assert bytes(event.message) == message
         for received, tensor in zip(event.values(), tensors, strict=True):
             same(received, tensor)
 
 
 def test_lies_in_a_frame_like_those_before_end_it():
-    told = frames.told(1, b"text", [write(np.zeros(3, np.int32))])
-    header = told.index(struct.pack("<q", 3))
+    frame = frames.notification(1, b"text", [write(np.zeros(3, np.int32))])
+    header = frame.index(struct.pack("<q", 3))
     lies = (
-        told[: header - 10] + b"\x63" + told[header - 9 :],
-        told.replace(struct.pack("<QI", 4, 1), struct.pack("<QI", 9, 1)),
+        frame[: header - 10] + b"\x63" + frame[header - 9 :],
+        frame.replace(struct.pack("<QI", 4, 1), struct.pack("<QI", 9, 1)),
     )
 
     for lie in lies:
         reader = reader_of(frames.BY_SERVER, {1})
         for _ in range(3):
-            (event,) = feed(reader, told)
+            (event,) = feed(reader, frame)
             same(event.values()[0], np.zeros(3, np.int32))
         with pytest.raises(DataLossError):
             feed(reader, lie)
@@ -221,13 +221,13 @@ def test_the_other_frames():
 def test_what_is_told_comes_whole_and_in_order_and_only_to_who_is_on_the_call():
     reader = reader_of(frames.BY_SERVER, {2})
     data = b"".join(
-        frames.told(call, b"text", [write(np.full(3, call, np.int32)), write(np.float32(k))])
+        frames.notification(call, b"text", [write(np.full(3, call, np.int32)), write(np.float32(k))])
         for k, call in enumerate((1, 2, 1, 2))
     )
 
     events = feed(reader, data + frames.reply(2, b"", [])[0], most=7)
 
-    assert [(event.call, event.is_told) for event in events] == [(2, True), (2, True), (2, False)]
+    assert [(event.call, event.is_notification) for event in events] == [(2, True), (2, True), (2, False)]
     assert [event.message for event in events] == [b"text", b"text", b""]
     assert [event.values()[1] for event in events[:2]] == [1.0, 3.0]
     np.testing.assert_array_equal(events[0].values()[0], [2, 2, 2])
@@ -236,14 +236,14 @@ def test_what_is_told_comes_whole_and_in_order_and_only_to_who_is_on_the_call():
 def test_what_is_told_is_small():
     most = write(np.zeros(frames.INLINE_BYTES, np.uint8))
 
-    assert len(frames.told(1, b"", [most])) > frames.INLINE_BYTES
+    assert len(frames.notification(1, b"", [most])) > frames.INLINE_BYTES
     for message, tensors in (
         (b"", [write(np.zeros(frames.INLINE_BYTES + 1, np.uint8))]),
         (bytes(frames.INLINE_BYTES + 1), []),
         (b"", [most] * 5),
     ):
         with pytest.raises(InternalError, match="one frame"):
-            frames.told(1, message, tensors)
+            frames.notification(1, message, tensors)
 
 
 def test_small_calls_pass_between_the_chunks_of_large_ones_which_take_turns():
@@ -354,32 +354,32 @@ LIES = {
 }
 
 
-def told_with(body):
-    return HEAD.pack(len(body), frames.TOLD, 1) + body
+def notification_with(body):
+    return HEAD.pack(len(body), frames.NOTIFICATION, 1) + body
 
 
 NO_TENSORS = struct.Struct("<QI")
-LIES_TOLD = {
-    "a message that follows": told_with(NO_TENSORS.pack(1 << 20, 0)),
-    "a message over the limit": told_with(NO_TENSORS.pack(1 << 40, 0)),
-    "a message beyond the frame": told_with(NO_TENSORS.pack(100, 0) + b"abc"),
-    "a tensor that follows": told_with(NO_TENSORS.pack(0, 1) + header(4, (1 << 19,), 1 << 19)),
-    "a tensor over the limit": told_with(NO_TENSORS.pack(0, 1) + header(4, (1 << 40,), 1 << 40)),
-    "tensors that are missing": told_with(NO_TENSORS.pack(0, 3)),
-    "elements that are missing": told_with(NO_TENSORS.pack(0, 1) + header(4, (9,), 9) + bytes(3)),
-    "elements left over": told_with(NO_TENSORS.pack(0, 1) + header(4, (1,), 1) + bytes(9)),
-    "nothing at all": told_with(b""),
+FALSE_NOTIFICATIONS = {
+    "a message that follows": notification_with(NO_TENSORS.pack(1 << 20, 0)),
+    "a message over the limit": notification_with(NO_TENSORS.pack(1 << 40, 0)),
+    "a message beyond the frame": notification_with(NO_TENSORS.pack(100, 0) + b"abc"),
+    "a tensor that follows": notification_with(NO_TENSORS.pack(0, 1) + header(4, (1 << 19,), 1 << 19)),
+    "a tensor over the limit": notification_with(NO_TENSORS.pack(0, 1) + header(4, (1 << 40,), 1 << 40)),
+    "tensors that are missing": notification_with(NO_TENSORS.pack(0, 3)),
+    "elements that are missing": notification_with(NO_TENSORS.pack(0, 1) + header(4, (9,), 9) + bytes(3)),
+    "elements left over": notification_with(NO_TENSORS.pack(0, 1) + header(4, (1,), 1) + bytes(9)),
+    "nothing at all": notification_with(b""),
 }
 
 
-@pytest.mark.parametrize("data", LIES_TOLD.values(), ids=LIES_TOLD)
+@pytest.mark.parametrize("data", FALSE_NOTIFICATIONS.values(), ids=FALSE_NOTIFICATIONS)
 def test_lies_that_are_told_end_it_and_take_no_memory(data):
     check_lies(reader_of(frames.BY_SERVER, {1}), data)
 
 
 def test_nobody_is_told_anything_by_who_asks():
     with pytest.raises(DataLossError, match="nobody may send"):
-        feed(reader_of(frames.BY_CLIENT, {1}), frames.told(1, b"", []))
+        feed(reader_of(frames.BY_CLIENT, {1}), frames.notification(1, b"", []))
 
 
 @pytest.mark.parametrize("data", LIES.values(), ids=LIES)

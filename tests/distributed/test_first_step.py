@@ -77,7 +77,7 @@ async def test_cancelling_reaches_what_it_waits_for(turns):
         try:
             await inner
         except asyncio.CancelledError:
-            story.append("told")
+            story.append("cancelled")
             await asyncio.sleep(0)
             story.append("tidied up")
             raise
@@ -99,8 +99,11 @@ async def test_cancelling_reaches_what_it_waits_for(turns):
     with pytest.raises(asyncio.CancelledError):
         await task
     assert inner.cancelled()
-    assert story[0] == "told"
-    assert turns == 0 or story == ["told", "tidied up"]  # cancelled twice at 0: in its tidying up as well
+    assert story[0] == "cancelled"
+    assert turns == 0 or story == [
+        "cancelled",
+        "tidied up",
+    ]  # cancelled twice at 0: in its tidying up as well
 
 
 async def test_cancelling_a_bare_turn():

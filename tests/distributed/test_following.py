@@ -20,7 +20,15 @@ from aioexec.distributed.transport.local import local_channel, serve_locally
 from aioexec.distributed.transport.memory.network import AS_USUAL, Fate, MemoryNetwork, Message
 from aioexec.distributed.transport.memory.transport import MemoryChannel, MemoryTransport
 from aioexec.distributed.transport.settings import Liveness
-from aioexec.distributed.transport.transport import MOST_TOLD, Call, Channel, Handler, Listener, Payload, Tell
+from aioexec.distributed.transport.transport import (
+    NOTIFICATION_BYTES,
+    Call,
+    Channel,
+    Handler,
+    Listener,
+    Notify,
+    Payload,
+)
 from aioexec.errors import (
     DataLossError,
     InternalError,
@@ -95,15 +103,15 @@ async def way(request: pytest.FixtureRequest) -> AsyncIterator[Way]:
 pytestmark = [pytest.mark.network, pytest.mark.both_loops]
 
 
-def told(number: int, *arrays: Any) -> Payload:
+def payload(number: int, *arrays: Any) -> Payload:
     return Payload(PushResponse(step_id=number), arrays)
 
 
 def never(payload: Payload) -> None:
-    pytest.fail(f"told {payload}")
+    pytest.fail(f"received {payload}")
 
 
-class Teller:
+class Sender:
     """A handler that tells what a test has it tell, and knows what became of its call."""
 
     def __init__(self) -> None:
@@ -122,55 +130,55 @@ class Teller:
             raise
 
     @property
-    def tell(self) -> Tell:
+    def notify(self) -> Notify:
         assert self.call is not None
-        assert self.call.tell is not None
-        return self.call.tell
+        assert self.call.notify is not None
+        return self.call.notify
 
 
 class Follower:
     """Follows, and remembers what it was told; `reached` waits for so many."""
 
-    def __init__(self, channel: Channel, told: Callable[[Payload], None] | None = None) -> None:
-        self.told: list[Payload] = []
-        self._and_then = told
+    def __init__(self, channel: Channel, callback: Callable[[Payload], None] | None = None) -> None:
+        self.received: list[Payload] = []
+        self._and_then = callback
         self.following = asyncio.create_task(channel.follow(PUSH, REQUEST, self._take))
         self._awaited: tuple[int, asyncio.Future[None]] | None = None
 
     @property
     def numbers(self) -> list[int]:
-        return [each.message.step_id for each in self.told]
+        return [each.message.step_id for each in self.received]
 
     def _take(self, payload: Payload) -> None:
-        self.told.append(payload)
-        if self._awaited is not None and len(self.told) == self._awaited[0]:
+        self.received.append(payload)
+        if self._awaited is not None and len(self.received) == self._awaited[0]:
             self._awaited[1].set_result(None)
         if self._and_then is not None:
             self._and_then(payload)
 
     async def reached(self, count: int) -> None:
-        if len(self.told) < count:
+        if len(self.received) < count:
             self._awaited = count, asyncio.get_running_loop().create_future()
             await self._awaited[1]
 
 
-async def followed(way: Way, then: Callable[[Payload], None] | None = None) -> tuple[Teller, Follower]:
-    teller = Teller()
-    follower = Follower(await way.serve(teller), then)
-    await teller.started.wait()
-    return teller, follower
+async def followed(way: Way, then: Callable[[Payload], None] | None = None) -> tuple[Sender, Follower]:
+    sender = Sender()
+    follower = Follower(await way.serve(sender), then)
+    await sender.started.wait()
+    return sender, follower
 
 
 async def test_what_is_told_arrives_once_and_in_order_while_other_calls_go_on(way: Way):
-    async def tell_much(request: Payload, call: Call) -> Payload:
-        assert call.tell is not None
+    async def notify_often(request: Payload, call: Call) -> Payload:
+        assert call.notify is not None
         for number in range(300):
-            call.tell(told(number, np.full(number, number, np.int16)))
+            call.notify(payload(number, np.full(number, number, np.int16)))
             if number % 7 == 0:
                 await asyncio.sleep(0)
-        return told(300)
+        return payload(300)
 
-    channel = await way.serve(tell_much)
+    channel = await way.serve(notify_often)
     follower = Follower(channel)
 
     calls = [channel.call(RUN_STEP, step(np.full(size, size))) for size in (1, 100_000, 3) * 5]
@@ -179,7 +187,7 @@ async def test_what_is_told_arrives_once_and_in_order_while_other_calls_go_on(wa
 
     assert [reply.tensors[0].size for reply in replies] == [1, 100_000, 3] * 5
     assert follower.numbers == list(range(300))
-    for number, each in enumerate(follower.told):
+    for number, each in enumerate(follower.received):
         np.testing.assert_array_equal(each.tensors[0], np.full(number, number, np.int16), strict=True)
 
 
@@ -187,35 +195,35 @@ async def test_what_is_told_arrives_once_and_in_order_while_other_calls_go_on(wa
 async def test_the_first_thing_that_a_request_has_told_waits_for_nothing(count: int):
     """Neither for the others, nor for the reply: who is told goes on meanwhile. Those leave together."""
     async with FastWay() as way:
-        teller, follower = await followed(way)
+        sender, follower = await followed(way)
         (connection,) = way.listener._fast._connections  # type: ignore[attr-defined]
 
-        def tells(request: Payload, call: Call) -> Answer:
+        def notifies(request: Payload, call: Call) -> Answer:
             for number in range(count):
-                teller.tell(told(number))
+                sender.notify(payload(number))
             return Answer(came=Payload(RunStepResponse()))
 
-        connection._handlers = {RUN_STEP: tells}
+        connection._handlers = {RUN_STEP: notifies}
         written = connection._transport = Noting(connection._transport)
 
         await way.channel.call(RUN_STEP, step())
         await follower.reached(count)
 
-        assert written.kinds == [[frames.TOLD], [frames.TOLD] * (count - 1) + [frames.REPLY]]
+        assert written.kinds == [[frames.NOTIFICATION], [frames.NOTIFICATION] * (count - 1) + [frames.REPLY]]
         assert follower.numbers == list(range(count))
-        teller.end.set_result(told(0))
+        sender.end.set_result(payload(0))
         await follower.following
 
 
 async def test_several_may_be_followed_at_once_and_hear_their_own(way: Way):
-    async def tell_three(request: Payload, call: Call) -> Payload:
-        assert call.tell is not None
+    async def notify_thrice(request: Payload, call: Call) -> Payload:
+        assert call.notify is not None
         for number in range(3):
             await asyncio.sleep(0)
-            call.tell(told(int(request.message.task) * 10 + number))
-        return told(0)
+            call.notify(payload(int(request.message.task) * 10 + number))
+        return payload(0)
 
-    channel = await way.serve(tell_three)
+    channel = await way.serve(notify_thrice)
 
     def note(numbers: list[int], payload: Payload) -> None:
         numbers.append(payload.message.step_id)
@@ -237,36 +245,36 @@ async def test_several_may_be_followed_at_once_and_hear_their_own(way: Way):
 
 
 async def test_what_is_told_shares_nothing_with_what_was_given(way: Way):
-    teller, follower = await followed(way)
+    sender, follower = await followed(way)
     given = np.arange(3.0)
 
-    teller.tell(told(1, given))
+    sender.notify(payload(1, given))
     given[:] = 7.0
     await follower.reached(1)
 
-    np.testing.assert_array_equal(follower.told[0].tensors[0], [0.0, 1.0, 2.0])
-    teller.end.set_result(told(0))
+    np.testing.assert_array_equal(follower.received[0].tensors[0], [0.0, 1.0, 2.0])
+    sender.end.set_result(payload(0))
     await follower.following
 
 
 async def test_cancelling_the_follower_cancels_the_handler(way: Way):
-    teller, follower = await followed(way)
+    sender, follower = await followed(way)
 
     follower.following.cancel()
     with pytest.raises(asyncio.CancelledError):
         await follower.following
 
-    await teller.cancelled.wait()
-    teller.tell(told(1))
+    await sender.cancelled.wait()
+    sender.notify(payload(1))
     assert (await way.channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
-    assert follower.told == []
+    assert follower.received == []
 
 
 async def test_the_error_of_the_handler_is_the_followers_after_what_it_has_told(way: Way):
-    teller, follower = await followed(way)
+    sender, follower = await followed(way)
 
-    teller.tell(told(1))
-    teller.end.set_exception(NotFoundError("no such thing"))
+    sender.notify(payload(1))
+    sender.end.set_exception(NotFoundError("no such thing"))
 
     with pytest.raises(NotFoundError, match="no such thing"):
         await follower.following
@@ -274,20 +282,20 @@ async def test_the_error_of_the_handler_is_the_followers_after_what_it_has_told(
 
 
 async def test_after_the_end_nothing_is_told(way: Way):
-    teller, follower = await followed(way)
-    tell = teller.tell
-    teller.end.set_result(told(0))
+    sender, follower = await followed(way)
+    notify = sender.notify
+    sender.end.set_result(payload(0))
     await follower.following
 
-    tell(told(1))
+    notify(payload(1))
 
     assert (await way.channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
-    assert follower.told == []
+    assert follower.received == []
 
 
 @pytest.mark.parametrize("end", ["cut", "stop", "close"])
 async def test_a_lost_connection_is_an_error_of_the_follower_and_cancels_the_handler(way: Way, end: str):
-    teller, follower = await followed(way)
+    sender, follower = await followed(way)
 
     if end == "cut":
         way.cut()
@@ -296,71 +304,71 @@ async def test_a_lost_connection_is_an_error_of_the_follower_and_cancels_the_han
 
     with pytest.raises(UnavailableError):
         await follower.following
-    await teller.cancelled.wait()
-    teller.tell(told(1))
+    await sender.cancelled.wait()
+    sender.notify(payload(1))
     await all_tasks_blocked()
-    assert follower.told == []
+    assert follower.received == []
 
 
 async def test_what_the_follower_raises_ends_the_call_and_is_told_no_more(way: Way):
     def refuse(payload: Payload) -> None:
         raise InvalidArgumentError("not that")
 
-    teller, follower = await followed(way, refuse)
+    sender, follower = await followed(way, refuse)
 
     for number in range(3):
-        teller.tell(told(number))
+        sender.notify(payload(number))
 
     with pytest.raises(InvalidArgumentError, match="not that"):
         await follower.following
-    await teller.cancelled.wait()
+    await sender.cancelled.wait()
     assert follower.numbers == [0]
     assert (await way.channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
 
 
 async def test_what_is_too_large_is_refused_where_it_is_told(way: Way):
-    teller, follower = await followed(way)
+    sender, follower = await followed(way)
 
     with pytest.raises(InternalError):
-        teller.tell(told(1, np.zeros(MOST_TOLD + 1, np.uint8)))
-    teller.tell(told(2, np.zeros(MOST_TOLD, np.uint8)))
+        sender.notify(payload(1, np.zeros(NOTIFICATION_BYTES + 1, np.uint8)))
+    sender.notify(payload(2, np.zeros(NOTIFICATION_BYTES, np.uint8)))
     await follower.reached(1)
-    teller.end.set_result(told(0))
+    sender.end.set_result(payload(0))
     await follower.following
 
     assert follower.numbers == [2]
-    assert follower.told[0].tensors[0].nbytes == MOST_TOLD
+    assert follower.received[0].tensors[0].nbytes == NOTIFICATION_BYTES
 
 
 async def test_who_only_calls_is_told_nothing_and_gets_the_reply(way: Way):
-    async def tell(request: Payload, call: Call) -> Payload:
-        assert call.tell is not None
-        call.tell(told(1, np.zeros(3)))
+    async def notify(request: Payload, call: Call) -> Payload:
+        assert call.notify is not None
+        call.notify(payload(1, np.zeros(3)))
         await asyncio.sleep(0)
-        call.tell(told(2))
-        return told(3)
+        call.notify(payload(2))
+        return payload(3)
 
-    channel = await way.serve(tell)
+    channel = await way.serve(notify)
 
     assert (await channel.call(PUSH, REQUEST)).message.step_id == 3
 
 
 async def test_following_what_is_not_served_is_unimplemented(way: Way):
-    channel = await way.serve(Teller())
+    channel = await way.serve(Sender())
 
     with pytest.raises(UnimplementedError):
         await channel.follow("WorkerService/Tracing", REQUEST, never)
 
 
 async def test_a_watched_channel_follows_too_and_pings_nobody_for_that(way: Way):
-    teller = Teller()
-    channel = watched(await way.serve(teller), Liveness(interval=0.01, patience=0.01))
+    sender = Sender()
+    channel = watched(await way.serve(sender), Liveness(interval=0.01, timeout=0.01))
     follower = Follower(channel)
-    await teller.started.wait()
+    await sender.started.wait()
 
-    teller.tell(told(1))
+    sender.notify(payload(1))
     await follower.reached(1)
-    teller.end.set_result(told(0))
+    sender.end.set_result(payload(0))
     await follower.following
 
     assert channel._timer is None  # type: ignore[attr-defined]
@@ -372,7 +380,7 @@ async def test_a_watched_channel_follows_too_and_pings_nobody_for_that(way: Way)
 
 async def test_grpc_has_only_requests_and_replies():
     async with Pairs() as pairs, FastPairs() as fast:
-        listener = await pairs.listen({PUSH: Teller()})
+        listener = await pairs.listen({PUSH: Sender()})
         for channel in (pairs.connect(listener.address), fast.connect(listener.address)):
             with pytest.raises(UnimplementedError):
                 await channel.follow(PUSH, REQUEST, never)
@@ -380,7 +388,7 @@ async def test_grpc_has_only_requests_and_replies():
 
 async def test_over_grpc_the_handler_has_no_way_to_tell_anything():
     async def how(request: Payload, call: Call) -> Payload:
-        return told(1 if call.tell is None else 0)
+        return payload(1 if call.notify is None else 0)
 
     async with Pairs() as pairs:
         listener = await pairs.listen({PUSH: how})
@@ -390,7 +398,7 @@ async def test_over_grpc_the_handler_has_no_way_to_tell_anything():
 
 
 async def test_a_server_of_the_same_loop_is_not_followed():
-    listener = serve_locally("localhost:1", {PUSH: Teller()}, lambda peer: None)
+    listener = serve_locally("localhost:1", {PUSH: Sender()}, lambda peer: None)
     channel = local_channel("localhost:1")
     assert channel is not None
 
@@ -408,14 +416,14 @@ async def test_nonsense_that_is_told_ends_the_connection():
         await reader.readexactly(len(frames.greeting(1, 1, bytes(32))))
         writer.write(frames.welcome())
         await reader.readexactly(1)
-        frame = frames.told(1, b"", [])
+        frame = frames.notification(1, b"", [])
         writer.write(frame[:-1] + b"\x09")  # tensors that are not there
         await reader.read()
         writer.close()
 
     server = await asyncio.start_server(liar, "127.0.0.1", 0)
     async with FastPairs() as pairs:
-        listener = await pairs.listen({PUSH: Teller()})
+        listener = await pairs.listen({PUSH: Sender()})
         moved(listener, server.sockets[0].getsockname()[1])
         with pytest.raises(UnavailableError, match="malformed data"):
             await pairs.connect(listener.address).follow(PUSH, REQUEST, never)
@@ -433,25 +441,25 @@ STRINGS = write(np.array([b"abc"], np.object_))
 )
 async def test_what_cannot_be_read_is_an_error_of_its_call_alone(message: bytes, tensors: list[Written]):
     async with FastWay() as way:
-        teller, follower = await followed(way)
+        sender, follower = await followed(way)
         (connection,) = way.listener._fast._connections  # type: ignore[attr-defined]
         (call,) = connection._running
 
-        connection._write(frames.told(call, message, tensors))
+        connection._write(frames.notification(call, message, tensors))
 
         with pytest.raises((DataLossError, UnknownError)):
             await follower.following
-        await teller.cancelled.wait()
+        await sender.cancelled.wait()
         assert (await way.channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
-        assert follower.told == []
+        assert follower.received == []
 
 
 # What a network may do
 
 
-def to_told(*fates: Fate) -> Callable[[Message], Fate]:
+def to_notifications(*fates: Fate) -> Callable[[Message], Fate]:
     left = iter(fates)
-    return lambda message: next(left, AS_USUAL) if message.kind == "told" else AS_USUAL
+    return lambda message: next(left, AS_USUAL) if message.kind == "notification" else AS_USUAL
 
 
 @pytest.mark.parametrize(
@@ -462,26 +470,26 @@ def to_told(*fates: Fate) -> Callable[[Message], Fate]:
 @pytest.mark.usefixtures("virtual_clock")
 async def test_in_memory_each_arrives_once_in_whatever_order(fates: list[Fate], numbers: list[int]):
     async with MemoryWay() as way:
-        teller, follower = await followed(way)
-        way.network.fate = to_told(*fates)
+        sender, follower = await followed(way)
+        way.network.fate = to_notifications(*fates)
 
         for number in (1, 2, 3):
-            teller.tell(told(number, np.zeros(2)))
+            sender.notify(payload(number, np.zeros(2)))
         await asyncio.sleep(1.0)
 
         assert follower.numbers == numbers
-        teller.end.set_result(told(0))
+        sender.end.set_result(payload(0))
         await follower.following
 
 
 @pytest.mark.usefixtures("virtual_clock")
 async def test_in_memory_what_is_lost_breaks_the_connection():
     async with MemoryWay() as way:
-        teller, follower = await followed(way)
-        way.network.fate = to_told(())
+        sender, follower = await followed(way)
+        way.network.fate = to_notifications(())
 
-        teller.tell(told(1))
+        sender.notify(payload(1))
 
         with pytest.raises(UnavailableError, match="lost"):
             await follower.following
-        await teller.cancelled.wait()
+        await sender.cancelled.wait()

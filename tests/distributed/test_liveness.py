@@ -107,8 +107,8 @@ async def test_the_next_call_tries_the_peer_again(peer: Peer, channel: Channel) 
     await channel.call(RUN, STEP)
 
 
-async def test_patience_is_settable(peer: Peer, virtual_clock: VirtualClock) -> None:
-    channel = peer.channel(Liveness(interval=10, patience=50))
+async def test_the_timeout_is_settable(peer: Peer, virtual_clock: VirtualClock) -> None:
+    channel = peer.channel(Liveness(interval=10, timeout=50))
     peer.network.freeze("server")
 
     with pytest.raises(errors.UnavailableError, match=r"for 50 s"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.transport.transport import MOST_TOLD, Call, Payload
+from aioexec.distributed.transport.transport import NOTIFICATION_BYTES, Call, Payload
 from aioexec.distributed.worker.pushes import LOOK_SECONDS, PUSH
 from aioexec.distributed.worker.step_table import IDLE_SECONDS
 from aioexec.errors import AbortedError, InvalidArgumentError, UnavailableError
@@ -147,15 +147,15 @@ async def test_a_value_that_is_late_is_taken_once(cluster: InMemoryCluster, mess
     assert await waiting == (3.0, False)
     await asyncio.sleep(1.0)
     assert entered(cluster, 2, 77).is_empty
-    assert (messages.asked, messages.told) == (1, 0)
+    assert (messages.asked, messages.notified) == (1, 0)
 
 
 async def test_a_follower_that_was_replaced_unnoticed_is_told_nothing_more(cluster: InMemoryCluster):
     """Its machine has died without a word, and another one, of the same name, does not follow yet."""
     await followed(cluster, 0, 1)
-    told: list[Payload] = []
+    received: list[Payload] = []
     push: Any = worker(cluster, 1).handlers()[PUSH]
-    ghost = push(Payload(PushRequest(task=name(2))), Call("ghost", tell=told.append))
+    ghost = push(Payload(PushRequest(task=name(2))), Call("ghost", notify=received.append))
     serving = asyncio.create_task(ghost)
     graph, x, value = chain(1, 2)
 
@@ -163,10 +163,10 @@ async def test_a_follower_that_was_replaced_unnoticed_is_told_nothing_more(clust
         with pytest.raises((AbortedError, UnavailableError)):
             await session.run(value, {x: 1.0})
         await serving
-        assert len(told) == 2
+        assert len(received) == 2
         for _ in range(2):
             assert await session.run(value, {x: 1.0}) == 3.0
-    assert len(told) == 2
+    assert len(received) == 2
 
 
 async def test_a_value_without_a_tensor_ends_the_following_which_begins_again(
@@ -176,7 +176,7 @@ async def test_a_value_without_a_tensor_ends_the_following_which_begins_again(
     waiting = entered(cluster, 2, 77).recv(key(cluster, 1, 2))
     response = PushResponse(step_id=77, rendezvous_key=key(cluster, 1, 2))
 
-    worker(cluster, 1)._pushes.followers[name(2)].tell(Payload(response))
+    worker(cluster, 1)._pushes.followers[name(2)].notify(Payload(response))
 
     with pytest.raises(UnavailableError, match="there is no tensor"):
         await waiting
@@ -233,7 +233,7 @@ async def test_values_of_a_step_that_is_over_pass(cluster: InMemoryCluster):
     await followed(cluster, 1, 2)
     worker(cluster, 2).steps.end(77)
 
-    for value in (np.float32(3.0), np.zeros(MOST_TOLD, np.float32)):
+    for value in (np.float32(3.0), np.zeros(NOTIFICATION_BYTES, np.float32)):
         entered(cluster, 1, 77).send(key(cluster, 1, 2), value)
     await asyncio.sleep(1.0)
 

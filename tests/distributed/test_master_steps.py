@@ -203,14 +203,14 @@ async def test_a_traced_step_tells_of_all_tasks(cluster):
 
 
 async def test_a_task_that_has_nothing_left_of_a_step_is_not_told_that_it_is_over(cluster, monkeypatch):
-    told: list[str] = []
-    tell = MasterSession._tell
+    sent: list[str] = []
+    send = MasterSession._send
 
     def noting(self, task, name, **fields):
-        told.append(name)
-        tell(self, task, name, **fields)
+        sent.append(name)
+        send(self, task, name, **fields)
 
-    monkeypatch.setattr(MasterSession, "_tell", noting)
+    monkeypatch.setattr(MasterSession, "_send", noting)
     graph = ax.Graph()
     with graph.as_default():
         x = ax.placeholder(ax.float32, [], name="x")
@@ -223,10 +223,10 @@ async def test_a_task_that_has_nothing_left_of_a_step_is_not_told_that_it_is_ove
     async with cluster.session("worker", 0, graph) as session:
         for _ in range(20):
             assert await session.run(result, {x: 3.0}) == 7.0
-        assert len(told) < 20  # of the 40 there may be
+        assert len(sent) < 20  # of the 40 there may be
         assert [len(server.worker.steps) for server in cluster.servers] == [0, 0, 0]
 
-        told.clear()
+        sent.clear()
         with pytest.raises(ax.errors.InvalidArgumentError):
             await session.run(failing, {x: np.nan})
-        assert "CleanupGraph" in told
+        assert "CleanupGraph" in sent

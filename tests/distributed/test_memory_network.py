@@ -14,7 +14,7 @@ from aioexec.formats.protos import (
     RunGraphResponse,
 )
 from aioexec.testing import VirtualClock, all_tasks_blocked
-from tests.distributed.told_server import ADDRESS, ASK, RUN, STATUS, Server, fate_of
+from tests.distributed.scripted_server import ADDRESS, ASK, RUN, STATUS, Server, fate_of
 
 pytestmark = pytest.mark.usefixtures("virtual_clock")
 

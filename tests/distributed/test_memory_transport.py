@@ -21,7 +21,7 @@ from aioexec.formats.protos import (
     TensorProto,
 )
 from aioexec.testing import VirtualClock, all_tasks_blocked
-from tests.distributed.told_server import ADDRESS, ASK, RECEIVE, RUN, STATUS, Server
+from tests.distributed.scripted_server import ADDRESS, ASK, RECEIVE, RUN, STATUS, Server
 
 pytestmark = pytest.mark.usefixtures("virtual_clock")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import aioexec as ax
-from aioexec.distributed.transport.transport import MOST_TOLD, Call, Payload
+from aioexec.distributed.transport.transport import NOTIFICATION_BYTES, Call, Payload
 from aioexec.distributed.worker.pushes import PUSH
 from aioexec.errors import InvalidArgumentError, UnavailableError, UnimplementedError
 from aioexec.formats.protos import LoggingRequest, PushRequest
@@ -47,7 +47,7 @@ async def test_in_the_first_step_values_are_asked_for_and_later_they_come(
             assert await session.run(value, {x: float(number)}) == number + 3.0
 
     assert messages.asked == 0
-    assert messages.told == 5 * 4
+    assert messages.notified == 5 * 4
     assert messages.counts["reply", "WorkerService/RunGraph"] == 5 * 2
 
 
@@ -57,10 +57,10 @@ SMALL = {
     "bools": np.array([True, False]),
     "bfloat16": np.arange(4, dtype=ml_dtypes.bfloat16),
     "complex": np.array([[1 + 2j]], np.complex128),
-    "the most": np.arange(MOST_TOLD, dtype=np.uint8),
+    "the most": np.arange(NOTIFICATION_BYTES, dtype=np.uint8),
 }
 LARGE = {
-    "more": np.arange(MOST_TOLD + 1, dtype=np.uint8),
+    "more": np.arange(NOTIFICATION_BYTES + 1, dtype=np.uint8),
     "much": np.arange(20_000, dtype=np.float64),
     "strings": np.array([b"a", b"bc"], np.object_),
 }
@@ -83,7 +83,7 @@ async def test_any_value_arrives_and_only_small_numbers_unasked(
             messages.counts.clear()
             np.testing.assert_array_equal(await session.run(came, {x: value}), value, strict=True)
 
-    assert messages.told == 2
+    assert messages.notified == 2
     assert messages.asked == (2 if what in LARGE else 0)
 
 
@@ -101,7 +101,7 @@ async def test_variants_are_announced_and_fetched(cluster: InMemoryCluster, mess
             messages.counts.clear()
             np.testing.assert_array_equal(await session.run(came, {x: [number, 7.0]}), [number, 7.0])
 
-    assert (messages.told, messages.asked) == (2, 1)
+    assert (messages.notified, messages.asked) == (2, 1)
 
 
 async def test_dead_values_arrive_dead(cluster: InMemoryCluster, messages: Messages):
@@ -168,7 +168,7 @@ async def test_a_partial_run_takes_what_came_before_it_goes_on(cluster: InMemory
         await asyncio.sleep(10.0)
         assert await session.partial_run(handle, second, {b: 1.0}) == 7.0
 
-    assert messages.told > 0
+    assert messages.notified > 0
 
 
 async def test_a_session_with_a_cluster_of_its_own_is_told_nothing(
@@ -184,12 +184,12 @@ async def test_a_session_with_a_cluster_of_its_own_is_told_nothing(
         for _ in range(3):
             messages.counts.clear()
             assert await session.run(value, {x: 1.0}) == 5.0
-            assert messages.told == 0
+            assert messages.notified == 0
             assert messages.asked > 0
 
     messages.counts.clear()
     await followed(cluster, 0, 1, 2)
-    assert (messages.asked, messages.told > 0) == (0, True)
+    assert (messages.asked, messages.notified > 0) == (0, True)
 
 
 async def test_what_comes_unasked_is_logged_too(cluster: InMemoryCluster):
@@ -206,8 +206,8 @@ async def test_what_comes_unasked_is_logged_too(cluster: InMemoryCluster):
     )
     await channel.close()
 
-    (told,) = reply.message.step
-    (of_device,) = told.step_stats.dev_stats
+    (logged,) = reply.message.step
+    (of_device,) = logged.step_stats.dev_stats
     assert of_device.device == f"{name(2)}/device:CPU:0"
     (node,) = of_device.node_stats
     assert node.node_name == "RecvTensor"
@@ -220,11 +220,13 @@ async def test_what_comes_unasked_is_logged_too(cluster: InMemoryCluster):
 async def test_who_may_not_follow_is_told(cluster: InMemoryCluster):
     serve: Any = worker(cluster, 1).handlers()[PUSH]
 
-    with pytest.raises(UnimplementedError, match="nothing can be told"):
+    with pytest.raises(UnimplementedError, match="carries no notifications"):
         await serve(Payload(PushRequest(task=name(2))), Call("grpc"))
     for wrong in ("", name(1)):
         with pytest.raises(InvalidArgumentError, match="name of another task"):
-            await serve(Payload(PushRequest(task=wrong)), Call("x", tell=lambda payload: pytest.fail("told")))
+            await serve(
+                Payload(PushRequest(task=wrong)), Call("x", notify=lambda payload: pytest.fail("notified"))
+            )
 
 
 async def test_a_task_that_cannot_be_followed_is_not_bothered_until_it_is_another_one(
@@ -239,7 +241,7 @@ async def test_a_task_that_cannot_be_followed_is_not_bothered_until_it_is_anothe
             assert await session.run(value, {x: 1.0}) == 3.0
         messages.counts.clear()
         assert await session.run(value, {x: 1.0}) == 3.0
-        assert (messages.asked, messages.told, messages.counts["request", PUSH]) == (1, 1, 0)
+        assert (messages.asked, messages.notified, messages.counts["request", PUSH]) == (1, 1, 0)
     await cluster.kill("worker", 1)
     cluster.restart("worker", 1)
     await followed(cluster, 1, 2)
@@ -251,10 +253,10 @@ async def test_who_begins_to_follow_gets_what_was_kept_and_replaces_who_had_its_
     cluster: InMemoryCluster,
 ):
     push: Any = worker(cluster, 1).handlers()[PUSH]
-    told: list[list[Payload]] = [[], []]
+    received: list[list[Payload]] = [[], []]
 
     async def begin(index: int) -> asyncio.Task[Payload]:
-        call = Call(f"connection {index}", tell=told[index].append)
+        call = Call(f"connection {index}", notify=received[index].append)
         serving = asyncio.create_task(push(Payload(PushRequest(task=name(2))), call))
         await asyncio.sleep(0)
         return serving
@@ -262,7 +264,7 @@ async def test_who_begins_to_follow_gets_what_was_kept_and_replaces_who_had_its_
     kept, untold, later = (entered(cluster, 1, step_id) for step_id in (77, 78, 79))
     kept.send(key(cluster, 1, 2), np.float32(3.0))
     first = await begin(0)
-    assert [each.message.step_id for each in told[0]] == [0, 77]
+    assert [each.message.step_id for each in received[0]] == [0, 77]
 
     second = await begin(1)
     await first
@@ -270,8 +272,8 @@ async def test_who_begins_to_follow_gets_what_was_kept_and_replaces_who_had_its_
 
     assert isinstance(kept.error, UnavailableError)
     assert (untold.error, later.error) == (None, None)
-    assert len(told[0]) == 2
-    assert [each.message.step_id for each in told[1]] == [0, 79]
+    assert len(received[0]) == 2
+    assert [each.message.step_id for each in received[1]] == [0, 79]
     second.cancel()
     with pytest.raises(asyncio.CancelledError):
         await second

@@ -112,13 +112,13 @@ async def test_a_step_is_the_same_for_all_until_it_ends_and_another_one_then():
 
 async def test_ending_a_step_tells_what_runs_of_it_and_waits_for_its_end():
     table = new_table()
-    told: list[OpError] = []
+    reported: list[OpError] = []
     step = table.enter(1)
-    step.begin("session", told.append)
+    step.begin("session", reported.append)
 
     ending = asyncio.create_task(table.end_quietly(1))
     await asyncio.sleep(0)
-    assert isinstance(told[0], AbortedError)
+    assert isinstance(reported[0], AbortedError)
     assert not ending.done()
 
     step.over()

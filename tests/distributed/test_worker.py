@@ -65,7 +65,7 @@ async def test_values_come_with_the_call_and_go_with_its_reply(two):
 
 async def test_a_value_may_be_asked_for_before_the_step_is_known(two):
     step = two.new_step()
-    asked = asyncio.create_task(two.tell(0, "RecvTensor", step_id=step, rendezvous_key=two.key(0, 1, "a")))
+    asked = asyncio.create_task(two.call(0, "RecvTensor", step_id=step, rendezvous_key=two.key(0, 1, "a")))
     await all_tasks_blocked()
     assert step in two.workers[0].steps
 
@@ -82,7 +82,7 @@ async def test_dead_values_are_told_to_be(two):
     step = two.new_step()
     await two.run(0, await two.register(0, build), step)
 
-    reply = await two.tell(0, "RecvTensor", step_id=step, rendezvous_key=two.key(0, 1, "a"))
+    reply = await two.call(0, "RecvTensor", step_id=step, rendezvous_key=two.key(0, 1, "a"))
 
     assert reply.message.is_dead
 
@@ -96,14 +96,14 @@ async def test_an_error_fails_the_step_and_is_derived_for_whoever_asks_for_its_v
             return two.send(ax.constant(1.0) * 1.0, 0, 1, "a")
 
     graph, step, key = await two.register(0, build), two.new_step(), two.key(0, 1, "a")
-    waiting = asyncio.create_task(two.tell(0, "RecvTensor", step_id=step, rendezvous_key=key))
+    waiting = asyncio.create_task(two.call(0, "RecvTensor", step_id=step, rendezvous_key=key))
     await all_tasks_blocked()
 
     with pytest.raises(InvalidArgumentError, match="no more") as root:
         await two.run(0, graph, step)
     assert not is_derived(root.value)
 
-    for asking in (waiting, two.tell(0, "RecvTensor", step_id=step, rendezvous_key=key)):
+    for asking in (waiting, two.call(0, "RecvTensor", step_id=step, rendezvous_key=key)):
         with pytest.raises(InvalidArgumentError, match="no more") as followed:
             await asking
         assert is_derived(followed.value)
@@ -148,7 +148,7 @@ async def test_a_cancelled_call_ends_its_step_and_leaves_its_queue_alone(two):
     step = two.new_step()
     running = asyncio.create_task(two.run(1, waits, step))
     asked = asyncio.create_task(
-        two.tell(1, "RecvTensor", step_id=step, rendezvous_key=two.key(1, 0, "taken"))
+        two.call(1, "RecvTensor", step_id=step, rendezvous_key=two.key(1, 0, "taken"))
     )
     await all_tasks_blocked()
 
@@ -174,7 +174,7 @@ async def test_a_call_can_be_cancelled_at_any_time(two, turns):
         part.cancel()
     await asyncio.gather(*parts, return_exceptions=True)
     for index in (0, 1):
-        await two.tell(index, "CleanupGraph", step_id=step)
+        await two.call(index, "CleanupGraph", step_id=step)
 
     assert [len(each.steps) for each in two.workers] == [0, 0]
     again = two.new_step()
@@ -188,7 +188,7 @@ async def test_a_cleanup_ends_what_still_runs_and_is_answered_when_that_is_quiet
     running = asyncio.create_task(two.run(1, waits, step))
     await all_tasks_blocked()
 
-    await two.tell(1, "CleanupGraph", step_id=step)
+    await two.call(1, "CleanupGraph", step_id=step)
 
     assert len(two.workers[1].steps) == 0
     with pytest.raises(AbortedError, match="has ended"):
@@ -200,10 +200,10 @@ async def test_a_cleanup_ends_what_still_runs_and_is_answered_when_that_is_quiet
 async def test_a_value_of_a_step_that_has_ended_is_refused_at_once(two):
     step = two.new_step()
     await two.run(0, await producer(two), step)
-    await two.tell(0, "CleanupGraph", step_id=step)
+    await two.call(0, "CleanupGraph", step_id=step)
 
     with pytest.raises(AbortedError, match="has ended") as refused:
-        await two.tell(0, "RecvTensor", step_id=step, rendezvous_key=two.key(0, 1, "a"))
+        await two.call(0, "RecvTensor", step_id=step, rendezvous_key=two.key(0, 1, "a"))
 
     assert is_derived(refused.value)
 
@@ -226,7 +226,7 @@ BAD_KEYS = [
 @pytest.mark.parametrize(("key", "kind", "message"), BAD_KEYS)
 async def test_keys_that_mean_nothing_here_are_refused(two, key, kind, message):
     with pytest.raises(kind, match=message):
-        await two.tell(0, "RecvTensor", step_id=two.new_step(), rendezvous_key=key)
+        await two.call(0, "RecvTensor", step_id=two.new_step(), rendezvous_key=key)
 
 
 async def test_a_part_neither_takes_nor_gives_values_of_other_tasks(two):
@@ -250,7 +250,7 @@ async def test_a_request_is_answered_once(two):
 
     for again in (
         two.run(0, graph, step, request_id=77),
-        two.tell(0, "RecvTensor", step_id=step, rendezvous_key=two.key(0, 1, "a"), request_id=77),
+        two.call(0, "RecvTensor", step_id=step, rendezvous_key=two.key(0, 1, "a"), request_id=77),
     ):
         with pytest.raises(AbortedError, match="received twice"):
             await again
@@ -262,8 +262,8 @@ async def test_handles_that_nobody_was_given_are_refused(two):
     with pytest.raises(AbortedError, match="Graph handle is not found: dead"):
         await two.run(0, "dead", two.new_step())
     with pytest.raises(AbortedError, match="Graph handle is not found: dead"):
-        await two.tell(0, "DeregisterGraph", session_handle=SESSION, graph_handle="dead")
-    await two.tell(
+        await two.call(0, "DeregisterGraph", session_handle=SESSION, graph_handle="dead")
+    await two.call(
         0, "DeregisterGraph", session_handle=SESSION, create_worker_session_called=True, graph_handle=graph
     )
     with pytest.raises(AbortedError, match=f"Graph handle is not found: {graph}"):
@@ -274,29 +274,33 @@ async def test_graphs_that_make_no_sense_are_refused(two):
     graph_def = ax.GraphDef()
     graph_def.node.add(name="x", op="NoSuchOp")
     with pytest.raises(NotFoundError, match="NoSuchOp"):
-        await two.tell(
+        await two.call(
             0, "RegisterGraph", session_handle=SESSION, create_worker_session_called=True, graph_def=graph_def
         )
     graph_def.node[0].op = "Neg"
     with pytest.raises(InvalidArgumentError):
-        await two.tell(
+        await two.call(
             0, "RegisterGraph", session_handle=SESSION, create_worker_session_called=True, graph_def=graph_def
         )
 
 
 async def test_tracing_is_not_implemented_as_in_tensorflow(two):
     with pytest.raises(UnimplementedError):
-        await two.tell(0, "Tracing")
+        await two.call(0, "Tracing")
 
 
 # What is told
 
 
 async def test_devices_are_told_with_their_incarnations(two):
-    reply = await two.tell(1, "GetStatus")
+    reply = await two.call(1, "GetStatus")
 
-    (told,) = reply.message.device_attributes
-    assert (told.name, told.device_type, told.incarnation) == (device(1), "CPU", two.incarnation(1))
+    (attributes,) = reply.message.device_attributes
+    assert (attributes.name, attributes.device_type, attributes.incarnation) == (
+        device(1),
+        "CPU",
+        two.incarnation(1),
+    )
 
 
 async def test_a_timeline_and_the_graphs_that_ran_come_with_the_reply_if_asked_for(two):
@@ -320,16 +324,16 @@ async def test_what_was_fetched_is_told_while_that_is_logged(two):
     for step, switch in zip(
         steps, ({"enable_rpc_logging": True}, {}, {"disable_rpc_logging": True}), strict=True
     ):
-        await two.tell(1, "Logging", **switch)
+        await two.call(1, "Logging", **switch)
         await asyncio.gather(*(two.run(index, graphs[index], step) for index in (1, 0)))
 
-    told = (await two.tell(1, "Logging", fetch_step_id=steps)).message.step
+    logged = (await two.call(1, "Logging", fetch_step_id=steps)).message.step
 
-    assert [each.step_id for each in told] == steps[:2]
-    (of_device,) = told[0].step_stats.dev_stats
+    assert [each.step_id for each in logged] == steps[:2]
+    (of_device,) = logged[0].step_stats.dev_stats
     assert of_device.device == device(1)
     assert [node.node_name for node in of_device.node_stats] == ["RecvTensor"]
-    assert not (await two.tell(1, "Logging", clear=True, fetch_step_id=steps)).message.step
+    assert not (await two.call(1, "Logging", clear=True, fetch_step_id=steps)).message.step
 
 
 async def test_nothing_is_left_of_a_step_that_could_have_been_given_up(two, tmp_path):

@@ -86,7 +86,7 @@ async def test_a_session_that_is_deleted_ends_its_steps(two):
     running = asyncio.create_task(two.run(1, waits, step))
     await all_tasks_blocked()
 
-    await two.tell(1, "DeleteWorkerSession", session_handle=SESSION)
+    await two.call(1, "DeleteWorkerSession", session_handle=SESSION)
 
     with pytest.raises(AbortedError, match="was deleted"):
         await running
@@ -103,7 +103,7 @@ async def test_a_session_may_go_by_the_names_of_another_cluster(two):
         }
 
     for index in range(2):
-        await two.tell(index, "CreateWorkerSession", session_handle="named", server_def=server_def(index))
+        await two.call(index, "CreateWorkerSession", session_handle="named", server_def=server_def(index))
     names = [f"/job:other/replica:0/task:{index}/device:CPU:0" for index in range(2)]
     across, within = ({"send_device": names[at], "recv_device": names[1]} for at in (0, 1))
 
@@ -132,9 +132,9 @@ async def test_containers_are_cleared_on_demand(two):
         return float(reply.tensors[0])
 
     first = await count()
-    await two.tell(0, "CleanupAll")
-    await two.tell(0, "DeleteWorkerSession", session_handle=SESSION)
-    await two.tell(0, "CreateWorkerSession", session_handle=SESSION)
+    await two.call(0, "CleanupAll")
+    await two.call(0, "DeleteWorkerSession", session_handle=SESSION)
+    await two.call(0, "CreateWorkerSession", session_handle=SESSION)
 
     assert [first, await count(), await count()] == [1.0, 1.0, 2.0]
 
@@ -180,10 +180,10 @@ async def test_a_partial_run_that_nobody_goes_on_with_is_ended(two, how):
     await all_tasks_blocked()
 
     if how == "cleanup":
-        await two.tell(1, "CleanupGraph", step_id=step)
+        await two.call(1, "CleanupGraph", step_id=step)
     elif how == "deleted session":
-        await two.tell(1, "DeleteWorkerSession", session_handle=SESSION)
-        await two.tell(1, "CreateWorkerSession", session_handle=SESSION)
+        await two.call(1, "DeleteWorkerSession", session_handle=SESSION)
+        await two.call(1, "CreateWorkerSession", session_handle=SESSION)
         waits, puts = await waiter(two)
     elif how == "cancelled call":
         last = asyncio.create_task(two.run(1, waits, step, is_partial=True, is_last_partial_run=True))

@@ -89,7 +89,7 @@ class ToyWorkers:
             await worker.close()
             await worker.devices.close()
 
-    async def tell(self, index: int, name: str, tensors: Any = (), **fields: Any) -> Payload:
+    async def call(self, index: int, name: str, tensors: Any = (), **fields: Any) -> Payload:
         """Make a call to a worker, as its master or another worker does."""
         method = f"WorkerService/{name}"
         request = Payload(METHODS[method].request(**fields), tensors)
@@ -97,7 +97,7 @@ class ToyWorkers:
 
     async def open(self, session: str = SESSION, **fields: Any) -> None:
         for index in range(len(self.workers)):
-            await self.tell(index, "CreateWorkerSession", session_handle=session, **fields)
+            await self.call(index, "CreateWorkerSession", session_handle=session, **fields)
 
     async def register(
         self, index: int, build: Callable[[], Any], session: str = SESSION, on: str = ""
@@ -107,7 +107,7 @@ class ToyWorkers:
         with graph.as_default(), ax.device(on or device(index)):
             built = build()
             wanted = [each.name for each in (built if isinstance(built, list) else [built])]
-        reply = await self.tell(
+        reply = await self.call(
             index,
             "RegisterGraph",
             session_handle=session,
@@ -119,7 +119,7 @@ class ToyWorkers:
     async def run(
         self, index: int, graph: str, step: int, session: str = SESSION, tensors: Any = (), **fields: Any
     ) -> Payload:
-        return await self.tell(
+        return await self.call(
             index,
             "RunGraph",
             tensors,

@@ -25,6 +25,8 @@ def located(error: OpError, graph: Graph | None) -> OpError:
     if placed is not None and placed["node"] == name:
         device = placed["device"]
         text = placed["text"].removesuffix(f"\n\t [[{{{{node {name}}}}}]]")
-    told = error_from(error.error_code, text, error.payloads)
-    told.node = None
-    return with_context(told, node=name, op_type=op.type, device=device, created_at=op.created_at, op=op)
+    local_error = error_from(error.error_code, text, error.payloads)
+    local_error.node = None
+    return with_context(
+        local_error, node=name, op_type=op.type, device=device, created_at=op.created_at, op=op
+    )

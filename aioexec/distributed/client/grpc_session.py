@@ -68,7 +68,7 @@ class GrpcSession(SessionRuntime):
     """A session on the server behind a channel; lives in one event loop, and closes the channel.
 
     Changing: `_handle`, the server's name for the session, "" before it was created; `_graph_version`, what the server gave;
-    `_telling`, the task that tells the server of new nodes, if there is one: runs that wait for it may be cancelled; `_named`,
+    `_update`, the task that tells the server of new nodes, if there is one: runs that wait for it may be cancelled; `_named`,
     requests by names; `_callables`, prepared steps by the server's handles; `_refused`, how the server answered the close.
     """
 
@@ -79,7 +79,7 @@ class GrpcSession(SessionRuntime):
         self._master = MasterClient(channel, bits)
         self._handle = ""
         self._graph_version = 0
-        self._telling: asyncio.Task[None] | None = None
+        self._update: asyncio.Task[None] | None = None
         self._named: dict[Any, NamedRequest] = {}
         self._callables: dict[int, PreparedStep] = {}
         self._refused: OpError | None = None
@@ -151,12 +151,12 @@ class GrpcSession(SessionRuntime):
         ):
             if self._graph is None and with_graph:
                 raise InvalidArgumentError("Session was not created with a graph before Run()!")
-            if self._telling is None:
-                self._telling = asyncio.ensure_future(self._tell(with_graph))
-                self._telling.add_done_callback(self._told)
-            await asyncio.shield(self._telling)
+            if self._update is None:
+                self._update = asyncio.ensure_future(self._send_update(with_graph))
+                self._update.add_done_callback(self._update_done)
+            await asyncio.shield(self._update)
 
-    async def _tell(self, with_graph: bool) -> None:
+    async def _send_update(self, with_graph: bool) -> None:
         graph, sent = self._graph, self._sent
         if graph is None or not with_graph:
             await self._create(self._creation(None))
@@ -177,8 +177,8 @@ class GrpcSession(SessionRuntime):
         await (self._extend(message) if self._handle else self._create(message))
         self._sent = sent + len(message.graph_def.node)
 
-    def _told(self, task: asyncio.Task[None]) -> None:
-        self._telling = None
+    def _update_done(self, task: asyncio.Task[None]) -> None:
+        self._update = None
         if not task.cancelled():
             task.exception()  # known, also where everyone who waited has been cancelled
 
@@ -403,9 +403,9 @@ class GrpcSession(SessionRuntime):
             raise refused
 
     async def shut_down(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.wait([self._telling])
+        if self._update is not None:
+            self._update.cancel()
+            await asyncio.wait([self._update])
         handle, self._handle = self._handle, ""
         try:
             if handle:

@@ -25,7 +25,7 @@ from aioexec.distributed.transport.answers import Answer
 from aioexec.distributed.transport.gathering import gathered
 from aioexec.distributed.transport.methods import METHODS
 from aioexec.distributed.transport.settings import Collection
-from aioexec.distributed.transport.status import told_by_master
+from aioexec.distributed.transport.status import reported_by_master
 from aioexec.distributed.transport.transport import Call, Handlers, Payload
 from aioexec.distributed.worker.worker import Worker
 from aioexec.distributed.worker.worker_cache import WorkerCache
@@ -268,7 +268,10 @@ class Master:
         feeds: Sequence[tuple[str, Any]],
         fetches: Sequence[str],
     ) -> Payload:
-        targets, metadata = tuple(message.target), RunMetadata() if session.tells(message.options) else None
+        targets, metadata = (
+            tuple(message.target),
+            RunMetadata() if session.has_reports(message.options) else None,
+        )
         try:
             if message.partial_run_handle:
                 values = await session.partial_run(message.partial_run_handle, feeds, [*fetches, *targets])
@@ -332,7 +335,9 @@ def _failed_step(message: Any, error: Exception) -> Payload | OpError:
     failed = from_exception(error)
     if not message.store_errors_in_response_body:
         return failed
-    return Payload(_StepResponse(status_code=failed.error_code, status_error_message=told_by_master(failed)))
+    return Payload(
+        _StepResponse(status_code=failed.error_code, status_error_message=reported_by_master(failed))
+    )
 
 
 def _reply(method: str, **fields: Any) -> Payload:

@@ -151,7 +151,7 @@ class MasterSession(DirectSession):
         graphs, self._graphs = self._graphs, {}
         for task, handles in graphs.items():
             for handle in handles:
-                self._tell(
+                self._send(
                     task,
                     "DeregisterGraph",
                     session_handle=self.session_handle,
@@ -214,7 +214,7 @@ class MasterSession(DirectSession):
 
         return answer_of(found, self.steps, ordered)
 
-    def tells(self, options: Any) -> bool:
+    def has_reports(self, options: Any) -> bool:
         """Whether there is something to be told of a step with these RunOptions."""
         return (
             options.trace_level > 0
@@ -235,9 +235,9 @@ class MasterSession(DirectSession):
         """Have every task forget a step that is over; nobody waits for that but `close`."""
         self._worker.steps.end(step_id)
         for part in parts:
-            self._tell(part.task, "CleanupGraph", step_id=step_id)
+            self._send(part.task, "CleanupGraph", step_id=step_id)
 
-    def _tell(self, task: str, name: str, **fields: Any) -> None:
+    def _send(self, task: str, name: str, **fields: Any) -> None:
         """Make a call that nobody waits for. If the task was restarted the next step fails, and whoever runs that must know."""
 
         async def ask() -> None:

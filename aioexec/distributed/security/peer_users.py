@@ -67,14 +67,14 @@ def admits_tcp(peer: Address, hosts: Iterable[str], port: int) -> bool:
     caller = _normal(peer[0]), peer[1]
     try:
         users = [_user_of_tcp(caller, (_normal(host), port)) for host in hosts]
-    except _CannotTellError:
+    except _UnknownUserError:
         _warn_once()
         return True
     found = [user for user in users if user is not None]
     return bool(found) and all(map(is_trusted, found))
 
 
-class _CannotTellError(Exception):
+class _UnknownUserError(Exception):
     """The system has no NETLINK_SOCK_DIAG."""
 
 
@@ -93,10 +93,10 @@ def _user_of_tcp(peer: Address, own: Address) -> int | None:
     """The user of the open socket that is bound to `peer` and connected to `own`; None if there is none.
 
     Raises:
-        _CannotTellError: the system does not answer such questions.
+        _UnknownUserError: the system does not answer such questions.
     """
     if sys.platform != "linux":
-        raise _CannotTellError
+        raise _UnknownUserError
     if (":" in peer[0]) != (":" in own[0]):
         return None
     family = socket.AF_INET6 if ":" in peer[0] else socket.AF_INET
@@ -113,7 +113,7 @@ def _user_of_tcp(peer: Address, own: Address) -> int | None:
             asking.send(header + request)
             answer = asking.recv(4096)
     except OSError as error:
-        raise _CannotTellError from error
+        raise _UnknownUserError from error
     _, kind, *_ = _NLMSG_HEADER.unpack_from(answer)
     if kind != _SOCK_DIAG_BY_FAMILY or answer[_STATE_AT] != _ESTABLISHED:
         return None

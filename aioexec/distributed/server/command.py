@@ -115,29 +115,29 @@ async def _serve(arguments: argparse.Namespace, security: Security) -> None:
         security=security,
     )
     try:
-        await _until_told(server)
+        await _until_signalled(server)
         logger.info("ending: steps have %g s", arguments.grace)
     finally:
         await server.stop(arguments.grace)
     logger.info("ended")
 
 
-async def _until_told(server: Server) -> None:
+async def _until_signalled(server: Server) -> None:
     """Serve until a signal comes; the next one ends the process, whatever it does then."""
-    told = asyncio.Event()
+    signalled = asyncio.Event()
 
-    def tell(number: int) -> None:
-        if told.is_set():
+    def stop(number: int) -> None:
+        if signalled.is_set():
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
-        told.set()
+        signalled.set()
 
     for each in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(each, tell, each)
+        asyncio.get_running_loop().add_signal_handler(each, stop, each)
     await server.serve()
     devices = ", ".join(device.name for device in server.devices.list_devices())
     print(f"{server.target} serves {server.task} with {devices}", flush=True)
-    await told.wait()
+    await signalled.wait()
 
 
 def _cluster(text: str) -> ClusterSpec:

@@ -20,29 +20,29 @@ class Answer(Awaitable[Payload]):
     Args:
         stop: has what it comes from end with an error, which comes then if nothing else does; None where it is there.
 
-    `came` is what it is, once it is there; `_told` are those who wait for it.
+    `came` is what it is, once it is there; `_waiters` are those who wait for it.
     """
 
-    __slots__ = ("_stop", "_told", "came")
+    __slots__ = ("_stop", "_waiters", "came")
 
     def __init__(
         self, stop: Callable[[OpError], None] | None = None, came: Payload | OpError | None = None
     ) -> None:
         self.came = came
         self._stop = stop
-        self._told: list[Answered] = []
+        self._waiters: list[Answered] = []
 
     def give(self, came: Payload | OpError) -> None:
         """It is there."""
         self.came = came
         self._stop = None
-        told, self._told = self._told, []
-        for each in told:
+        waiters, self._waiters = self._waiters, []
+        for each in waiters:
             each(came)
 
-    def then(self, told: Answered) -> None:
+    def then(self, callback: Answered) -> None:
         """Have somebody told when it is there, if it is not."""
-        self._told.append(told)
+        self._waiters.append(callback)
 
     def cancel(self, error: OpError | None = None) -> None:
         """Nobody wants it, for which this error is the reason: it will come soon."""
@@ -88,7 +88,7 @@ class PostedCall:
         """Tell nothing any more."""
         self._answered = None
 
-    def tell(self, came: Payload | OpError) -> None:
+    def deliver(self, came: Payload | OpError) -> None:
         answered, self._answered = self._answered, None
         if answered is not None:
             answered(came)

@@ -23,9 +23,9 @@ from aioexec.distributed.transport.transport import (
     Channel,
     Handlers,
     Listener,
+    Notify,
     Payload,
     Posted,
-    Tell,
     Transport,
 )
 from aioexec.errors import OpError, UnavailableError
@@ -88,12 +88,12 @@ class _WatchedChannel(Channel):
             self._timer = asyncio.get_running_loop().call_later(self._liveness.interval, self._look)
 
     def _silent(self) -> OpError:
-        silent = UnavailableError(f"{self.address} has not answered for {self._liveness.patience} s")
+        silent = UnavailableError(f"{self.address} has not answered for {self._liveness.timeout} s")
         return with_payload(silent, SILENT)
 
-    async def follow(self, method: str, request: Payload, told: Tell) -> None:
+    async def follow(self, method: str, request: Payload, notify: Notify) -> None:
         """Not watched: this lasts, and who waits for something of a silent peer hears of it by other calls."""
-        await self._channel.follow(method, request, told)
+        await self._channel.follow(method, request, notify)
 
     async def close(self) -> None:
         if self._timer is not None:
@@ -127,7 +127,7 @@ class _WatchedChannel(Channel):
         answer = asyncio.ensure_future(self._ask())
         try:
             for _ in range(_LOOKS):
-                await asyncio.wait({answer}, timeout=self._liveness.patience / _LOOKS)
+                await asyncio.wait({answer}, timeout=self._liveness.timeout / _LOOKS)
                 if answer.done() or not self._under_way:
                     return
             for call in list(self._under_way):

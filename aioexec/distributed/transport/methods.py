@@ -79,7 +79,7 @@ METHODS: dict[str, Method] = {
     for name, fields in methods.items()
 }
 
-TOLD: dict[str, type[Any]] = {f"{PEER}/Push": Pushed}
+NOTIFICATIONS: dict[str, type[Any]] = {f"{PEER}/Push": Pushed}
 """What is told before the reply, by the methods that do so; protobuf's bytes, which its `response` reads too."""
 
 

@@ -25,9 +25,9 @@ from aioexec.distributed.transport.transport import (
     Channel,
     Handlers,
     Listener,
+    Notify,
     Payload,
     Posted,
-    Tell,
     Transport,
 )
 from aioexec.errors import DeadlineExceededError, UnavailableError, UnimplementedError
@@ -131,12 +131,12 @@ class NegotiatedChannel(Channel):
         connection = self._connection
         return None if connection is None else connection.post(method, request, answered)
 
-    async def follow(self, method: str, request: Payload, told: Tell) -> None:
+    async def follow(self, method: str, request: Payload, notify: Notify) -> None:
         connection = await self._negotiate(None, False)
         if connection is None:
-            await super().follow(method, request, told)
+            await super().follow(method, request, notify)
         else:
-            await connection.call(method, request, None, told)
+            await connection.call(method, request, None, notify)
 
     async def _negotiate(self, timeout: float | None, wait_for_ready: bool) -> CallingConnection | None:
         """The fast path, or None if there is none."""

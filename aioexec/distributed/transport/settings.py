@@ -38,18 +38,18 @@ class Limits:
 class Liveness:
     """When a peer counts as gone that neither answers nor closes the connection; a lost connection is noticed at once.
 
-    A peer that freezes is noticed after at most `interval + patience` seconds of a call.
+    A peer that freezes is noticed after at most `interval + timeout` seconds of a call.
 
     Attributes:
         interval: seconds between two pings while calls are under way.
-        patience: seconds that a ping may stay unanswered.
+        timeout: seconds that a ping may stay unanswered.
     """
 
     interval: float = 0.5
-    patience: float = 2.0
+    timeout: float = 2.0
 
     def __post_init__(self) -> None:
-        for name in ("interval", "patience"):
+        for name in ("interval", "timeout"):
             value = getattr(self, name)
             if not value > 0:
                 raise GraphValueError(

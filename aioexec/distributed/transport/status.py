@@ -46,7 +46,7 @@ def message_of(error: OpError) -> str:
     return f"{message}\n\t [[{{{{node {error.node}}}}}]]"
 
 
-def told_by_master(error: OpError) -> str:
+def reported_by_master(error: OpError) -> str:
     """The message of a step's error for its client: first the task it is from, if an operation failed."""
     message = message_of(error)
     placed = PLACED.fullmatch(message)
@@ -55,7 +55,7 @@ def told_by_master(error: OpError) -> str:
 
 
 def without_task(message: str) -> str:
-    """The message of `told_by_master` without the line that names the task."""
+    """The message of `reported_by_master` without the line that names the task."""
     begin = message.find(_FROM_TASK)
     end = message.find(":\n", begin)
     if begin < 0 or end < 0 or "\n" in message[begin:end]:

@@ -37,10 +37,10 @@ class Payload:
     tensors: Sequence[Any] = ()
 
 
-Tell = Callable[[Payload], None]
+Notify = Callable[[Payload], None]
 
-MOST_TOLD = 1 << 16
-"""Bytes of a tensor that may be told."""
+NOTIFICATION_BYTES = 1 << 16
+"""The most bytes that a tensor of a notification may have."""
 
 
 @dataclass(slots=True)
@@ -48,15 +48,16 @@ class Call:
     """What a handler may know of a call beside its request.
 
     Attributes:
-        peer: who calls; the same text for all calls over one connection, and no other connection's.
-        deadline: when the caller gives up, on the loop's clock, or None. The transport cancels the handler then.
-        tell: sends the caller something before the reply, if he follows and the transport has a way; it does not wait, and what
-            is told is small (`MOST_TOLD`). It arrives once, unless the call is lost, and in any order.
+        peer: identifies the caller's connection: one text for all calls over it, different for each connection.
+        deadline: of the caller, on the loop's clock, or None. The transport cancels the handler then.
+        notify: sends the caller a notification before the reply, without waiting; None if the transport cannot. It is
+            small (`NOTIFICATION_BYTES`), dropped if the caller does not follow, and arrives once unless the call is lost;
+            notifications may overtake each other.
     """
 
     peer: str
     deadline: float | None = None
-    tell: Tell | None = None
+    notify: Notify | None = None
 
 
 Handler = Callable[[Payload, Call], Awaitable[Payload]]
@@ -65,14 +66,14 @@ Handlers = Mapping[str, Handler]
 
 
 Answered = Callable[["Payload | OpError"], None]
-"""Told once what a call has come to."""
+"""Called once, with the reply of a call or its error."""
 
 
 class Posted(Protocol):
-    """A call under way that nobody awaits."""
+    """A call under way whose result goes to a callback instead of an awaiting task."""
 
     def cancel(self) -> None:
-        """As if a `Channel.call` were cancelled: nothing is told any more."""
+        """Cancel it like a `Channel.call`; the callback is not called any more."""
         ...
 
 
@@ -99,20 +100,20 @@ class Channel(abc.ABC):
         """
 
     def post(self, method: str, request: Payload, answered: Answered) -> Posted | None:
-        """Make a call that needs no task: when this returns it has left, and `answered` is told later, in whatever turn of the
-        loop the reply comes. None: there is no way to do so, or not now, and nothing was done; `call` does it.
+        """Make a call that needs no task: when this returns it was sent, and `answered` is called later, in the turn of
+        the loop in which the reply comes. None: the channel cannot do so now, and nothing was sent; use `call`.
         """
         return None
 
-    async def follow(self, method: str, request: Payload, told: Tell) -> None:
-        """Make a call for what its handler tells meanwhile; it lasts until the handler ends. What `told` raises ends it too.
+    async def follow(self, method: str, request: Payload, notify: Notify) -> None:
+        """Make a call for the notifications of its handler; it lasts until the handler ends, or `notify` raises.
 
         Raises:
             UnimplementedError: this way has only requests and replies.
             UnavailableError: the peer was lost.
             OpError: of the handler.
         """
-        raise UnimplementedError(f"{method}: nothing can be told over this channel to {self.address}")
+        raise UnimplementedError(f"{method}: this channel carries no notifications, to {self.address}")
 
     @abc.abstractmethod
     async def close(self) -> None:
@@ -133,7 +134,7 @@ class Listener(abc.ABC):
             UnavailableError: the address cannot be listened at.
         """
 
-    def drain(self) -> None:  # noqa: B027  # where nobody asks there is nothing to do
+    def drain(self) -> None:  # noqa: B027  # a transport without health checks has nothing to do
         """Have health checks say that this ends, where there are any; calls are taken still."""
 
     @abc.abstractmethod
@@ -147,7 +148,7 @@ class Transport(abc.ABC):
 
     @abc.abstractmethod
     def channel(self, address: str) -> Channel:
-        """A new channel to "host:port"; whoever made it closes it."""
+        """A new channel to "host:port"; the caller closes it."""
 
     @abc.abstractmethod
     def listener(
@@ -156,7 +157,7 @@ class Transport(abc.ABC):
         """A listener at "host:port" (port 0: any that is free), which takes calls once it was started.
 
         Args:
-            on_peer_gone: told that a `Call.peer` will make no more calls, where the transport can know it.
+            on_peer_gone: called with a `Call.peer` that will make no more calls, where the transport can know it.
 
         Raises:
             UnavailableError: the address cannot be listened at.

@@ -25,7 +25,7 @@ class BegunStep(Protocol):
     @property
     def has_ended(self) -> bool: ...
     def fail(self, error: BaseException) -> None: ...
-    def when_over(self, tell: Callable[[], object]) -> None: ...
+    def when_over(self, callback: Callable[[], object]) -> None: ...
     def results_at_once(self) -> list[Any] | None: ...
     async def finish(self) -> list[Any]: ...
 
@@ -38,12 +38,12 @@ def answer_of(begun: BegunStep | ProgramRun | InTurn, steps: Steps, replied: Rep
     return _EventStep(begun, steps, replied).answer if came is None else Answer(came=replied(came))
 
 
-def _came_to(begun: BegunStep, told: OpError | None) -> list[Any] | OpError | None:
+def _came_to(begun: BegunStep, reason: OpError | None) -> list[Any] | OpError | None:
     """What a step has come to, which may have been told to end with an error; None: it goes on, or its values are large."""
     try:
         return begun.results_at_once()
     except asyncio.CancelledError:
-        return told or CancelledError("the step was cancelled")
+        return reason or CancelledError("the step was cancelled")
     except BaseException as error:  # a kernel may have raised anything
         return from_exception(error)
 
@@ -84,10 +84,10 @@ class _StepUnderWay:
     def _give(self, came: list[Any] | OpError) -> None:
         self._steps.ended(self)
         try:
-            told = self._replied(came)
+            reply = self._replied(came)
         except Exception as error:
-            told = from_exception(error)
-        self.answer.give(told)
+            reply = from_exception(error)
+        self.answer.give(reply)
 
 
 class _EventStep(_StepUnderWay):

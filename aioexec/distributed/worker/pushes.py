@@ -27,7 +27,7 @@ import numpy as np
 
 from aioexec.distributed.transport.methods import METHODS
 from aioexec.distributed.transport.push_messages import Pushed
-from aioexec.distributed.transport.transport import MOST_TOLD, Call, Channel, Payload, Tell
+from aioexec.distributed.transport.transport import NOTIFICATION_BYTES, Call, Channel, Notify, Payload
 from aioexec.distributed.worker.step_table import StepTable
 from aioexec.distributed.worker.transfer_log import TransferLog
 from aioexec.errors import InternalError, InvalidArgumentError, OpError, UnavailableError, UnimplementedError
@@ -47,7 +47,7 @@ LOOK_SECONDS: Final = 0.5
 class _Follower(NamedTuple):
     """Who is told values: how, over which connection, and what ends that."""
 
-    tell: Tell
+    notify: Notify
     peer: str
     ended: asyncio.Future[None]
 
@@ -67,13 +67,13 @@ class StepExchange:
         if not pushes.followers:
             return False
         follower, is_ours = pushes.route(key)
-        told = pushes.followers.get(follower)
-        if told is None:
+        target = pushes.followers.get(follower)
+        if target is None:
             return False
         self.told.add(follower)
         travels = is_ours and (is_dead or _is_small(value))
         message = Pushed(self.step_id, key, is_dead, not travels)
-        told.tell(Payload(message, [value] if travels and not is_dead else ()))
+        target.notify(Payload(message, [value] if travels and not is_dead else ()))
         return travels
 
     def comes(self, key: str) -> bool:
@@ -131,15 +131,15 @@ class Pushes:
             InvalidArgumentError: it does not say who it is.
         """
         follower = request.message.task
-        if call.tell is None:
-            raise UnimplementedError(f"{PUSH}: nothing can be told over this connection")
+        if call.notify is None:
+            raise UnimplementedError(f"{PUSH}: this connection carries no notifications")
         if not follower or follower == self._task:
             raise InvalidArgumentError(f"{PUSH}: expected the name of another task, got {follower!r}")
         self._end(follower)
         ended = asyncio.get_running_loop().create_future()
-        mine = self.followers[follower] = _Follower(call.tell, call.peer, ended)
+        mine = self.followers[follower] = _Follower(call.notify, call.peer, ended)
         try:
-            call.tell(Payload(Pushed()))
+            call.notify(Payload(Pushed()))
             for step in self._steps.all():
                 step.rendezvous.push_kept()
             await ended
@@ -161,8 +161,8 @@ class Pushes:
 
     def asked(self, step_id: int, follower: str, peer: str) -> None:
         """A task asks over a connection for a value that is made for it: what it was told over another one is lost."""
-        told = self.followers.get(follower)
-        if told is not None and told.peer != peer and self._steps.has_told(step_id, follower):
+        known = self.followers.get(follower)
+        if known is not None and known.peer != peer and self._steps.has_notified(step_id, follower):
             self._end(follower)
 
     def _found_route(self, key: str) -> tuple[str, bool]:
@@ -203,7 +203,7 @@ class Pushes:
         why = "the call has ended"
         try:
             request = Payload(_Request(task=self._task))
-            await channel.follow(PUSH, request, partial(self._told, source))
+            await channel.follow(PUSH, request, partial(self._received, source))
         except UnimplementedError:
             self._refused.add(device)
         except OpError as error:
@@ -212,7 +212,7 @@ class Pushes:
             del self._following[source]
             self._lost(source, why)
 
-    def _told(self, source: str, payload: Payload) -> None:
+    def _received(self, source: str, payload: Payload) -> None:
         message = payload.message
         key, step_id = message.rendezvous_key, message.step_id
         if not key:
@@ -262,4 +262,4 @@ class Pushes:
 
 def _is_small(value: Any) -> bool:
     """Whether a value is sent unasked."""
-    return isinstance(value, _ARRAYS) and value.nbytes <= MOST_TOLD and not value.dtype.hasobject
+    return isinstance(value, _ARRAYS) and value.nbytes <= NOTIFICATION_BYTES and not value.dtype.hasobject

@@ -135,7 +135,7 @@ class StepTable:
         """Whether a step has been ended, lately, and not begun again."""
         return step_id in self._ended
 
-    def has_told(self, step_id: int, task: str) -> bool:
+    def has_notified(self, step_id: int, task: str) -> bool:
         """Whether values of a step, which may have ended lately, were sent to a task unasked."""
         step = self._steps.get(step_id)
         return task in (self._ended.get(step_id, ()) if step is None else step.rendezvous.told)

@@ -42,7 +42,7 @@ class TransferLog:
             [f"{parsed.edge_name} from {parsed.src_device}"],
         )
 
-    def told(self, step_ids: Iterable[int]) -> dict[int, Any]:
+    def recorded(self, step_ids: Iterable[int]) -> dict[int, Any]:
         """The StepStats of those steps that something was fetched in."""
         return {each: self._steps[each].step_stats() for each in step_ids if each in self._steps}
 

@@ -307,7 +307,7 @@ class Worker:
         if message.clear:
             log.clear()
         reply = METHODS["WorkerService/Logging"].response()
-        for step_id, stats in log.told(message.fetch_step_id).items():
+        for step_id, stats in log.recorded(message.fetch_step_id).items():
             reply.step.add(step_id=step_id, step_stats=stats)
         return Payload(reply)
 

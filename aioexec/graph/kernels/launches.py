@@ -119,13 +119,13 @@ def _letter(view: View, stride: int, length: int) -> str:
     return "s" if stride == 0 else "x"
 
 
-def dear_calls(body: str) -> int:
+def expensive_calls(body: str) -> int:
     """How many calls of functions that take tens of instructions a body has."""
     return len(_EXPENSIVE.findall(body))
 
 
 def _cost(body: str, elements: int, operands: int) -> int:
-    per_element = 0.02 * operands + 0.15 * dear_calls(body)  # measured in cache, 512-bit vectors
+    per_element = 0.02 * operands + 0.15 * expensive_calls(body)  # measured in cache, 512-bit vectors
     return ENTRY_NS + int(elements * per_element)
 
 

@@ -13,7 +13,7 @@ from math import prod
 
 from aioexec.data_classes import dataclass
 from aioexec.graph.kernels.kernel import ElementwiseKernel, Operand
-from aioexec.graph.kernels.launches import ENTRY_NS, ITEMSIZE, View, dear_calls, launch
+from aioexec.graph.kernels.launches import ENTRY_NS, ITEMSIZE, View, expensive_calls, launch
 from aioexec.planning.fusion.bodies import JoinedBody, statements_of
 from aioexec.planning.fusion.spaces import Dims, refined, restrided
 from aioexec.planning.layout.buffers import Buffer
@@ -138,7 +138,7 @@ def group_of(row: PendingRow, number: int, memory: Callable[[PendingOperand], tu
     inputs = len(kernel.inputs)
     part = Part(row, number, kernel, tuple(accesses[:inputs]), tuple(accesses[inputs:]))
     work = max(row.launch.cost - ENTRY_NS, 0) / prod(dims)
-    return _gathered(Group(dims, [part], len(statements_of(kernel.body)), dear_calls(kernel.body), work))
+    return _gathered(Group(dims, [part], len(statements_of(kernel.body)), expensive_calls(kernel.body), work))
 
 
 def _gathered(group: Group) -> Group:

@@ -60,7 +60,7 @@ def scenario_of(seed: int) -> type[Scenario]:
 @cache
 def usual_messages(kind: type[Scenario]) -> int:
     """How many messages a scenario takes when nothing happens."""
-    story = _told(kind, 0, ())
+    story = _story(kind, 0, ())
     if story.breach:
         raise BreachError(f"without any fault: {story}")
     return story.messages
@@ -70,10 +70,10 @@ def simulate(seed: int) -> Story:
     """The story of a seed; the same each time."""
     kind = scenario_of(seed)
     count = 1 + (seed // len(SCENARIOS)) % 3
-    return _told(kind, seed, planned(seed, usual_messages(kind), count))
+    return _story(kind, seed, planned(seed, usual_messages(kind), count))
 
 
-def _told(kind: type[Scenario], seed: int, faults: Sequence[Fault]) -> Story:
+def _story(kind: type[Scenario], seed: int, faults: Sequence[Fault]) -> Story:
     story = Story(kind.name, seed)
     logging.disable(logging.ERROR)  # recovering sessions tell what they recover from
     try:
@@ -134,7 +134,7 @@ class _Play:
                     await self._must_work(session)
                     return
         except ALLOWED as error:
-            self._tell("session", error)
+            self._record("session", error)
         await self._injector.settle()
         async with self._scenario.open(self._cluster) as session:
             await self._must_work(session)
@@ -166,10 +166,10 @@ class _Play:
             await self._scenario.attempt(session, self._number)
         except ALLOWED as error:
             found = error
-        self._tell(f"attempt {self._number}", found)
+        self._record(f"attempt {self._number}", found)
         if loop.time() - began > DEADLINE * self._scenario.calls + LATE:
             raise BreachError(f"attempt {self._number} took {loop.time() - began} s")
         return found
 
-    def _tell(self, what: str, error: errors.OpError | None) -> None:
+    def _record(self, what: str, error: errors.OpError | None) -> None:
         self._cluster.network.note(f"{what}: {'right' if error is None else type(error).__name__}")

@@ -37,8 +37,8 @@ def test_the_same_seed_gives_the_same_story_in_another_process() -> None:
     program = f"from tests.distributed.simulation.runner import simulate; print(simulate({seed}), end='')"
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
 
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
 
-    assert told.stdout == str(simulate(seed))
+    assert printed.stdout == str(simulate(seed))

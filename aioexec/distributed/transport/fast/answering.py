@@ -194,7 +194,7 @@ class AnsweringConnection(Connection):
         bounded = parts.timeout != math.inf
         deadline = self._loop.time() + parts.timeout if bounded else None
         self._running[number] = None
-        call = Call(self.peer, deadline, partial(self._tell, number))
+        call = Call(self.peer, deadline, partial(self._notify, number))
         reply: Awaitable[Payload] | None = None
         if not parts.takes_long:
             try:
@@ -255,10 +255,10 @@ class AnsweringConnection(Connection):
             self._write(frame, stream, call)
         return True
 
-    def _tell(self, call: int, payload: Payload) -> None:
+    def _notify(self, call: int, payload: Payload) -> None:
         if call in self._running and self.is_open:
             tensors = [*map(write, payload.tensors)]
-            frame = frames.told(call, payload.message.SerializeToString(), tensors)
+            frame = frames.notification(call, payload.message.SerializeToString(), tensors)
             if self._is_paused or self._holding is not None:
                 self._write(frame)
             else:  # even before what has come was all read: who is told goes on meanwhile

@@ -15,10 +15,10 @@ from aioexec.distributed.transport.fast.connection import Connection, payload_of
 from aioexec.distributed.transport.fast.events import Challenge, Closing, Event, Failure, Parts, Welcome
 from aioexec.distributed.transport.fast.frames import Reader
 from aioexec.distributed.transport.fast.tensors import takes_long_to_write, write
-from aioexec.distributed.transport.methods import METHODS, TOLD, Method
+from aioexec.distributed.transport.methods import METHODS, NOTIFICATIONS, Method
 from aioexec.distributed.transport.settings import Limits
 from aioexec.distributed.transport.status import error_from
-from aioexec.distributed.transport.transport import Answered, Payload, Posted, Tell
+from aioexec.distributed.transport.transport import Answered, Notify, Payload, Posted
 from aioexec.errors import (
     DeadlineExceededError,
     OpError,
@@ -44,12 +44,12 @@ class CallingConnection(Connection):
     something meanwhile.
     """
 
-    def __init__(self, who: str, limits: Limits, token: str | None = None) -> None:
+    def __init__(self, peer_name: str, limits: Limits, token: str | None = None) -> None:
         self._pending: dict[int, _Pending] = {}
-        super().__init__(who, Reader(limits.message_bytes, limits.tensor_bytes, self._pending))
+        super().__init__(peer_name, Reader(limits.message_bytes, limits.tensor_bytes, self._pending))
         self._limits = limits
         self._last_call = 0
-        self._followed: dict[int, tuple[Callable[[bytes], Any], Tell]] = {}
+        self._followed: dict[int, tuple[Callable[[bytes], Any], Notify]] = {}
         self._token = token
         self._nonce = new_nonce()
         self._is_proved = False  # whether the other side has proved that it knows the token
@@ -86,11 +86,11 @@ class CallingConnection(Connection):
 
     def _reject(self, why: str) -> None:
         if not self._welcome.done():
-            self._welcome.set_exception(UnauthenticatedError(f"the connection to {self._who}: {why}"))
+            self._welcome.set_exception(UnauthenticatedError(f"the connection to {self._peer_name}: {why}"))
         self.end(why)
 
     async def call(
-        self, method: str, request: Payload, timeout: float | None, told: Tell | None = None
+        self, method: str, request: Payload, timeout: float | None, notify: Notify | None = None
     ) -> Payload:
         """Make a call, and follow it if somebody is to be told; see `transport.Channel`."""
         described = METHODS[method]
@@ -106,8 +106,8 @@ class CallingConnection(Connection):
             raise self._gone(self._reason or "it is closed")
         answer: Future[Parts] = self._loop.create_future()
         self._pending[call] = answer
-        if told is not None:
-            self._followed[call] = TOLD.get(method, described.response).FromString, told
+        if notify is not None:
+            self._followed[call] = NOTIFICATIONS.get(method, described.response).FromString, notify
         timer = None if deadline is None else self._loop.call_at(deadline, self._expire, call)
         try:
             self._send(call, frame, stream)
@@ -137,7 +137,7 @@ class CallingConnection(Connection):
         answer = self._pending.get(call)
         if answer is not None and not answer.done():
             self.withdraw(call)
-            answer.set_exception(DeadlineExceededError(f"{self._who} did not answer in time"))
+            answer.set_exception(DeadlineExceededError(f"{self._peer_name} did not answer in time"))
 
     def withdraw(self, call: int) -> None:
         """Nobody waits for this call any more."""
@@ -148,8 +148,8 @@ class CallingConnection(Connection):
             self._send(call, frames.cancel(call), [])
 
     def _happened(self, event: Event) -> None:
-        if isinstance(event, Parts) and event.is_told:
-            self._told(event)
+        if isinstance(event, Parts) and event.is_notification:
+            self._notified(event)
         elif isinstance(event, Parts):
             self._answer(event.call, event, event.refused)
             if event.refused is not None:
@@ -165,13 +165,13 @@ class CallingConnection(Connection):
         elif isinstance(event, Closing):
             self._reason = event.reason
 
-    def _told(self, parts: Parts) -> None:
+    def _notified(self, parts: Parts) -> None:
         followed = self._followed.get(parts.call)
         if followed is None:
             return
-        read, told = followed
+        read, notify = followed
         try:
-            told(Payload(read(parts.message), parts.tensors if parts.are_read else parts.values()))
+            notify(Payload(read(parts.message), parts.tensors if parts.are_read else parts.values()))
         except Exception as error:
             del self._followed[parts.call]
             self._answer(parts.call, None, from_exception(error))
@@ -188,7 +188,7 @@ class CallingConnection(Connection):
             answer.set_result(parts)
 
     def _gone(self, reason: str) -> UnavailableError:
-        return UnavailableError(f"the connection to {self._who} was lost: {reason}")
+        return UnavailableError(f"the connection to {self._peer_name} was lost: {reason}")
 
     def _is_lost(self, reason: str) -> None:
         waiting: list[Future[None] | _Pending] = [self._welcome, *self._pending.values()]
@@ -237,7 +237,7 @@ class _PostedCall(PostedCall):
             came = payload_with(values(), parts, described.response, described.received, self._limits)
         except Exception as error:
             came = from_exception(error)
-        self.tell(came)
+        self.deliver(came)
 
     def set_exception(self, error: OpError) -> None:
-        self.tell(error)
+        self.deliver(error)

@@ -63,11 +63,11 @@ class Connection(asyncio.BufferedProtocol):
     """What both sides share.
 
     Args:
-        who: for messages, "host:port" of the other side.
+        peer_name: for messages, "host:port" of the other side.
     """
 
-    def __init__(self, who: str, reader: Reader) -> None:
-        self._who = who
+    def __init__(self, peer_name: str, reader: Reader) -> None:
+        self._peer_name = peer_name
         self._reader = reader
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -155,7 +155,7 @@ class Connection(asyncio.BufferedProtocol):
                 if self._is_paused and self.is_open:
                     await self._resumed.wait()
         except TimeoutError:
-            raise DeadlineExceededError(f"{self._who} took no call in time") from None
+            raise DeadlineExceededError(f"{self._peer_name} took no call in time") from None
 
     async def flush(self) -> None:
         """Wait until all large parts are written, or the connection is lost."""

@@ -74,7 +74,7 @@ class Parts:
         method: of a request; "" for a reply.
         timeout: seconds left for a request, infinite for no bound.
         refused: why it is not what was sent; message and tensors are void then.
-        is_told: whether it is something told before the reply.
+        is_notification: whether it is something told before the reply.
         tensors: arrays, None for what stayed in the message, and each `Tensor` that `values` has to make an array of.
         are_read: whether there is none of the latter.
         takes_long: whether `values` is better called off the loop.
@@ -82,7 +82,7 @@ class Parts:
     """
 
     message: Any = b""
-    is_told = False
+    is_notification = False
     are_read = True
     takes_long = False
     refused: OpError | None = None

@@ -2,11 +2,11 @@
 
 A frame is a head (length of what follows, kind, number of the call) and a body:
 
-    GREETING  client: version, which listener is meant, random bytes       WELCOME   server: nothing
-    PROOF     client: proof, after a CHALLENGE                             CHALLENGE server: random bytes, proof (see `proofs`)
-    REQUEST   client: seconds left, method, parts                          REPLY     server: parts
-    CANCEL    client: nothing                                              FAILURE   server: code, message, payloads
-                                                                           TOLD      server: parts, all of them small
+    GREETING  client: version, which listener is meant, random bytes    WELCOME       server: nothing
+    PROOF     client: proof, after a CHALLENGE                          CHALLENGE     server: random bytes, proof (see `proofs`)
+    REQUEST   client: seconds left, method, parts                       REPLY         server: parts
+    CANCEL    client: nothing                                           FAILURE       server: code, message, payloads
+                                                                        NOTIFICATION  server: parts, all of them small
     CHUNK     either: bytes of the parts that the call's REQUEST or REPLY has announced
     CLOSING   either: why the connection will end
 
@@ -38,7 +38,8 @@ from aioexec.errors import DataLossError, InternalError, ResourceExhaustedError
 
 VERSION: Final = 2
 
-GREETING, WELCOME, REQUEST, REPLY, FAILURE, CANCEL, CHUNK, CLOSING, TOLD, CHALLENGE, PROOF = range(1, 12)
+GREETING, WELCOME, REQUEST, REPLY, FAILURE, CANCEL = range(1, 7)
+CHUNK, CLOSING, NOTIFICATION, CHALLENGE, PROOF = range(7, 12)
 
 CHUNK_BYTES: Final = 1 << 18
 INLINE_BYTES: Final = 1 << 16
@@ -51,9 +52,9 @@ MOST_CHUNK: Final = 1 << 20
 MOST_TENSORS: Final = 1 << 15
 """Tensors of one call: those of a frame are read at once."""
 
-BY_SERVER: Final = frozenset({REPLY, FAILURE, CHUNK, CLOSING, TOLD})
+BY_SERVER: Final = frozenset({REPLY, FAILURE, CHUNK, CLOSING, NOTIFICATION})
 BY_CLIENT: Final = frozenset({REQUEST, CANCEL, CHUNK, CLOSING})
-_WITH_PARTS: Final = frozenset({REQUEST, REPLY, TOLD})
+_WITH_PARTS: Final = frozenset({REQUEST, REPLY, NOTIFICATION})
 _BEFORE_WELCOME: Final = frozenset({GREETING, CHALLENGE, PROOF, WELCOME, CLOSING})
 
 _MOST_INLINE: Final = 1 << 18
@@ -142,13 +143,13 @@ def reply(call: int, message: bytes, tensors: Sequence[Written]) -> tuple[bytes,
     return _with_parts(REPLY, call, b"", message, tensors)
 
 
-def told(call: int, message: bytes, tensors: Sequence[Written]) -> bytes:
+def notification(call: int, message: bytes, tensors: Sequence[Written]) -> bytes:
     """The frame of something told before the reply.
 
     Raises:
         InternalError: it is too large for that.
     """
-    frame, stream = _with_parts(TOLD, call, b"", message, tensors)
+    frame, stream = _with_parts(NOTIFICATION, call, b"", message, tensors)
     if stream:
         raise InternalError(f"call {call}: what is told stands in one frame")
     return frame
@@ -333,10 +334,10 @@ class Reader:
         elif call in self._expected:
             at = 0
             parts = Parts(call)
-            parts.is_told = kind == TOLD
+            parts.is_notification = kind == NOTIFICATION
         else:
             return None
-        if call in self.incoming and kind != TOLD:
+        if call in self.incoming and kind != NOTIFICATION:
             raise DataLossError(f"call {call} has begun already")
         try:
             self._read_parts(parts, body, at)
@@ -468,7 +469,7 @@ def _read_frame(kind: int, call: int, body: Bytes) -> Event:
 
 
 def _refused(parts: Parts, error: ResourceExhaustedError) -> Parts:
-    if parts.is_told:
+    if parts.is_notification:
         raise DataLossError(f"call {parts.call}: {error.message}") from None
     refused = Parts(parts.call, parts.method, parts.timeout)
     refused.refused = error
@@ -476,7 +477,7 @@ def _refused(parts: Parts, error: ResourceExhaustedError) -> Parts:
 
 
 def _check_may_follow(parts: Parts) -> None:
-    if parts.is_told:
+    if parts.is_notification:
         raise DataLossError(f"call {parts.call}: what is told stands in one frame")
 
 

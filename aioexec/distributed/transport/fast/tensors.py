@@ -157,14 +157,14 @@ class Tensor:
         return tensor, at
 
     def _check(self, most_bytes: int) -> None:
-        who = f"a tensor's header, {self.dtype.name}{list(self.shape)}"
+        where = f"a tensor's header, {self.dtype.name}{list(self.shape)}"
         if min(self.shape, default=0) < 0:
-            raise DataLossError(f"{who}: expected dimensions that are not negative")
+            raise DataLossError(f"{where}: expected dimensions that are not negative")
         count, size = math.prod(self.shape), self.dtype.size
         if math.prod(each or 1 for each in self.shape) * (size or 8) > _MOST_ADDRESSABLE:
-            raise DataLossError(f"{who}: expected at most {_MOST_ADDRESSABLE} bytes")
+            raise DataLossError(f"{where}: expected at most {_MOST_ADDRESSABLE} bytes")
         if self.length < count if size == 0 else self.length != count * size:
-            raise DataLossError(f"{who}: expected bytes for {count} elements, got {self.length}")
+            raise DataLossError(f"{where}: expected bytes for {count} elements, got {self.length}")
         needed = self.length if size else self.length + _STRING_BYTES * count
         if needed > most_bytes:
             raise ResourceExhaustedError(

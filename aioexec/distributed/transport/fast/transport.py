@@ -47,10 +47,10 @@ async def connect(
         UnavailableError: nobody is there, or it is another one.
         UnauthenticatedError: it does not know the token.
     """
-    who, loop = f"{host}:{port}", asyncio.get_running_loop()
+    name, loop = f"{host}:{port}", asyncio.get_running_loop()
 
     def made() -> CallingConnection:
-        return CallingConnection(who, limits, security.token)
+        return CallingConnection(name, limits, security.token)
 
     here = connected_here(listener) if context is None and await _is_here(host) else None
     try:
@@ -59,7 +59,7 @@ async def connect(
         else:
             _, connection = await loop.create_unix_connection(made, sock=here)
     except OSError as error:  # ssl.SSLError is one
-        raise UnavailableError(f"cannot connect to {who}: {error}") from error
+        raise UnavailableError(f"cannot connect to {name}: {error}") from error
     try:
         await connection.greet(listener)
     except BaseException:

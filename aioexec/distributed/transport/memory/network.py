@@ -32,7 +32,7 @@ GIVE_UP: float = 2.0
 
 _MOST_BYTES = 1 << 40
 
-Kind = Literal["request", "told", "reply", "error", "refused", "cancel", "close", "closed"]
+Kind = Literal["request", "notification", "reply", "error", "refused", "cancel", "close", "closed"]
 """Who calls sends "request", "cancel" and "close", who listens the others."""
 
 Fate = Sequence[float]
@@ -187,13 +187,13 @@ class MemoryNetwork:
         message = Message(self._sent, kind, source, target, connection, method, call, content, deadline)
         fate = AS_USUAL if self.fate is None else self.fate(message)
         loop = asyncio.get_running_loop()
-        self.note(str(message) if tuple(fate) == AS_USUAL else f"{message} {_told(fate)}")
+        self.note(str(message) if tuple(fate) == AS_USUAL else f"{message} {_described(fate)}")
         if not fate:
             loop.call_later(self.give_up, connection.break_off, f"a message to {target} was lost")
         for index, extra in enumerate(fate):
             if index and isinstance(content, Payload):
                 message = replace(
-                    message, content=copied(content, method, is_reply=kind in ("told", "reply"))
+                    message, content=copied(content, method, is_reply=kind in ("notification", "reply"))
                 )
             self._copies += 1
             when = loop.time() + self.latency + extra
@@ -217,7 +217,7 @@ def host_of(address: str) -> str:
     return address.rpartition(":")[0]
 
 
-def _told(fate: Fate) -> str:
+def _described(fate: Fate) -> str:
     if not fate:
         return "lost"
     return f"after {' and '.join(f'{extra:.6f}' for extra in fate)} s more"

@@ -22,15 +22,15 @@ from aioexec.distributed.transport.answers import PostedCall
 from aioexec.distributed.transport.memory.network import Kind, Life, MemoryNetwork, Message, copied, host_of
 from aioexec.distributed.transport.status import error_from, message_of
 from aioexec.distributed.transport.transport import (
-    MOST_TOLD,
+    NOTIFICATION_BYTES,
     Answered,
     Call,
     Channel,
     Handlers,
     Listener,
+    Notify,
     Payload,
     Posted,
-    Tell,
     Transport,
 )
 from aioexec.errors import (
@@ -69,20 +69,20 @@ class Connection:
         self._hung_up = False
         self._calls = 0
         self._waiting: dict[int, asyncio.Future[Payload] | _PostedCall] = {}
-        self._followed: dict[int, tuple[Tell, set[int]]] = {}
+        self._followed: dict[int, tuple[Notify, set[int]]] = {}
         self._handled: dict[int, list[asyncio.Task[None]] | None] = {}
         client.connections[self] = None
 
     # The caller's end
 
     async def call(
-        self, method: str, request: Payload, deadline: float | None, told: Tell | None = None
+        self, method: str, request: Payload, deadline: float | None, notify: Notify | None = None
     ) -> Payload:
         """Send a request, wait for its reply."""
         reply: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         number = self._begun(method, request, deadline, reply)
-        if told is not None:
-            self._followed[number] = told, set()
+        if notify is not None:
+            self._followed[number] = notify, set()
         try:
             return await reply
         finally:
@@ -133,13 +133,13 @@ class Connection:
         else:
             reply.set_exception(message.content)
 
-    def _told(self, message: Message) -> None:
-        told, seen = self._followed.get(message.call, (None, set()))
-        if told is None or message.number in seen:
+    def _notified(self, message: Message) -> None:
+        notify, seen = self._followed.get(message.call, (None, set()))
+        if notify is None or message.number in seen:
             return
         seen.add(message.number)
         try:
-            told(message.content)
+            notify(message.content)
         except Exception as error:
             del self._followed[message.call]
             reply = self._waiting.pop(message.call, None)
@@ -172,8 +172,8 @@ class Connection:
                 self._begin(message)
             case "cancel":
                 self._cancel(message.call)
-            case "told":
-                self._told(message)
+            case "notification":
+                self._notified(message)
             case _:
                 self._answered(message)
 
@@ -246,13 +246,15 @@ class Connection:
             raise UnimplementedError(f"{message.method} is not served at {self._address}")
         async with asyncio.timeout_at(message.deadline):
             return await handler(
-                message.content, Call(self.peer, message.deadline, partial(self._tell, message))
+                message.content, Call(self.peer, message.deadline, partial(self._notify, message))
             )
 
-    def _tell(self, request: Message, payload: Payload) -> None:
-        if any(each is not None and each.nbytes > MOST_TOLD for each in payload.tensors):
-            raise InternalError(f"{request.method}: expected at most {MOST_TOLD} bytes to be told at once")
-        self._respond(request, "told", copied(payload, request.method, is_reply=True))
+    def _notify(self, request: Message, payload: Payload) -> None:
+        if any(each is not None and each.nbytes > NOTIFICATION_BYTES for each in payload.tensors):
+            raise InternalError(
+                f"{request.method}: expected at most {NOTIFICATION_BYTES} bytes in a notification"
+            )
+        self._respond(request, "notification", copied(payload, request.method, is_reply=True))
 
     def _respond(self, message: Message, kind: Kind, content: Payload | OpError) -> None:
         if self.broken is None and not (self._hung_up and kind != "refused"):
@@ -285,13 +287,13 @@ class _PostedCall(PostedCall):
         self._connection.withdraw(self._method, self.number)
 
     def set_result(self, payload: Payload) -> None:
-        self.tell(payload)
+        self.deliver(payload)
 
     def set_exception(self, error: OpError) -> None:
         if self.number:
-            self.tell(error)
+            self.deliver(error)
         else:  # the connection broke by what was sent: who posts is told later
-            asyncio.get_running_loop().call_soon(self.tell, error)
+            asyncio.get_running_loop().call_soon(self.deliver, error)
 
 
 def _has_request_id(message: Message) -> bool:
@@ -352,8 +354,8 @@ class MemoryChannel(Channel):
         except UnavailableError:
             return None
 
-    async def follow(self, method: str, request: Payload, told: Tell) -> None:
-        await self._connect().call(method, request, None, told)
+    async def follow(self, method: str, request: Payload, notify: Notify) -> None:
+        await self._connect().call(method, request, None, notify)
 
     def _connect(self) -> Connection:
         if self._closed:
