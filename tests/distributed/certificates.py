@@ -32,7 +32,7 @@ class Authority:
 
 
 def make_authority(directory: Path) -> Authority:
-    """A new authority, which nobody else trusts."""
+    """A new authority, which no other process trusts."""
     directory.mkdir()
     authority = Authority(directory)
     _openssl(

@@ -39,7 +39,7 @@ class Telling(NegotiatedTransport):
 
 
 class Peers:
-    """A handler that echoes, and remembers who called."""
+    """A handler that echoes, and records its callers."""
 
     def __init__(self):
         self.peers = []

@@ -240,7 +240,7 @@ class Trial:
         await self._check_released(life, self._program, self._session, TASKS)
 
     async def _check_lost(self, life: Life) -> None:
-        """A session whose master was started again is told that it is gone, as soon as the new one is reached."""
+        """A session whose master was restarted gets an error that says so, as soon as it reaches the new one."""
         while True:
             try:
                 await self._run(self._init)
@@ -275,7 +275,7 @@ class Trial:
 
 
 Fault = tuple[str, Task, str]
-"""What happens, to whom, during which kind of step."""
+"""What happens, to which task, during which kind of step."""
 
 
 def faults(count: int, seed: int) -> Iterator[Fault]:

@@ -26,7 +26,7 @@ START_SECONDS = 120.0
 
 
 def free_addresses(count: int) -> list[str]:
-    """Addresses of this machine where nobody listens; they were just given to us, and given back."""
+    """Free addresses of this machine: the system has just assigned them, and they were released."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

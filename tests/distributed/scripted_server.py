@@ -1,4 +1,4 @@
-"""A server in a memory network whose handlers do what a test tells them, and which remembers what it has seen."""
+"""A server in a memory network whose handlers are scripted by a test, and which records what it has seen."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ Handle = Callable[[Payload, Call], Awaitable[Payload]]
 
 
 class Server:
-    """A listener whose handlers are told what to do, and what it has seen."""
+    """A listener with scripted handlers, and a record of what it has seen."""
 
     def __init__(self, network: MemoryNetwork) -> None:
         self.started = 0

@@ -1,4 +1,4 @@
-"""Replies that need no task: awaited like coroutines, cancelled like them, or told in the turn in which they come."""
+"""Replies that need no task: awaited and cancelled like coroutines, or passed to a callback in the turn in which they come."""
 
 import asyncio
 from typing import Any
@@ -27,12 +27,12 @@ async def test_one_that_is_there_is_had_without_a_turn_of_the_loop() -> None:
     assert had.value.value is PAYLOAD
 
 
-async def test_an_error_is_raised_at_who_awaits() -> None:
+async def test_an_error_is_raised_in_the_waiter() -> None:
     with pytest.raises(InternalError, match="no luck"):
         await Answer(came=InternalError("no luck"))
 
 
-async def test_all_who_wait_are_told_at_once() -> None:
+async def test_all_waiters_are_notified_at_once() -> None:
     answer = Answer(lambda error: None)
     received: list[Any] = []
     answer.then(received.append)
@@ -46,7 +46,7 @@ async def test_all_who_wait_are_told_at_once() -> None:
     assert await waiting is PAYLOAD
 
 
-async def test_who_is_cancelled_has_it_stopped_and_waits_for_that() -> None:
+async def test_a_cancelled_waiter_stops_the_work_and_waits_for_its_end() -> None:
     stopped: list[Any] = []
     answer = Answer(stopped.append)
     waiting = asyncio.create_task(awaited(answer))

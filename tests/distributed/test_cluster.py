@@ -199,7 +199,7 @@ def test_an_environment_that_says_nothing_sensible_is_refused(monkeypatch, text)
         TFConfigClusterResolver().master()
 
 
-def test_a_simple_resolver_says_what_it_was_told():
+def test_a_simple_resolver_returns_what_it_was_given():
     resolver = SimpleClusterResolver(ClusterSpec(PS_AND_WORKERS), "here:1", "ps", 0, rpc_layer="grpc")
 
     assert resolver.master() == "grpc://here:1"

@@ -37,7 +37,7 @@ def waiting():
 @pytest.mark.network
 @pytest.mark.slow
 class TestProcesses:
-    async def test_a_server_says_where_it_serves_and_ends_when_it_is_told_to(self):
+    async def test_a_server_says_where_it_serves_and_ends_at_a_signal(self):
         async with servers(
             "ps", "worker", options=["--config", 'device_count {key: "CPU" value: 2}']
         ) as cluster:
@@ -100,7 +100,7 @@ class TestProcesses:
                 await process.start()
 
     @pytest.mark.may_block("a session reads the token where it is made: a line of a file")
-    async def test_who_has_the_token_may_come_in(self, tmp_path, monkeypatch):
+    async def test_a_client_with_the_token_is_admitted(self, tmp_path, monkeypatch):
         token = tmp_path / "token"
         token.write_text("secret\n")
         token.chmod(0o600)

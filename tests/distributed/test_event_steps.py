@@ -1,4 +1,4 @@
-"""Steps that a server runs without a task: whatever they come to, their caller is told once, and the session is rid of them."""
+"""Steps that a server runs without a task: whatever their result, the caller gets one reply, and the session forgets them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_a_step_is_over_in_the_turn_in_which_its_last_value_comes() -> Non
 
 
 @pytest.mark.parametrize("is_over", [True, False], ids=["at once", "later"])
-async def test_whatever_a_kernel_has_raised_is_told_as_an_error(is_over: bool) -> None:
+async def test_whatever_a_kernel_has_raised_is_reported_as_an_error(is_over: bool) -> None:
     begun = Begun()
     if is_over:
         begun.comes(SystemExit("enough"))
@@ -112,7 +112,7 @@ async def test_whatever_a_kernel_has_raised_is_told_as_an_error(is_over: bool) -
     assert not steps.life.under_way
 
 
-async def test_the_first_reason_to_end_is_what_is_told() -> None:
+async def test_the_first_reason_to_end_is_reported() -> None:
     begun = Begun()
     answer, steps, replies = began(begun)
     reason = AbortedError("the session ends")
@@ -158,7 +158,7 @@ async def test_large_values_that_cannot_be_had_are_an_error_of_the_step_alone(
     assert not steps.life.under_way
 
 
-async def test_a_step_that_has_ended_is_told_nothing_while_its_values_are_copied() -> None:
+async def test_a_cancellation_is_ignored_while_the_values_of_a_step_are_copied() -> None:
     begun = Begun(is_large=True)
     begun.comes([])
     answer, _, replies = began(begun)
@@ -204,7 +204,7 @@ async def test_the_rest_of_a_run_is_done_in_a_task() -> None:
     assert not steps.life.under_way
 
 
-async def test_a_run_that_fails_is_told_as_an_error() -> None:
+async def test_a_run_that_fails_is_reported_as_an_error() -> None:
     rest = Rest()
     answer, steps, _ = began(rest)
 

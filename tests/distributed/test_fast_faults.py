@@ -65,7 +65,7 @@ async def send_until_closed(listener: Any, data: bytes) -> None:
         await writer.wait_closed()
 
 
-async def test_who_speaks_nonsense_is_shown_out_and_told_why(pairs):
+async def test_a_malformed_frame_closes_the_connection_with_a_reason(pairs):
     listener, channel = await pairs.pair(echo)
     await channel.call(RUN_STEP, step())
 
@@ -225,7 +225,7 @@ async def test_tls_on_both_ways(pairs, two_authorities):
         await pairs.connect(listener.address, security=other).call(RUN_STEP, step(), timeout=10)
 
 
-async def test_who_does_not_speak_tls_is_forgotten_and_does_not_hold_up_the_end(pairs, two_authorities):
+async def test_a_client_without_tls_is_forgotten_and_does_not_delay_the_end(pairs, two_authorities):
     security, _ = two_authorities
     listener = await pairs.listen({RUN_STEP: echo}, security=security)
     for nonsense in (b"GET / HTTP/1.1\r\n\r\n", bytes(5)):

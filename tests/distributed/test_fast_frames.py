@@ -218,7 +218,7 @@ def test_the_other_frames():
     assert feed(client, frames.closing("enough")) == [Closing("enough")]
 
 
-def test_what_is_told_comes_whole_and_in_order_and_only_to_who_is_on_the_call():
+def test_notifications_come_whole_and_in_order_and_only_for_open_calls():
     reader = reader_of(frames.BY_SERVER, {2})
     data = b"".join(
         frames.notification(call, b"text", [write(np.full(3, call, np.int32)), write(np.float32(k))])
@@ -233,7 +233,7 @@ def test_what_is_told_comes_whole_and_in_order_and_only_to_who_is_on_the_call():
     np.testing.assert_array_equal(events[0].values()[0], [2, 2, 2])
 
 
-def test_what_is_told_is_small():
+def test_a_notification_is_small():
     most = write(np.zeros(frames.INLINE_BYTES, np.uint8))
 
     assert len(frames.notification(1, b"", [most])) > frames.INLINE_BYTES
@@ -261,7 +261,7 @@ def test_small_calls_pass_between_the_chunks_of_large_ones_which_take_turns():
     assert not outbox
 
 
-def test_what_nobody_waits_for_passes():
+def test_frames_of_cancelled_calls_are_skipped():
     large_reply = frames.reply(1, b"", [write(np.zeros(300_000, np.uint8))])
     reader = reader_of(frames.BY_SERVER, {2})
 
@@ -373,12 +373,12 @@ FALSE_NOTIFICATIONS = {
 
 
 @pytest.mark.parametrize("data", FALSE_NOTIFICATIONS.values(), ids=FALSE_NOTIFICATIONS)
-def test_lies_that_are_told_end_it_and_take_no_memory(data):
+def test_false_notifications_end_the_connection_and_take_no_memory(data):
     check_lies(reader_of(frames.BY_SERVER, {1}), data)
 
 
-def test_nobody_is_told_anything_by_who_asks():
-    with pytest.raises(DataLossError, match="nobody may send"):
+def test_a_client_may_not_send_notifications():
+    with pytest.raises(DataLossError, match="not allowed now"):
         feed(reader_of(frames.BY_CLIENT, {1}), frames.notification(1, b"", []))
 
 

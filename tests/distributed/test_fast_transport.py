@@ -1,4 +1,4 @@
-"""Calls over the fast path on real sockets: values, errors, deadlines, cancellation, lost and stopped peers, and who has it."""
+"""Calls over the fast path on real sockets: values, errors, deadlines, cancellation, lost and stopped peers."""
 
 import asyncio
 import contextlib
@@ -116,7 +116,7 @@ async def test_tensors_left_in_the_message_arrive(pairs):
     assert [float(each) for each in reply.tensors] == [2.5]
 
 
-async def test_who_knows_only_grpc_is_called_by_grpc(pairs):
+async def test_a_peer_that_has_only_grpc_is_called_by_grpc(pairs):
     peers = Peers()
     listener = GrpcTransport(Security()).listener("127.0.0.1:0", {RUN_STEP: peers})
     await listener.start()
@@ -137,10 +137,10 @@ async def test_a_session_that_knows_only_grpc_is_answered(pairs):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names without files are Linux's")
-async def test_who_is_on_the_same_machine_needs_no_port(pairs_here):
+async def test_peers_on_the_same_machine_need_no_port(pairs_here):
     peers = Peers()
     listener, channel = await pairs_here.pair(peers)
-    listener._fast.port = 1  # where nobody listens
+    listener._fast.port = 1  # a port without a listener
 
     await channel.call(RUN_STEP, step(np.ones(3 * MIB, np.uint8)))
 
@@ -205,7 +205,7 @@ async def test_a_handler_that_was_cancelled_is_an_error_of_its_call(pairs):
         await channel.call(RUN_STEP, step())
 
 
-async def test_what_nobody_serves_is_unimplemented(pairs):
+async def test_a_method_without_a_handler_is_unimplemented(pairs):
     _, channel = await pairs.pair(echo)
     await channel.call(RUN_STEP, step())
 
@@ -337,7 +337,7 @@ async def test_a_deadline_counts_while_the_fast_path_is_being_connected_to(pairs
         assert (await channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
 
 
-async def test_stopping_waits_for_calls_and_then_for_nobody(pairs):
+async def test_stopping_waits_for_calls_and_not_for_connections(pairs):
     waiting = Waiting()
     listener, channel = await pairs.pair(waiting)
     call = asyncio.create_task(channel.call(RUN_STEP, step(np.zeros(5 * MIB, np.uint8))))
@@ -419,7 +419,7 @@ async def test_a_lost_connection_stops_answers_and_fails_posted_calls(pairs):
     answer.give(CancelledError("the call was cancelled"))
 
 
-async def test_who_waits_for_an_answer_no_longer_has_it_stopped(pairs):
+async def test_a_caller_that_waits_no_longer_has_the_answer_stopped(pairs):
     stopped = asyncio.Event()
     came: list[object] = []
     answer = Answer(lambda error: stopped.set())
@@ -450,9 +450,9 @@ async def test_a_listener_that_stops_waits_for_answers(pairs):
 
 
 @pytest.mark.parametrize("count", [3, 5000], ids=["at once", "off the loop"])
-async def test_a_posted_call_is_told_of_what_it_cannot_read(pairs, monkeypatch, count):
+async def test_a_posted_call_passes_unreadable_replies_to_the_callback_as_errors(pairs, monkeypatch, count):
     def damaged(values, *others):
-        raise RuntimeError("what nobody thought of")
+        raise RuntimeError("an unforeseen error")
 
     texts = np.array([b"text" * 20] * count, object)
     _, channel, arrived = await answered(pairs, Answer(came=Payload(RunStepResponse(), [texts])))
@@ -466,11 +466,11 @@ async def test_a_posted_call_is_told_of_what_it_cannot_read(pairs, monkeypatch, 
         error = await failed
 
     assert isinstance(error, UnknownError)
-    assert "what nobody thought of" in error.message
+    assert "an unforeseen error" in error.message
     await arrived()
 
 
-async def test_who_gives_up_a_posted_call_is_not_told_of_what_is_being_read(pairs, monkeypatch):
+async def test_a_cancelled_posted_call_drops_the_reply_that_is_being_read(pairs, monkeypatch):
     loop, reading, may_read = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
     read = Parts.values
 

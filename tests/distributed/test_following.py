@@ -1,4 +1,4 @@
-"""Calls whose handlers tell something before they end: what every transport that can do it promises."""
+"""Calls whose handlers send notifications: what every transport that carries them guarantees."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def never(payload: Payload) -> None:
 
 
 class Sender:
-    """A handler that tells what a test has it tell, and knows what became of its call."""
+    """A handler whose notifications and reply a test sends, and which records what happens to its call."""
 
     def __init__(self) -> None:
         self.started = asyncio.Event()
@@ -137,7 +137,7 @@ class Sender:
 
 
 class Follower:
-    """Follows, and remembers what it was told; `reached` waits for so many."""
+    """Follows, and records the notifications; `reached` waits for a number of them."""
 
     def __init__(self, channel: Channel, callback: Callable[[Payload], None] | None = None) -> None:
         self.received: list[Payload] = []
@@ -169,7 +169,7 @@ async def followed(way: Way, then: Callable[[Payload], None] | None = None) -> t
     return sender, follower
 
 
-async def test_what_is_told_arrives_once_and_in_order_while_other_calls_go_on(way: Way):
+async def test_notifications_arrive_once_and_in_order_beside_other_calls(way: Way):
     async def notify_often(request: Payload, call: Call) -> Payload:
         assert call.notify is not None
         for number in range(300):
@@ -192,8 +192,8 @@ async def test_what_is_told_arrives_once_and_in_order_while_other_calls_go_on(wa
 
 
 @pytest.mark.parametrize("count", [1, 3])
-async def test_the_first_thing_that_a_request_has_told_waits_for_nothing(count: int):
-    """Neither for the others, nor for the reply: who is told goes on meanwhile. Those leave together."""
+async def test_the_first_notification_of_a_call_is_sent_at_once(count: int):
+    """It waits neither for other notifications nor for the reply, so that the caller can use it; those are sent together."""
     async with FastWay() as way:
         sender, follower = await followed(way)
         (connection,) = way.listener._fast._connections  # type: ignore[attr-defined]
@@ -244,7 +244,7 @@ async def test_several_may_be_followed_at_once_and_hear_their_own(way: Way):
     assert heard == {number: [number * 10 + k for k in range(3)] for number in range(5)}
 
 
-async def test_what_is_told_shares_nothing_with_what_was_given(way: Way):
+async def test_a_notification_shares_no_memory_with_what_was_given(way: Way):
     sender, follower = await followed(way)
     given = np.arange(3.0)
 
@@ -270,7 +270,7 @@ async def test_cancelling_the_follower_cancels_the_handler(way: Way):
     assert follower.received == []
 
 
-async def test_the_error_of_the_handler_is_the_followers_after_what_it_has_told(way: Way):
+async def test_the_error_of_the_handler_reaches_the_follower_after_the_notifications(way: Way):
     sender, follower = await followed(way)
 
     sender.notify(payload(1))
@@ -281,7 +281,7 @@ async def test_the_error_of_the_handler_is_the_followers_after_what_it_has_told(
     assert follower.numbers == [1]
 
 
-async def test_after_the_end_nothing_is_told(way: Way):
+async def test_after_the_end_no_notification_arrives(way: Way):
     sender, follower = await followed(way)
     notify = sender.notify
     sender.end.set_result(payload(0))
@@ -310,7 +310,7 @@ async def test_a_lost_connection_is_an_error_of_the_follower_and_cancels_the_han
     assert follower.received == []
 
 
-async def test_what_the_follower_raises_ends_the_call_and_is_told_no_more(way: Way):
+async def test_an_error_in_the_follower_ends_the_call_and_the_notifications(way: Way):
     def refuse(payload: Payload) -> None:
         raise InvalidArgumentError("not that")
 
@@ -326,7 +326,7 @@ async def test_what_the_follower_raises_ends_the_call_and_is_told_no_more(way: W
     assert (await way.channel.call(RUN_STEP, step(np.array(1)))).tensors == [1]
 
 
-async def test_what_is_too_large_is_refused_where_it_is_told(way: Way):
+async def test_a_notification_that_is_too_large_is_refused_in_the_handler(way: Way):
     sender, follower = await followed(way)
 
     with pytest.raises(InternalError):
@@ -340,7 +340,7 @@ async def test_what_is_too_large_is_refused_where_it_is_told(way: Way):
     assert follower.received[0].tensors[0].nbytes == NOTIFICATION_BYTES
 
 
-async def test_who_only_calls_is_told_nothing_and_gets_the_reply(way: Way):
+async def test_a_caller_that_does_not_follow_gets_the_reply_alone(way: Way):
     async def notify(request: Payload, call: Call) -> Payload:
         assert call.notify is not None
         call.notify(payload(1, np.zeros(3)))
@@ -360,7 +360,7 @@ async def test_following_what_is_not_served_is_unimplemented(way: Way):
         await channel.follow("WorkerService/Tracing", REQUEST, never)
 
 
-async def test_a_watched_channel_follows_too_and_pings_nobody_for_that(way: Way):
+async def test_a_watched_channel_follows_too_without_pings(way: Way):
     sender = Sender()
     channel = watched(await way.serve(sender), Liveness(interval=0.01, timeout=0.01))
     follower = Follower(channel)
@@ -375,7 +375,7 @@ async def test_a_watched_channel_follows_too_and_pings_nobody_for_that(way: Way)
     await channel.close()
 
 
-# Where nothing can be told
+# Transports without notifications
 
 
 async def test_grpc_has_only_requests_and_replies():
@@ -386,7 +386,7 @@ async def test_grpc_has_only_requests_and_replies():
                 await channel.follow(PUSH, REQUEST, never)
 
 
-async def test_over_grpc_the_handler_has_no_way_to_tell_anything():
+async def test_over_grpc_a_handler_cannot_notify():
     async def how(request: Payload, call: Call) -> Payload:
         return payload(1 if call.notify is None else 0)
 
@@ -411,7 +411,7 @@ async def test_a_server_of_the_same_loop_is_not_followed():
 # What a peer may do to a follower
 
 
-async def test_nonsense_that_is_told_ends_the_connection():
+async def test_a_malformed_notification_ends_the_connection():
     async def liar(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(len(frames.greeting(1, 1, bytes(32))))
         writer.write(frames.welcome())

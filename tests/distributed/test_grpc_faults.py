@@ -305,7 +305,7 @@ async def test_a_killed_peer_is_missed(pairs):
 
 
 async def test_whatever_a_server_that_stops_makes_of_a_call_it_is_unavailable():
-    """gRPC tells it in several ways, by how far the call has come; each stop here finds it a little further."""
+    """gRPC reports it in several ways, by how far the call has come; each stop here is a little later."""
 
     async def wait(request: Payload, call: Call) -> Payload:
         await asyncio.Event().wait()

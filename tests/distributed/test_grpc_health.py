@@ -82,7 +82,7 @@ async def test_while_it_drains_a_listener_says_that_it_does_not_serve(pairs):
     await asyncio.gather(stop, under_way)
 
 
-async def test_who_watches_does_not_keep_a_listener_from_stopping(pairs):
+async def test_a_watch_does_not_keep_a_listener_from_stopping(pairs):
     listener = await pairs.listen({})
     unknown, known = watch(pairs.raw(listener.address), "unknown"), watch(pairs.raw(listener.address))
     assert await following(unknown) == HealthCheckResponse.SERVICE_UNKNOWN

@@ -1,4 +1,4 @@
-"""TLS, mutual TLS and tokens over real sockets: who is let in, and that nobody else costs anything."""
+"""TLS, mutual TLS and tokens over real sockets: which peers are admitted, and that refused ones cost nothing."""
 
 import numpy as np
 import pytest
@@ -104,14 +104,14 @@ async def test_over_tls_calls_are_answered(pairs, files, listening, calling):
     ("listening", "calling"),
     [
         ("server", "only the CA"),  # shows no certificate
-        ("server", "strange"),  # shows one that somebody else has signed
+        ("server", "strange"),  # shows one that another authority has signed
         ("server", "nothing"),  # speaks no TLS
         ("server for all", "trusts others"),  # does not know the server
         ("strange", "client"),
         ("nothing", "client"),
     ],
 )
-async def test_whoever_cannot_prove_who_they_are_gets_no_connection(pairs, files, listening, calling):
+async def test_peers_without_the_right_certificate_get_no_connection(pairs, files, listening, calling):
     handler = Waiting()
     listener = await pairs.listen({RUN_STEP: handler}, security=files[listening])
 

@@ -164,7 +164,7 @@ async def test_what_comes_twice_is_asked_for_once_and_what_is_fed_not_at_all(
     ("run", "session", "expected"),
     [(200, 0, 200), (0, 300, 300), (200, 300, 200), (300, 200, 200), (-1, 0, 0)],
 )
-async def test_the_least_timeout_is_the_call_s_and_told(
+async def test_the_least_timeout_is_the_call_s_and_reported(
     there: Scripted, graph: ax.Graph, run: int, session: int, expected: int
 ):
     config = ax.ConfigProto(operation_timeout_in_ms=session)
@@ -295,7 +295,7 @@ async def test_a_server_is_awaited_when_the_session_is_made_and_no_later(there: 
     ]  # fmt: skip
 
 
-async def test_a_call_that_found_nobody_is_made_again_with_the_same_id(
+async def test_a_call_that_could_not_connect_is_made_again_with_the_same_id(
     there: Scripted, graph: ax.Graph, virtual_clock: Any
 ):
     async with ax.Session(TARGET, graph=graph) as session:
@@ -338,7 +338,7 @@ async def test_an_extension_that_is_refused_leaves_the_session(there: Scripted, 
     assert [each.current_graph_version for each in extensions] == [0, 0]
 
 
-async def test_who_gives_up_waiting_does_not_stop_the_session_s_making(there: Any, graph: ax.Graph):
+async def test_a_cancelled_waiter_does_not_stop_the_creation(there: Any, graph: ax.Graph):
     made = asyncio.Event()
     create = there.CreateSession
 
@@ -348,16 +348,16 @@ async def test_who_gives_up_waiting_does_not_stop_the_session_s_making(there: An
 
     there.CreateSession = slowly
     async with ax.Session(TARGET, graph=graph) as session:
-        impatient = asyncio.create_task(session.run("y:0", {"x:0": 1.0}))
-        patient = asyncio.create_task(session.run("z:0", {"x:0": 1.0}))
+        cancelled = asyncio.create_task(session.run("y:0", {"x:0": 1.0}))
+        other = asyncio.create_task(session.run("z:0", {"x:0": 1.0}))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        impatient.cancel()
+        cancelled.cancel()
         made.set()
 
-        assert await patient == 1
+        assert await other == 1
         with pytest.raises(asyncio.CancelledError):
-            await impatient
+            await cancelled
 
     assert there.names == ["CreateSession", "RunStep", "CloseSession"]
 
@@ -376,7 +376,7 @@ async def test_a_close_that_is_refused_ends_the_session_all_the_same(there: Scri
         await session.run("y:0", {"x:0": 1.0})
 
 
-async def test_a_server_that_is_away_keeps_nobody_from_closing(there: Scripted, graph: ax.Graph, caplog: Any):
+async def test_a_server_that_is_away_lets_a_session_close(there: Scripted, graph: ax.Graph, caplog: Any):
     session = ax.Session(TARGET, graph=graph)
     await session.run("y:0", {"x:0": 1.0})
     there.failures = [errors.UnavailableError("gone")]
@@ -392,7 +392,7 @@ async def test_a_session_that_closes_while_it_is_made_ends_the_call(there: Any, 
 
     async def forever(request: Any, reply: Any) -> Payload:
         await never.wait()
-        raise AssertionError("nobody sets it")
+        raise AssertionError("the event is never set")
 
     there.CreateSession = forever
     session = ax.Session(TARGET, graph=graph)

@@ -9,12 +9,12 @@ from tests.distributed.kills import FAULTS, STEPS, TASKS, faults, lives
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 SLACK = 20.0
-"""On a machine that is slow and has other things to do: how soon it is otherwise, the program above tells."""
+"""Seconds, for a slow and busy machine; the program above prints the usual times."""
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_whoever_is_lost_is_noticed_released_by_the_others_and_used_again(fault: str):
+async def test_a_lost_task_is_noticed_released_by_the_others_and_used_again(fault: str):
     planned = list(zip([fault] * 3, TASKS, STEPS, strict=False))
 
     found = [life async for life in lives(planned, seed=0, slack=SLACK)]

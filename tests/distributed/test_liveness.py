@@ -176,7 +176,7 @@ async def test_an_error_is_an_answer(peer: Peer) -> None:
     await bare.stop()
 
 
-async def test_a_lost_connection_is_told_as_such(peer: Peer, channel: Channel) -> None:
+async def test_a_lost_connection_is_reported_as_such(peer: Peer, channel: Channel) -> None:
     peer.seconds = 3600
     calling = asyncio.create_task(channel.call(RUN, STEP))
     await asyncio.sleep(10)
@@ -246,7 +246,7 @@ async def test_a_posted_call_fails_when_the_peer_is_silent(peer: Peer, channel: 
     assert "has not answered" in error.message
 
 
-async def test_a_posted_call_that_is_cancelled_tells_nothing_and_ends_its_handler(
+async def test_a_posted_call_that_is_cancelled_calls_no_callback_and_ends_its_handler(
     peer: Peer, channel: Channel
 ) -> None:
     peer.seconds = 3600
@@ -262,7 +262,7 @@ async def test_a_posted_call_that_is_cancelled_tells_nothing_and_ends_its_handle
     assert peer.cancelled == 1
 
 
-async def test_a_posted_call_is_told_of_its_reply(peer: Peer, channel: Channel) -> None:
+async def test_a_posted_call_passes_its_reply_to_the_callback(peer: Peer, channel: Channel) -> None:
     came: list[Any] = []
     channel.post(RUN, STEP, came.append)
 

@@ -74,7 +74,7 @@ async def test_the_handler_gets_the_callers_own_objects_in_the_callers_task(serv
     assert over.value.value is ASK
 
 
-async def test_nobody_serves_another_address(served):
+async def test_an_address_without_a_listener_is_unavailable(served):
     assert local_channel("localhost:2") is None
 
 
@@ -152,7 +152,7 @@ async def test_stopping_waits_for_calls_then_ends_them_as_lost(served, channel):
     with pytest.raises(errors.UnavailableError, match="was lost"):
         await caller
     assert caller.cancelling() == 0
-    with pytest.raises(errors.UnavailableError, match="nobody serves"):
+    with pytest.raises(errors.UnavailableError, match="no listener at"):
         await channel.call(STATUS, ASK)
 
 

@@ -1,4 +1,4 @@
-"""Values that were sent unasked and are lost with a connection, late, or early: nobody waits in vain."""
+"""Pushed values that are lost with a connection, late, or early: no wait is unbounded."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_a_step_fails_with_the_connection_unless_all_has_come(cluster: InM
         assert await again == 9.0
 
 
-async def test_what_was_lost_before_anybody_waited_for_it_is_asked_for(
+async def test_what_was_lost_before_there_was_a_waiter_is_requested(
     cluster: InMemoryCluster, deterministic_clock: VirtualClock
 ):
     """The step is over where the value was made, and the connection by which it went is another one by now."""
@@ -98,7 +98,7 @@ async def test_what_was_lost_before_anybody_waited_for_it_is_asked_for(
     assert deterministic_clock.time() - began < 3 * LOOK_SECONDS
 
 
-async def test_the_error_of_a_step_reaches_who_waits_for_its_values(cluster: InMemoryCluster):
+async def test_the_error_of_a_step_reaches_the_waiters_for_its_values(cluster: InMemoryCluster):
     await followed(cluster, 1, 2)
     waiting = entered(cluster, 2, 77).recv(key(cluster, 1, 2))
 
@@ -108,9 +108,7 @@ async def test_the_error_of_a_step_reaches_who_waits_for_its_values(cluster: InM
         await waiting
 
 
-async def test_who_waits_for_a_silent_task_hears_of_it(
-    cluster: InMemoryCluster, deterministic_clock: VirtualClock
-):
+async def test_a_wait_for_a_silent_task_fails(cluster: InMemoryCluster, deterministic_clock: VirtualClock):
     await followed(cluster, 1, 2)
     cluster.freeze("worker", 1)
     began = deterministic_clock.time()
@@ -150,7 +148,7 @@ async def test_a_value_that_is_late_is_taken_once(cluster: InMemoryCluster, mess
     assert (messages.asked, messages.notified) == (1, 0)
 
 
-async def test_a_follower_that_was_replaced_unnoticed_is_told_nothing_more(cluster: InMemoryCluster):
+async def test_a_follower_that_was_replaced_unnoticed_is_not_notified_any_more(cluster: InMemoryCluster):
     """Its machine has died without a word, and another one, of the same name, does not follow yet."""
     await followed(cluster, 0, 1)
     received: list[Payload] = []
@@ -217,7 +215,7 @@ async def test_early_values_go_with_their_source_unless_others_have_sent_some_to
     assert entered(cluster, 2, 78).try_recv(key(cluster, 0, 2)) == (0.0, False)
 
 
-async def test_early_values_that_nobody_comes_for_are_dropped_in_the_end(cluster: InMemoryCluster):
+async def test_early_values_of_steps_without_calls_are_dropped_in_the_end(cluster: InMemoryCluster):
     await followed(cluster, 1, 2)
     entered(cluster, 1, 77).send(key(cluster, 1, 2), np.float32(3.0))
     await asyncio.sleep(1.0)

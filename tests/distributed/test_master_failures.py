@@ -34,7 +34,7 @@ async def cluster(virtual_clock):
 
 
 async def until_all(cluster: InMemoryCluster, count: int) -> None:
-    """Wait until every task has so many steps; planning is done in threads, so nobody knows how long that takes."""
+    """Wait until every task has so many steps; planning is done in threads, so the number of turns is unknown."""
     while [len(server.worker.steps) for server in cluster.servers] != [count] * len(cluster.servers):
         await asyncio.sleep(0.001)
 
@@ -66,7 +66,7 @@ async def test_an_error_on_one_task_ends_the_step_on_all(cluster, failing):
 @pytest.mark.behaviour(145)
 @pytest.mark.parametrize("failing", [0, 1, 2])
 @pytest.mark.parametrize("consumer", [0, 1, 2])
-async def test_the_root_error_is_told_whoever_follows_from_it(cluster, failing, consumer):
+async def test_the_root_error_is_reported_whichever_errors_follow_from_it(cluster, failing, consumer):
     graph = ax.Graph()
     with graph.as_default():
         with on(failing):
@@ -133,7 +133,7 @@ async def test_cancelling_a_run_ends_it_on_all_tasks(cluster):
         with pytest.raises(asyncio.CancelledError):
             await waiting
         await until_all(cluster, 0)
-        await session.run(put)  # nobody is there who would take it
+        await session.run(put)  # no other step takes it
         assert await session.run(size) == 1
 
 

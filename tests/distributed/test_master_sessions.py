@@ -1,4 +1,4 @@
-"""The life of a master's sessions: making, extending, listing, resetting, closing, and what becomes of those nobody closes."""
+"""The life of a master's sessions: making, extending, listing, resetting, closing, and collection if left open."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def constants(**values: float) -> ax.Graph:
 
 @pytest.mark.behaviour(150)
 @pytest.mark.behaviour(151)
-async def test_a_graph_is_extended_by_who_knows_its_version(client):
+async def test_a_graph_is_extended_only_with_its_current_version(client):
     await client.create(constants(a=1.0))
 
     with pytest.raises(AbortedError, match=r"Current version is 0 but caller expected 99\."):
@@ -388,7 +388,7 @@ class _Session:
         self.steps = _Steps()
 
 
-async def test_sessions_nobody_comes_back_to_are_collected(virtual_clock):
+async def test_abandoned_sessions_are_collected(virtual_clock):
     collected: list[str] = []
     table: Any = SessionTable(
         Collection(idle=100, orphaned=10), lambda session: collected.append(session.session_handle)

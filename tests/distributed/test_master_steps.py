@@ -180,7 +180,7 @@ def test_only_the_functions_a_part_reaches_go_with_it():
     assert {function.signature.name for function in part.library.function} == {"inner", "outer"}
 
 
-async def test_a_traced_step_tells_of_all_tasks(cluster):
+async def test_a_traced_step_reports_all_tasks(cluster):
     graph = ax.Graph()
     with graph.as_default():
         with on(1):
@@ -202,7 +202,7 @@ async def test_a_traced_step_tells_of_all_tasks(cluster):
     assert len(metadata.partition_graphs) == 3
 
 
-async def test_a_task_that_has_nothing_left_of_a_step_is_not_told_that_it_is_over(cluster, monkeypatch):
+async def test_a_task_that_has_nothing_left_of_a_step_gets_no_cleanup_call(cluster, monkeypatch):
     sent: list[str] = []
     send = MasterSession._send
 

@@ -53,7 +53,7 @@ class TestHosts:
             await calling
         await all_tasks_blocked()
         assert (virtual_clock.time(), server.cancelled) == (1.0, 1)
-        assert server.gone == []  # nobody is left there to be told
+        assert server.gone == []  # the host that would be notified is dead
 
     async def test_a_killed_caller_is_gone_for_its_peers(
         self, server: Server, channel: MemoryChannel, network: MemoryNetwork
@@ -198,7 +198,7 @@ class TestFates:
 
         assert server.started == 1
 
-    async def test_a_repeated_request_with_an_id_comes_again_and_its_answer_is_nobodys(
+    async def test_a_repeated_request_with_an_id_comes_again_and_its_answer_is_dropped(
         self, server: Server, channel: MemoryChannel, network: MemoryNetwork
     ) -> None:
         ids: list[int] = []
@@ -244,7 +244,7 @@ class TestFates:
         assert (server.started, server.cancelled) == (2, 2)
 
 
-async def test_the_log_tells_of_everything_in_names_and_counters(
+async def test_the_log_records_every_event_in_names_and_counters(
     server: Server, channel: MemoryChannel, network: MemoryNetwork
 ) -> None:
     events: list[str] = []

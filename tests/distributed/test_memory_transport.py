@@ -147,8 +147,8 @@ async def test_a_timeout_ends_both_sides(
     assert server.cancelled == 1
 
 
-async def test_nobody_there_is_unavailable_at_once(channel: MemoryChannel) -> None:
-    with pytest.raises(errors.UnavailableError, match="nobody listens at server:2222"):
+async def test_an_address_without_a_listener_is_unavailable_at_once(channel: MemoryChannel) -> None:
+    with pytest.raises(errors.UnavailableError, match="no listener at server:2222"):
         await channel.call(STATUS, ASK)
 
 
@@ -243,7 +243,7 @@ async def test_port_0_is_one_that_is_free(network: MemoryNetwork) -> None:
 
 
 async def test_an_address_has_one_listener(server: Server, network: MemoryNetwork) -> None:
-    with pytest.raises(errors.UnavailableError, match="somebody does"):
+    with pytest.raises(errors.UnavailableError, match="the address is in use"):
         await Server(network).listener.start()
     with pytest.raises(errors.InvalidArgumentError, match="of the host 'client'"):
         MemoryTransport(network, "client").listener(ADDRESS, {})

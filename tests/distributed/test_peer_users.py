@@ -83,7 +83,7 @@ def test_a_closed_connection_is_not_admitted():
         assert not admits_tcp(peer, [host], port)
 
 
-def test_a_port_where_somebody_listens_is_no_connection():
+def test_a_listening_port_is_no_connection():
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert not admits_tcp(server.getsockname(), ["127.0.0.1"], 1)
 

@@ -1,4 +1,4 @@
-"""What is told of a value has protobuf's bytes, whoever writes and reads them."""
+"""The notification of a pushed value has protobuf's bytes, and both implementations read those of the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that tasks send each other unasked: what travels in which step, and between whom."""
+"""Values that tasks push to each other: which ones, in which step, and between which tasks."""
 
 from __future__ import annotations
 
@@ -171,10 +171,10 @@ async def test_a_partial_run_takes_what_came_before_it_goes_on(cluster: InMemory
     assert messages.notified > 0
 
 
-async def test_a_session_with_a_cluster_of_its_own_is_told_nothing(
+async def test_a_session_with_a_cluster_of_its_own_gets_no_pushes(
     cluster: InMemoryCluster, messages: Messages
 ):
-    """There, task 1 is another one than here: what is made for it is not for who has that name here."""
+    """There, task 1 is another task than here: a value for it must not go to the task that has this name here."""
     await followed(cluster, 0, 1, 2, 0, 2, 1, 0)
     addresses = {task: cluster.spec.task_address("worker", other) for task, other in enumerate((1, 2, 0))}
     config = ax.ConfigProto(cluster_def=ax.train.ClusterSpec({"worker": addresses}).as_cluster_def())
@@ -214,10 +214,10 @@ async def test_what_comes_unasked_is_logged_too(cluster: InMemoryCluster):
     assert name(1) in node.timeline_label
 
 
-# Who follows whom
+# Following
 
 
-async def test_who_may_not_follow_is_told(cluster: InMemoryCluster):
+async def test_a_task_that_may_not_follow_gets_an_error(cluster: InMemoryCluster):
     serve: Any = worker(cluster, 1).handlers()[PUSH]
 
     with pytest.raises(UnimplementedError, match="carries no notifications"):
@@ -249,7 +249,7 @@ async def test_a_task_that_cannot_be_followed_is_not_bothered_until_it_is_anothe
     assert name(1) in worker(cluster, 2)._pushes._sources
 
 
-async def test_who_begins_to_follow_gets_what_was_kept_and_replaces_who_had_its_name(
+async def test_a_new_follower_gets_kept_values_and_replaces_one_of_the_same_name(
     cluster: InMemoryCluster,
 ):
     push: Any = worker(cluster, 1).handlers()[PUSH]
@@ -282,7 +282,7 @@ async def test_who_begins_to_follow_gets_what_was_kept_and_replaces_who_had_its_
 
 
 @pytest.mark.parametrize("grace", [None, 1000.0])
-async def test_nobody_waits_for_followers_when_a_server_stops(
+async def test_a_stopping_server_does_not_wait_for_followers(
     cluster: InMemoryCluster, deterministic_clock: VirtualClock, grace: float | None
 ):
     await followed(cluster, 1, 2, 1)

@@ -60,7 +60,7 @@ async def test_without_a_root_the_derived_error_ends_the_step(engine):
 
     first.fail(errors[0])
     second.fail(errors[1])
-    shared(first).ended(first)  # nobody is left who could bring the root
+    shared(first).ended(first)  # no part is left that could report the root
     assert first.error is errors[0]
     await asyncio.sleep(ROOT_ERROR_TIMEOUT / 2)
     assert second.error is None
@@ -68,7 +68,7 @@ async def test_without_a_root_the_derived_error_ends_the_step(engine):
     assert second.error is errors[1]
 
 
-async def test_of_several_derived_errors_the_first_is_told(engine):
+async def test_of_several_derived_errors_the_first_is_reported(engine):
     step, errors = step_of(engine, 3), [derived("one"), derived("other")]
 
     for error in errors:
@@ -80,7 +80,7 @@ async def test_of_several_derived_errors_the_first_is_told(engine):
     assert step.error is errors[0]
 
 
-async def test_a_derived_error_that_comes_last_waits_for_nobody(engine):
+async def test_a_derived_error_that_comes_last_does_not_wait(engine):
     step, error = step_of(engine, 0), derived()
 
     step.fail(error)

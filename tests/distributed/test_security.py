@@ -1,4 +1,4 @@
-"""Who may talk to whom: values, files, environment, and addresses."""
+"""Settings of access control: values, files, environment, and addresses."""
 
 import socket
 import ssl
@@ -116,7 +116,7 @@ def test_a_name_below_localhost_is_judged_by_its_addresses(monkeypatch, addresse
     assert is_loopback("worker.localhost:3") is expected
 
 
-def test_a_token_that_everybody_may_read_is_refused(tmp_path):
+def test_a_token_that_other_users_may_read_is_refused(tmp_path):
     path = tmp_path / "token"
     path.write_text("secret")
     path.chmod(0o644)

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 @pytest.fixture
 def graph():
-    """Begins on worker 0, goes on on worker 1, where its variable lives, and comes back."""
+    """A graph that begins on worker 0, continues on worker 1, which has its variable, and ends on worker 0."""
     with ax.Graph().as_default() as made:
         x = ax.placeholder(ax.float32, [2], name="x")
         with ax.device("/job:worker/task:1"):
@@ -38,12 +38,12 @@ def graph():
 
 
 def is_free(address: str) -> bool:
-    """Whether nobody listens at "localhost:port"."""
+    """Whether there is no listener at "localhost:port"."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", int(address.rpartition(":")[2]))) != 0
 
 
-async def test_one_graph_runs_over_two_servers_whoever_is_asked(serve, graph):
+async def test_one_graph_runs_over_two_servers_from_either_of_them(serve, graph):
     cluster = serve("worker", "worker")
 
     async with ax.Session(cluster["worker", 0].target, graph=graph) as session:
@@ -156,7 +156,7 @@ async def test_a_port_in_use_is_refused_and_nothing_is_left():
             Server({"worker": [server.address]})
 
 
-async def test_nobody_listens_beyond_this_machine_unprotected():
+async def test_a_server_does_not_listen_beyond_this_machine_unprotected():
     with pytest.raises(errors.FailedPreconditionError, match="--insecure"):
         Server({"worker": ["0.0.0.0:0"]})
 

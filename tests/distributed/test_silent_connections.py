@@ -1,4 +1,4 @@
-"""Connections that say nothing are closed, and keep nobody else out."""
+"""Connections that send nothing are closed, and do not keep other clients out."""
 
 from __future__ import annotations
 

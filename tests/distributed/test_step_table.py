@@ -110,7 +110,7 @@ async def test_a_step_is_the_same_for_all_until_it_ends_and_another_one_then():
     table.close()
 
 
-async def test_ending_a_step_tells_what_runs_of_it_and_waits_for_its_end():
+async def test_ending_a_step_stops_its_executions_and_waits_for_their_end():
     table = new_table()
     reported: list[OpError] = []
     step = table.enter(1)
@@ -127,7 +127,7 @@ async def test_ending_a_step_tells_what_runs_of_it_and_waits_for_its_end():
     await table.end_quietly(1)  # again: nothing is left
 
 
-async def test_a_step_that_nobody_works_with_is_dropped_after_a_time(virtual_clock):
+async def test_an_idle_step_is_dropped_after_a_time(virtual_clock):
     table = new_table()
     busy, idle = table.enter(1), table.enter(2)
     for each in (busy, idle):
@@ -143,7 +143,7 @@ async def test_a_step_that_nobody_works_with_is_dropped_after_a_time(virtual_clo
     table.close()
 
 
-async def test_what_was_only_asked_for_is_forgotten_with_the_last_who_asks():
+async def test_a_step_that_has_only_requests_is_forgotten_with_the_last_one():
     table = new_table()
     one, other = table.enter(1), table.enter(1)
 

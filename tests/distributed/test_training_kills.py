@@ -60,9 +60,7 @@ async def accuracy_of(directory: Path, steps: int, tasks: list[Task], *, sync: b
     async with asyncio.TaskGroup() as group:
         killing = group.create_task(kill_each(launcher, directory, tasks, steps))
         await launcher.run("worker")
-        async with asyncio.timeout(
-            OVER
-        ):  # what it waits for is there, unless it came too late to kill anybody
+        async with asyncio.timeout(OVER):  # its condition is met, unless the training ended before a kill
             await killing
     return await example.accuracy(str(directory))
 

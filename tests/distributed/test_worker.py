@@ -32,7 +32,7 @@ async def producer(two: ToyWorkers, value: Any = 3.0) -> str:
 
 
 async def consumer(two: ToyWorkers) -> str:
-    """A graph of worker 1 that doubles what worker 0 sends, for whoever asks."""
+    """A graph of worker 1 that doubles what worker 0 sends, and sends it on."""
     return await two.register(1, lambda: two.send(two.recv(ax.float32, 0, 1, "a") * 2.0, 1, 1, "b"))
 
 
@@ -74,7 +74,7 @@ async def test_a_value_may_be_asked_for_before_the_step_is_known(two):
     np.testing.assert_array_equal((await asked).tensors, [3.0])
 
 
-async def test_dead_values_are_told_to_be(two):
+async def test_dead_values_are_marked_as_dead(two):
     def build() -> Any:
         dead = apply_tuple_op("Switch", ax.constant(1.0), ax.constant(False))[1]
         return two.send(dead, 0, 1, "a")
@@ -90,7 +90,7 @@ async def test_dead_values_are_told_to_be(two):
 # Errors
 
 
-async def test_an_error_fails_the_step_and_is_derived_for_whoever_asks_for_its_values(two):
+async def test_an_error_fails_the_step_and_is_derived_in_replies_to_requests_for_its_values(two):
     def build() -> Any:
         with ax.control_dependencies([ax.Assert(ax.constant(False) & True, ["no more"])]):
             return two.send(ax.constant(1.0) * 1.0, 0, 1, "a")
@@ -256,7 +256,7 @@ async def test_a_request_is_answered_once(two):
             await again
 
 
-async def test_handles_that_nobody_was_given_are_refused(two):
+async def test_unknown_handles_are_refused(two):
     graph = await producer(two)
 
     with pytest.raises(AbortedError, match="Graph handle is not found: dead"):
@@ -289,10 +289,10 @@ async def test_tracing_is_not_implemented_as_in_tensorflow(two):
         await two.call(0, "Tracing")
 
 
-# What is told
+# Status and logging
 
 
-async def test_devices_are_told_with_their_incarnations(two):
+async def test_devices_are_listed_with_their_incarnations(two):
     reply = await two.call(1, "GetStatus")
 
     (attributes,) = reply.message.device_attributes
@@ -318,7 +318,7 @@ async def test_a_timeline_and_the_graphs_that_ran_come_with_the_reply_if_asked_f
     assert "less" in {node.name for node in ran.node}
 
 
-async def test_what_was_fetched_is_told_while_that_is_logged(two):
+async def test_received_values_are_reported_while_logging_is_on(two):
     graphs = [await producer(two), await consumer(two)]
     steps = [two.new_step() for _ in range(3)]
     for step, switch in zip(

@@ -60,7 +60,7 @@ async def test_sessions_share_their_variables_unless_they_are_isolated(two, isol
 
 
 @pytest.mark.behaviour(156)
-async def test_a_master_that_was_restarted_loses_its_old_sessions_and_nobody_elses(two):
+async def test_a_master_that_was_restarted_loses_its_own_old_sessions_only(two):
     await two.open("old", master_task="/job:a", master_incarnation=1)
     await two.open("same", master_task="/job:a", master_incarnation=1)
     await two.open("others", master_task="/job:b", master_incarnation=5)
@@ -173,7 +173,7 @@ async def test_a_partial_run_goes_on_between_calls(two):
 
 
 @pytest.mark.parametrize("how", ["cleanup", "deleted session", "cancelled call", "bad call"])
-async def test_a_partial_run_that_nobody_goes_on_with_is_ended(two, how):
+async def test_an_abandoned_partial_run_is_ended(two, how):
     waits, puts = await waiter(two)
     step = two.new_step()
     await two.run(1, waits, step, is_partial=True)

@@ -47,7 +47,7 @@ class ToyChannel(Channel):
         self, method: str, request: Payload, timeout: float | None = None, *, wait_for_ready: bool = False
     ) -> Payload:
         if self.address not in self._handlers:
-            raise UnavailableError(f"nobody is at {self.address}")
+            raise UnavailableError(f"no worker at {self.address}")
         return await self._handlers[self.address][method](request, Call("toy"))
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Errors of a server as its client tells them: of the client's own operations, with where those were created."""
+"""Errors of a server as its client reports them: of the client's own operations, with where those were created."""
 
 from __future__ import annotations
 

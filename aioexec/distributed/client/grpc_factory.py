@@ -42,7 +42,7 @@ class GrpcSessionFactory(SessionFactory):
         return GrpcSession(options, channel_to(address_of(options.target)))
 
     async def reset(self, options: SessionOptions, containers: Sequence[str]) -> None:
-        """Have a server end all its sessions, whoever made them, and drop these containers; wait for it to be there.
+        """Have a server end all sessions of all clients and drop these containers; wait until the server is reachable.
 
         Raises:
             DeadlineExceededError: the server did not do so within `operation_timeout_in_ms`.

@@ -65,10 +65,10 @@ _MOST_NAMED = 4096
 
 
 class GrpcSession(SessionRuntime):
-    """A session on the server behind a channel; lives in one event loop, and closes the channel.
+    """A session on the server behind a channel; belongs to one event loop, and closes the channel.
 
     Changing: `_handle`, the server's name for the session, "" before it was created; `_graph_version`, what the server gave;
-    `_update`, the task that tells the server of new nodes, if there is one: runs that wait for it may be cancelled; `_named`,
+    `_update`, the task that sends new nodes to the server, if there is one: runs that wait for it may be cancelled; `_named`,
     requests by names; `_callables`, prepared steps by the server's handles; `_refused`, how the server answered the close.
     """
 
@@ -180,7 +180,7 @@ class GrpcSession(SessionRuntime):
     def _update_done(self, task: asyncio.Task[None]) -> None:
         self._update = None
         if not task.cancelled():
-            task.exception()  # known, also where everyone who waited has been cancelled
+            task.exception()  # retrieved, because all waiters may have been cancelled
 
     def _deadline(self) -> float | None:
         """When a call that is no step fails."""

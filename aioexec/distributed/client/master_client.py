@@ -1,6 +1,6 @@
 """A master as its clients see it: calls that are tried again where that is safe, and request ids that make it so.
 
-A master runs what a request id asks for at most once: it refuses an id that it has seen. So a call that found nobody, or whose
+A master runs each request id at most once: it refuses an id that it has seen. So a call that could not connect, or whose
 connection was lost, is made again a few times with the same id. If that is refused, the first call did arrive, its reply is
 lost, and the caller gets the first error.
 """

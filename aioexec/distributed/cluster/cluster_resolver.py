@@ -1,4 +1,4 @@
-"""What a program is told about its cluster, and its own part in it, by what has started it."""
+"""Finding the cluster that a program belongs to, and its own task in it, from what its launcher has set."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ClusterResolver(ABC):
 
 
 class SimpleClusterResolver(ClusterResolver):
-    """What it is told."""
+    """A resolver for values that are given."""
 
     def __init__(
         self,

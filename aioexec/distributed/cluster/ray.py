@@ -6,9 +6,9 @@ Ray decides where each task runs and restarts those that die:
     async with RayCluster({"ps": 1, "worker": 2}, tasks={"worker": TaskOptions(num_cpus=4)}) as cluster:
         results = await cluster.run(main)  # async def main(): ... TFConfigClusterResolver().cluster_spec() ...
 
-What is restarted begins its program anew, at the address it had; a monitored session goes on from the last checkpoint, which
-must lie where every node of the Ray cluster sees it. A task whose node is gone comes back at another address, which the others
-do not know: then all of them begin anew.
+A task that is restarted runs its program from the beginning, at the address it had; a monitored session continues from the
+last checkpoint, which must lie where every node of the Ray cluster can read it. A task whose node is lost comes back at another
+address, which the other tasks do not have: then all of them are restarted.
 
 Tasks reach each other over the network, so every cluster has a token of its own that all its calls carry.
 """

@@ -50,10 +50,10 @@ class Master:
         worker: of the same server; its devices are the client devices of all sessions here.
         workers: channels to all tasks.
         options: of the server; sessions bring their own.
-        collection: when sessions are closed that nobody has closed.
+        collection: when sessions that their clients left open are closed.
 
-    `_sessions` are those that are open, `_ends` the ends under way of those that nobody waits for, `_undeleted` see there,
-    `_requests` the ids of recent requests.
+    Changing: `_sessions`, the open sessions; `_ends`, tasks that close a session in the background; `_undeleted`, see
+    `MasterSession`; `_requests`, the ids of recent requests.
     """
 
     def __init__(
@@ -322,7 +322,7 @@ def _filtered(tasks: Sequence[str], filters: Sequence[str]) -> list[str]:
 
 
 def _step_reply(message: Any, came: list[Any] | OpError, metadata: Any = None) -> Payload | OpError:
-    """What a client is told of its step."""
+    """The reply to a client's step."""
     if isinstance(came, OpError):
         return _failed_step(message, came)
     reply = _StepResponse(metadata=metadata)

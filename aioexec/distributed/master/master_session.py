@@ -58,8 +58,8 @@ class MasterSession(DirectSession):
     """One client's session.
 
     Constant: `_peers`, the cluster it is in; `tasks`, the other tasks it uses. Changing: `graph_version`, how often it was
-    extended, under `extending`; `_opened`, tasks that were told of this session; `_remote`, their devices; `_doubtful`, tasks
-    that failed, and whether they have lost what was registered; `_cleanups`, calls under way that nobody waits for;
+    extended, under `extending`; `_opened`, tasks that have opened this session; `_remote`, their devices; `_doubtful`, tasks
+    that failed, and whether they have lost what was registered; `_cleanups`, calls in the background, awaited by `close`;
     `_graphs`, handles by task of what was registered for the devices there are now.
     `_undeleted`, shared by the sessions of a master, are handles by task of sessions that could not be deleted there.
     """
@@ -215,7 +215,7 @@ class MasterSession(DirectSession):
         return answer_of(found, self.steps, ordered)
 
     def has_reports(self, options: Any) -> bool:
-        """Whether there is something to be told of a step with these RunOptions."""
+        """Whether a step with these RunOptions has reports: a trace, partition graphs or a cost model."""
         return (
             options.trace_level > 0
             or options.output_partition_graphs
@@ -232,13 +232,13 @@ class MasterSession(DirectSession):
         return DistributedStep(step_id, rendezvous, parts, self._clean_up)
 
     def _clean_up(self, step_id: int, parts: Sequence[RegisteredPart]) -> None:
-        """Have every task forget a step that is over; nobody waits for that but `close`."""
+        """Have every task forget a step that is over, in the background; `close` waits for these calls."""
         self._worker.steps.end(step_id)
         for part in parts:
             self._send(part.task, "CleanupGraph", step_id=step_id)
 
     def _send(self, task: str, name: str, **fields: Any) -> None:
-        """Make a call that nobody waits for. If the task was restarted the next step fails, and whoever runs that must know."""
+        """Make a call in the background. A lost task is recorded as doubtful, to be checked before the next step."""
 
         async def ask() -> None:
             with suppress(OpError):
@@ -379,7 +379,7 @@ class MasterSession(DirectSession):
             await self._peers.close()
 
     async def _close_at(self, task: str) -> None:
-        """Have a task delete this session, or if it cannot be reached, whoever opens the next one there."""
+        """Have a task delete this session; if it cannot be reached, the next session that opens there deletes this one."""
         if task in self._opened:
             await self._delete_at(task, self.session_handle)
 

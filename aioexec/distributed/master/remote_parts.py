@@ -1,8 +1,8 @@
 """The parts of a step that run on other tasks, as the executor of the master's own part sees them.
 
-For each task a graph was registered; a step runs it by one RunGraph call. What the parts say to each other goes through the
-rendezvous, from worker to worker. One error ends a step, and it is the *root* that counts: an error that only followed from
-another, on whatever task, is held back until the root has come, or nobody is left who could bring it.
+For each task a graph was registered; a step runs it by one RunGraph call. Values between the parts go through the rendezvous,
+from worker to worker. A step ends with one error, the *root* cause: an error that followed from another, on any task, is held
+back until the root has come, or all parts have ended without it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class RegisteredPart:
     """One task's part of a plan.
 
     Attributes:
-        failed: told of every error of its steps, its own or not, for the session to find out whether the task has been
-            restarted.
+        failed: called with every error of its steps, whether of this task or another, so that the session can find out whether
+            the task was restarted.
     """
 
     task: str
@@ -203,12 +203,12 @@ class RemoteRun(Run):
         self._mark_ended()
 
     async def _until_quiet(self) -> None:
-        """Wait until nothing of the step runs at the task any more: it has failed, which is told elsewhere, and is over
-        everywhere then."""
+        """Wait until nothing of a failed step runs at the task any more; then it is over at all tasks. Its error is reported by
+        the step itself."""
         if isinstance(self.step.error, OpError):
             self._part.failed(self._part.task, self.step.error)
         request = _CleanupRequest(step_id=self.step.step_id)
-        with suppress(OpError):  # who cannot be reached is not waited for
+        with suppress(OpError):  # a task that cannot be reached is not waited for
             await self._part.channel.call(CLEANUP_GRAPH, Payload(request), QUIET_SECONDS)
             self._shared.is_over_at(self._part)
 

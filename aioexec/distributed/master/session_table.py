@@ -1,8 +1,8 @@
-"""The sessions of a master, by handle, and which of them nobody will come back to.
+"""The sessions of a master, by handle, and the collection of those that were abandoned.
 
-A client that vanishes says nothing. Its steps end with its connection; its session is kept for the time a client may need to
+A client that vanishes sends nothing. Its steps end with its connection; its session is kept for the time a client may need to
 connect again, and then collected. A session without a step for very long is collected too, as TensorFlow's
-`session_gc_seconds` does: not every transport can tell that a client has gone.
+`session_gc_seconds` does, because not every transport reports that a client is gone.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class SessionTable:
     """Sessions by handle.
 
     Args:
-        collection: when a session is given up.
-        collect: told of a session that was, and is no longer here.
+        collection: when a session is collected.
+        collect: called with each collected session, after it was removed from the table.
 
-    `_timer` is there while a session might have to be given up.
+    `_timer` is set while there is a session that may have to be collected.
     """
 
     def __init__(self, collection: Collection, collect: Callable[[MasterSession], None]) -> None:
@@ -74,7 +74,7 @@ class SessionTable:
         return [entry.session for entry in entries.values()]
 
     def peer_gone(self, peer: str) -> None:
-        """A peer will make no more calls: what it used last may be used by nobody."""
+        """A peer will make no more calls: the sessions that it used last may have lost their client."""
         now = asyncio.get_running_loop().time()
         for entry in self._entries.values():
             if entry.peer == peer and not entry.is_orphan:

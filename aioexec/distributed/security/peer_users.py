@@ -1,9 +1,9 @@
 """Which user of this machine owns the other end of a connection that did not leave it.
 
-A listener on the loopback interface without a token admits the processes of its own user and of root. A local socket says
-whose process is at its other end (SO_PEERCRED). Of a TCP connection on loopback Linux tells it through NETLINK_SOCK_DIAG, by
-the four numbers that identify the connection, in about 10 µs. Systems without it cannot tell users apart; there everybody on
-the machine is admitted, and the listener logs it once.
+A listener on the loopback interface without a token admits the processes of its own user and of root. A local socket
+reports the user of the process at its other end (SO_PEERCRED). For a TCP connection on loopback Linux reports it through
+NETLINK_SOCK_DIAG, by the four numbers that identify the connection, in about 10 µs. Other systems cannot distinguish users;
+there all users of the machine are admitted, and the listener logs it once.
 
 All functions are synchronous and wait for nothing; any thread may call them.
 """
@@ -50,7 +50,7 @@ def is_trusted(user: int) -> bool:
 
 
 def admits_local(descriptor: int) -> bool:
-    """Whether the process at the other end of a Unix socket belongs to a trusted user; False where the system does not tell."""
+    """Whether the process at the other end of a Unix socket belongs to a trusted user; False where the system cannot say."""
     if not hasattr(socket, "SO_PEERCRED"):
         return False
     with socket.socket(fileno=os.dup(descriptor)) as local:
@@ -62,7 +62,7 @@ def admits_tcp(peer: Address, hosts: Iterable[str], port: int) -> bool:
     """Whether the end `peer` of a TCP connection to a port of one of these addresses of loopback belongs to a trusted user.
 
     False also if there is no such connection any more, or if one of several that `peer` has to these addresses belongs to
-    another user. True where the system cannot tell.
+    another user. True where the system cannot distinguish users.
     """
     caller = _normal(peer[0]), peer[1]
     try:
@@ -80,7 +80,7 @@ class _UnknownUserError(Exception):
 
 @lru_cache(1)
 def _warn_once() -> None:
-    _log.warning("this system does not tell users apart: every user of this machine is admitted on loopback")
+    _log.warning("this system does not distinguish users: every user of this machine is admitted on loopback")
 
 
 def _normal(host: str) -> str:

@@ -28,7 +28,7 @@ _MOST_REMEMBERED: Final = 1 << 17
 
 
 def new_nonce() -> bytes:
-    """A number that nobody has seen."""
+    """Random bytes that were never used before."""
     return secrets.token_bytes(NONCE_BYTES)
 
 
@@ -49,7 +49,7 @@ def authorization_of_call(token: str, path: str) -> str:
 
 
 class CallProofs:
-    """What a listener knows of the proofs of calls: each is good for one call.
+    """The proofs of calls that a listener has seen: each is valid for one call.
 
     Changing: `_seen`, the random parts of the last minutes; `_in_order`, the same with when they expire, in order of arrival.
     For one event loop.

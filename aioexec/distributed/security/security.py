@@ -1,7 +1,7 @@
-"""Who may talk to whom: certificates, tokens, and which addresses need them.
+"""Access control between processes: certificates, tokens, and which addresses need them.
 
-A process has one `Security` for both its roles. With a certificate its listeners speak TLS, and its channels show the
-certificate to whoever asks; with `ca` both roles demand that the other side's certificate was signed by it; with a token every
+A process has one `Security` for both its roles. With a certificate its listeners speak TLS, and its channels present the
+certificate on request; with `ca` both roles demand that the other side's certificate was signed by it; with a token every
 caller must know it. Without any of these a process listens at loopback addresses only, and admits only processes of its own
 user and of root (`peer_users`).
 """
@@ -41,7 +41,7 @@ class Security:
         ca: the certificates of those whose signatures count, in PEM form. Channels speak TLS if it is there, and listeners
             demand a certificate signed by it; without it channels of a process that has a certificate trust the system's.
         token: what every caller must know. Over TLS calls carry it; without TLS they prove that they know it (`proofs`).
-        insecure: listen anywhere and admit everybody, even with none of this.
+        insecure: listen anywhere and admit every client, even with none of this.
     """
 
     certificate: bytes | None = None
@@ -69,7 +69,7 @@ class Security:
         """Read PEM files, and a file that holds the token. It blocks: on a loop, call it in a thread.
 
         Raises:
-            FailedPreconditionError: a file that cannot be read, or is not what it should be; a token that everybody may read.
+            FailedPreconditionError: a file that cannot be read, or is not what it should be; a token that other users may read.
         """
         held = None if token is None else _read(token, "token").decode("ascii", "replace").strip()
         if held is not None and not _is_token(held):
@@ -120,13 +120,13 @@ class Security:
         return _BEARER + self.token if self.calls_tls else authorization_of_call(self.token, path)
 
     def is_token_of(self, authorization: str) -> bool:
-        """Whether this metadata `authorization` carries the token itself; the time it takes tells nothing of the token."""
+        """Whether this metadata `authorization` carries the token itself; the time it takes is independent of the token."""
         return self.token is not None and hmac.compare_digest(
             authorization.encode(), (_BEARER + self.token).encode()
         )
 
     def check_listening(self, address: str) -> None:
-        """Raise FailedPreconditionError if nobody should listen at "host:port" with this little."""
+        """Raise FailedPreconditionError if these settings are too weak for a listener at "host:port"."""
         if self.insecure or self.token is not None or is_loopback(address):
             return
         if self.serves_tls and self.ca is not None:
@@ -159,7 +159,7 @@ class Security:
         return context
 
     def _load(self, context: ssl.SSLContext) -> None:
-        """Give OpenSSL certificate and key, which it takes from files only: one nobody else can read, gone after this."""
+        """Give OpenSSL certificate and key, which it takes from files only: a private one, removed before this returns."""
         assert self.certificate is not None
         assert self.key is not None
         with tempfile.NamedTemporaryFile() as file:

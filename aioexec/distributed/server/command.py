@@ -1,4 +1,4 @@
-"""`aioexec server`: one task of a cluster as a process, until it is told to end.
+"""`aioexec server`: one task of a cluster as a process, until a signal ends it.
 
 SIGTERM or SIGINT drains it: no new sessions, steps under way may end for a while, exit status 0. A second one ends it at once.
 """
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--insecure",
         action="store_true",
-        help="admit everybody, here and from other machines, with neither certificate nor token",
+        help="admit every client, here and from other machines, with neither certificate nor token",
     )
     parser.add_argument(
         "--grace",

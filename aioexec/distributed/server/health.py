@@ -23,7 +23,7 @@ class Health:
         self._drained = asyncio.Event()
 
     def drain(self) -> None:
-        """Serve no more, and tell whoever watches."""
+        """Report that this server does not serve any more, also to the watches under way."""
         self._drained.set()
 
     @property

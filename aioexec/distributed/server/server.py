@@ -2,8 +2,8 @@
 
     MADE ── start ──▶ SERVING ── stop ──▶ DRAINING ── steps over, or grace ──▶ STOPPED
 
-The port is taken when the server is made, so that its target is known; calls are answered once it serves. A server lives in
-the loop it was made in. Clients in that loop reach it without a socket (see `local`).
+The port is taken when the server is made, so that its target is known; calls are answered once it serves. A server belongs
+to the loop it was made in. Clients in that loop reach it without a socket (see `local`).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Server:
             transport: how calls travel, if not as usual; nothing else is said about that then.
             limits: of what others send.
             liveness: when another task counts as gone.
-            collection: when sessions are closed that nobody has closed.
+            collection: when sessions that their clients left open are closed.
             bits: where random numbers come from.
 
         Raises:

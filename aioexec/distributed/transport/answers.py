@@ -1,7 +1,8 @@
-"""Replies that need no task: what a handler returns if it is driven by events, or is over already; and who posts a call.
+"""Replies and calls without a task.
 
-Whoever awaits an answer waits as for a coroutine, and cancels as one is cancelled. A transport that knows it is told of the
-reply instead, in the turn of the loop in which it comes, which spares a call its task and that task's turns.
+A handler that is driven by events, or has finished when it returns, returns an `Answer`. It can be awaited and cancelled like a
+coroutine. A transport that recognises it registers a callback instead, which gets the reply in the turn of the loop in which it
+comes; that saves the call a task and the turns of one. A `PostedCall` is the same on the side of the caller.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from aioexec.errors import CancelledError, OpError
 
 
 class Answer(Awaitable[Payload]):
-    """One reply.
+    """One reply, now or later.
 
     Args:
-        stop: has what it comes from end with an error, which comes then if nothing else does; None where it is there.
+        stop: called with an error to end the work that produces the reply; the reply is then this error, unless the work has
+            ended otherwise. None if the reply is there.
 
-    `came` is what it is, once it is there; `_waiters` are those who wait for it.
+    Changing: `came`, the reply or error, None until it is there; `_waiters`, the callbacks that are called with it.
     """
 
     __slots__ = ("_stop", "_waiters", "came")
@@ -33,7 +35,7 @@ class Answer(Awaitable[Payload]):
         self._waiters: list[Answered] = []
 
     def give(self, came: Payload | OpError) -> None:
-        """It is there."""
+        """Set the reply, and call the callbacks."""
         self.came = came
         self._stop = None
         waiters, self._waiters = self._waiters, []
@@ -41,11 +43,11 @@ class Answer(Awaitable[Payload]):
             each(came)
 
     def then(self, callback: Answered) -> None:
-        """Have somebody told when it is there, if it is not."""
+        """Register a callback for the reply, which must not be there yet."""
         self._waiters.append(callback)
 
     def cancel(self, error: OpError | None = None) -> None:
-        """Nobody wants it, for which this error is the reason: it will come soon."""
+        """End the work that produces the reply, with this error as the reason; the reply comes soon."""
         if self._stop is not None:
             self._stop(error or CancelledError("the call was cancelled"))
 
@@ -74,7 +76,8 @@ class Answer(Awaitable[Payload]):
 
 
 class PostedCall:
-    """A call that nobody awaits, to its connection: like a future, until somebody was told, or is not to be told any more."""
+    """A call whose result goes to a callback. For its connection it is like a future, done once the callback was called or
+    dropped."""
 
     __slots__ = ("_answered",)
 
@@ -85,7 +88,7 @@ class PostedCall:
         return self._answered is None
 
     def give_up(self) -> None:
-        """Tell nothing any more."""
+        """Drop the callback."""
         self._answered = None
 
     def deliver(self, came: Payload | OpError) -> None:

@@ -29,14 +29,14 @@ def use_security(security: Security | None) -> None:
 
 
 def channel_to(address: str) -> Channel:
-    """A channel to the server at an address; whoever asked closes it."""
+    """A channel to the server at an address; the caller closes it."""
     return _LateChannel(address)
 
 
 class _LateChannel(Channel):
-    """A channel that is chosen when it is first used: then a server in this loop is there, if there is one.
+    """A channel that is chosen at its first call, because a server in this loop may be made after the channel.
 
-    Certificates are read, and gRPC is loaded, off the loop. `_channel` is what was chosen, by whoever holds `_choosing`.
+    Certificates are read, and gRPC is loaded, off the loop. `_channel` is the one that was chosen, under the lock `_choosing`.
     """
 
     def __init__(self, address: str) -> None:

@@ -1,7 +1,7 @@
 """Tasks that take their first step at once, instead of in the loop's next turn.
 
 What completes without waiting is over when `begin` returns, which spares a request one turn of the loop. Python 3.12 has this
-as `eager_start`; here it is made of what asyncio documents for those who extend it, so that it is the same on every version.
+as `eager_start`; here it uses only the hooks that asyncio documents for extension, so that it is the same on every version.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 def begin(coroutine: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-    """Make a task of a coroutine and take its first step now. The task that is running, if one is, goes on then."""
+    """Make a task of a coroutine and take its first step now. A task that is running continues afterwards."""
     begun = _Begun(coroutine)
     context = copy_context()
     loop = asyncio.get_running_loop()
@@ -62,7 +62,7 @@ class _Begun(Coroutine[Any, Any, Result]):
     def throw(self, *error: Any) -> Any:
         if self._is_ahead and self._ended is None:
             waits_for = self._caught_up()
-            # Cancelled before the task knew what it waits for: that is what a task cancels, and it tells the coroutine.
+            # Cancelled before the task has the future it waits for: cancelling that future raises in the coroutine.
             if waits_for is not None and waits_for.cancel():
                 return waits_for
         elif self._is_ahead:

@@ -1,11 +1,11 @@
 """Noticing a peer that has frozen: it neither answers nor closes its connections, so no call to it would ever end.
 
-While calls to a peer are under way, it is asked for its status now and then; any peer answers that, TensorFlow's too, and
-whatever it answers, it lives. How long a call takes does not matter. Where nothing comes for long enough, all calls under way
-fail; the next one tries again.
+While calls to a peer are under way, it is pinged periodically by a request for its status. Any peer answers that, TensorFlow's
+too, and any answer counts. How long a call takes does not matter. If a ping is not answered within the timeout, all calls under
+way fail; the next call tries again.
 
-Silence is counted in small pieces, each of the same length however late our own loop came to look: a loop that was held for a
-minute has heard nothing in it, and that says nothing about the peer.
+The timeout is counted in small pieces, each of which counts as its length however late the loop looks: a loop that was blocked
+for a minute has read nothing during it, which is no evidence about the peer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from aioexec.errors import OpError, UnavailableError
 
 _STATUS: Final = "WorkerService/GetStatus"
 _LOOKS: Final = 20
-"""Pieces of the patience; between two of them the loop gets to what has come."""
+"""Pieces of the timeout; between two of them the loop processes what was received."""
 
 
 def watched(channel: Channel, liveness: Liveness) -> Channel:
@@ -92,7 +92,7 @@ class _WatchedChannel(Channel):
         return with_payload(silent, SILENT)
 
     async def follow(self, method: str, request: Payload, notify: Notify) -> None:
-        """Not watched: this lasts, and who waits for something of a silent peer hears of it by other calls."""
+        """Not watched: the call lasts; the silence of a peer is noticed by the calls that wait for it."""
         await self._channel.follow(method, request, notify)
 
     async def close(self) -> None:
@@ -156,7 +156,7 @@ class _Awaited:
 
 
 class _Posted:
-    """A call that nobody waits for; it is among those `_under_way` until it is over."""
+    """A call whose result goes to a callback; it is in `_under_way` until it is over."""
 
     __slots__ = ("_answered", "_under_way", "call")
 

@@ -1,7 +1,8 @@
 """Calls to a server in the same process and loop: the handler runs in the caller's own task, and nothing is copied.
 
 So a call costs no task and no turn of the loop beyond those of the handler, and cancelling or timing out the caller cancels
-the handler by itself. Whoever changes what was handed over changes it for both: requests and replies belong to who gets them.
+the handler by itself. Requests and replies are passed without a copy, so they belong to the receiver: the sender must not
+change them afterwards.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _peers = itertools.count(1)
 
 
 class _Places:
-    """Who serves what in one loop. `waiting` are the calls for an address that nobody serves yet."""
+    """The listeners of one loop by address. `waiting` are the calls for addresses that have no listener yet."""
 
     def __init__(self) -> None:
         self.listeners: dict[str, LocalListener] = {}
@@ -46,7 +47,7 @@ def _places() -> _Places:
 
 
 class LocalListener(Listener):
-    """Serves an address to this loop. `_calls` are the calls under way, by what tells their callers that they are lost."""
+    """Serves an address to this loop. `_calls` are the calls under way."""
 
     def __init__(self, address: str, handlers: Handlers, on_peer_gone: PeerGone | None = None) -> None:
         self.address = address
@@ -62,7 +63,7 @@ class LocalListener(Listener):
         """Take calls from now on.
 
         Raises:
-            UnavailableError: somebody serves this address.
+            UnavailableError: the address is in use.
         """
         places = _places()
         if places.listeners.setdefault(self.address, self) is not self:
@@ -118,7 +119,7 @@ class _Running:
             self._task.cancel()
 
     def was_lost(self) -> bool:
-        """Whether nobody but the server has cancelled; takes that back."""
+        """Whether the cancellation came from the server alone; takes it back then."""
         if not self._is_lost:
             return False
         self._is_lost = False
@@ -126,7 +127,7 @@ class _Running:
 
 
 class LocalChannel(Channel):
-    """Calls to whoever serves an address in this loop. `_under_way` are its calls, which `close` cancels."""
+    """Calls to the listener at an address of this loop. `_under_way` are its calls, which `close` cancels."""
 
     _served_by: LocalListener | None = None
 
@@ -187,7 +188,7 @@ class LocalChannel(Channel):
                 self._served_by = listener
                 return listener
             if not wait_for_ready:
-                raise UnavailableError(f"nobody serves {self.address}")
+                raise UnavailableError(f"no listener at {self.address}")
             await self._until_served()
         raise UnavailableError(f"the channel to {self.address} was closed")
 
@@ -212,7 +213,7 @@ class LocalChannel(Channel):
             served_by.on_peer_gone(self._peer)
 
     def __del__(self) -> None:
-        """Whoever forgets a channel makes no more calls either; the collector may say so in any thread."""
+        """A channel that is collected makes no more calls: report that to the listener. This may run in any thread."""
         served_by = self._served_by
         if served_by is not None and served_by.on_peer_gone is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(served_by.on_peer_gone, self._peer)
@@ -222,7 +223,7 @@ def serve_locally(address: str, handlers: Handlers, on_peer_gone: PeerGone | Non
     """Serve an address to the running loop, from now on.
 
     Raises:
-        UnavailableError: somebody does.
+        UnavailableError: the address is in use.
     """
     listener = LocalListener(address, handlers, on_peer_gone)
     listener.serve()

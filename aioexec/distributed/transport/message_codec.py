@@ -47,7 +47,9 @@ _MOST_REPEATED: Final = 1 << 26
 """Bytes that the tensors of one message may take where few listed elements stand for many."""
 
 _WRITE: Final = 1 << 18  # bytes that are copied at once
-_LONG_SHAPE: Final = 256  # bytes of a shape that is not remembered, whoever sends such
+_LONG_SHAPE: Final = (
+    256  # bytes; a longer shape is not remembered, for a peer could fill the memory with them
+)
 
 Chunk = bytes | memoryview
 
@@ -277,7 +279,7 @@ def _tensors(
 
 
 def _content(place: TensorProto, pieces: Pieces) -> memoryview | None:
-    """What was left out of a tensor, which is left to whoever asks."""
+    """The content that was left out of a tensor's message, removed from the pieces, or None."""
     for index, (proto, content) in enumerate(pieces.contents):
         if proto is place:
             del pieces.contents[index]
@@ -300,7 +302,7 @@ def _value(
     dtype, dims, needed = describe(place.dtype, shape)
     held = content or place.tensor_content
     if needed > limits.tensor_bytes:
-        # Whoever sends all these bytes is refused for their number; whoever only says so, for saying so.
+        # A message with all these bytes exceeds the limit; one that only announces them is malformed.
         kind = ResourceExhaustedError if len(held) == needed else InvalidArgumentError
         raise kind(
             f"tensor of {dtype.name}{list(dims)}: expected at most {limits.tensor_bytes} bytes, got {needed}"

@@ -20,7 +20,7 @@ PIECE: Final = 1 << 16
 """Bytes that are parsed at once, where they can be cut; a field of fewer is never looked into."""
 
 _DEEPEST: Final = 32
-"""Levels that are looked into; protobuf, which counts for itself, goes on from there."""
+"""The most levels of nested messages that are read here; deeper ones are left to protobuf, which has a limit of its own."""
 
 _FIXED: Final = {1: 8, 5: 4}  # bytes of a value by wire type
 _VARINT, _DELIMITED = 0, 2
@@ -59,7 +59,7 @@ class Pieces:
         message.MergeFromString(bytes(data[start:]))
 
     def put_back(self) -> None:
-        """Give the tensors their contents that nobody has taken."""
+        """Write the contents that were not taken back into their tensors."""
         for proto, content in self.contents:
             proto.tensor_content = bytes(content)
         self.contents.clear()

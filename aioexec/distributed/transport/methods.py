@@ -80,7 +80,7 @@ METHODS: dict[str, Method] = {
 }
 
 NOTIFICATIONS: dict[str, type[Any]] = {f"{PEER}/Push": Pushed}
-"""What is told before the reply, by the methods that do so; protobuf's bytes, which its `response` reads too."""
+"""The notifications of the methods that have some. Their bytes are those of the protobuf message that is their `response`."""
 
 
 def path_of(method: str) -> str:

@@ -1,4 +1,4 @@
-"""What servers and sessions use: gRPC to everybody, and the fast path between those who both know it.
+"""The transport of servers and sessions: gRPC with any peer, and the fast path between two peers that have it.
 
 A listener listens for both. A channel first asks over gRPC (`Peer/Hello`): TensorFlow knows no such method, and the channel
 stays with gRPC; a listener of ours says where it listens for the fast path. Where that cannot be reached (a firewall, a proxy),
@@ -36,7 +36,7 @@ from aioexec.in_thread import in_thread
 
 _HELLO: Final = "Peer/Hello"
 _CONNECTING_SECONDS: Final = 1.0
-"""How long it may take to connect to the fast path, before gRPC goes on alone."""
+"""How long it may take to connect to the fast path; after that gRPC is used alone."""
 
 
 class NegotiatedTransport(Transport):
@@ -73,7 +73,7 @@ class NegotiatedTransport(Transport):
         return NegotiatedListener(self._grpc, address, handlers, fast, on_peer_gone)
 
     async def connect(self, host: str, hello: HelloResponse) -> CallingConnection:
-        """A connection of the fast path to who has said this; see `fast_transport.connect`."""
+        """A connection of the fast path to the peer that has sent this `hello`; see `connect` of the fast transport."""
         if self._context is None and self.security.calls_tls:
             self._context = await in_thread(self.security.calling_context)
         return await connect(host, hello.port, hello.listener, self.security, self.limits, self._context)

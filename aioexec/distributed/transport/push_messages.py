@@ -1,4 +1,5 @@
-"""What is told of a value: a PushResponse, read and written without protobuf, for each edge between tasks takes one a step.
+"""The notification of a pushed value: a PushResponse, read and written without protobuf because each edge between tasks sends
+one a step.
 
 Its bytes are protobuf's. All of them but the step are those of the step before, outside of loops, and are remembered.
 """
@@ -17,7 +18,7 @@ _STEP: Final = Struct("<Bq")  # the key of an sfixed64, and the number
 _STEP_KEY: Final = PushResponse.STEP_ID_FIELD_NUMBER << 3 | 1
 _MOST_REMEMBERED: Final = 1 << 12
 _LONG: Final = 1 << 10
-"""Bytes of what is not remembered, whoever sends such."""
+"""Longer messages are not remembered, for a peer could fill the memory with them."""
 
 
 class Pushed:

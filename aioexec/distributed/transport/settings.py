@@ -6,7 +6,7 @@ from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError
 
 PROTOBUF_BYTES = (1 << 31) - 1
-"""No message of more bytes can be parsed, whoever makes it."""
+"""The most bytes of a message that any implementation of protobuf can parse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Liveness:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """When a master closes a session that nobody has closed.
+    """When a master closes a session that its client has left open.
 
     Attributes:
         idle: seconds without a step, None for never; of a client that vanished, plain gRPC says nothing.

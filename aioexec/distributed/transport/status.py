@@ -14,7 +14,7 @@ from aioexec.errors import OpError, UnknownError, UnknownNameError, exception_ty
 
 DERIVED: Final = "type.googleapis.com/tensorflow.DerivedStatus"
 SILENT: Final = "type.googleapis.com/aioexec.PeerSilent"
-"""Who was called has not answered for so long that to try again would only take as long again."""
+"""Payload of an error: the peer was silent for the whole timeout, and another try would take as long again."""
 POSSIBLY_RESTARTED: Final = "type.googleapis.com/tensorflow.distributed_runtime.WorkerPossiblyRestarted"
 
 _FROM_TASK: Final = "From /job:"

@@ -4,8 +4,8 @@ Masters, workers and sessions speak in *calls*: a method of TensorFlow's service
 `Channel`s, over which calls are made, and `Listener`s, which hand calls to *handlers*. Nothing above this seam knows gRPC,
 sockets or clocks other than the loop's, and nothing below it knows graphs.
 
-A request or reply is a `Payload`: the message, and beside it the tensors that belong into it (see `methods`): who can move
-them without protobuf does, the others put them where the message has them.
+A request or reply is a `Payload`: the message, and beside it the tensors that belong into it (see `methods`). A transport
+that can move tensors without protobuf does so; the others put them into the message.
 
 What is promised to the caller, by every implementation:
 

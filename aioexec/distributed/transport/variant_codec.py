@@ -53,7 +53,8 @@ def variant_to_proto(value: Array) -> TensorProto:
 def variant_from_proto(proto: TensorProto) -> Array:
     """The variant tensor a message describes.
 
-    Those who write variants list each element; one that stands for many could make a few bytes as large as memory.
+    Each element must be listed: an element that is repeated to fill the shape, as other tensors allow, would let a message of
+    a few bytes allocate any amount of memory.
 
     Raises:
         InvalidArgumentError: it contradicts itself, or holds something else than lists.

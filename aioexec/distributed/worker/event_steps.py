@@ -16,7 +16,7 @@ from aioexec.sessions.runtime import Pending
 from aioexec.sessions.steps import Steps
 
 Replied = Callable[[list[Any] | OpError], Payload | OpError]
-"""Makes of a step's values, or of what it has failed with, what its caller is told."""
+"""Makes the reply to a step's caller, of its values or its error."""
 
 
 class BegunStep(Protocol):
@@ -39,7 +39,7 @@ def answer_of(begun: BegunStep | ProgramRun | InTurn, steps: Steps, replied: Rep
 
 
 def _came_to(begun: BegunStep, reason: OpError | None) -> list[Any] | OpError | None:
-    """What a step has come to, which may have been told to end with an error; None: it goes on, or its values are large."""
+    """The result of a step, which may have been ended for a `reason`; None: it is still running, or its values are large."""
     try:
         return begun.results_at_once()
     except asyncio.CancelledError:
@@ -51,7 +51,7 @@ def _came_to(begun: BegunStep, reason: OpError | None) -> list[Any] | OpError | 
 class _StepUnderWay:
     """One such step, which is under way in its session.
 
-    `_error` is why it was told to end; `_finishing` the task that does what takes a while.
+    `_error` is the error it was cancelled with, or None; `_finishing` the task that waits for its end and copies large values.
     """
 
     __slots__ = ("_error", "_finishing", "_replied", "_steps", "answer")
@@ -65,7 +65,7 @@ class _StepUnderWay:
         steps.life.begin(self)
 
     def cancel(self, error: OpError) -> None:
-        """Tell the step to end with this error, if it has not; only the first one counts."""
+        """End the step with this error, if it has not ended; only the first error counts."""
         raise NotImplementedError
 
     def _finish_in_task(self, begun: Pending) -> None:

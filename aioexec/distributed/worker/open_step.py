@@ -1,7 +1,7 @@
-"""A step that goes on between calls: a partial run, as a worker takes part in it.
+"""A step that stays open between calls: a partial run, as a worker takes part in it.
 
-The first call begins it, each brings values and waits for others, the last one waits for its end. It runs in a task of its own,
-which whoever made it ends by the last call or by `cancel`.
+The first call begins it, each call brings values and waits for others, the last one waits for its end. It runs in a task of its
+own; the session that made it ends it by the last call or by `cancel`.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ class OpenStep:
             raise self.error or CancelledError("the step was cancelled before it began")
 
     def stop(self) -> None:
-        """Tell it to end."""
+        """Cancel it."""
         self._task.cancel()
 
     async def cancel(self) -> None:
-        """Tell it to end and wait until it has, even if this is cancelled meanwhile."""
+        """Cancel it and wait until it has ended, even if this is cancelled meanwhile."""
         self.stop()
         cancelled = None
         while not self._task.done():

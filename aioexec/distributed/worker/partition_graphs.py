@@ -48,13 +48,13 @@ def imported(graph_def: Any) -> Graph:
     except GraphValueError as error:
         raise InvalidArgumentError(error.message) from error
     for op in graph.get_operations():
-        op.created_at = ""  # not here, that is: whoever made the graph knows where
+        op.created_at = ""  # the place is known to the client that made the graph, not here
     graph.oldest_producer = graph_def.versions.producer
     return graph
 
 
 def signature(graph: Graph) -> Signature:
-    """What runs all of a partition: whatever nobody takes a value from, what sends, and what keeps a loop going."""
+    """The signature that runs all of a partition: operations without consumers, sends, and the control nodes of loops."""
     targets = [op for op in graph.get_operations() if op.row.role in _ENDS or not _is_used(op)]
     return Signature((), (), tuple(targets))
 

@@ -1,18 +1,21 @@
-"""Values that tasks send each other unasked.
+"""Values that tasks push to each other without a request.
 
-A task that receives from another one *follows* it, by a call that lasts (`Peer/Push`), and is told each value made for it as
-soon as it is there. So a value costs one message, and no answer, and nobody waits for a request. Large values are announced
-only: who receives them asks, for memory for them is the receiver's to have.
+A task that receives values from another one *follows* it, by a call that lasts (`Peer/Push`): the sender notifies it of each
+value made for it, as soon as the value is there. So a value costs one message, without request or reply. Large values are only
+announced, and the receiver requests them, because it allocates their memory.
 
-What both sides may count on: what is made after the first thing that was told comes unasked, or is announced, until the call
-has ended. When it ends whatever was on its way is lost, so both sides fail the steps it may have belonged to: the receiver what
-he waits for, the sender the steps of which he has told something. TensorFlow's tasks and those that speak only gRPC are asked
-as ever, and so are tasks of clusters that only one session knows, for there the same names mean others.
+Invariant: from the first notification until the call ends, every value for the follower is pushed or announced. When the call
+ends, notifications on their way are lost, so both sides fail the steps that may have lost one: the receiver those in which it
+waits for a value of the sender, the sender those of which it has notified the receiver. TensorFlow's tasks, tasks that have
+only gRPC, and tasks of a cluster that is defined by one session (there a task name may mean another task) are not followed;
+their values are requested.
 
-Nobody waits in vain: what does not come for a while is asked for, as if it had been announced. So the receiver hears that the
-sender's step has failed, or was over when the connection was lost, or that the sender is silent, all of which nobody else may
-tell him. A sender whose follower is silent hears it when the same task asks over another connection for something in a step
-of which it was told something.
+No wait is unbounded: a value that does not come for a while is requested, as if it had been announced. The reply to that
+reports what no notification would: that the sender's step has failed, or had ended when the connection was lost, or that the
+sender is silent. A sender notices that it has lost its follower when the same task requests, over another connection, a value
+of a step of which it was notified.
+
+Threading: all of it belongs to the loop of the task's server.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ LOOK_SECONDS: Final = 0.5
 
 
 class _Follower(NamedTuple):
-    """Who is told values: how, over which connection, and what ends that."""
+    """A task that follows this one: how to notify it, the connection of its call, and a future that ends the call."""
 
     notify: Notify
     peer: str
@@ -53,7 +56,7 @@ class _Follower(NamedTuple):
 
 
 class StepExchange:
-    """How one step's values travel unasked: the `Exchange` of its rendezvous."""
+    """Pushes the values of one step: the `Exchange` of its rendezvous."""
 
     __slots__ = ("_pushes", "step_id", "told")
 
@@ -87,9 +90,10 @@ class Pushes:
         task: its name.
         source_of: takes a key apart; raises OpErrors where it is not of a device here.
 
-    `followers` are tasks that follow this one; `_following` are the calls by which this one follows others, `_sources` those
-    of them that have begun; `_refused` are devices, with their incarnations, of tasks that cannot be followed. `_timer` is set
-    while somebody may wait for a source, `_waited` are the steps and keys of which that was so at the last look.
+    Changing: `followers`, the tasks that follow this one; `_following`, the calls by which this one follows others, by task;
+    `_sources`, the tasks among these that have sent their first notification; `_refused`, devices, with their incarnations, of
+    tasks that cannot be followed; `_timer`, set while a value of a source may be waited for; `_waited`, the steps and keys
+    that were waited for at the last look.
     """
 
     def __init__(
@@ -109,7 +113,7 @@ class Pushes:
         self._waited: set[tuple[int, str]] = set()
 
     async def close(self) -> None:
-        """Follow nobody, and tell nobody anything."""
+        """End the calls of followers, and those by which this task follows others."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -124,11 +128,11 @@ class Pushes:
     # To others
 
     async def serve(self, request: Payload, call: Call) -> Payload:
-        """Handler: tell a task all values that are made for it, until it is gone.
+        """Handler: push all values that are made for a task to it, until it is gone.
 
         Raises:
-            UnimplementedError: there is no way to tell it anything.
-            InvalidArgumentError: it does not say who it is.
+            UnimplementedError: its connection carries no notifications.
+            InvalidArgumentError: the request does not name another task.
         """
         follower = request.message.task
         if call.notify is None:
@@ -149,7 +153,7 @@ class Pushes:
         return Payload(_Response())
 
     def _end(self, follower: str) -> None:
-        """Tell a task nothing any more: steps of which it was told something cannot go on."""
+        """Notify a follower no more, and fail the steps of which it was notified."""
         former = self.followers.pop(follower, None)
         if former is None:
             return
@@ -160,13 +164,13 @@ class Pushes:
             step.rendezvous.cut_off(follower, error)
 
     def asked(self, step_id: int, follower: str, peer: str) -> None:
-        """A task asks over a connection for a value that is made for it: what it was told over another one is lost."""
+        """A task requests a value over a connection. If it follows over another one, the notifications on that one are lost."""
         known = self.followers.get(follower)
         if known is not None and known.peer != peer and self._steps.has_notified(step_id, follower):
             self._end(follower)
 
     def _found_route(self, key: str) -> tuple[str, bool]:
-        """The task a value goes to, and whether it is really from here: if it is not, whoever asks for it is told why."""
+        """The task a value goes to, and whether its device is one of this task; if not, a request for it gets the error."""
         try:
             parsed = self._source_of(key)
         except OpError:
@@ -176,7 +180,7 @@ class Pushes:
     # From others
 
     def comes(self, key: str) -> bool:
-        """Whether what a key names comes unasked; who waits for it then is looked after."""
+        """Whether the value of a key will be pushed; if so, waits for it are checked by the timer."""
         if not self._sources or key.partition("/device:")[0] not in self._sources:
             return False
         if self._timer is None:
@@ -184,7 +188,7 @@ class Pushes:
         return True
 
     def follow(self, key: str, channel: Channel) -> None:
-        """Have the task that has just told a value over this channel send unasked what else it makes for this one."""
+        """Follow the task that has just replied with the value of a key over this channel."""
         source, _, _ = key.partition("/device:")
         if self._is_closed or source == self._task or source in self._following:
             return
@@ -196,7 +200,7 @@ class Pushes:
             self._following[source] = following
 
     def doubt(self, source: str) -> None:
-        """A task was lost, and may be reached in another way when it is there again."""
+        """A task was lost: forget that it could not be followed, for it may come back with another transport."""
         self._refused = {device for device in self._refused if not device.startswith(f"{source}/")}
 
     async def _follow(self, source: str, device: str, channel: Channel) -> None:
@@ -232,7 +236,7 @@ class Pushes:
         step.rendezvous.pushed(key, value, message.is_dead)
 
     def _lost(self, source: str, why: str) -> None:
-        """Fail who waits for values of a task, and drop steps of which nothing but its values is known."""
+        """Fail the waits for values of a task, and drop the steps that consist only of values that it has pushed."""
         if source not in self._sources:
             return
         self._sources.discard(source)
@@ -245,7 +249,7 @@ class Pushes:
     # What does not come
 
     def _look(self) -> None:
-        """Have values asked for that somebody has waited for since the last look."""
+        """Request the values that were waited for at the last look and still are."""
         self._timer = None
         waited, self._waited = self._waited, set()
         for step in self._steps.all():
@@ -261,5 +265,5 @@ class Pushes:
 
 
 def _is_small(value: Any) -> bool:
-    """Whether a value is sent unasked."""
+    """Whether a value is pushed, rather than announced."""
     return isinstance(value, _ARRAYS) and value.nbytes <= NOTIFICATION_BYTES and not value.dtype.hasobject

@@ -24,9 +24,10 @@ NewRendezvous = Callable[[int], RemoteRendezvous]
 class StepEntry:
     """One step.
 
-    Constant: `step_id`, `rendezvous`. Changing: `uses` counts the calls that are about it, `used_before` is the look for idle
-    steps that was to come when the last one came or went; `runs` counts what runs of it, for a session, the `owner`; `stops`
-    are told when it ends, `quiet` when nothing runs any more, if somebody waits for that.
+    Constant: `step_id`, `rendezvous`. Changing: `uses` counts the calls under way for it; `used_before` is the number of the
+    next look for idle steps when such a call last began or ended; `runs` counts its executions, all for one session, the
+    `owner`; `stops` are callbacks for its end; `quiet` is an event that is set when no execution is left, None while there is
+    no waiter.
     """
 
     __slots__ = ("owner", "quiet", "rendezvous", "runs", "step_id", "stops", "used_before", "uses")
@@ -56,13 +57,15 @@ class StepEntry:
 
 
 class StepTable:
-    """Steps by id, in the order of their last use; `_ended` are ids that will not come back, oldest first,
-    each with the tasks that values of it were sent to unasked. `_timer` looks for idle steps now and then, `_look` is the
-    number of the next time; it runs on when there is no step, for the next one is likely to come before.
+    """The steps of a task by id, in the order of their last use.
+
+    Changing: `_ended` are ids of steps that have ended, oldest first, each with the tasks to which its values were pushed.
+    `_timer` looks for idle steps periodically, `_look` is the number of the next look; the timer also runs while there is no
+    step, because the next one is likely to come before it fires.
 
     Args:
-        most_steps: what is beyond is refused, unless an idle step can make room.
-        idle_seconds: for how long at least a step that nobody works with is kept.
+        most_steps: the limit; a further step is refused, unless an idle one can be dropped for it.
+        idle_seconds: how long at least a step without calls is kept.
     """
 
     def __init__(
@@ -86,7 +89,7 @@ class StepTable:
         return step_id in self._steps
 
     def rendezvous(self, step_id: int) -> RemoteRendezvous:
-        """That of a step of this task's own master, who will `end` it; found, or made."""
+        """The rendezvous of a step of this task's own master, which must `end` it; made if there is none."""
         return self.enter(step_id).rendezvous
 
     def enter(self, step_id: int) -> StepEntry:
@@ -105,7 +108,7 @@ class StepTable:
         return step
 
     def early(self, step_id: int) -> StepEntry | None:
-        """A step of which something has come unasked, found or made; nobody uses it for that. None: it has ended.
+        """The step of a pushed value, made if there is none; it does not count as used. None: the step has ended.
 
         Raises:
             ResourceExhaustedError: there are too many steps.
@@ -120,7 +123,7 @@ class StepTable:
         return list(self._steps.values())
 
     def leave(self, step: StepEntry) -> None:
-        """Whoever entered is done with the step, which may have ended meanwhile."""
+        """End a use of the step, which may have ended meanwhile; the counterpart of `enter`."""
         step.uses -= 1
         if self._steps.get(step.step_id) is not step:
             return
@@ -136,7 +139,7 @@ class StepTable:
         return step_id in self._ended
 
     def has_notified(self, step_id: int, task: str) -> bool:
-        """Whether values of a step, which may have ended lately, were sent to a task unasked."""
+        """Whether values of a step, which may have ended recently, were pushed to a task."""
         step = self._steps.get(step_id)
         return task in (self._ended.get(step_id, ()) if step is None else step.rendezvous.told)
 
@@ -147,7 +150,7 @@ class StepTable:
         if len(self._ended) > MOST_ENDED:
             self._ended.popitem(last=False)
         if step is None or (error is None and not step.runs and step.rendezvous.is_empty):
-            return  # of it, or nobody is left who could be told
+            return  # nothing of it is left, or nothing that an error could reach
         error = error or AbortedError(f"step {step_id} has ended")
         step.rendezvous.start_abort(error)
         for stop in step.stops:
@@ -185,7 +188,7 @@ class StepTable:
             self._timer.cancel()
             self._timer = None
 
-    # Those that nobody ends
+    # Idle steps
 
     def _new_step(self, step_id: int) -> StepEntry:
         if len(self._steps) >= self._most_steps:
@@ -220,10 +223,8 @@ class StepTable:
     def check_invariants(self) -> None:
         assert len(self._steps) <= self._most_steps
         assert len(self._ended) <= MOST_ENDED
-        assert not self._steps.keys() & self._ended.keys(), "a step has ended and goes on"
-        assert self._timer is not None or not self._steps, (
-            "somebody looks for idle steps while there are steps"
-        )
+        assert not self._steps.keys() & self._ended.keys(), "a step that has ended is still running"
+        assert self._timer is not None or not self._steps, "there are steps, but no timer looks for idle ones"
         for step in self._steps.values():
             assert step.uses >= 0
             assert step.runs >= 0

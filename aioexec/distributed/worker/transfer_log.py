@@ -1,4 +1,4 @@
-"""A record of the values that came from other tasks, while somebody wants to know."""
+"""A record of the values that came from other tasks; it is kept while logging is switched on."""
 
 from __future__ import annotations
 

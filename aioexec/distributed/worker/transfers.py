@@ -24,7 +24,7 @@ _Request = METHODS[RECV_TENSOR].request
 
 
 class Transfers:
-    """The calls under way; whoever made this closes it."""
+    """The calls under way; its creator closes it."""
 
     def __init__(self, log: TransferLog, bits: Callable[[int], int]) -> None:
         self._log = log

@@ -1,7 +1,7 @@
 """The worker of a server: TensorFlow's WorkerService. It runs this task's parts of steps, and hands out their values.
 
 A step's master sends RunGraph, other workers RecvTensor, in any order. When a part fails, the step's rendezvous is aborted:
-whoever asks for a value of it from then on gets the error, marked as derived, for the root reaches the master by RunGraph.
+each RecvTensor from then on gets the error, marked as derived, for the root cause reaches the master as the reply to RunGraph.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ _parsed = cached_by_text(1 << 14)(parse_key)  # outside of loops a step's keys a
 class Worker:
     """Sessions by handle, and the steps under way.
 
-    Constant: `task`, its name; `devices`, shared by the sessions and owned by whoever made them; `steps`. `_legacy` is the
-    session of masters that open none, made when it is wanted.
+    Constant: `task`, its name; `devices`, shared by the sessions and owned by the worker's creator; `steps`. `_legacy` is
+    the session of masters that open none, made at their first request.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class Worker:
         return came
 
     def _part_reply(self, message: Any, came: list[Any] | OpError, reply: Any = None) -> Payload | OpError:
-        """What a master is told of this task's part of its step."""
+        """The reply to a master: the result of this task's part of its step."""
         if isinstance(came, OpError):
             return _failed_part(message, came)
         reply = _RunGraphResponse() if reply is None else reply
@@ -298,10 +298,10 @@ class Worker:
     async def _mark_recv_finished(self, request: Payload, call: Call) -> Payload:
         return _reply("MarkRecvFinished")
 
-    # What is told
+    # Logging
 
     async def _logging(self, request: Payload, call: Call) -> Payload:
-        """Note what is fetched from now on, or no longer; tell what was."""
+        """Switch the log of received values on or off; reply with what it has recorded."""
         message, log = request.message, self._log
         log.is_on = message.enable_rpc_logging or (log.is_on and not message.disable_rpc_logging)
         if message.clear:
@@ -343,7 +343,7 @@ def _reply(name: str, **fields: Any) -> Payload:
 
 
 def _derived(error: OpError) -> OpError:
-    """The same error for somebody who only waited for what has failed."""
+    """A copy of an error for a waiter that did not cause it, marked as derived."""
     return with_payload(error_from(error.error_code, message_of(error), error.payloads), DERIVED)
 
 

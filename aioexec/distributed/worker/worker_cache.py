@@ -10,7 +10,7 @@ from aioexec.errors import InvalidArgumentError
 
 
 class WorkerCache:
-    """Channels by task name, "/job:worker/replica:0/task:1"; whoever made the cache closes it."""
+    """Channels by task name, "/job:worker/replica:0/task:1"; its creator closes it."""
 
     def __init__(self, addresses: Mapping[str, str], transport: Transport) -> None:
         self._addresses = dict(addresses)
@@ -49,7 +49,7 @@ class WorkerCache:
         return channel
 
     def elsewhere(self, addresses: Mapping[str, str]) -> WorkerCache:
-        """A cache of the tasks of another cluster, reached in the same way; whoever asks closes it."""
+        """A cache of the tasks of another cluster, reached in the same way; the caller closes it."""
         return WorkerCache(addresses, self._transport)
 
     async def close(self) -> None:

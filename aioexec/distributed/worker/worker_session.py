@@ -41,7 +41,7 @@ def session_options(own: SessionOptions, config: Any) -> SessionOptions:
 
 
 def isolated_devices(devices: DeviceMgr, task: str = "") -> DeviceMgr:
-    """The same devices, to whoever asks, with state of their own; under the name of another task, if one is given."""
+    """Copies of devices with the same attributes and state of their own; under the name of another task, if one is given."""
     made = []
     for each in devices.list_devices():
         name = f"{task}/device:{each.name.rpartition('/device:')[2]}" if task else each.name
@@ -67,7 +67,7 @@ class Peers:
             rendezvous.join(self.task, partial(self.fetch, step_id))
 
     async def close(self) -> None:
-        """Give up what only this session has."""
+        """Release what belongs to this session alone."""
         if self.fetch is not None:
             await self.workers.close()
 
@@ -75,8 +75,8 @@ class Peers:
 class WorkerSession(Host):
     """One session.
 
-    Constant: `master`, the task and incarnation of who made it; `_peers`, the cluster it is in, None for the server's own.
-    Changing: `_executors`, the registered graphs by handle, and `_open`, the partial runs that go on between calls, by step.
+    Constant: `master`, task and incarnation of the master that made it; `_peers`, the cluster it is in, None for the server's
+    own. Changing: `_executors`, the registered graphs by handle, and `_open`, the open partial runs by step.
     """
 
     def __init__(
@@ -266,7 +266,7 @@ class WorkerSession(Host):
             await executor.step([], StepSettings(shared=SharedStep(step_id, rendezvous)))
 
     def _abandon(self, step_id: int) -> None:
-        """Nobody will go on with a partial run."""
+        """Cancel a partial run of which no further call will come."""
         step = self._open.pop(step_id, None)
         if step is not None:
             step.stop()

@@ -12,7 +12,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.distributed.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=10_000, help="how many (default: %(default)s)")
     parser.add_argument("--from", type=int, default=0, dest="first", help="the first (default: %(default)s)")
-    parser.add_argument("--show", type=int, help="tell the story of this seed, and of no other")
+    parser.add_argument("--show", type=int, help="print the story of this seed alone")
     options = parser.parse_args()
     if options.show is not None:
         print(simulate(options.show))

@@ -1,4 +1,4 @@
-"""What must not be left when nobody uses a cluster."""
+"""Checks that an unused cluster has released everything."""
 
 import asyncio
 from typing import Any

@@ -25,9 +25,9 @@ JOBS = {"master": 1, "worker": 2}
 LATE = 1.0
 """Seconds after its deadline by which an attempt must be over."""
 AFTERMATH = 2
-"""Attempts after the faults that may tell of them still."""
+"""Attempts after the faults that may still fail because of them."""
 SETTLED = 7 * 3600.0
-"""Seconds after which servers have given up what clients have not: sessions that nobody came back to, idle steps."""
+"""Seconds after which servers have dropped what clients have left: abandoned sessions, idle steps."""
 TOO_LONG = 1000.0
 """Seconds after which a simulation hangs."""
 
@@ -75,7 +75,7 @@ def simulate(seed: int) -> Story:
 
 def _story(kind: type[Scenario], seed: int, faults: Sequence[Fault]) -> Story:
     story = Story(kind.name, seed)
-    logging.disable(logging.ERROR)  # recovering sessions tell what they recover from
+    logging.disable(logging.ERROR)  # recovering sessions log what they recover from
     try:
         with asyncio.Runner(loop_factory=DeterministicLoop) as runner:
             runner.get_loop().set_exception_handler(lambda _, context: _blame(story, context))

@@ -54,7 +54,7 @@ class AnsweringConnection(Connection):
         peer: what the other side is called in `Call.peer`.
         admits: why a greeting of this connection is refused, if it is.
         token: what the other side must prove to know; None for nothing.
-        tasks, answers: where they are kept until they are over; whoever owns them awaits them.
+        tasks, answers: sets that hold the connection's tasks and answers until they are over; their owner awaits them.
         on_made: called when there is a connection: over TLS, when the other side has shaken hands.
         on_welcome: called when the other side was admitted.
         on_gone: called when the connection is lost.
@@ -261,7 +261,7 @@ class AnsweringConnection(Connection):
             frame = frames.notification(call, payload.message.SerializeToString(), tensors)
             if self._is_paused or self._holding is not None:
                 self._write(frame)
-            else:  # even before what has come was all read: who is told goes on meanwhile
+            else:  # before the remaining input is read: the caller processes the notification meanwhile
                 self._send_now(frame)
 
     def _expire(self, parts: Parts) -> None:
@@ -288,7 +288,7 @@ class AnsweringConnection(Connection):
             tensors = await written(payload.tensors)
             frame, stream = frames.reply(number, payload.message.SerializeToString(), tensors)
         except asyncio.CancelledError:
-            if number in self._running:  # else nobody waits for it, and that is why it was cancelled
+            if number in self._running:  # else the caller has withdrawn the call, which cancelled it
                 self._fail(number, CancelledError("the call was cancelled"))
             raise
         except Exception as error:

@@ -30,7 +30,7 @@ from aioexec.in_thread import in_thread
 
 
 class _Pending(Protocol):
-    """Who waits for the answer of a call: a future, or whatever is told like one."""
+    """Receives the result of a call: a future, or an object with these methods of one."""
 
     def done(self) -> bool: ...
     def set_result(self, result: Parts, /) -> None: ...
@@ -40,8 +40,8 @@ class _Pending(Protocol):
 class CallingConnection(Connection):
     """The side that calls.
 
-    `_pending` are the calls without an answer, each with who waits for it, `_followed` those of them whose handlers tell
-    something meanwhile.
+    `_pending` are the calls without an answer, each with the receiver of its result, `_followed` those of them that are
+    followed, each with the parser of its notifications and the callback for them.
     """
 
     def __init__(self, peer_name: str, limits: Limits, token: str | None = None) -> None:
@@ -92,7 +92,7 @@ class CallingConnection(Connection):
     async def call(
         self, method: str, request: Payload, timeout: float | None, notify: Notify | None = None
     ) -> Payload:
-        """Make a call, and follow it if somebody is to be told; see `transport.Channel`."""
+        """Make a call, and follow it if `notify` is given; see `transport.Channel`."""
         described = METHODS[method]
         deadline = None if timeout is None else self._loop.time() + timeout
         message = request.message.SerializeToString()
@@ -140,7 +140,7 @@ class CallingConnection(Connection):
             answer.set_exception(DeadlineExceededError(f"{self._peer_name} did not answer in time"))
 
     def withdraw(self, call: int) -> None:
-        """Nobody waits for this call any more."""
+        """Cancel a call: its reply is no longer wanted."""
         self._pending.pop(call, None)
         self._outbox.drop(call)
         self._reader.forget(call)
@@ -196,11 +196,11 @@ class CallingConnection(Connection):
         for each in waiting:
             if not each.done():
                 each.set_exception(self._gone(reason))
-        self._welcome.exception()  # nobody may have waited for it
+        self._welcome.exception()  # retrieved, because there may be no waiter
 
 
 class _PostedCall(PostedCall):
-    """A call that nobody awaits."""
+    """A call whose result goes to a callback."""
 
     __slots__ = ("_call", "_connection", "_described", "_limits")
 

@@ -1,8 +1,8 @@
 """Connections of the fast path: what both sides share, on a transport of the loop. See `fast.calling` and `fast.answering`.
 
 Writing: a frame is one write. Large parts go out in chunks, as many a turn of the loop as keep it free, and none while the
-transport has enough to send: so a peer that does not read costs no memory here. Who answers also reads nothing while its
-replies are not taken; who calls always reads, so the two never wait for each other.
+transport has enough to send: so a peer that does not read costs no memory here. The answering side also reads nothing while its
+replies are not taken; the calling side always reads, so the two never wait for each other.
 
 The arrays of a call are read until it is over. After a cancelled call the transport may still read a chunk of them; what it
 reads then is of no account, because the other side hears of the cancellation before it has all of the request.
@@ -43,7 +43,7 @@ _FAREWELL_SECONDS: Final = 1.0
 
 
 class _Signal:
-    """Something that happens now and then, and who waits for the next time."""
+    """An event that occurs repeatedly; `wait` waits for its next occurrence."""
 
     def __init__(self) -> None:
         self._waiting: Future[None] | None = None
@@ -149,7 +149,7 @@ class Connection(asyncio.BufferedProtocol):
             self._pump()
 
     async def _ready_to_write(self, deadline: float | None) -> None:
-        """Wait for the transport to want more, once: when this goes on, large parts of other calls have filled it again."""
+        """Wait for the transport to want more, once: when the caller continues, other calls may have filled it again."""
         try:
             async with asyncio.timeout_at(deadline):
                 if self._is_paused and self.is_open:
@@ -259,7 +259,7 @@ def payload_with(values: list[Any], parts: Parts, kind: type[Any], field: str, l
     if not values and field:
         held = getattr(message, field)
         if message.HasField(field) if isinstance(held, TensorProto) else held:
-            return decode(data, kind, field, limits, True)  # who sent it left the tensors in the message
+            return decode(data, kind, field, limits, True)  # the sender left the tensors in the message
     return Payload(message, values)
 
 

@@ -14,7 +14,7 @@ from aioexec.errors import OpError
 
 @dataclass(slots=True)
 class Greeting:
-    """Who connects says what it wants."""
+    """The first frame of a connection: which protocol version and listener the client wants."""
 
     version: int
     listener: int
@@ -31,7 +31,7 @@ class Challenge:
 
 @dataclass(slots=True)
 class Proof:
-    """Who connects knows the token."""
+    """The client's proof that it knows the token."""
 
     proof: bytes
 
@@ -60,7 +60,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Cancel:
-    """Nobody waits for this call any more."""
+    """The caller has cancelled a call."""
 
     call: int
 
@@ -74,7 +74,7 @@ class Parts:
         method: of a request; "" for a reply.
         timeout: seconds left for a request, infinite for no bound.
         refused: why it is not what was sent; message and tensors are void then.
-        is_notification: whether it is something told before the reply.
+        is_notification: whether it is a notification, which is sent before the reply.
         tensors: arrays, None for what stayed in the message, and each `Tensor` that `values` has to make an array of.
         are_read: whether there is none of the latter.
         takes_long: whether `values` is better called off the loop.

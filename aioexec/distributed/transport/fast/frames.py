@@ -1,4 +1,4 @@
-"""The language of the fast path: frames, and who reads them. Bytes in, events out; no sockets, no clock.
+"""The protocol of the fast path: frames and their reader. Bytes in, events out; no sockets, no clock.
 
 A frame is a head (length of what follows, kind, number of the call) and a body:
 
@@ -13,9 +13,8 @@ A frame is a head (length of what follows, kind, number of the call) and a body:
 The *parts* are a message, and the tensors that belong into it. Small ones stand in the frame itself; large ones are announced
 in it and follow in chunks, in order, so that chunks of several calls may alternate and small calls pass between them.
 
-Two kinds of wrong are told apart. What is right but too much (`Limits`) is refused as a call, and its chunks are let pass;
-what makes no sense is DataLossError: nothing after it can be trusted, and the connection ends. Memory for a part is had once
-its length was checked, and filled by the socket itself.
+A well-formed call that is too large (`Limits`) is refused, and its chunks are skipped. Malformed input raises DataLossError and
+ends the connection. Memory for a part is allocated after its length was checked, and filled by the socket itself.
 """
 
 from __future__ import annotations
@@ -144,14 +143,14 @@ def reply(call: int, message: bytes, tensors: Sequence[Written]) -> tuple[bytes,
 
 
 def notification(call: int, message: bytes, tensors: Sequence[Written]) -> bytes:
-    """The frame of something told before the reply.
+    """The frame of a notification, which is sent before the reply.
 
     Raises:
         InternalError: it is too large for that.
     """
     frame, stream = _with_parts(NOTIFICATION, call, b"", message, tensors)
     if stream:
-        raise InternalError(f"call {call}: what is told stands in one frame")
+        raise InternalError(f"call {call}: a notification must fit one frame")
     return frame
 
 
@@ -213,7 +212,7 @@ class _Layout(NamedTuple):
 
 
 class Reader:
-    """Reads frames: whoever has bytes puts them into `buffer()`, then tells `received` how many, and gets events.
+    """Reads frames: the connection puts bytes into `buffer()`, passes their number to `received`, and gets events.
 
     Inside, either the rest of a chunk is awaited, which goes to its part (`_chunk`) or nowhere (`_skip` bytes), or frames are
     gathered in `_scratch`, of which `_start` to `_end` is not read yet. `incoming` are the calls of which parts are missing.
@@ -286,7 +285,7 @@ class Reader:
         while self._end - start >= _HEAD_BYTES:
             length, kind, call = _HEAD.unpack_from(scratch, start)
             if kind not in self.kinds:
-                raise DataLossError(f"a frame of kind {kind}, which nobody may send now")
+                raise DataLossError(f"a frame of kind {kind}, which is not allowed now")
             if kind == CHUNK:
                 self._start = start
                 self._read_chunk(call, length, events)
@@ -478,7 +477,7 @@ def _refused(parts: Parts, error: ResourceExhaustedError) -> Parts:
 
 def _check_may_follow(parts: Parts) -> None:
     if parts.is_notification:
-        raise DataLossError(f"call {parts.call}: what is told stands in one frame")
+        raise DataLossError(f"call {parts.call}: a notification must fit one frame")
 
 
 def _read_failure(call: int, body: Bytes) -> Failure:

@@ -1,4 +1,4 @@
-"""Sockets of the fast path: at a port for everybody, and beside it one for the processes of this machine.
+"""Sockets of the fast path: a TCP port for all clients, and beside it a local socket for the processes of this machine.
 
 Between two processes of one machine a local socket costs about half of what TCP does, and is lost with them as well. It has a
 name that no file stands for and that ends with the socket; only processes in the same network namespace can reach it.
@@ -24,7 +24,7 @@ def bound_here(number: int) -> socket.socket | None:
 
 
 def connected_here(number: int) -> socket.socket | None:
-    """A socket that is connected to such a one of a trusted user; None: there is none, or it takes nobody now.
+    """A socket connected to the local socket of a trusted user; None: there is none, or it accepts no connection now.
 
     The name is not protected: any process may listen at it. Whose process does is asked of the system (see `peer_users`).
     """

@@ -3,7 +3,7 @@
 Numbers are little-endian, in rows. Strings are written as TensorFlow's bundles do: the length of each as a varint, then their
 bytes one after another. What stays in the message (a resource handle, a variant) has a header of dtype 0 and no bytes.
 
-A header comes from anybody: `Tensor.read` checks it, and nothing is allocated before.
+A header is untrusted input: `Tensor.read` checks it before anything is allocated.
 """
 
 from __future__ import annotations

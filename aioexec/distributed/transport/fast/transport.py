@@ -1,4 +1,4 @@
-"""Where connections of the fast path come from: who connects to whom, on sockets of the loop."""
+"""Connecting and listening on the fast path, on sockets of the loop."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ async def connect(
     A listener of this machine is reached by its local socket, if that belongs to this user or root.
 
     Raises:
-        UnavailableError: nobody is there, or it is another one.
-        UnauthenticatedError: it does not know the token.
+        UnavailableError: no listener is at the address, or another one than was meant.
+        UnauthenticatedError: the listener does not know the token.
     """
     name, loop = f"{host}:{port}", asyncio.get_running_loop()
 

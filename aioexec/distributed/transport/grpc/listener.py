@@ -57,9 +57,9 @@ _log = logging.getLogger(__name__)
 
 
 class GrpcListener(Listener):
-    """A gRPC server that hands calls to handlers. It answers health checks, without a token to those who only ask once.
+    """A gRPC server that hands calls to handlers. It answers health checks; a single check needs no token, a watch does.
 
-    gRPC does not say when a connection ends, so nobody is told of peers that are gone; their calls are cancelled.
+    gRPC does not report the end of a connection, so `on_peer_gone` is never called; the calls of a lost peer are cancelled.
     """
 
     def __init__(self, address: str, handlers: Handlers, security: Security, limits: Limits) -> None:
@@ -139,7 +139,7 @@ class GrpcListener(Listener):
             return
         kind, _, peer = unquote(context.peer()).partition(":")
         if kind == "unix":
-            return  # who may open the socket's file decides
+            return  # access is decided by the permissions of the socket's file
         host, _, port = peer.rpartition(":")
         port_here = int(self.address.rpartition(":")[2])
         if not admits_tcp((host.strip("[]"), int(port)), self._own_addresses, port_here):

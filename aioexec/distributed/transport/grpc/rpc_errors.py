@@ -82,7 +82,7 @@ def _payloads(metadata: Iterable[tuple[str, str | bytes]]) -> Mapping[str, bytes
             try:
                 return dict(GrpcPayloadContainer.FromString(value).payloads)
             except DecodeError:
-                return {}  # another kind of details, of someone who is no TensorFlow
+                return {}  # another kind of details, which TensorFlow does not send
     return {}
 
 

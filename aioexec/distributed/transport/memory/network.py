@@ -4,7 +4,7 @@ Everything said is a `Message` that arrives after `latency` seconds, as copies: 
 `MemoryNetwork.fate` is asked about each message, and so may lose, delay or repeat any; hosts can be killed and frozen.
 
 What a network does follows from the calls alone: no randomness, no clock but the loop's, ties in order of sending. `log`, if
-set, is told of each event in names and counters.
+set, is called with a line of names and counters for each event.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GIVE_UP: float = 2.0
 _MOST_BYTES = 1 << 40
 
 Kind = Literal["request", "notification", "reply", "error", "refused", "cancel", "close", "closed"]
-"""Who calls sends "request", "cancel" and "close", who listens the others."""
+"""The caller sends "request", "cancel" and "close", the listener the others."""
 
 Fate = Sequence[float]
 """Extra seconds for each copy of a message that arrives: (0.0,) is the usual one, () loses it, two numbers repeat it."""
@@ -72,7 +72,7 @@ class Message:
 
 @dataclass(eq=False, slots=True)
 class Life:
-    """A host from its first transport until it is killed: who listens on it, and the connections it has made."""
+    """A host from its first transport until it is killed: its listeners, and the connections it has made."""
 
     host: str
     is_dead: bool = False
@@ -81,13 +81,13 @@ class Life:
 
 
 class MemoryNetwork:
-    """Hosts that reach one another by messages; lives in one event loop.
+    """Hosts that reach one another by messages; belongs to one event loop.
 
     Attributes:
         latency: seconds a message takes.
         give_up: seconds after which a connection with a lost message breaks.
         fate: decides over each message when it is sent; None leaves all as usual.
-        log: told of each event.
+        log: called with the text of each event.
     """
 
     def __init__(self, latency: float = LATENCY, give_up: float = GIVE_UP) -> None:
@@ -102,7 +102,7 @@ class MemoryNetwork:
         self._copies = 0
         self._connections: dict[str, int] = {}  # how many a host has opened
         self._ports = 0
-        self._ready: dict[str, asyncio.Event] = {}  # set while somebody listens at an address
+        self._ready: dict[str, asyncio.Event] = {}  # set while an address has a listener
 
     # Hosts
 
@@ -156,16 +156,16 @@ class MemoryNetwork:
     # Addresses
 
     def free_port(self) -> int:
-        """A port nobody has had."""
+        """A port that was never used."""
         self._ports += 1
         return 49151 + self._ports
 
     def ready(self, address: str) -> asyncio.Event:
-        """Set while somebody listens at an address."""
+        """An event that is set while an address has a listener."""
         return self._ready.setdefault(address, asyncio.Event())
 
     def listener(self, address: str) -> MemoryListener | None:
-        """Who listens at an address now."""
+        """The listener at an address now."""
         life = self._lives.get(host_of(address))
         return None if life is None else life.listeners.get(address)
 

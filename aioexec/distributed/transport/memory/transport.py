@@ -2,11 +2,11 @@
 
 A `MemoryNetwork` connects *hosts* by name; what runs on one makes its channels and listeners with a `MemoryTransport` of it.
 
-- A host that is killed is gone for all who hold a transport of it; a transport made later is a new life under the same name.
+- A host that is killed is gone for all its transports; a transport made later belongs to a new life under the same name.
 - A frozen host is silent: messages from and to it wait until it thaws. Its own timers run on.
 - A lost message breaks its connection `give_up` seconds later, as the retransmissions of TCP end: no stream has holes.
-- What is told before a reply may come after it, and is let pass then.
-- A repeated request reaches the handler again if it carries a request id, which whoever handles it has to notice; the
+- A notification that was sent before a reply may arrive after it, and is dropped then.
+- A repeated request reaches the handler again if it carries a request id, by which the handler must recognise it; the
   connection drops other repetitions.
 """
 
@@ -46,16 +46,16 @@ from aioexec.errors import (
 
 
 class _Refused(UnavailableError):
-    """Nobody listens there; a caller who would wait for somebody tries again."""
+    """No listener is at the address; a call with `wait_for_ready` tries again."""
 
 
 class Connection:
     """A channel's connection to an address; both ends of it.
 
-    Constant: `peer` (its name), `_client`, `_address`. `broken` says why the caller's end is no more; `_waiting` holds who
-    waits for the replies of its calls, `_followed` who is told something of them, with the numbers of the messages that were.
-    `_listener` has taken the first request, and has hung up once `_hung_up`; `_handled` holds its tasks by call, None for a
-    call that was cancelled.
+    Constant: `peer` (its name), `_client`, `_address`. `broken` is the reason why the caller's end was closed, or None;
+    `_waiting` holds the futures of the calls under way, `_followed` the callbacks for notifications of calls, each with the
+    numbers of the messages that it has received. `_listener` is the one that took the first request, and has closed its end
+    once `_hung_up`; `_handled` holds its tasks by call, None for a call that was cancelled.
     """
 
     def __init__(self, network: MemoryNetwork, client: Life, address: str) -> None:
@@ -90,7 +90,7 @@ class Connection:
             self.withdraw(method, number)
 
     def post(self, method: str, request: Payload, answered: Answered) -> Posted:
-        """Send a request; its reply is told."""
+        """Send a request whose reply goes to a callback."""
         posted = _PostedCall(self, method, answered)
         posted.number = self._begun(method, request, None, posted)
         return posted
@@ -109,7 +109,7 @@ class Connection:
         return self._calls
 
     def withdraw(self, method: str, number: int) -> None:
-        """Nobody waits for a call any more."""
+        """Cancel a call: its reply is no longer wanted."""
         if self._waiting.pop(number, None) is not None and self.broken is None:
             self._say("cancel", method, number)
 
@@ -204,10 +204,10 @@ class Connection:
             listener.lost(self)
 
     def _begin(self, message: Message) -> None:
-        """Start the handler of a request. A repeated one is handled only for its request id; its answer is nobody's."""
+        """Start the handler of a request. A repeated one is handled only if it has a request id, and its reply is dropped."""
         listener = self._listener or self._network.listener(self._address)
         if listener is None or not listener.takes_calls or self._hung_up:
-            self._respond(message, "refused", _Refused(f"nobody listens at {self._address}"))
+            self._respond(message, "refused", _Refused(f"no listener at {self._address}"))
             return
         if self._listener is None:
             self._listener = listener
@@ -274,7 +274,7 @@ class Connection:
 
 
 class _PostedCall(PostedCall):
-    """A call that nobody awaits; `number` is 0 until it has left."""
+    """A call whose result goes to a callback; `number` is 0 until it was sent."""
 
     def __init__(self, connection: Connection, method: str, answered: Answered) -> None:
         super().__init__(answered)
@@ -292,7 +292,7 @@ class _PostedCall(PostedCall):
     def set_exception(self, error: OpError) -> None:
         if self.number:
             self.deliver(error)
-        else:  # the connection broke by what was sent: who posts is told later
+        else:  # the connection broke while the request was sent: `post` must return before the callback is called
             asyncio.get_running_loop().call_soon(self.deliver, error)
 
 
@@ -361,7 +361,7 @@ class MemoryChannel(Channel):
         if self._closed:
             raise UnavailableError(f"the channel to {self.address} was closed")
         if self._life.is_dead:
-            raise UnavailableError(f"{self._life.host} was killed and reaches nobody")
+            raise UnavailableError(f"{self._life.host} was killed and cannot connect")
         if self._connection is None or self._connection.broken is not None:
             self._connection = Connection(self._network, self._life, self.address)
         return self._connection
@@ -397,7 +397,7 @@ class MemoryListener(Listener):
         if self._life.is_dead:
             raise UnavailableError(f"{self._life.host} was killed")
         if self.address in self._life.listeners:
-            raise UnavailableError(f"cannot listen at {self.address}: somebody does")
+            raise UnavailableError(f"cannot listen at {self.address}: the address is in use")
         self._life.listeners[self.address] = self
         self.takes_calls = True
         self._network.ready(self.address).set()
