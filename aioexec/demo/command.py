@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--folder",
         default=_FOLDER,
-        help="of checkpoints and events; training goes on from what is there (default: %(default)s)",
+        help="of checkpoints and events; training continues from what is there (default: %(default)s)",
     )
 
 

@@ -1,4 +1,4 @@
-"""What the demo shows: a live panel on a terminal, a line now and then elsewhere, and the numbers at the end.
+"""What the demo shows: a live panel on a terminal, a line at intervals elsewhere, and the numbers at the end.
 
 Drawn on the event loop like everything else, so it is part of the lag it shows.
 """
@@ -104,7 +104,7 @@ def summary(outcome: Outcome) -> RenderableType:
     table.add_row("over HTTP", f"{outcome.answered:,} predictions answered while training")
     table.add_row(
         "saved",
-        f"at step {outcome.began_at + outcome.steps:,} in {outcome.folder}; the next demo goes on from there",
+        f"at step {outcome.began_at + outcome.steps:,} in {outcome.folder}; the next demo continues from there",
     )
     table.add_row("its history", f"tensorboard --logdir {outcome.folder}")
     table.add_row("one prediction", f"POST {outcome.predict_url}")

@@ -43,7 +43,7 @@ class Progress:
     Attributes:
         goal_seconds: how long the training is to take.
         loss: a moving average.
-        began_at: how many steps were done when this training began: those of an earlier one that it goes on with.
+        began_at: how many steps were done when this training began: those of an earlier one that it continues.
         losses, accuracies: after each epoch; the accuracies are those of the test images.
         native_share: of the nodes of a training step, as of the latest epoch.
         native_from: when that was enough for the first time, in seconds; infinity before.

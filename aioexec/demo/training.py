@@ -1,7 +1,7 @@
 """The demo's one event loop: it trains a network, serves predictions of it, and is the client that asks for them.
 
-Training is a monitored session's: it saves itself every few seconds and when it ends, so that the next one goes on where this
-one was, however it ended; and it leaves events for TensorBoard beside the checkpoints.
+Training is a monitored session's: it saves itself every few seconds and when it ends, so that the next one continues where this
+one ended, for whatever reason; and it leaves events for TensorBoard beside the checkpoints.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class Settings:
     """What the command line sets: training takes `seconds`, or up to `most_seconds` if it is no success by then.
 
     Attributes:
-        folder: of checkpoints and events; training goes on from what is there.
+        folder: of checkpoints and events; training continues from what is there.
     """
 
     seconds: float
@@ -130,7 +130,7 @@ class _Served(ax.train.SessionRunHook):
 
 
 class _Stopping(ax.train.SessionRunHook):
-    """Ends training after the step in which somebody asks for it."""
+    """Ends training after the step in which a stop is requested."""
 
     def __init__(self, stop: asyncio.Event) -> None:
         self._stop = stop

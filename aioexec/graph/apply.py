@@ -122,7 +122,7 @@ def _convert(definition: OpDef, arguments: Sequence[Any], attrs: dict[str, Any])
 
 
 def _known_dtypes(definition: OpDef, arguments: Sequence[Any], attrs: dict[str, Any]) -> dict[str, DType]:
-    """The dtype of each type attribute as far as attributes and symbolic arguments tell."""
+    """The dtype of each type attribute as far as attributes and symbolic arguments determine it."""
     known = {
         attr.name: attrs[attr.name] for attr in definition.attrs if attr.kind == "type" and attr.name in attrs
     }

@@ -146,16 +146,16 @@ def read_private_attr(proto: AttrValue) -> Any:
     if held == "list":
         fields = proto.list.ListFields()
         return tuple(
-            _read_untold(_KIND_OF_FIELD[field.name], item) for field, items in fields for item in items
+            _read_undeclared(_KIND_OF_FIELD[field.name], item) for field, items in fields for item in items
         )
     if held is None or held not in _KIND_OF_FIELD:
         copy = AttrValue()
         copy.CopyFrom(proto)
         return copy
-    return _read_untold(_KIND_OF_FIELD[held], getattr(proto, held))
+    return _read_undeclared(_KIND_OF_FIELD[held], getattr(proto, held))
 
 
-def _read_untold(kind: str, value: Any) -> Any:
+def _read_undeclared(kind: str, value: Any) -> Any:
     read = _FORMS[kind].read(value)
     return TensorShape(read) if kind == "shape" else read
 

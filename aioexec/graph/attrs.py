@@ -137,7 +137,7 @@ def _count_for(where: str, definition: OpDef, arg: ArgDef, attrs: dict[str, Any]
     fixed = sum(1 for other in definition.inputs if not other.is_list)
     lists = [other for other in definition.inputs if other.is_list]
     if len(lists) > 1 and not all(other.number_attr == arg.number_attr != "" for other in lists):
-        raise GraphValueError(f"{where} lacks its attr {name!r}: it cannot be told from the inputs")
+        raise GraphValueError(f"{where} lacks its attr {name!r}: it cannot be inferred from the inputs")
     before = sum(1 for other in definition.inputs[: definition.inputs.index(arg)] if not other.is_list)
     count = (rest - (fixed - before)) // len(lists)
     attr = definition.attr(name)

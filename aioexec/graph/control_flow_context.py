@@ -152,7 +152,7 @@ class ControlFlowContext(abc.ABC):
         raise GraphValueError(f"Cannot use {source!r} as input to {name!r} because {reason}")
 
     def _adopt(self, op: Operation) -> None:
-        """Set the context of a node, whose values nobody outside of the program will see."""
+        """Set the context of a node whose values are not visible outside of the program."""
         op._set_control_flow_context(self)
         if self._outer_context is not None or op.row.role is not Role.EXIT:
             self._graph.prevent_fetching(op)

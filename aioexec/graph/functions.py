@@ -1,7 +1,7 @@
 """The body of a function: a graph with inputs and outputs, which may use what is around it.
 
-What a body uses of the graph around it is *captured*: it becomes one more input, and whoever calls the function hands the
-captured tensor in. So a body depends on nothing but its inputs, and can be copied to wherever it is called.
+What a body uses of the graph around it is *captured*: it becomes one more input, and each call of the function passes the
+captured tensor. So a body depends on nothing but its inputs, and can be copied to wherever it is called.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class FuncGraph(Graph):
 
     Constant: name, outer_graph (None for an imported body, which captures nothing). Growing: `inputs`, outputs of `_Arg`
     nodes, explicit ones first, then one for each of `captures`, which maps outer tensors to inputs; `control_captures`, outer
-    operations that the body is to wait for. Set by who builds it: `outputs`; `control_outputs`, what is to run besides;
-    `captures_by_value`: what depends on constants alone is copied instead of captured. `derived`: what others have made of a
-    finished body and want to find again, its gradient for one.
+    operations that the body is to wait for. Set by its builder: `outputs`; `control_outputs`, what is to run besides;
+    `captures_by_value`: what depends on constants alone is copied instead of captured. `derived`: what other modules have made
+    of a finished body and want to find again, its gradient for one.
     """
 
     def __init__(

@@ -120,7 +120,7 @@ class Operation:
     """A node: an op applied to tensors.
 
     Constant after creation: graph, name, row, outputs, index (its place in the graph), created_at, and the conditional or
-    loop it was made in (set by who makes it).
+    loop it was made in (set by its creator).
     Changed only by setters that count `Graph.mutations`: attrs, device, control_inputs; of a Merge also an input, once; of
     what stands for bodies also what it stands for, and how much of that it puts out.
     """

@@ -1,6 +1,6 @@
 """The op registry: one row an op, with everything the authoring tower and the engine know of it.
 
-Most ops are used by no program, so the modules that register them are imported when somebody asks: the wiring of the package
+Most ops are used by no program, so the modules that register them are imported at the first lookup: the wiring of the package
 says which module has which op.
 """
 
@@ -83,7 +83,7 @@ class Row:
     """Everything known of an op.
 
     Attributes:
-        signature: what it takes and gives; as text it is parsed when somebody asks, most ops being used by no program.
+        signature: what it takes and gives; as text it is parsed when it is first read, most ops being used by no program.
         shape: shape rule.
         kernel: reference kernel; None only where the engine runs the op by its role.
         native: compiled form, if there is one.
@@ -97,7 +97,7 @@ class Row:
         reads: inputs (variables) whose present content the op uses.
         asynchronous: the kernel may wait; it is called with the step (see `StepContext`) before its inputs.
         bodies: of an op that stands for bodies (see its role), what they are; it checks that they fit the operation.
-        gives_away: nobody else holds the arrays the kernel puts out.
+        gives_away: the arrays the kernel puts out have no other reference.
         lists: what it does with a list of tensors, for programs that keep lists in memory.
         work: how long the kernel takes, if it may be longer than about a nanosecond for each byte of its inputs and outputs.
     """
@@ -280,6 +280,6 @@ def registered() -> Iterator[Row]:
 
 
 def _is_to_come(op_type: str) -> bool:
-    """Whether an op belongs to a module that nobody has begun to import."""
+    """Whether an op belongs to a module whose import has not begun."""
     module = _registry.modules.get(op_type)
     return module is not None and module not in sys.modules

@@ -1,4 +1,4 @@
-"""What a step is fed with when nobody has real data: values of the shapes and types that are asked for.
+"""Values to feed a step with where there is no real data: of the shapes and types that are required.
 
 Numbers are drawn uniformly from [0, 1), always the same ones; integers are 0, which is in range as an index and as a label.
 """
@@ -67,7 +67,7 @@ def made_feeds(
     """Values for the feeds that are asked for, and for the placeholders a step needs whose shape is known.
 
     Raises:
-        InvalidArgumentError: a name is not in the graph, or the shape of a placeholder has to be told.
+        InvalidArgumentError: a name is not in the graph, or the shape of a placeholder has to be given.
     """
     random = np.random.default_rng(_SEED)
     feeds: dict[Tensor, Any] = {}

@@ -29,14 +29,14 @@ _TO_ERROR: Final = {status: kind for kind, status in reversed(_STATUS.items())}
 
 
 def status_of(error: errors.OpError) -> int:
-    """Return the HTTP status that tells of an error."""
+    """Return the HTTP status of an error."""
     if isinstance(error, errors.SessionClosedError):
         return 503  # its code says cancelled, but the client had no part in that
     return _TO_STATUS.get(error.error_code, 500)
 
 
 def error_of(status: int) -> type[errors.OpError]:
-    """Return the class of error that an HTTP status tells of."""
+    """Return the class of error that an HTTP status stands for."""
     if status == 413:  # the request's body
         return errors.InvalidArgumentError
     return _TO_ERROR.get(status, errors.UnknownError)

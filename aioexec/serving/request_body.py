@@ -37,7 +37,7 @@ async def read(request: web.Request) -> bytes:
 async def decompress(request: web.Request, body: bytes) -> bytes:
     """Undo the Content-Encoding of a body.
 
-    aiohttp would do so as the body arrives, and goes on for seconds after a body has turned out to be too large.
+    aiohttp would do so as the body arrives, and continues for seconds after a body has turned out to be too large.
 
     Raises:
         InvalidArgumentError: the compression of it is malformed.

@@ -35,7 +35,7 @@ def is_stop_iteration(error: BaseException | None) -> bool:
 
 
 def ends_loop(error: BaseException | None) -> bool:
-    """Whether a loop that is left with this error has just ended: input is exhausted, or somebody said so."""
+    """Whether this error is the regular end of a loop: the input is exhausted, or a hook or the caller raised StopIteration."""
     return isinstance(error, OutOfRangeError | StopAsyncIteration) or is_stop_iteration(error)
 
 

@@ -17,7 +17,7 @@ async def off_loop(
 ) -> Result:
     """Call a function that blocks in a thread, in a copy of the caller's context.
 
-    A caller that is cancelled, even twice, leaves only when the function has returned: nothing goes on behind its back.
+    A caller that is cancelled, even twice, leaves only when the function has returned, so that no work is left running.
 
     Raises:
         ResourceExhaustedError: no thread can be started; the call is not made.

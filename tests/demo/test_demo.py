@@ -1,4 +1,4 @@
-"""The demo trains, serves and asks in one loop, learns, says by its exit status whether it did, and goes on where it was."""
+"""The demo trains, serves and asks in one loop, learns, says by its exit status whether it did, and continues where it was."""
 
 import argparse
 import asyncio

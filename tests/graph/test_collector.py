@@ -34,7 +34,7 @@ def test_it_works_again_after_an_error() -> None:
     assert gc.isenabled()
 
 
-def test_who_has_stopped_it_finds_it_stopped() -> None:
+def test_a_caller_that_has_stopped_it_finds_it_stopped() -> None:
     gc.disable()
 
     with collector_at_rest():

@@ -37,7 +37,7 @@ def test_merges_are_of_conditionals_or_of_loops(graph):
     assert found(graph, kinds.IsMerge) == found(graph, kinds.IsLoopMerge) | found(graph, kinds.IsCondMerge)
 
 
-def test_ways_into_and_out_of_a_loop_are_told(graph):
+def test_ways_into_and_out_of_a_loop_are_recognised(graph):
     assert found(graph, kinds.IsLoopExit) == {"cond/while/Exit", "while/Exit"}
     enters = found(graph, kinds.IsLoopEnter)
     assert enters - found(graph, kinds.IsLoopConstantEnter) == {"cond/while/Enter", "while/Enter"}

@@ -256,12 +256,12 @@ BAD: dict[str, tuple[str, type[Exception], str]] = {
         INT,
         "function 'f' calls itself: f -> g -> f",
     ),
-    "open attr of nobody": (
+    "open attr without a function": (
         CALL + definition(node='attr { key: "_q" value { placeholder: "Q" } }'),
         INT,
         "attr 'Q' is left open",
     ),
-    "gradient of nobody": (
+    "gradient of an unknown function": (
         definition() + 'library { gradient { function_name: "f" gradient_func: "g" } }',
         INT,
         "there is no function 'g'",

@@ -76,7 +76,7 @@ BAD: dict[str, tuple[list[NodeDef], type[Exception], str]] = {
         VALUE,
         "attr 'N' must be at least 1",
     ),
-    "more outputs than anybody has": (
+    "more outputs than memory can hold": (
         [A, node("x", "Unpack", ["a"], T=of_type(FLOAT), num=AttrValue(i=2**40))],
         VALUE,
         "attr 'num' must be at most 65536",

@@ -1,4 +1,4 @@
-"""Kernels that are told, in the middle of their work, that their step was cancelled."""
+"""Kernels that are interrupted during their work because their step was cancelled."""
 
 from __future__ import annotations
 

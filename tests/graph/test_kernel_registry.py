@@ -164,7 +164,7 @@ def test_what_the_engine_runs_itself_needs_no_kernel(ops: Ops, role: Role):
     assert supported_device_types(node, TYPES) == ("GPU", "CPU", "REFERENCE")
 
 
-def test_what_lies_in_main_memory_is_told_by_position():
+def test_arguments_in_main_memory_are_given_by_position():
     register_kernel("FakeFoo", "GPU", first, host_memory=["xs", "m"])
     with graph():
         node = op("FakeFoo", 1.0, [1.0, 2.0], 1)[0].op

@@ -103,7 +103,7 @@ def test_what_is_not_sparse_or_of_another_dtype_is_refused():
     ("shape", "indices", "known"),
     [(None, (None, None), None), ([2, 3], (None, 2), (2, 3)), ([None, 3], (None, 2), (None, 3))],
 )
-def test_a_placeholder_knows_as_much_of_its_shape_as_it_was_told(shape: Any, indices: Any, known: Any):
+def test_a_placeholder_has_as_much_of_its_shape_as_was_given(shape: Any, indices: Any, known: Any):
     placeholder = ax.sparse_placeholder(ax.float32, shape, name="given")
 
     assert placeholder.indices.name == "given/indices:0"

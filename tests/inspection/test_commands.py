@@ -17,14 +17,16 @@ def trained(tmp_path) -> Path:
         w = ax.get_variable("w", initializer=ax.constant([[1.0], [2.0], [3.0]]))
         y = ax.matmul(x, w, name="y")
         ax.train.GradientDescentOptimizer(0.1).minimize(ax.reduce_mean(ax.square(y)), name="train")
-        ax.as_string(y, name="told")
+        ax.as_string(y, name="shown")
         ax.train.export_meta_graph(str(tmp_path / "model.meta"))
     return tmp_path / "model.meta"
 
 
 @pytest.mark.slow
 def test_explain_as_json_has_items_rows_costs_and_breaks(trained, capsys):
-    status = cli.main(["explain", str(trained), "--fetch", "y", "train", "told", "--feed", "x=4,3", "--json"])
+    status = cli.main(
+        ["explain", str(trained), "--fetch", "y", "train", "shown", "--feed", "x=4,3", "--json"]
+    )
 
     plan = json.loads(capsys.readouterr().out)
     (partition,) = plan["partitions"]

@@ -58,7 +58,7 @@ def test_the_same_values_every_time(example):
     assert one.tolist() == other.tolist()
 
 
-def test_a_shape_that_is_not_known_has_to_be_told(example):
+def test_a_shape_that_is_not_known_has_to_be_given(example):
     with pytest.raises(InvalidArgumentError, match=r"needs x:0, of shape \(\?, 3\).*--feed x=SHAPE:float32"):
         made_feeds(example, [named(example, "y")], [])
 

@@ -1,4 +1,4 @@
-"""Graphs with reference variables (VariableV2, Assign and their kin), some of them trained for twenty steps."""
+"""Graphs with reference variables (VariableV2, Assign and similar ops), some of them trained for twenty steps."""
 
 from __future__ import annotations
 

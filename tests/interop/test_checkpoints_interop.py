@@ -189,7 +189,7 @@ async def test_both_write_the_same_files_in_the_first_format(there, tmp_path):
 
 def assert_same_files(folder: Path) -> None:
     ours, theirs = (
-        {path.name: path.read_bytes() for path in (folder / who).iterdir()} for who in ("ours", "theirs")
+        {path.name: path.read_bytes() for path in (folder / name).iterdir()} for name in ("ours", "theirs")
     )
     assert ours.keys() == theirs.keys()
     for name, content in ours.items():

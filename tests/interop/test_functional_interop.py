@@ -1,4 +1,4 @@
-"""Loops over rows and TensorArrays give what they give in TensorFlow, whoever builds them; so do gradients through them."""
+"""Loops over rows and TensorArrays give what they give in TensorFlow, whichever builds them, and so do their gradients."""
 
 from __future__ import annotations
 

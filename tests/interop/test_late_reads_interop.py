@@ -1,4 +1,4 @@
-"""Reference variables read through an Identity by who waits for a write: what TensorFlow's Identity shows then, ours shows."""
+"""Reads of reference variables through an Identity that waits for a write give what TensorFlow's Identity gives."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def a_branch_behind_a_write(tf, v):
 
 
 @pytest.mark.parametrize("build", PROGRAMS, ids=lambda build: build.__name__)
-async def test_who_waits_for_a_write_reads_what_was_written(build: Program, jit: str, tf: Any):
+async def test_a_read_that_waits_for_a_write_gives_what_was_written(build: Program, jit: str, tf: Any):
     with tf.Graph().as_default() as graph, kind_of_variables(tf, False), first_control_flow(tf):
         variable = tf.Variable(1.0, name="v")
         fetches = build(tf, variable)

@@ -61,7 +61,7 @@ DIFFERENT = {
         f"python.training.slot_creator.{function}": "`copy_xla_sharding` came with 2.x"
         for function in ("create_slot", "create_slot_with_initializer", "create_zeros_slot")
     },
-    "train.Server": "ends, and is told how it is secured",
+    "train.Server": "can be stopped, and takes settings of security",
     "train.SessionManager": "looks whether a model is ready each second, not each 30",
     "OpError": "every argument may be left out; more came with 2.x",
     **{
@@ -75,7 +75,7 @@ DIFFERENT = {
     },
     "train.Supervisor": "waits 1 s for a model, not 30: TensorFlow's workers idle half a minute after a restart of their chief",
     "python.framework.meta_graph.import_scoped_meta_graph": "has a predicate of its own for a default, alike",
-    "python.ops.session_ops.TensorHandle": "told how to forget its tensor without waiting",
+    "python.ops.session_ops.TensorHandle": "takes a function that deletes its tensor without waiting",
 }
 """Signatures that differ on purpose, each with the reason."""
 

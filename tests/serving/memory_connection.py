@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from aioexec.serving import Model, application
 from aioexec.serving.connections import Connections, connections_of
 
-_TURNS: Final = 5  # of the loop, within which a server's task goes on if it has something to do
+_TURNS: Final = 5  # of the loop, within which a server's task takes its next step if it has one
 
 
 class Answer(NamedTuple):

@@ -1,4 +1,4 @@
-"""Connections without a request are closed after a time and beyond a number, and keep nobody else out."""
+"""Connections without a request are closed after a time and beyond a number, and do not keep other clients out."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_a_connection_that_sends_nothing_is_closed(server, virtual_clock):
     assert silent.written == b""
 
 
-async def test_one_byte_of_a_head_now_and_then_does_not_keep_a_connection_open(server, virtual_clock):
+async def test_single_bytes_of_a_head_do_not_keep_a_connection_open(server, virtual_clock):
     slow = MemoryConnection(server())
     for byte in GOOD[:20]:
         slow.send(bytes([byte]))
@@ -207,7 +207,7 @@ async def test_a_compressed_body_is_decompressed_to_no_more_than_a_body_may_have
         assert error in answer.json["error"]
 
 
-async def test_an_exception_that_nobody_foresaw_is_answered_in_json_and_logged(server, session, caplog):
+async def test_an_unforeseen_exception_is_answered_in_json_and_logged(server, session, caplog):
     async def run(fetches, feed_dict=None):
         raise ZeroDivisionError("of a model")
 

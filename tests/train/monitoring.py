@@ -8,11 +8,11 @@ from aioexec.train.hooks.session_run_hook import SessionRunArgs, SessionRunHook
 
 
 class Wants(SessionRunHook):
-    """Wants the same of each step, and keeps what it is told."""
+    """Requests the same of each step, and records the results."""
 
     def __init__(self, fetches: Any = None, feed_dict: Any = None, options: Any = None) -> None:
         self.request: SessionRunArgs | None = SessionRunArgs(fetches, feed_dict, options)
-        self.told: list[Any] = []
+        self.seen: list[Any] = []
         self.contexts: list[Any] = []
 
     def before_run(self, run_context: Any) -> SessionRunArgs | None:
@@ -20,7 +20,7 @@ class Wants(SessionRunHook):
         return self.request
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        self.told.append(run_values)
+        self.seen.append(run_values)
 
 
 class Does(SessionRunHook):

@@ -110,7 +110,7 @@ async def test_mixed_examples_come_once_each_and_not_in_order(joins):
     assert max(values[:20]) < 200 - 1
 
 
-async def test_how_full_a_mixing_queue_is_is_told_beyond_what_it_keeps_back():
+async def test_the_summary_of_a_shuffling_queue_counts_what_it_does_not_keep_back():
     ax.train.shuffle_batch([counted(8)], 4, 10, 5)
     (*_, full) = ax.get_collection(ax.GraphKeys.SUMMARIES)
     async with running(to_the_end=True) as session:

@@ -37,7 +37,7 @@ async def checkpoint(request: pytest.FixtureRequest, tmp_path: Path) -> str:
             return str(await saver.save(session, f"{tmp_path}/model", global_step=1, write_meta_graph=False))
 
 
-def test_a_reader_tells_names_shapes_and_dtypes(checkpoint: str) -> None:
+def test_a_reader_lists_names_shapes_and_dtypes(checkpoint: str) -> None:
     reader = aioexec.train.NewCheckpointReader(checkpoint)
 
     assert reader.get_variable_to_shape_map() == {
@@ -162,7 +162,7 @@ async def test_checkpoints_are_iterated_as_they_come(writer: Writer, virtual_clo
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_who_iterates_says_whether_there_will_be_more(
+async def test_the_caller_of_an_iteration_says_whether_there_will_be_more(
     writer: Writer, virtual_clock: Any, is_async: bool
 ) -> None:
     asked: list[float] = []

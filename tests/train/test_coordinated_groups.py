@@ -18,7 +18,7 @@ KINDS = ("listens", "ends", "fails", "stays")
 
 @dataclass(frozen=True)
 class Plan:
-    """What a group does: members of a kind, each at a time of its own; when somebody else asks for a stop; the grace."""
+    """What a group does: members of a kind, each at a time of its own; when a stop is requested from outside; the grace."""
 
     members: tuple[tuple[str, int], ...]
     asked_at: int
@@ -30,7 +30,7 @@ class Plan:
         return min([(self.asked_at, ""), *fails])
 
     def end(self) -> tuple[float, str, list[str]]:
-        """When `join` ends, with which error, and who was late."""
+        """When `join` ends, with which error, and which members were late."""
         stopped, error = self.stop()
         ends = {
             f"{kind} {when}": {"listens": stopped, "stays": float("inf")}.get(kind, when)

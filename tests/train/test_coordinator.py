@@ -1,4 +1,4 @@
-"""A group of tasks that stops together: who asks, who waits, what is raised, and that nothing is left behind."""
+"""A group of tasks that stops together: requests, waits, what is raised, and that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def never_ending(coord: Coordinator, name: str = "worker", ended: list[str] | No
 # Asking for a stop
 
 
-async def test_whoever_waits_for_a_stop_is_woken_by_a_request():
+async def test_a_wait_for_a_stop_ends_at_a_request():
     coord = Coordinator()
     waiting = [asyncio.create_task(coord.wait_for_stop()) for _ in range(3)]
     await all_tasks_blocked()
@@ -214,7 +214,7 @@ async def test_what_is_not_started_is_not_waited_for():
     coord = Coordinator()
 
     async def run() -> None:
-        raise AssertionError("nobody started it")
+        raise AssertionError("it was never started")
 
     coord.register_thread(TaskThread(run, "worker"))
 

@@ -135,7 +135,7 @@ async def test_summaries_at_the_end_are_those_of_the_checkpoint(model: Model, tr
     assert writer.steps("summary") == [7]
 
 
-async def test_a_checkpoint_that_is_missing_is_told(model: Model, trainer, folder):
+async def test_a_checkpoint_that_is_missing_is_an_error(model: Model, trainer, folder):
     with pytest.raises(GraphValueError, match=r"not a valid checkpoint.*nothing-7"):
         await train.evaluate_once(f"{folder}/nothing-7", final_ops=model.weight)
 

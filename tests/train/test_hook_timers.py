@@ -1,4 +1,4 @@
-"""SecondOrStepTimer: when it triggers, what it tells."""
+"""SecondOrStepTimer: when it triggers, what it returns."""
 
 import asyncio
 
@@ -47,7 +47,7 @@ async def test_a_timer_of_seconds_goes_by_the_clock_of_the_loop(virtual_clock):
     assert timer.should_trigger_for_step(1)
 
 
-async def test_a_timer_tells_how_long_ago_it_triggered(virtual_clock):
+async def test_a_timer_returns_how_long_ago_it_triggered(virtual_clock):
     timer = train.SecondOrStepTimer(every_steps=1)
 
     assert timer.update_last_triggered_step(10) == (None, None)

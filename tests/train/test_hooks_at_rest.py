@@ -46,12 +46,12 @@ async def test_a_hook_at_rest_costs_next_to_nothing(model: Model, folder, name):
 
         context = train.SessionRunContext(train.SessionRunArgs(model.train_op), ax.Session())
         first = hook.before_run(context)
-        told = hook.after_run(context, train.SessionRunValues(np.int64(3), None, None))
+        returned = hook.after_run(context, train.SessionRunValues(np.int64(3), None, None))
         again = hook.before_run(context)
 
         assert again is first
         assert first is None or type(first) is train.SessionRunArgs
-        assert told is None
+        assert returned is None
 
 
 async def test_the_saver_hook_looks_at_the_step_only_when_it_may_be_due(model: Model, folder):
@@ -64,4 +64,4 @@ async def test_the_saver_hook_looks_at_the_step_only_when_it_may_be_due(model: M
 
     await trained(model, [Counting(folder, save_steps=5, saver=train.Saver())], 20)
 
-    assert len(looks) == 1 + 20 // 5  # at the first step nobody knows how far it gets
+    assert len(looks) == 1 + 20 // 5  # at the first step the number of steps is unknown

@@ -1,4 +1,4 @@
-"""Hooks that do harm: what they raise, what they never return from, whom they tell; and hooks for one step alone."""
+"""Faulty hooks: what they raise, what they never return from, which hooks are called then; and hooks for one step."""
 
 import asyncio
 
@@ -103,7 +103,7 @@ async def test_the_deadline_of_a_step_is_none_of_its_hooks(model: Model, virtual
 
 
 @pytest.mark.parametrize("method", ["before_run", "after_run"])
-async def test_hooks_are_told_why_the_loop_ends(model: Model, method):
+async def test_hooks_get_the_error_that_ends_the_loop(model: Model, method):
     def fail(*args):
         raise OpError("the reason")
 
@@ -116,7 +116,7 @@ async def test_hooks_are_told_why_the_loop_ends(model: Model, method):
     assert [str(error) for error in witness.errors] == ["the reason"]
 
 
-async def test_hooks_are_told_of_a_step_that_fails_with_the_error_that_is_raised(model: Model):
+async def test_hooks_get_the_error_of_a_failed_step_that_is_raised(model: Model):
     witness = Witness()
 
     with pytest.raises(InvalidArgumentError) as raised:
@@ -126,7 +126,7 @@ async def test_hooks_are_told_of_a_step_that_fails_with_the_error_that_is_raised
     assert witness.errors == [raised.value]
 
 
-async def test_hooks_are_told_of_a_loss_that_is_nan(model: Model):
+async def test_hooks_get_the_error_of_a_loss_that_is_nan(model: Model):
     witness = Witness()
 
     with pytest.raises(train.NanLossDuringTrainingError) as raised:
@@ -135,7 +135,7 @@ async def test_hooks_are_told_of_a_loss_that_is_nan(model: Model):
     assert witness.errors == [raised.value]
 
 
-async def test_hooks_are_told_of_a_cancellation(model: Model):
+async def test_hooks_get_a_cancellation(model: Model):
     witness, opened = Witness(), asyncio.Event()
 
     async def train_forever():
@@ -152,7 +152,7 @@ async def test_hooks_are_told_of_a_cancellation(model: Model):
     assert [type(error) for error in witness.errors] == [asyncio.CancelledError]
 
 
-async def test_hooks_are_not_told_of_an_end_that_is_none_of_an_error(model: Model):
+async def test_hooks_get_no_error_at_a_regular_end(model: Model):
     witness = Witness()
 
     await trained(model, [witness, train.StopAtStepHook(num_steps=2)], 5)
@@ -160,7 +160,7 @@ async def test_hooks_are_not_told_of_an_end_that_is_none_of_an_error(model: Mode
     assert (witness.ended, witness.errors) == (1, [])
 
 
-async def test_hooks_are_told_of_another_that_cannot_end(model: Model):
+async def test_hooks_get_the_error_of_another_that_cannot_end(model: Model):
     def fail(session):
         raise OpError("no end")
 
@@ -173,7 +173,7 @@ async def test_hooks_are_told_of_another_that_cannot_end(model: Model):
     assert (after.ended, after.errors) == (0, [raised.value])
 
 
-async def test_an_error_in_an_error_hook_is_logged_and_the_others_are_told(model: Model, caplog):
+async def test_an_error_in_an_error_hook_is_logged_and_the_others_are_called(model: Model, caplog):
     def fail(session, error):
         raise KeyError("worse")
 

@@ -162,7 +162,7 @@ async def test_steps_a_second_are_those_of_the_global_step(model: Model, lines):
     assert lines() == ["global_step/sec: 4"] * 2
 
 
-async def test_no_rate_is_told_where_no_time_has_passed(model: Model, lines):
+async def test_no_rate_is_logged_where_no_time_has_passed(model: Model, lines):
     await trained(model, [train.StepCounterHook(every_n_steps=1)], 5)
 
     assert lines() == []

@@ -1,4 +1,4 @@
-"""Loopers: called on time, stopped in time, and their errors told to the coordinator."""
+"""Loopers: called on time, stopped in time, and their errors reported to the coordinator."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_without_an_interval_a_target_is_called_again_and_again_and_others
 
 
 class Recording(LooperThread):
-    """Tells what is called; some of it plain, some of it awaited."""
+    """Records its calls; some methods are plain, some awaited."""
 
     def __init__(self, coord: Coordinator, fails_in: str = "", **options: Any) -> None:
         super().__init__(coord, 1, **options)
@@ -85,7 +85,7 @@ class Recording(LooperThread):
         self.record("stop")
 
 
-async def test_a_subclass_is_told_of_begin_and_end(virtual_clock):
+async def test_a_subclass_is_called_at_begin_and_end(virtual_clock):
     coord = Coordinator()
     looper = Recording(coord)
     looper.start()

@@ -96,7 +96,7 @@ def test_variables_of_old_graphs_are_trainable_where_the_collection_says_so(
         values = exported.collection_def[key].bytes_list.value
         for place, value in enumerate(values):
             variable = protos.VariableDef.FromString(value)
-            variable.trainable = False  # as those who do not know the field leave it
+            variable.trainable = False  # as programs that do not have the field leave it
             values[place] = variable.SerializeToString()
 
     with Graph().as_default() as graph:

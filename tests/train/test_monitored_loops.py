@@ -103,9 +103,9 @@ async def test_other_errors_go_on(counter, error):
             raise error
 
 
-async def test_hooks_are_told_the_error_instead_of_the_end(counter):
-    told: list[Any] = []
-    hook = Does(on_error=lambda session, error: told.append(error), end=lambda session: told.append("end"))
+async def test_hooks_get_the_error_instead_of_the_end(counter):
+    calls: list[Any] = []
+    hook = Does(on_error=lambda session, error: calls.append(error), end=lambda session: calls.append("end"))
 
     with pytest.raises(ZeroDivisionError):
         async with train.MonitoredSession(hooks=[hook]):
@@ -113,7 +113,7 @@ async def test_hooks_are_told_the_error_instead_of_the_end(counter):
     async with train.MonitoredSession(hooks=[hook]):
         pass
 
-    assert [type(each) for each in told] == [ZeroDivisionError, str]
+    assert [type(each) for each in calls] == [ZeroDivisionError, str]
 
 
 async def test_a_late_error_is_logged_and_the_first_one_raised(counter, caplog):
@@ -145,7 +145,7 @@ async def test_a_step_function_runs_steps_with_hooks_and_without(counter):
         assert await session.run_step_fn(step) == (3, 4)
         assert await session.run_step_fn(plain) == "plain"
 
-    assert len(hook.told) == 2
+    assert len(hook.seen) == 2
 
 
 async def test_a_method_is_a_step_function(counter):

@@ -1,4 +1,4 @@
-"""Monitored sessions that lose their session, or whose caller gives up, at any moment."""
+"""Monitored sessions that lose their session, or whose caller is cancelled, at any moment."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class FakeCreator:
         await asyncio.sleep(0)
         if self.outages:
             self.outages -= 1
-            raise errors.UnavailableError("nobody there")
+            raise errors.UnavailableError("no peer")
         self.created += 1
         self.sessions.append(FakeSession(self))
         return self.sessions[-1]
 
 
-class Told(SessionRunHook):
+class Recording(SessionRunHook):
     def __init__(self) -> None:
         self.recoveries: list[tuple[str, int]] = []
 
@@ -76,8 +76,8 @@ def graph():
         yield graph
 
 
-async def test_each_recovery_waits_longer_and_is_told(virtual_clock, caplog):
-    creator, hook = FakeCreator(outages=5), Told()
+async def test_each_recovery_waits_longer_and_is_reported(virtual_clock, caplog):
+    creator, hook = FakeCreator(outages=5), Recording()
     caplog.set_level(logging.WARNING)
 
     async with train.MonitoredSession(creator, [hook]) as session:
@@ -85,13 +85,13 @@ async def test_each_recovery_waits_longer_and_is_told(virtual_clock, caplog):
 
     waits = [later - sooner for sooner, later in zip(creator.when, creator.when[1:], strict=False)]
     assert waits == pytest.approx([0, 0.1, 0.2, 0.4, 0.8])
-    assert hook.recoveries == [("nobody there", attempt) for attempt in range(1, 6)]
+    assert hook.recoveries == [("no peer", attempt) for attempt in range(1, 6)]
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 5
     assert "A session was lost" in caplog.text
 
 
 async def test_recoveries_are_counted_anew_after_a_good_step(virtual_clock, monkeypatch):
-    creator, hook = FakeCreator(), Told()
+    creator, hook = FakeCreator(), Recording()
 
     async def fail_first(session: FakeSession) -> None:
         if session.number < 4:
@@ -114,7 +114,7 @@ async def fail_last(session: FakeSession) -> None:
 async def test_after_too_many_recoveries_the_error_is_raised(virtual_clock):
     creator = FakeCreator(outages=1000)
 
-    with pytest.raises(errors.UnavailableError, match="nobody there") as caught:
+    with pytest.raises(errors.UnavailableError, match="no peer") as caught:
         await train.MonitoredSession(creator)
 
     assert len(creator.when) == wrapped_sessions.MOST_RECOVERIES + 1
@@ -123,7 +123,7 @@ async def test_after_too_many_recoveries_the_error_is_raised(virtual_clock):
 
 
 async def test_steps_that_are_lost_together_recover_once(virtual_clock, monkeypatch):
-    creator, hook = FakeCreator(), Told()
+    creator, hook = FakeCreator(), Recording()
     lost = asyncio.Event()
 
     async def lose_together(session: FakeSession) -> None:
@@ -384,9 +384,9 @@ async def test_closing_cancels_steps_under_way(virtual_clock):
 
 
 async def test_a_body_that_is_cancelled_closes_the_session(virtual_clock, monkeypatch):
-    creator, told = FakeCreator(), []
+    creator, errors_seen = FakeCreator(), []
     hook = SessionRunHook()
-    monkeypatch.setattr(hook, "on_error", lambda session, error: told.append(error))
+    monkeypatch.setattr(hook, "on_error", lambda session, error: errors_seen.append(error))
 
     async def loop() -> None:
         async with train.MonitoredSession(creator, [hook]) as session:
@@ -395,7 +395,7 @@ async def test_a_body_that_is_cancelled_closes_the_session(virtual_clock, monkey
 
     assert await cancelled_after(20, loop())
     assert creator.sessions[0].is_closed
-    assert [type(error) for error in told] == [asyncio.CancelledError]
+    assert [type(error) for error in errors_seen] == [asyncio.CancelledError]
 
 
 async def test_a_cancellation_is_raised_whatever_failed_before(virtual_clock, caplog, monkeypatch):

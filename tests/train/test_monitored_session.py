@@ -168,7 +168,7 @@ async def test_the_session_within_a_singular_one_may_be_used(counter):
         assert isinstance(session.raw_session(), ax.Session)
 
     assert session.raw_session() is None
-    assert hook.told == []
+    assert hook.seen == []
 
 
 # What hooks add to a step
@@ -181,9 +181,9 @@ async def test_hooks_get_what_they_asked_for_in_its_structure(graph):
         assert await session.run({"mine": x}, {x: 2}) == {"mine": 2}
         assert await session.run([x], {x: 3}) == [3]
 
-    assert [told.results for told in one.told] == [4, 6]
-    assert [told.results for told in many.told] == [{"a": [2, 3], "b": (6,)}, {"a": [3, 4], "b": (9,)}]
-    assert [told.results for told in none.told] == [None, None]
+    assert [values.results for values in one.seen] == [4, 6]
+    assert [values.results for values in many.seen] == [{"a": [2, 3], "b": (6,)}, {"a": [3, 4], "b": (9,)}]
+    assert [values.results for values in none.seen] == [None, None]
 
 
 async def test_hooks_that_want_the_same_tensor_get_the_same_value(graph, counter):
@@ -191,7 +191,7 @@ async def test_hooks_that_want_the_same_tensor_get_the_same_value(graph, counter
     async with train.MonitoredSession(hooks=hooks) as session:
         assert await session.run(counter) == 1
 
-    assert [hook.told[0].results for hook in hooks] == [1, [1], 1]
+    assert [hook.seen[0].results for hook in hooks] == [1, [1], 1]
 
 
 async def test_hooks_may_want_something_else_each_time(graph):
@@ -202,7 +202,7 @@ async def test_hooks_may_want_something_else_each_time(graph):
             hook.request = None if fetches is None else SessionRunArgs(fetches)
             await session.run([])
 
-    assert [told.results for told in hook.told] == [None, [1], 2, None]
+    assert [values.results for values in hook.seen] == [None, [1], 2, None]
 
 
 async def test_hooks_that_are_awaited_take_part_like_others(graph):
@@ -225,10 +225,10 @@ async def test_hooks_that_are_awaited_take_part_like_others(graph):
     async with train.MonitoredSession(hooks=[awaited, plain]) as session:
         await session.run(x)
 
-    assert (awaited.results, plain.told[0].results) == (4, 3)
+    assert (awaited.results, plain.seen[0].results) == (4, 3)
 
 
-async def test_a_context_tells_what_the_caller_asked_for(graph):
+async def test_a_context_has_what_the_caller_requested(graph):
     x, y = ax.placeholder(ax.int32, []), ax.placeholder(ax.int32, [])
     hook = Wants(y, {y: 7})
     async with train.SingularMonitoredSession(hooks=[hook]) as session:
@@ -269,11 +269,11 @@ async def test_options_of_hooks_and_caller_are_merged(graph):
     async with train.MonitoredSession(hooks=[hook, other]) as session:
         await session.run([], options=mine)
 
-    for told in (*hook.told, *other.told):
-        assert told.options.trace_level == ax.RunOptions.FULL_TRACE
-        assert told.options.timeout_in_ms == 60_000
-        assert told.options.report_tensor_allocations_upon_oom
-        assert told.run_metadata.HasField("step_stats")
+    for values in (*hook.seen, *other.seen):
+        assert values.options.trace_level == ax.RunOptions.FULL_TRACE
+        assert values.options.timeout_in_ms == 60_000
+        assert values.options.report_tensor_allocations_upon_oom
+        assert values.run_metadata.HasField("step_stats")
     assert mine.trace_level == ax.RunOptions.NO_TRACE
     assert traced.timeout_in_ms == 10
 
@@ -283,8 +283,8 @@ async def test_without_options_hooks_see_empty_ones(graph):
     async with train.MonitoredSession(hooks=[hook]) as session:
         await session.run([])
 
-    assert hook.told[0].options == ax.RunOptions()
-    assert hook.told[0].run_metadata == ax.RunMetadata()
+    assert hook.seen[0].options == ax.RunOptions()
+    assert hook.seen[0].run_metadata == ax.RunMetadata()
 
 
 async def test_the_metadata_of_the_caller_is_filled(graph):
@@ -311,5 +311,5 @@ async def test_hooks_of_one_run_take_part_in_it_alone(graph, counter):
         await session.run(counter, hooks=[once])
         await session.run(counter)
 
-    assert [told.results for told in always.told] == [1, 2, 3]
-    assert [told.results for told in once.told] == [[2]]
+    assert [values.results for values in always.seen] == [1, 2, 3]
+    assert [values.results for values in once.seen] == [[2]]

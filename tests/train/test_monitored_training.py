@@ -1,4 +1,4 @@
-"""MonitoredTrainingSession: which hooks it adds, what they leave behind, and how training goes on after it."""
+"""MonitoredTrainingSession: which hooks it adds, what they leave behind, and how training continues after it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def graph():
 
 @pytest.fixture
 async def directory(tmp_path):
-    """A directory whose event file, which stays open for whoever writes there next, is closed."""
+    """A directory whose event file, which the cache keeps open for later writes, is closed."""
     yield tmp_path
     await ax.summary.FileWriterCache.clear()
 

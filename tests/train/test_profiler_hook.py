@@ -73,7 +73,7 @@ async def test_other_steps_are_not_traced(model: Model, folder):
     assert traced == [False, True, False, True]
 
 
-async def test_a_timeline_that_cannot_be_written_is_told(model: Model, folder):
+async def test_a_timeline_that_cannot_be_written_is_logged(model: Model, folder):
     os.mkdir(f"{folder}/timeline-2.json")
 
     with pytest.raises(OpError, match=r"timeline-2\.json"):

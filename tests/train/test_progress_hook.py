@@ -150,7 +150,7 @@ async def test_values_are_shown_shortly(value, shown):
     assert progress_line(1, None, Pace(), {"x": value}) == f"step 1  x {shown}"
 
 
-async def test_long_times_are_told_in_hours():
+async def test_long_times_are_printed_in_hours():
     pace = Pace()
     pace.saw(0.0, 0)
     pace.saw(1.0, 1)

@@ -124,7 +124,7 @@ async def test_whatever_call_fails_the_checkpoints_before_are_there_and_nothing_
     ],
 )
 @pytest.mark.parametrize("call", ["open", "write"])
-async def test_why_nothing_can_be_written_is_told_and_all_is_as_before(
+async def test_a_failed_write_names_its_cause_and_leaves_all_as_before(
     tmp_path: Path, faults: Faults, error: int, kind: type[OpError], message: str, call: str
 ) -> None:
     model = Model()
@@ -172,7 +172,7 @@ async def test_a_disk_that_fills_up_late_leaves_no_part_of_a_checkpoint(
             assert contents(tmp_path) == before, written
 
 
-async def test_a_folder_that_is_not_there_or_is_a_file_is_told(tmp_path: Path) -> None:
+async def test_a_folder_that_is_not_there_or_is_a_file_is_an_error(tmp_path: Path) -> None:
     model = Model()
     (tmp_path / "file").write_bytes(b"x")
     async with model.session() as session:
@@ -190,7 +190,7 @@ async def test_a_folder_is_made_in_one_that_is_there(tmp_path: Path) -> None:
         assert await model.restored(session, path) == 6
 
 
-async def test_a_folder_that_vanishes_while_it_is_saved_into_is_told(
+async def test_a_folder_that_vanishes_while_it_is_saved_into_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Model()
@@ -396,7 +396,7 @@ async def test_saves_of_one_saver_at_once_are_all_listed(tmp_path: Path) -> None
 
 @pytest.fixture
 def living(tmp_path: Path) -> Iterator[BegunSave]:
-    """A save of checkpoint `other` that somebody is at, with a data file and no index yet."""
+    """A save of checkpoint `other` that is under way, with a data file and no index yet."""
     begun = BegunSave(os.fspath(tmp_path / "other"), 2, "checkpoint", "meta")
     begun.begin()
     (tmp_path / "other.data-00000-of-00001").write_bytes(b"data")
@@ -440,7 +440,7 @@ def test_a_folder_that_is_not_there_has_nothing_to_clear_away(tmp_path: Path) ->
 
 
 async def test_what_users_deleted_is_not_deleted_further(tmp_path: Path) -> None:
-    """Somebody removes the `checkpoint` file after a kill: all the checkpoints stay."""
+    """The `checkpoint` file is removed after a kill: all the checkpoints stay."""
     model = Model(max_to_keep=1)
     async with model.session() as session:
         for step in (1, 2):

@@ -1,4 +1,4 @@
-"""CheckpointSaverHook and its listeners: when they save, what they write, whom they tell."""
+"""CheckpointSaverHook and its listeners: when they save, what they write, which listeners they call."""
 
 import asyncio
 import logging
@@ -19,24 +19,24 @@ pytestmark = pytest.mark.usefixtures("virtual_clock")
 
 
 class Listener(train.CheckpointSaverListener):
-    """Remembers what it is told; asks to stop after the checkpoint at `stop_at`."""
+    """Records its calls; requests a stop after the checkpoint at `stop_at`."""
 
     def __init__(self, stop_at=None):
-        self.told = []
+        self.calls = []
         self._stop_at = stop_at
 
     def begin(self):
-        self.told.append("begin")
+        self.calls.append("begin")
 
     def before_save(self, session, global_step_value):
-        self.told.append(f"before {global_step_value}")
+        self.calls.append(f"before {global_step_value}")
 
     def after_save(self, session, global_step_value):
-        self.told.append(f"after {global_step_value}")
+        self.calls.append(f"after {global_step_value}")
         return global_step_value == self._stop_at
 
     def end(self, session, global_step_value):
-        self.told.append(f"end {global_step_value}")
+        self.calls.append(f"end {global_step_value}")
 
 
 def saved(folder):
@@ -49,7 +49,7 @@ def graph_text(folder):
 
 
 def saves(listener):
-    return [int(told.split()[1]) for told in listener.told if told.startswith("after")]
+    return [int(call.split()[1]) for call in listener.calls if call.startswith("after")]
 
 
 async def test_a_saver_hook_wants_one_interval(folder):
@@ -101,40 +101,40 @@ async def test_steps_that_advance_by_several_are_saved_as_soon_as_they_are_there
     assert saves(listener) == [0, 12, 24, 32]
 
 
-async def test_listeners_are_told_in_their_order(model: Model, folder):
+async def test_listeners_are_called_in_their_order(model: Model, folder):
     first, second = Listener(), Listener()
-    second.told = first.told
+    second.calls = first.calls
     hook = train.CheckpointSaverHook(folder, save_steps=9, saver=train.Saver(), listeners=[first, second])
 
     await trained(model, [hook], 1)
 
     once = ["begin", "before 0", "after 0", "before 1", "after 1", "end 1"]
-    assert first.told == [each for told in once for each in (told, told)]
+    assert first.calls == [each for call in once for each in (call, call)]
 
 
 async def test_listeners_may_be_awaited(model: Model, folder):
-    told: list[object] = []
+    calls: list[object] = []
 
     class Slow(train.CheckpointSaverListener):
         async def begin(self):
-            told.append("begin")
+            calls.append("begin")
 
         async def before_save(self, session, global_step_value):
             await asyncio.sleep(1.0)
-            told.append(("before", int(await session.run(model.global_step))))
+            calls.append(("before", int(await session.run(model.global_step))))
 
         async def after_save(self, session, global_step_value):
             await asyncio.sleep(1.0)
-            told.append(("after", global_step_value))
+            calls.append(("after", global_step_value))
             return True
 
         async def end(self, session, global_step_value):
-            told.append(("end", global_step_value))
+            calls.append(("end", global_step_value))
 
     hook = train.CheckpointSaverHook(folder, save_steps=1, saver=train.Saver(), listeners=[Slow()])
 
     assert await trained(model, [hook], 5) == 1
-    assert told == ["begin", ("before", 0), ("after", 0), ("before", 1), ("after", 1), ("end", 1)]
+    assert calls == ["begin", ("before", 0), ("after", 0), ("before", 1), ("after", 1), ("end", 1)]
 
 
 async def test_a_listener_ends_the_loop_after_a_step(model: Model, folder, caplog):
@@ -173,16 +173,16 @@ async def test_the_graph_need_not_be_written(model: Model, folder):
     assert [each for each in os.listdir(folder) if each.endswith((".meta", ".pbtxt"))] == []
 
 
-async def test_the_event_file_tells_of_the_graph_and_of_each_checkpoint(model: Model, folder):
+async def test_the_event_file_has_the_graph_and_each_checkpoint(model: Model, folder):
     await trained(model, [train.CheckpointSaverHook(folder, save_steps=2, saver=train.Saver())], 3)
 
     events = await events_in(folder)
-    told = [
+    logs = [
         (event.step, event.session_log.status, event.session_log.checkpoint_path)
         for event in events
         if event.HasField("session_log")
     ]
-    assert told == [(step, SessionLog.CHECKPOINT, f"{folder}/model.ckpt") for step in (0, 2, 3)]
+    assert logs == [(step, SessionLog.CHECKPOINT, f"{folder}/model.ckpt") for step in (0, 2, 3)]
     graphs = [
         event.WhichOneof("what")
         for event in events
@@ -237,7 +237,7 @@ async def test_a_checkpoint_whose_saving_was_cancelled_is_saved_at_the_end(model
     class Slow(Listener):
         async def before_save(self, session, global_step_value):
             super().before_save(session, global_step_value)
-            await asyncio.sleep(100.0 if self.told.count("before 2") == 1 else 0.0)
+            await asyncio.sleep(100.0 if self.calls.count("before 2") == 1 else 0.0)
 
     listener = Slow()
     hook = train.CheckpointSaverHook(folder, save_steps=2, saver=train.Saver(), listeners=[listener])
@@ -260,7 +260,7 @@ async def test_nothing_is_saved_at_the_end_of_a_loop_that_failed(model: Model, f
             await session.run(model.train_op)
             raise OpError("out of order")
 
-    assert listener.told == ["begin", "before 0", "after 0"]
+    assert listener.calls == ["begin", "before 0", "after 0"]
 
 
 @pytest.mark.parametrize("method", ["begin", "before_save", "after_save", "end"])
@@ -277,7 +277,7 @@ async def test_an_error_of_a_listener_is_the_loops(model: Model, folder, method)
         await trained(model, [hook], 2)
 
 
-async def test_a_directory_that_cannot_be_made_is_told(model: Model, folder):
+async def test_a_directory_that_cannot_be_made_is_an_error(model: Model, folder):
     os.mknod(f"{folder}/file")
     hook = train.CheckpointSaverHook(f"{folder}/file/below", save_steps=1, saver=train.Saver())
 

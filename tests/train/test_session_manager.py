@@ -125,7 +125,7 @@ async def test_a_ready_op_that_reads_too_soon_means_not_ready(graph):
 
 
 @pytest.mark.parametrize("kind", ["op", "int32"])
-async def test_a_ready_op_that_cannot_tell_means_ready(graph, kind):
+async def test_a_ready_op_without_a_list_of_names_means_ready(graph, kind):
     ready = ax.no_op() if kind == "op" else ax.constant([1, 2])
 
     async with await train.SessionManager(ready_op=ready).prepare_session("", ax.no_op()) as session:
@@ -226,7 +226,7 @@ async def test_a_checkpoint_is_waited_for_so_long(tmp_path, graph, virtual_clock
     assert virtual_clock.time() == 30
 
 
-async def test_recovering_tells_whether_the_model_was_restored(saved, tmp_path, graph):
+async def test_recovering_returns_whether_the_model_was_restored(saved, tmp_path, graph):
     v = ax.Variable(1, name="v")
     missing, saver = ax.report_uninitialized_variables(), train.Saver([v])
     manager = train.SessionManager(ready_op=missing)

@@ -1,4 +1,4 @@
-"""Supervisors: what they make, what goes on beside the training and when, and how everything ends."""
+"""Supervisors: what they make, which services run beside the training and when, and how everything ends."""
 
 from __future__ import annotations
 

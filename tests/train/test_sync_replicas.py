@@ -168,7 +168,7 @@ def test_slots_and_variables_are_those_of_the_wrapped_optimizer():
         assert optimizer.variables() == inner.variables()
 
 
-def test_mistakes_are_told():
+def test_mistakes_are_errors():
     with ax.Graph().as_default():
         var, step = ax.get_variable("var", initializer=START), ax.train.get_or_create_global_step()
         optimizer = ax.train.SyncReplicasOptimizer(ax.train.GradientDescentOptimizer(0.1), 3, 1)

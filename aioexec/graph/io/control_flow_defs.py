@@ -70,8 +70,8 @@ def while_to_proto(context: WhileContext, export_scope: str | None = None) -> Wh
 def _write_values(
     proto: ValuesDef, context: ControlFlowContext, more: dict[Tensor, Tensor], scope: str | None
 ) -> None:
-    """Write what is known in a context. A gradient's also knows what it stands for: tensors of the loop it goes back through,
-    which are in no context around it. Who imports it could do nothing with them.
+    """Write what is known in a context. A gradient's context also stores tensors of the loop that it differentiates, which are
+    in no context around it; they are left out, because an importer could not use them.
     """
     external = {**context._external_values, **more}
     candidates = external if context.replaces_foreign else ()

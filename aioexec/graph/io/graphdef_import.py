@@ -43,8 +43,7 @@ def import_graph_def(
         return_elements: names in the GraphDef of what to return: "a" an operation, "a:0" a tensor.
         name: the scope of the new nodes, "import" by default; "" for none.
         op_dict: ignored, as in TensorFlow.
-        producer_op_list: the ops of whoever wrote the GraphDef; attributes unknown here are dropped if they have the default
-            they have there.
+        producer_op_list: the ops of the GraphDef's producer; attributes unknown here are dropped if they have their default.
 
     Returns:
         The elements asked for; None if `return_elements` is None.
@@ -81,7 +80,7 @@ def import_graph_def(
 
 
 def extend_by_graph_def(graph: Graph, graph_def: GraphDef, inputs: Mapping[str, Tensor | Operation]) -> None:
-    """Add nodes that somebody else has made for this very graph, under their own names; all of them or none.
+    """Add nodes that another process has made for this graph, under their own names; all of them or none.
 
     Args:
         inputs: those that are there already, by the text that asks for them.

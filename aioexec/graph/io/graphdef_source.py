@@ -63,7 +63,7 @@ class Source:
     """A GraphDef, read and found consistent in itself.
 
     Args:
-        is_partition: it comes from a master, who gives nodes names that users cannot, and colocates them with nodes elsewhere.
+        is_partition: it comes from a master, which gives nodes names that users cannot give, and colocates them with others.
         is_sent: it comes from another process, which may know more attributes of an op than there are here: those are dropped.
         there: nodes of the graph it extends, with which new ones may be colocated.
 

@@ -1,7 +1,7 @@
 """Writes a graph, or what is in one of its scopes, as a MetaGraphDef: nodes, functions, collections, what its ops mean.
 
 A part of a graph is exported without its scope, to be imported under another. What its nodes take from outside of the scope
-are *unbound* inputs, under names no node can have; a collection lists them, and who imports the part gives tensors for them.
+are *unbound* inputs, under names no node can have; a collection lists them, and the importer of the part supplies them.
 """
 
 from __future__ import annotations

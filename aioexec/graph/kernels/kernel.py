@@ -1,4 +1,4 @@
-"""How an operation computes: the protocols between a row of the op registry and whoever runs it.
+"""How an operation computes: the protocols between a row of the op registry and the executors.
 
 Two tiers, one meaning. The *reference* kernel is a plain NumPy function and defines the op. The *native* binding turns an
 operation with concrete shapes into launches of compiled kernels inside a program.
@@ -52,7 +52,7 @@ class Role(enum.Enum):
     VARIABLE = "variable"  # makes a variable: a resource handle or a reference
     READ = "read"  # snapshot of the variable behind input 0
     UPDATE = "update"  # writes the variables behind the inputs `Native.writes` / `Row.writes`
-    # What follows has no kernel: the executor runs it, since what it does is to decide who runs.
+    # What follows has no kernel: the executor runs it, since what it does is to decide which nodes run.
     SWITCH = "switch"  # input 0 goes to output `pred`; the other is dead
     MERGE = "merge"  # the first live input, and its index
     ENTER = "enter"  # into the child frame named by attr `frame_name`
@@ -118,7 +118,7 @@ class StepContext(Protocol):
 
     @property
     def cancellation_manager(self) -> Any:
-        """Calls back, once, whoever registers a callback, when the step is given up (`execution.cancellation`)."""
+        """Registers callbacks that are called once if the step is cancelled (`execution.cancellation`)."""
         ...
 
     def run_in_worker(self, call: Callable[[], Result]) -> Awaitable[Result]:
@@ -157,7 +157,7 @@ class NonblockingKernel:
 
 @dataclass(frozen=True, slots=True)
 class KeepingKernel:
-    """A kernel that keeps an input beyond its step: a copy, unless nobody else holds that.
+    """A kernel that keeps an input beyond its step: a copy, unless the kernel has the only reference.
 
     Attributes:
         compute: the kernel, which copies.
@@ -276,7 +276,7 @@ RECTIFIES = 2
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
-    """What a loop kernel can do to each part of what it writes as soon as it is there, so that nobody reads it again for that.
+    """What a loop kernel can do to each part of its output as soon as it is written, without reading it again from memory.
 
     Attributes:
         word: the argument that says what, 0 for nothing: the sum of ADDS_BIAS, to add a vector to each row, and RECTIFIES, to

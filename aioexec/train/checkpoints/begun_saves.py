@@ -1,8 +1,8 @@
 """Saves that have begun: a note beside the checkpoint says what may be left of one, until nothing is.
 
 The note is there before the first file of the checkpoint, and goes after the last file of those that it replaces. Its writer
-holds a lock on it, which the system takes back when the process dies. Whoever saves into the folder next, or recovers its list
-of checkpoints, finds the notes of the dead (never those of the living, whatever process, container or user they are), and
+holds a lock on it, which the system releases when the process dies. The next process that saves into the folder, or recovers
+its list of checkpoints, finds the notes of dead writers (never those of living ones, of any process, container or user), and
 removes what these have left: files that are no checkpoint, a checkpoint the `checkpoint` file was to name and does not, and
 those it does not name any more. What it names is never touched. Where files have no locks, nothing is removed.
 
@@ -99,7 +99,7 @@ class BegunSave:
             self._create()
             if hold(self._descriptor) and os.fstat(self._descriptor).st_nlink:
                 break
-            os.close(self._descriptor)  # somebody took it for that of a dead one before it was locked
+            os.close(self._descriptor)  # another process took it for a dead writer's before it was locked
             self._descriptor = -1
         self._write()
 

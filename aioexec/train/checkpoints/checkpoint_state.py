@@ -206,7 +206,7 @@ def _file_of(prefix: str) -> str | None:
 def matching(path: str) -> list[str]:
     """The file of that name, else the files of its folder whose names match its last part as a pattern.
 
-    Paths come from the file of the state, which anybody may have written: a pattern for folders could walk over all disks.
+    Paths come from the file of the state, which is untrusted: a pattern in the name of a folder could search all disks.
     """
     if os.path.exists(path):
         return [path]

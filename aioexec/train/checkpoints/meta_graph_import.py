@@ -1,4 +1,4 @@
-"""Graphs out of MetaGraphDefs: nodes, collections and a saver, put into a graph in which a program goes on.
+"""Graphs out of MetaGraphDefs: nodes, collections and a saver, put into a graph that a program continues to build.
 
 Functions here block while they read a file and make the nodes, in the graph and the context they are called from.
 """
@@ -88,7 +88,7 @@ def import_meta_graph_with_return_elements(
 
 
 def _saver(meta_graph: MetaGraphDef, scope: str | None, variables: Mapping[str, Any]) -> Saver | None:
-    """A saver for what was imported; a variable tells the scope that it really came under."""
+    """A saver for what was imported; the scope it was imported under is read from the name of a variable."""
     if not meta_graph.HasField("saver_def"):
         return Saver() if all_saveable_objects(scope=scope) else None
     for name, variable in variables.items():

@@ -152,7 +152,7 @@ _Saveable = Callable[[Any, str, str], SaveableObject]
 
 
 def all_saveable_objects(scope: str | None = None) -> list[Any]:
-    """What a saver of the default graph saves unless told otherwise: global variables, and what was put beside them."""
+    """What a saver of the default graph saves by default: global variables, and the collection of saveable objects."""
     graph = get_default_graph()
     return [
         *graph.get_collection(GraphKeys.GLOBAL_VARIABLES, scope),

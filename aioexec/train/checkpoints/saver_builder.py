@@ -255,7 +255,7 @@ def _shape_for(tensor: Any) -> Any:
 
 
 def _join_partitioned_variables() -> None:
-    """Make a node by the name of each partitioned variable that is in a collection: who imports the meta graph looks for it."""
+    """Make a node by the name of each partitioned variable that is in a collection: importers of the meta graph look for it."""
     graph = get_default_graph()
     for key in graph.get_all_collection_keys():
         for item in graph.get_collection(key):

@@ -15,8 +15,8 @@ Members are what `LooperThread` and `QueueRunner.create_threads` give, tasks of 
 threads. `request_stop`, `should_stop` and `register_thread` may be called from any thread; what waits belongs to a loop, and a
 thread that is to wait lets the loop do it: `asyncio.run_coroutine_threadsafe(coord.wait_for_stop(), loop).result()`.
 
-What differs from TensorFlow's, because tasks can be told to end and threads cannot: a member that is a task and does not end
-within the grace is cancelled and awaited before `join` returns, so nothing goes on behind its back (a thread goes on, as in
+What differs from TensorFlow's, because tasks can be cancelled and threads cannot: a member that is a task and does not end
+within the grace is cancelled and awaited before `join` returns, so that no task is left running (a thread is, as in
 TensorFlow); and a task of the user's that fails requests a stop with its error, so no error is lost.
 """
 
@@ -48,13 +48,13 @@ class Coordinator:
             OutOfRangeError and StopAsyncIteration. A StopIteration counts as the former: it cannot leave a coroutine.
 
     State, guarded by `_lock` because threads may ask for a stop: `_state` decides; `_members` are registered since the last
-    `join`; `_waiters` are futures of whoever waits for a stop, each resolved in its own loop.
+    `join`; `_waiters` are futures that wait for a stop, each resolved in its own loop.
     """
 
     def __init__(self, clean_stop_exception_types: Iterable[type[BaseException]] | None = None) -> None:
         ends = (OutOfRangeError, StopAsyncIteration)
         types = ends if clean_stop_exception_types is None else clean_stop_exception_types
-        self._lock = threading.RLock()  # a signal handler that asks for a stop may interrupt one who does
+        self._lock = threading.RLock()  # a signal handler that requests a stop may interrupt another request
         self._state = StopState(types)
         self._members: set[Member] = set()
         self._waiters: set[asyncio.Future[None]] = set()
@@ -68,7 +68,7 @@ class Coordinator:
             ex: why: an exception, or what `sys.exc_info()` gives.
 
         Raises:
-            BaseException: `ex`, if the members were joined: nobody else would raise it.
+            BaseException: `ex`, if the members were joined: `join` cannot raise it any more.
         """
         with self._lock:
             is_first = self._state.request_stop(ex)
@@ -80,7 +80,7 @@ class Coordinator:
         elif ex is not None:
             logger.debug("a later error reported to Coordinator: %r", ex)
         for waiter in waiters:
-            with contextlib.suppress(RuntimeError):  # a loop that is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # a loop that is closed has no waiters
                 waiter.get_loop().call_soon_threadsafe(_wake, waiter)
 
     def clear_stop(self) -> None:
@@ -106,8 +106,8 @@ class Coordinator:
     def stop_on_exception(self) -> Iterator[None]:
         """An error of the block requests a stop with it, and ends here.
 
-        A block that is cancelled requests a stop without an error, and the cancellation goes on; so do KeyboardInterrupt and
-        SystemExit, with themselves as the error.
+        A block that is cancelled requests a stop without an error, and the cancellation is raised on; KeyboardInterrupt and
+        SystemExit are raised on too, and are the errors of their stops.
         """
         try:
             yield

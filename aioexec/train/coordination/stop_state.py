@@ -18,16 +18,16 @@ from aioexec.train.errors import end_of_loop, is_stop_iteration
 
 
 class StopState:
-    """Who asked for a stop first, and with which error.
+    """Whether a stop was requested, and the error of the first request.
 
     A StopIteration, which could not leave `join`, is an EndOfLoopError, hence an OutOfRangeError. A cancellation, or a
-    coroutine that is thrown away, is no error: whoever was cancelled says so itself.
+    coroutine that is thrown away, is no error: the cancelled member raises it itself.
 
     Args:
         clean_types: errors that ask for a stop but are none.
 
-    State: `is_stopping`: a stop was requested; `is_joined`: the group was waited for, so an error that comes now has nobody to
-    raise it but its bringer. `error` is the one of the request that came first, or None if it had none: it is what `join`
+    State: `is_stopping`: a stop was requested; `is_joined`: the group was waited for, so an error that comes now can be raised
+    only where it is reported. `error` is the one of the request that came first, or None if it had none: it is what `join`
     raises. All change only through the events below.
     """
 

@@ -13,7 +13,7 @@ class TaskThread:
     Args:
         target: makes the coroutine.
         daemon: kept for programs that set it: a task never holds the process up.
-        owner: told of the task when it is started.
+        owner: called with the task when it is started.
 
     State: `_task` is None until `start`, then never changes.
     """

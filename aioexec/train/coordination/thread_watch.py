@@ -14,7 +14,7 @@ _watched: WeakKeyDictionary[threading.Thread, asyncio.Future[None]] = WeakKeyDic
 def ended(thread: threading.Thread) -> asyncio.Future[None] | None:
     """A future that is done when the thread has ended; None if it is not alive.
 
-    The watcher is a daemon thread of its own: in the loop's executor it would take a worker for as long as the thread goes on,
+    The watcher is a daemon thread of its own: in the loop's executor it would take a worker for as long as the thread runs,
     and would hold up the end of the loop.
     """
     if not thread.is_alive():
@@ -32,7 +32,7 @@ def ended(thread: threading.Thread) -> asyncio.Future[None] | None:
 
 def _watch(thread: threading.Thread, future: asyncio.Future[None]) -> None:
     thread.join()
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+    with contextlib.suppress(RuntimeError):  # a loop that is closed has no waiters
         future.get_loop().call_soon_threadsafe(_set, future)
 
 

@@ -1,4 +1,4 @@
-"""FileWriterCache: one FileWriter a directory, for all who write there."""
+"""FileWriterCache: one FileWriter a directory, shared by all code that writes there."""
 
 from __future__ import annotations
 

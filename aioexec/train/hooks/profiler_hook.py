@@ -1,4 +1,4 @@
-"""The hook that traces a step now and then."""
+"""The hook that traces steps at intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live progress of a training: a line on a terminal that is drawn again and again, elsewhere a line in the log now and then."""
+"""Live progress of a training: a line on a terminal that is redrawn, elsewhere a line in the log at intervals."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class Pace:
 
     @property
     def rate(self) -> float | None:
-        """Steps a second, None while nobody can tell."""
+        """Steps a second, None while it is unknown."""
         if not self._looks:
             return None
         (first_time, first), (last_time, last) = self._looks[0], self._looks[-1]
         return (last - first) / (last_time - first_time) if last_time > first_time else None
 
     def seconds_for(self, steps: int) -> float | None:
-        """How long so many steps take, None while nobody can tell."""
+        """How long so many steps take, None while it is unknown."""
         rate = self.rate
         return steps / rate if rate else None
 

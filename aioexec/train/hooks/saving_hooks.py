@@ -1,4 +1,4 @@
-"""The hook that saves checkpoints, and who is told about it."""
+"""The hook that saves checkpoints, and its listeners."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ logger = logging.getLogger(__name__)
 
 
 class CheckpointSaverListener:
-    """Is told about each checkpoint a CheckpointSaverHook saves; each method may be plain or `async def`."""
+    """Methods that a CheckpointSaverHook calls for each checkpoint; each may be plain or `async def`."""
 
     def begin(self) -> Awaitable[None] | None:
-        """Be told once before the session is created; the graph may still be changed."""
+        """Called once before the session is created; the graph may still be changed."""
 
     def before_save(self, session: Session, global_step_value: int) -> Awaitable[None] | None:
-        """Be told that a checkpoint is about to be written."""
+        """Called before a checkpoint is written."""
 
     def after_save(self, session: Session, global_step_value: int) -> Awaitable[bool | None] | bool | None:
-        """Be told that a checkpoint was written; true ends the loop."""
+        """Called after a checkpoint was written; true ends the loop."""
 
     def end(self, session: Session, global_step_value: int) -> Awaitable[None] | None:
-        """Be told at the end, after the last checkpoint."""
+        """Called at the end, after the last checkpoint."""
 
 
 class CheckpointSaverHook(SessionRunHook):
@@ -54,8 +54,8 @@ class CheckpointSaverHook(SessionRunHook):
 
     Args:
         checkpoint_dir: where checkpoints, `graph.pbtxt` and an event file go.
-        saver: who saves; else the scaffold's, else the only one in the collection SAVERS.
-        listeners: are told of each checkpoint.
+        saver: writes the checkpoints; None: the scaffold's, else the only one in the collection SAVERS.
+        listeners: are called for each checkpoint.
         save_graph_def: write `graph.pbtxt`, and a meta graph beside each checkpoint.
 
     Raises:

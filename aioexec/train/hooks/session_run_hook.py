@@ -1,4 +1,4 @@
-"""The protocol of hooks: what is told before, during and after the steps of a monitored session.
+"""The protocol of hooks: their methods, called before, during and after the steps of a monitored session.
 
     begin()                          once, while the graph may still be changed
     after_create_session(s, coord)   once a session was created, or created anew
@@ -77,10 +77,10 @@ class SessionRunHook:
     """Does nothing; subclasses say what they need."""
 
     def begin(self) -> Awaitable[None] | None:
-        """Be told once before the session is created; the graph may still be changed."""
+        """Called once before the session is created; the graph may still be changed."""
 
     def after_create_session(self, session: Session, coord: Coordinator) -> Awaitable[None] | None:
-        """Be told when a session has been created, or created anew; the graph is finalized."""
+        """Called when a session has been created, or created anew; the graph is finalized."""
 
     def before_run(
         self, run_context: SessionRunContext
@@ -93,18 +93,18 @@ class SessionRunHook:
         """See what the step gave; `run_context.request_stop()` ends the loop."""
 
     def end(self, session: Session) -> Awaitable[None] | None:
-        """Be told at the end, the session still open, unless a step failed."""
+        """Called at the end, with the session still open, unless a step failed."""
 
     def on_error(self, session: Session, error: BaseException) -> Awaitable[None] | None:
-        """Be told why the loop ends, in place of `end`: a step, the body of the loop or another hook's `end` failed for good.
+        """Called in place of `end` if the loop ends by an error: of a step, of the loop's body, or of another hook's `end`.
 
-        Told once, with the root cause, which is raised when all hooks were told; also of a cancellation. Not told of what ends
-        a loop well (OutOfRangeError, StopIteration) nor of a failure that the session recovers from. The session may be
-        beyond use. What is raised here is logged, the first error is the one that counts.
+        Called once, with the root cause, which is raised after all hooks were called; also for a cancellation. Not called for
+        a regular end (OutOfRangeError, StopIteration), nor for a failure that the session recovers from. The session may be
+        unusable. An error raised here is logged; the root cause is raised all the same.
         """
 
     def on_recovery(self, error: BaseException, attempt: int) -> Awaitable[None] | None:
-        """Be told that the session was lost to this error and is created anew.
+        """Called when the session was lost to this error, before it is created anew.
 
-        `attempt` counts from 1, and again from 1 after a step that ended well. What is raised here ends the loop.
+        `attempt` counts from 1, and again from 1 after a step that ended well. An error raised here ends the loop.
         """

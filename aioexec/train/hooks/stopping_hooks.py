@@ -132,7 +132,7 @@ def _has_nan(loss: Any) -> bool:
 
 
 def check_stop(num_steps: int | None, last_step: int | None) -> None:
-    """Check that a hook is told where to stop, once."""
+    """Check that a hook is given either a number of steps or a last step."""
     if num_steps is None and last_step is None:
         raise GraphValueError("One of num_steps or last_step must be specified")
     if num_steps is not None and last_step is not None:

@@ -121,7 +121,7 @@ def string_input_producer(
     """A queue of strings, such as names of files; the arguments are those of `input_producer`.
 
     Raises:
-        GraphValueError: there are no strings. Where only a step can tell, its error is an InvalidArgumentError.
+        GraphValueError: there are no strings. If that is known only in a step, the step raises InvalidArgumentError.
     """
     if not isinstance(string_tensor, Tensor | Variable) and not len(string_tensor):
         raise GraphValueError(_NO_STRINGS)

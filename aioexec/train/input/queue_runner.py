@@ -57,7 +57,7 @@ class QueueRunner:
         GraphValueError: there is no queue or no enqueue operation, or both they and `queue_runner_def` are given.
         GraphTypeError: `queue_closed_exception_types` are no tuple of OpErrors.
 
-    State: `_alive` counts the tasks of each session that have not ended; `_exceptions_raised` are errors nobody was told.
+    State: `_alive` counts the tasks of each session that have not ended; `_exceptions_raised`, errors without a coordinator.
     """
 
     def __init__(
@@ -139,10 +139,10 @@ class QueueRunner:
     ) -> list[TaskThread]:
         """Tasks that run the enqueue operations; none if this runner's tasks for the session are alive.
 
-        With a coordinator there is one more, which closes the queue when a stop is requested: no enqueue goes on waiting.
+        With a coordinator there is one more, which closes the queue when a stop is requested, to end waiting enqueues.
 
         Args:
-            coord: told of errors, and asked when to stop; the tasks are registered with it.
+            coord: is given the errors, and decides when to stop; the tasks are registered with it.
             start: whether to start them, for which a loop must be running; else call their `start`.
         """
         if self._alive.get(sess, 0) > 0:

@@ -49,7 +49,7 @@ class SyncReplicasOptimizer(Optimizer):
     """
 
     chief_init_op: Operation
-    """Initialises the local step of the chief, and tells the accumulators the global step."""
+    """Initialises the local step of the chief, and sets the global step of the accumulators."""
     local_step_init_op: Any
     """Initialises the local step of a replica."""
     ready_for_local_init_op: Tensor
@@ -261,7 +261,7 @@ class SyncReplicasHook(SessionRunHook):
 def _start(runner: QueueRunner, session: Session, coord: Coordinator) -> None:
     """Start the runner of the chief, which ends when a stop is requested.
 
-    Closing its queue would not do: it waits for gradients, and nobody may give any more.
+    Closing its queue is not enough: the runner waits for gradients, and no replica may give any more.
     """
     taking, *others = runner.create_threads(session, coord=coord, daemon=True)
 

@@ -1,4 +1,4 @@
-"""The optimizers whose step is one update op: Adagrad and its kin, RMSProp, FTRL and the proximal ones.
+"""The optimizers whose step is one update op: Adagrad and its variants, RMSProp, FTRL and the proximal ones.
 
 Each says which op, which slots, and which hyperparameters; what goes where is read off the op's signature.
 """

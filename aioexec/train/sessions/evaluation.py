@@ -141,7 +141,7 @@ async def evaluate_repeatedly(
         eval_interval_secs: the least time between the beginnings of two evaluations.
         max_number_of_evaluations: return after so many; None for until `timeout`.
         timeout: how long to wait for a checkpoint; None for ever.
-        timeout_fn: asked when that is over; true ends the waiting, else it goes on.
+        timeout_fn: called when that time is over; true ends the wait, false continues it.
 
     For the rest see `evaluate_once`.
     """

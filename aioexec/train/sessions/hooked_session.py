@@ -40,7 +40,7 @@ class _HookedSession(_WrappedSession):
     """A session whose steps hooks take part in.
 
     `_should_stop` is set for good once a hook asked for a stop. `_merged` is what hooks wanted last: many want the same each
-    time. `_no_options` and `_no_metadata` are what they see where nobody asked for any.
+    time. `_no_options` and `_no_metadata` are what they see where no hook or caller has given any.
     """
 
     def __init__(self, sess: Any, hooks: Sequence[Any], coord: Coordinator) -> None:
@@ -76,17 +76,17 @@ class _HookedSession(_WrappedSession):
         if self._should_stop or sess is None:
             raise self._refusal()
         context = _StepContext(fetches, feed_dict, sess)
-        everybody = [*self._hooks, *hooks] if hooks else self._hooks
+        all_hooks = [*self._hooks, *hooks] if hooks else self._hooks
         try:
             requests = []
-            for hook in everybody:
+            for hook in all_hooks:
                 request = hook.before_run(context)
                 if type(request) is not SessionRunArgs and request is not None:
                     request = await settled(request)
                 requests.append(request)
             merged = self._merged
             if not merged.is_of(requests):
-                merged = self._merge(everybody, requests)
+                merged = self._merge(all_hooks, requests)
             if not merged.is_plain:
                 feed_dict, options = merged.with_feeds(feed_dict), merged_options(options, merged.options)
             if options is not None and run_metadata is None:
@@ -96,7 +96,7 @@ class _HookedSession(_WrappedSession):
             values = await sess.run(wanted, feed_dict, options, run_metadata)
             seen: Any = None
             last: int | None = 0
-            for number, hook in enumerate(everybody):  # a strict `zip` takes longer than all of its passes
+            for number, hook in enumerate(all_hooks):  # a strict `zip` takes longer than all of its passes
                 place = merged.places[number]
                 if place != last:  # many want the same
                     results = None if place is None else values[place]

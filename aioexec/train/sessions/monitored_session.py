@@ -9,7 +9,7 @@ is, but for recoveries:
     hook.begin()
     create a session: restore or initialise the model; start queue runners
     hook.after_create_session(session, coord)
-    while nobody has asked for a stop:
+    while no stop was requested:
         hook.before_run(context)
         run the step with what all want, or leave the loop at the end of input
         hook.after_run(context, values)
@@ -23,9 +23,9 @@ Where this differs from TensorFlow, because of asyncio:
   Nothing is made a default for the body of the loop, nor for tasks made there: these have the defaults of where they were made.
 - StopIteration cannot leave a coroutine. Raised in the body of `async with` it ends the loop as it is; raised by a hook, a step
   function or `request_stop`, plain or `async def`, it leaves `run` as EndOfLoopError, an OutOfRangeError.
-- `should_stop` is plain: a session that was lost is made anew by the next run. Each time a warning is logged and hooks are told
-  (`on_recovery`); it is done at once, but if no good step comes between, after a wait that doubles from 0.1 to 30 seconds; and
-  after 100 times the error is raised.
+- `should_stop` is plain: a session that was lost is made anew by the next run. Each time a warning is logged and
+  `on_recovery` of the hooks is called. It is made at once, but if no step has ended well since the last loss, after a wait that
+  doubles from 0.1 to 30 seconds; after 100 losses in a row the error is raised.
 - Cancelling `run` cancels that step; the session can go on. Cancelling `close` cuts short what hooks and tasks do at the end;
   the session is closed all the same.
 - The first error wins: one that comes while a loop that failed is closed is logged. A session that cannot be opened is closed,
@@ -94,7 +94,7 @@ class _FirstError:
 
 
 class _CoordinatedSessionCreator:
-    """Creates a session, starts the queue runners of its graph, and tells hooks of it.
+    """Creates a session, starts the queue runners of its graph, and notifies hooks.
 
     `tf_sess` and `coord` are of the session created last, None before there is one and once it was closed for good.
     """
@@ -187,14 +187,14 @@ class _MonitoredSession:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """Close; the end of input and StopIteration end here, any other error goes on."""
+        """Close; the end of input and StopIteration end here, any other error is raised on."""
         if ends_loop(error):
             error = None
         await self._close_internal(error)
         return error is None
 
     async def close(self) -> None:
-        """Tell the hooks, stop the tasks, close the queues and the session.
+        """Notify the hooks, stop the tasks, close the queues and the session.
 
         Raises:
             BaseException: the first error of a hook or task.
@@ -232,7 +232,7 @@ class _MonitoredSession:
             with self._graph.as_default():
                 try:
                     with first:
-                        await self._tell_of_end(coord, None if error is None else first.error)
+                        await self._notify_of_end(coord, None if error is None else first.error)
                 finally:
                     with first:
                         await sess.close()
@@ -241,20 +241,20 @@ class _MonitoredSession:
         if first.error is not None and first.error is not error:
             raise first.error
 
-    async def _tell_of_end(self, coord: Coordinator, error: BaseException | None) -> None:
-        """Tell hooks that the loop has ended: well, or by an error. Where one cannot end, that is the error for the rest."""
-        untold = iter(self._hooks)
+    async def _notify_of_end(self, coord: Coordinator, error: BaseException | None) -> None:
+        """Call `end` of the hooks, or `on_error` if there is an error. If an `end` fails, the remaining hooks get its error."""
+        remaining = iter(self._hooks)
         if error is not None:
-            await self._tell_of_error(coord, untold, error)
+            await self._notify_of_error(coord, remaining, error)
         try:
-            for hook in untold:
+            for hook in remaining:
                 await called(hook.end, self._tf_sess())
         except BaseException as failed:
-            await self._tell_of_error(coord, untold, _FirstError(coord, failed).error or failed)
+            await self._notify_of_error(coord, remaining, _FirstError(coord, failed).error or failed)
             raise
 
-    async def _tell_of_error(self, coord: Coordinator, hooks: Iterable[Any], error: BaseException) -> None:
-        """Tell hooks that the loop has ended by an error; what they raise does not count."""
+    async def _notify_of_error(self, coord: Coordinator, hooks: Iterable[Any], error: BaseException) -> None:
+        """Call `on_error` of the hooks; what they raise is logged, not raised on."""
         for hook in hooks:
             if hasattr(hook, "on_error"):
                 with _FirstError(coord, error):

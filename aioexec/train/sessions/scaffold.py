@@ -37,7 +37,7 @@ class Scaffold:
         ready_op: names what is not initialised, as a vector of strings.
         ready_for_local_init_op: likewise, for what local_init_op needs.
         local_init_op: initialises what is of this process alone; it is fed local_init_feed_dict.
-        summary_op: a serialised Summary of all there is to tell.
+        summary_op: a serialised Summary of everything that is to be recorded.
         copy_from_scaffold: gives what is not given here.
 
     Raises:

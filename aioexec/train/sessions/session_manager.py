@@ -163,7 +163,7 @@ class SessionManager:
     async def wait_for_session(
         self, master: str, config: Any = None, max_wait_secs: float | None = math.inf
     ) -> Session:
-        """A session whose model somebody else makes ready.
+        """A session whose model another process makes ready; waits until it is ready.
 
         Raises:
             DeadlineExceededError: it was not ready after max_wait_secs.
@@ -302,6 +302,6 @@ async def _closed_on_error(sess: Session) -> AsyncIterator[None]:
 
 
 async def _closed(sess: Session) -> None:
-    """Close a session nobody has seen yet; what goes wrong then helps nobody."""
+    """Close a session that no caller has seen yet; an error is dropped, for another one is being raised."""
     with contextlib.suppress(Exception):
         await sess.close(grace=0)

@@ -66,7 +66,7 @@ class Supervisor:
         init_op: initialises variables; it is fed init_feed_dict.
         local_init_op: initialises what is of this process alone.
         logdir: where checkpoints and events go; the services of a chief need it.
-        summary_op: a serialised Summary of all there is to tell.
+        summary_op: a serialised Summary of everything that is to be recorded.
         save_summaries_secs, save_model_secs: seconds from one to the next; 0 for never.
         recovery_wait_secs: as of SessionManager.
         stop_grace_secs: how long `stop` lets tasks and threads come to their end.
@@ -159,7 +159,7 @@ class Supervisor:
         max_wait_secs: float = 7200,
         start_standard_services: bool = True,
     ) -> Session:
-        """A session whose model is ready: restored or initialised by a chief, by somebody else for the others.
+        """A session whose model is ready: restored or initialised by the chief, and awaited by the others.
 
         Args:
             master: the target of the session.

@@ -1,7 +1,7 @@
 """What a monitored session is made of: a session in a hooked one, in a coordinated one, in one that recovers.
 
     _RecoverableSession     makes the rest anew when a step fails with AbortedError or UnavailableError, and runs it again
-      _CoordinatedSession     ends the tasks of its coordinator, and knows of their errors
+      _CoordinatedSession     ends the tasks of its coordinator, and raises their errors
         _HookedSession          asks hooks before and after each step (hooked_session)
           Session
 
@@ -178,7 +178,7 @@ class CoordinatedCreator(Protocol):
     async def create_session(self) -> _CoordinatedSession: ...
 
 
-Told = Callable[[BaseException, int], Awaitable[None]]
+OnRecovery = Callable[[BaseException, int], Awaitable[None]]
 
 
 class _RecoverableSession(_WrappedSession):
@@ -186,17 +186,17 @@ class _RecoverableSession(_WrappedSession):
 
     Args:
         sess_creator: makes sessions.
-        told: awaited each time before a session is made anew, with the error, and how many were since the last good step.
+        on_recovery: awaited before a session is made anew, with the error and the number of losses since the last good step.
 
     State: `_lost` is the error to which the session was lost that has not been replaced; it may be unclosed, or None. `_losses`
     counts recoveries since the last good step. Closing and creating are done under `_creating`; `_creation` can end the
     creation under way, which `_creator` does, and `_closed` says that there will be none.
     """
 
-    def __init__(self, sess_creator: CoordinatedCreator, told: Told) -> None:
+    def __init__(self, sess_creator: CoordinatedCreator, on_recovery: OnRecovery) -> None:
         super().__init__(None)
         self._sess_creator = sess_creator
-        self._told = told
+        self._on_recovery = on_recovery
         self._lost: BaseException | None = None
         self._losses = 0
         self._creating = asyncio.Lock()
@@ -251,7 +251,7 @@ class _RecoverableSession(_WrappedSession):
         if self._creation is not None:
             self._creation.reschedule(asyncio.get_running_loop().time())
             if self._creator is asyncio.current_task():
-                return  # a hook that is told of the creation: that ends when it waits next, and closes what it has
+                return  # called by a hook in `after_create_session`: the creation ends at its next wait, and closes the session
         async with self._creating:
             await super().close()
 
@@ -309,7 +309,7 @@ class _RecoverableSession(_WrappedSession):
             return
 
     async def _recovering(self, error: BaseException) -> None:
-        """Tell of a recovery, and wait for its turn.
+        """Report a recovery, and wait for its turn.
 
         Raises:
             OpError: the error, after too many recoveries without a good step.
@@ -319,6 +319,6 @@ class _RecoverableSession(_WrappedSession):
             error.add_note(f"given up after {self._losses} recoveries without a good step")
             raise error
         self._losses += 1
-        await self._told(error, self._losses)
+        await self._on_recovery(error, self._losses)
         if self._losses > 1:
             await asyncio.sleep(min(FIRST_WAIT_SECS * 2 ** (self._losses - 2), LONGEST_WAIT_SECS))

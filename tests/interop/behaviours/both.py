@@ -247,7 +247,7 @@ def _first(problems: Mapping[Any, str]) -> str:
 
 
 def _failures_differ(ours: Any, theirs: Failure) -> str:
-    """Ours has to be caught by who catches theirs: the same class or one derived from it."""
+    """Code that catches theirs has to catch ours: the same class or one derived from it."""
     if not isinstance(ours, Failure):
         return f"no error, but {ours!r}, instead of {theirs!r}"
     if theirs.classes[0] not in ours.classes or theirs.code not in (None, ours.code):

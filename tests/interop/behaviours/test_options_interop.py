@@ -177,7 +177,7 @@ async def test_a_step_may_be_kept_off_the_pools(agree):
 
 
 @pytest.mark.behaviour(38, 77)
-async def test_a_traced_run_tells_when_its_nodes_ran(agree):
+async def test_a_traced_run_reports_when_its_nodes_ran(agree):
     async def program(engine):
         tf = engine.tf
         x = tf.placeholder(tf.float32, [4])
@@ -265,8 +265,8 @@ async def test_a_blocked_step_ends_at_its_deadline(whose, agree):
         async with engine.session(**config) as session:
             late = await failure(lambda: session.run(taken, options=options))
             await session.run(put)
-            nobody_took_it = await session.run(size)
-            return late, nobody_took_it, await session.run(taken, options=options)
+            left = await session.run(size)
+            return late, left, await session.run(taken, options=options)
 
     late, *others = await agree(program)
 

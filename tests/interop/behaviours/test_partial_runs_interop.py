@@ -69,7 +69,7 @@ async def test_state_that_a_partial_run_changes_is_changed_once(agree):
 
 
 @pytest.mark.behaviour(52)
-async def test_a_fetch_whose_feeds_are_missing_is_refused_and_the_run_goes_on(agree):
+async def test_a_fetch_whose_feeds_are_missing_is_refused_and_the_run_stays_open(agree):
     async def program(engine):
         a, b, c, total, product = small_graph(engine.tf)
         async with engine.session() as session:
@@ -123,7 +123,7 @@ async def test_one_output_of_a_switch_is_fed(agree):
 
 @pytest.mark.behaviour(52)
 async def test_what_stands_above_a_fed_tensor_is_not_waited_for_here_only(differ):
-    """TensorFlow's check of a fetch goes on above tensors that are fed, though the step itself needs nothing of there."""
+    """TensorFlow's check of a fetch continues above tensors that are fed, though the step needs no node there."""
 
     async def program(engine):
         tf = engine.tf

@@ -26,7 +26,7 @@ async def test_two_received_values_are_added_and_sent_on(agree):
 
 
 @pytest.mark.behaviour(94)
-async def test_a_tensor_is_sent_once_to_a_device_whoever_uses_it_there(agree):
+async def test_a_tensor_is_sent_once_to_a_device_for_all_its_consumers_there(agree):
     async def program(engine):
         tf = engine.tf
         x = tf.placeholder(tf.float32, [2])
@@ -102,13 +102,13 @@ async def test_transfers_carry_the_incarnation_of_the_sending_device(differ):
             source = tf.negative(x)
         async with engine.session(**as_built(engine)) as session:
             devices = {each.name: each.incarnation for each in await session.list_devices()}
-            told = {
+            incarnations = {
                 node.attr["send_device_incarnation"].i
                 for graph in await partition_graphs(engine, session, source.op, {x: 1.0})
                 for node in graph.node
                 if node.op in ("_Send", "_Recv")
             }
-            return told, devices[FIRST]
+            return incarnations, devices[FIRST]
 
     (ours, incarnation), (theirs, _) = await differ(program)
 

@@ -192,7 +192,7 @@ async def test_an_unknown_job_or_task_is_refused_however_soft_the_placement(spec
 
 
 @pytest.mark.behaviour(26)
-async def test_nodes_nobody_asks_for_must_be_placeable_unless_the_graph_is_pruned_first(agree):
+async def test_unused_nodes_must_be_placeable_unless_the_graph_is_pruned_first(agree):
     async def program(engine):
         tf = engine.tf
         with tf.device("/device:GPU:11"):
@@ -208,7 +208,7 @@ async def test_nodes_nobody_asks_for_must_be_placeable_unless_the_graph_is_prune
 
 
 @pytest.mark.behaviour(125, 115)
-async def test_a_kernel_label_that_nobody_registered_is_refused(agree):
+async def test_a_kernel_label_that_was_not_registered_is_refused(agree):
     async def program(engine):
         tf = engine.tf
         graph = engine.proto(

@@ -50,7 +50,7 @@ async def test_a_shuffled_queue_gives_the_same_order_for_the_same_seeds(agree):
     assert len(rest[0]) == 20
 
 
-async def test_who_shuffles_waits_until_enough_are_left(agree):
+async def test_a_shuffling_dequeue_waits_until_enough_are_left(agree):
     async def program(engine):
         tf = engine.tf
         queue = tf.RandomShuffleQueue(10, 2, [tf.int32], shapes=[[]])

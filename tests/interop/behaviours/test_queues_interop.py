@@ -50,7 +50,7 @@ async def test_many_elements_go_in_and_come_out_at_once(agree):
     assert [each.tolist() for each in result] == [[1.0, 2.0], [], [3.0, 4.0], [5.0]]
 
 
-async def test_whoever_waits_first_is_served_first(agree):
+async def test_the_first_waiter_is_served_first(agree):
     async def program(engine):
         tf = engine.tf
         x = tf.placeholder(tf.float32, [])
@@ -64,7 +64,7 @@ async def test_whoever_waits_first_is_served_first(agree):
     assert await agree(program) == 5.0
 
 
-async def test_a_full_queue_makes_who_fills_it_wait(agree):
+async def test_a_full_queue_makes_enqueues_wait(agree):
     async def program(engine):
         tf = engine.tf
         queue = queue_of_floats(tf, capacity=1)
@@ -126,7 +126,7 @@ async def test_a_closed_queue_gives_what_is_left_then_ends(agree):
     ]
 
 
-async def test_closing_ends_who_waits_for_an_element(agree):
+async def test_closing_ends_waits_for_an_element(agree):
     async def program(engine):
         tf = engine.tf
         queue = queue_of_floats(tf)
@@ -139,7 +139,7 @@ async def test_closing_ends_who_waits_for_an_element(agree):
     assert (await agree(program)).classes[0] == "OutOfRangeError"
 
 
-async def test_closing_may_cancel_who_waits_for_room(agree):
+async def test_closing_may_cancel_waits_for_room(agree):
     async def program(engine):
         tf = engine.tf
         queue = queue_of_floats(tf, capacity=1)
@@ -247,7 +247,7 @@ async def test_a_queue_belongs_to_its_session(agree):
 
 
 @pytest.mark.behaviour(75)
-async def test_an_error_ends_whoever_waits_in_the_same_step(agree):
+async def test_an_error_ends_waits_in_the_same_step(agree):
     async def program(engine):
         tf = engine.tf
         x = tf.placeholder(tf.float32, [])

@@ -22,7 +22,7 @@ from tests.interop.distributed.served import (
 )
 
 collect_ignore = [] if find_spec("ray") else ["test_ray.py"]
-"""What cannot even be imported without the extra, which whoever runs the suite need not have."""
+"""Files that need an optional dependency to be imported."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

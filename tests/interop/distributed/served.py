@@ -38,7 +38,7 @@ NOT_ON_TENSORFLOW = {
     "test_what_was_not_announced_or_comes_again_is_refused",
     "test_queues_that_are_not_what_they_must_be_are_refused",
     "test_partition_graphs_come_when_they_are_asked_for",
-    # a step whose call was cancelled goes on for a moment, and may take what the next one puts
+    # a step whose call was cancelled runs for a moment longer, and may take what the next one puts
     "test_a_cancelled_run_takes_nothing",
     # done by us alone
     "test_what_stands_above_a_fed_tensor_is_not_waited_for_here_only",

@@ -1,4 +1,4 @@
-"""What goes wrong on a server has the class, and the operation, that TensorFlow's client tells."""
+"""Errors of a server have the class, and the operation, that TensorFlow's client reports."""
 
 from __future__ import annotations
 

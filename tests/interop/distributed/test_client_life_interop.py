@@ -83,12 +83,12 @@ async def test_of_many_extensions_of_one_version_one_succeeds(target):
 async def test_a_handle_that_is_not_known_is_aborted(target):
     async with master_at(target) as master:
         for name, message, kind in (
-            ("RunStep", RunStepRequest(session_handle="nobody", fetch=["a:0"]), errors.AbortedError),
-            ("ExtendSession", extension("nobody", "a", 0), errors.AbortedError),
-            ("CloseSession", CloseSessionRequest(session_handle="nobody"), errors.AbortedError),
-            ("ListDevices", ListDevicesRequest(session_handle="nobody"), errors.InvalidArgumentError),
+            ("RunStep", RunStepRequest(session_handle="unknown", fetch=["a:0"]), errors.AbortedError),
+            ("ExtendSession", extension("unknown", "a", 0), errors.AbortedError),
+            ("CloseSession", CloseSessionRequest(session_handle="unknown"), errors.AbortedError),
+            ("ListDevices", ListDevicesRequest(session_handle="unknown"), errors.InvalidArgumentError),
         ):
-            with pytest.raises(kind, match="Session nobody is not found"):
+            with pytest.raises(kind, match="Session unknown is not found"):
                 await master.call(name, message)
 
 
@@ -187,7 +187,7 @@ async def test_a_step_that_waits_too_long_fails_and_the_session_lives(target, wh
             await session.run(taken, options=options)
         await session.run(put)
 
-        assert await session.run(taken) == 7.0  # whoever gave up has taken nothing
+        assert await session.run(taken) == 7.0  # the cancelled call has taken nothing
 
 
 @pytest.mark.behaviour(153)

@@ -153,7 +153,7 @@ async def test_every_method_reaches_tensorflow(tensorflow, method, expected):
 
 
 async def test_payloads_of_tensorflows_errors_arrive(tensorflow):
-    request = message("RegisterGraph", session_handle="nobody", create_worker_session_called=True)
+    request = message("RegisterGraph", session_handle="unknown", create_worker_session_called=True)
 
     with pytest.raises(AbortedError, match="Session handle is not found") as failed:
         await tensorflow.call(f"{WORKER}RegisterGraph", request)

@@ -1,4 +1,4 @@
-"""Steps over a task of TensorFlow's and one of ours, whoever is their master: they give what two of TensorFlow's give."""
+"""Steps over a task of TensorFlow's and one of ours, whichever is their master: they give what two of TensorFlow's give."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ async def test_partial_runs_go_on_over_both_tasks(agree_mixed):
                 results.append(await session.partial_run(handle, first, {a: 1.0, b: 2.0}))
                 results.append(await session.partial_run(handle, second, {c: 10.0}))
             handle = await session.partial_run_setup([first, second], [a, b, c])
-            await session.partial_run(handle, first, {a: 1.0, b: 2.0})  # and nobody goes on with it
+            await session.partial_run(handle, first, {a: 1.0, b: 2.0})  # and no call continues it
         return results
 
     await agree_mixed(program)
@@ -354,7 +354,7 @@ async def test_a_reset_forgets_the_state_of_both_tasks(agree_mixed):
     await agree_mixed(program)
 
 
-async def test_a_traced_step_tells_of_both_tasks(agree_mixed):
+async def test_a_traced_step_reports_both_tasks(agree_mixed):
     async def program(engine: Engine) -> Any:
         tf = engine.tf
         x = tf.placeholder(tf.float32, [])
@@ -368,14 +368,14 @@ async def test_a_traced_step_tells_of_both_tasks(agree_mixed):
         metadata = engine.proto("RunMetadata")
         async with engine.session() as session:
             result = await session.run(third, {x: 3.0}, options=options, run_metadata=metadata)
-        told = {
+        traced = {
             node.node_name
             for device in metadata.step_stats.dev_stats
             for node in device.node_stats
             if node.node_name in ("first", "second", "third")
         }
         graphs = {node.name for graph in metadata.partition_graphs for node in graph.node}
-        return result, sorted(told), sorted(graphs & {"first", "second", "third"})
+        return result, sorted(traced), sorted(graphs & {"first", "second", "third"})
 
     await agree_mixed(program)
 

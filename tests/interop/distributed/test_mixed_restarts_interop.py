@@ -1,4 +1,4 @@
-"""The task that is not the master's dies and comes back: the step says so, and the session or the next one goes on."""
+"""The task that is not the master's dies and comes back: the step gets an error, and the session or the next one works."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def counting(counts_on: str, reads_on: str) -> tuple[Any, Any]:
 
 
 async def first_but(passing: type[Exception], call: Callable[[], Awaitable[Any]]) -> Any:
-    """The result of a call, or its error, once that is no `passing` one: who has just come back is not reached at once."""
+    """The result of a call, or its error, once that is no `passing` one: a restarted task is not reached at once."""
     async with asyncio.timeout(SECONDS):
         while True:
             try:
@@ -104,7 +104,7 @@ async def test_tensorflows_worker_under_a_master_of_ours(cluster, graph):
 
         with tf_server_process(cluster, 0):
             gone = await first_but(ax.errors.UnavailableError, lambda: session.run(counted))
-            assert isinstance(gone, ax.errors.OpError)  # the counter; the session goes on
+            assert isinstance(gone, ax.errors.OpError)  # the counter; the session stays usable
             await session.run(initializer)
             assert await session.run(counted) == 2.0
             await session.close()

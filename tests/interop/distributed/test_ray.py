@@ -27,7 +27,7 @@ def started():
     ray.shutdown()
 
 
-async def told(what):
+async def reported(what):
     config = json.loads(os.environ["TF_CONFIG"])
     if config["task"]["type"] == "ps":
         await asyncio.Event().wait()
@@ -47,10 +47,10 @@ async def died_once(mark):
 async def test_every_task_runs_the_program_and_what_workers_return_comes_back():
     jobs = {"ps": 1, "worker": 2}
     async with RayCluster(jobs) as cluster:
-        assert await cluster.run(told, "said") == {"worker": [("said", 0, jobs), ("said", 1, jobs)]}
+        assert await cluster.run(reported, "said") == {"worker": [("said", 0, jobs), ("said", 1, jobs)]}
         with pytest.raises(KeyError, match="of the second worker"):
-            await cluster.run(told, "fail")
-        assert (await cluster.run(told, "again"))["worker"][0][0] == "again"
+            await cluster.run(reported, "fail")
+        assert (await cluster.run(reported, "again"))["worker"][0][0] == "again"
 
 
 async def test_a_task_that_dies_begins_its_program_anew_where_it_was(tmp_path):

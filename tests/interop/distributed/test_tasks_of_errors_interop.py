@@ -1,6 +1,6 @@
-"""A client is told from which task an error of a step came, in TensorFlow's form, by servers of either kind.
+"""An error of a step names the task it came from, in TensorFlow's form, with servers of either kind.
 
-Nothing is fetched: of a value that another task waits for, TensorFlow tells now the one task, now the other, now both.
+Nothing is fetched: for a value that another task waits for, TensorFlow names the one task, the other, or both.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _(tf: Any) -> Any:
         return tf.constant(1.0).op
 
 
-def tasks_told(tf: Any, target: str, build: Build, timeout_ms: int = 0) -> tuple[str, list[str]]:
+def tasks_named(tf: Any, target: str, build: Build, timeout_ms: int = 0) -> tuple[str, list[str]]:
     """How a step fails for TensorFlow's client: the class, and what it says of tasks."""
     with tf.Graph().as_default():
         operation = build(tf)
@@ -89,16 +89,16 @@ def tasks_told(tf: Any, target: str, build: Build, timeout_ms: int = 0) -> tuple
 def test_servers_say_alike_from_which_task_an_error_came(
     name: str, tf_of_1x: Any, tf_pair: str, our_pair: str
 ):
-    expected = tasks_told(tf_of_1x, tf_pair, CASES[name])
-    assert tasks_told(tf_of_1x, our_pair, CASES[name]) == expected
+    expected = tasks_named(tf_of_1x, tf_pair, CASES[name])
+    assert tasks_named(tf_of_1x, our_pair, CASES[name]) == expected
 
 
-def test_no_task_is_told_when_time_is_over(tf_of_1x: Any, tf_pair: str, our_pair: str):
+def test_no_task_is_named_when_time_is_over(tf_of_1x: Any, tf_pair: str, our_pair: str):
     def waits(tf: Any) -> Any:
         with tf.device(TASK_1):
             return tf.FIFOQueue(1, [tf.float32], shared_name="empty").dequeue().op
 
-    found = [tasks_told(tf_of_1x, target, waits, 300) for target in (tf_pair, our_pair)]
+    found = [tasks_named(tf_of_1x, target, waits, 300) for target in (tf_pair, our_pair)]
 
     assert found == [("DeadlineExceededError", [])] * 2
 
@@ -108,9 +108,9 @@ def test_it_is_the_task_where_it_happened_though_another_waits(tf_of_1x: Any, ou
         with tf.device(TASK_0), tf.control_dependencies([asserted(tf, TASK_1)]):
             return tf.placeholder_with_default(1.0, []) + 1.0
 
-    kind, told = tasks_told(tf_of_1x, our_pair, waits)
+    kind, named = tasks_named(tf_of_1x, our_pair, waits)
 
-    assert (kind, told) == ("InvalidArgumentError", ["From /job:worker/replica:0/task:1:"])
+    assert (kind, named) == ("InvalidArgumentError", ["From /job:worker/replica:0/task:1:"])
 
 
 async def test_a_client_of_ours_names_the_device_instead(our_pair: str):

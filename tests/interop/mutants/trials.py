@@ -1,4 +1,4 @@
-"""Imports a mutant and runs it; tells of what breaks the rule.
+"""Imports a mutant and runs it; reports what breaks the rule.
 
 The rule: a result or an `OpError`, within two seconds and 512 MiB. Time is that of the process, so that a busy machine does
 not count; what waits for something is ended by the step's own timeout, which is part of the rule. Memory is what the
@@ -44,8 +44,8 @@ class Report:
 @contextlib.contextmanager
 def bounded_memory() -> Iterator[None]:
     """Let the address space grow by no more than the rule has it."""
-    with open("/proc/self/statm") as told:
-        pages = int(told.read().split()[0])
+    with open("/proc/self/statm") as file:
+        pages = int(file.read().split()[0])
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, hard))
     try:

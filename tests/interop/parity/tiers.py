@@ -6,7 +6,7 @@
 
 For each op the largest difference of an element is shown in units of the last place, of values and of gradients apart, and
 beside it the bound it is held to (`tier_bounds` says what these are). TensorFlow is asked for signatures only. What is in
-the file of results, a line an op, is not run again: a run may be ended at any time and goes on where it was, and several may
+the file of results, a line an op, is not run again: a run may be ended at any time, the next one continues it, and several may
 do a share each. Kernels are kept where `AIOEXEC_CACHE_DIR` says. The exit status says whether every op is within its bound,
 and every kernel that was wanted could be compiled: without one its op would be compared with itself.
 """

@@ -171,7 +171,7 @@ def queue_input(m: Any) -> None:
 
 @contextlib.contextmanager
 def as_in_first_versions(tf: Any) -> Iterator[None]:
-    """TensorFlow makes variables by reference, and control flow of nodes, unless told otherwise."""
+    """TensorFlow makes variables by reference, and control flow of nodes, by default in its first versions."""
     with kind_of_variables(tf, resource=False), first_control_flow(tf):
         yield
 

@@ -1,4 +1,4 @@
-"""The same events told to TensorFlow's coordinator and to ours: whether to stop, and what is raised when."""
+"""The same events reported to TensorFlow's coordinator and to ours: whether to stop, and what is raised when."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def error_of(m: Any, event: str) -> Exception:
     return kind(None, None, event.split()[0])
 
 
-def tell(m: Any, coord: Any, event: str) -> None:
+def report(m: Any, coord: Any, event: str) -> None:
     """Everything but joining."""
     if event == "stop":
         coord.request_stop()
@@ -48,7 +48,7 @@ def with_tensorflow(tf: Any, events: list[str], clean: Any) -> list[Any]:
     for event in events:
         raised = ""
         try:
-            coord.join() if event == "join" else tell(tf, coord, event)
+            coord.join() if event == "join" else report(tf, coord, event)
         except Exception as error:
             raised = type(error).__name__
         seen.append((event, raised, coord.should_stop(), coord.joined))
@@ -61,7 +61,7 @@ async def with_ours(events: list[str], clean: Any) -> list[Any]:
     for event in events:
         raised = ""
         try:
-            await coord.join() if event == "join" else tell(ax, coord, event)
+            await coord.join() if event == "join" else report(ax, coord, event)
         except Exception as error:
             raised = type(error).__name__
         seen.append((event, raised, coord.should_stop(), coord.joined))

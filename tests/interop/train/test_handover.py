@@ -134,7 +134,7 @@ async def change_engines(giver: Any, taker: Any, kind: str, folder: Path) -> Non
     path = f"{folder}/model"
     graph = giver.graph(kind, None)
     before = await giver.run(graph, None, path, FIRST)
-    if kind == "FIFOQueue":  # the other one goes on shuffling where it was, which no checkpoint knows
+    if kind == "FIFOQueue":  # the other one continues its shuffling, whose state no checkpoint has
         uninterrupted = await giver.run(graph, None, None, FIRST, SECOND)
         expected = uninterrupted[STEPS:]
     else:

@@ -89,7 +89,7 @@ def random_training(seed: int) -> Training:
 class Outcome:
     """What a training left behind."""
 
-    told: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
     final: list[Any] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     state: list[str] = field(default_factory=list)
@@ -116,24 +116,24 @@ def hooks_of(tf: Any, model: Model, training: Training, folder: str, outcome: Ou
         {"secs": each, "steps": None} if training.timed else {"secs": None, "steps": each}
         for each in training.intervals
     )
-    told = outcome.told
+    calls = outcome.calls
 
     class Listener(tf.train.CheckpointSaverListener):
         def begin(self) -> None:
-            told.append("begin")
+            calls.append("begin")
 
         def before_save(self, session: Any, global_step_value: Any) -> None:
-            told.append(f"before {global_step_value}")
+            calls.append(f"before {global_step_value}")
 
         def after_save(self, session: Any, global_step_value: Any) -> bool:
-            told.append(f"after {global_step_value}")
+            calls.append(f"after {global_step_value}")
             return bool(global_step_value == training.listener_stops_at)
 
         def end(self, session: Any, global_step_value: Any) -> None:
-            told.append(f"end {global_step_value}")
+            calls.append(f"end {global_step_value}")
 
     def line(values: Any) -> str:
-        told.append(f"log {values['loss']:.5f} {values['read']}")
+        calls.append(f"log {values['loss']:.5f} {values['read']}")
         return ""
 
     stop = [tf.train.StopAtStepHook(**training.stop)] if training.stop else []
@@ -253,7 +253,7 @@ def compare(tf: Any, folder: Path, training: Training, monkeypatch: Any) -> None
     with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
         outcome = runner.run(here(training, str(ours)))
 
-    assert outcome.told == expected.told
+    assert outcome.calls == expected.calls
     assert outcome.final == [pytest.approx(each, rel=1e-6) for each in expected.final]
     assert outcome.files == expected.files
     assert outcome.state == expected.state

@@ -120,7 +120,7 @@ def test_the_nodes_are_those_of_tensorflow(tf: Any, name: str):
 
 
 def without_notes(node: Any) -> Any:
-    """Take off what TensorFlow notes for itself, and that it has queues on a CPU: here nobody else has them."""
+    """Take off what TensorFlow notes for itself, and that it has queues on a CPU: here only queues are on a CPU."""
     node.device = ""
     for key in [key for key in node.attr if key.startswith("_") and key != "_class"]:
         del node.attr[key]

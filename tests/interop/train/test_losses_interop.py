@@ -32,7 +32,7 @@ WEIGHTS: dict[str, Any] = {
     "each": whole(3, *SHAPE, low=0, high=3, dtype="float32"),
     "integers": whole(3, *SHAPE, low=0, high=3),
     "vector": np.ones(4, np.float32),
-    "misfit": np.ones((2, 3), np.float32),
+    "another shape": np.ones((2, 3), np.float32),
     "all zero": np.zeros(SHAPE, np.float32),
 }
 
@@ -124,7 +124,7 @@ CLASS_WEIGHTS: dict[str, Any] = {
     "rows": np.array([1, 0, 2, 1], np.float32),
     "column": np.array([[1], [0], [2], [1]], np.float32),
     "None": None,
-    "misfit": np.ones(3, np.float32),
+    "another shape": np.ones(3, np.float32),
     "a scalar in a vector": np.array([2.0], np.float32),
 }
 

@@ -1,4 +1,4 @@
-"""Meta graphs from TensorFlow to here and back: what is imported goes on as where it came from, and is exported alike."""
+"""Meta graphs from TensorFlow to here and back: what is imported continues as in its origin, and is exported alike."""
 
 from __future__ import annotations
 

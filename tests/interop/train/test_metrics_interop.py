@@ -183,10 +183,10 @@ add("auc of no curve", metric("auc", TRUTH, SURE, curve="XY"))
 add("auc of no method", metric("auc", TRUTH, SURE, summation_method="sum"))
 add("auc of other sizes", metric("auc", TRUTH, [s[:4] for s in SURE]))
 add("auc of other sizes known late", metric("auc", TRUTH, [s[:4] for s in SURE], known=False))
-for function, wish in itertools.product(
+for function, target in itertools.product(
     ("sensitivity_at_specificity", "specificity_at_sensitivity"), (0.0, 0.5, 0.8, 1.0, 1.5)
 ):
-    add(f"{function} {wish}", metric(function, TRUTH, SURE, wish))
+    add(f"{function} {target}", metric(function, TRUTH, SURE, target))
 add(
     "sensitivity_at_specificity weighted",
     metric("sensitivity_at_specificity", TRUTH, SURE, 0.6, weights=SIX, num_thresholds=20),

@@ -21,7 +21,7 @@ Seen = list[Any]
 
 
 def recorder(lib: Any, seen: Seen, fetches: Any = None, stop_at: Any = None, **request: Any) -> Any:
-    """A hook that keeps what it is told, and asks for a stop when it sees a value."""
+    """A hook that records its calls, and requests a stop when it sees a value."""
 
     class Recorder(lib.train.SessionRunHook):
         def begin(self) -> None:
@@ -233,7 +233,7 @@ def trained(lib: Any) -> Any:
 
 
 async def losses(lib: Any, directory: str, until: int) -> list[float]:
-    """The losses of a training session that goes on until this step, saving every 5 steps."""
+    """The losses of a training session that runs until this step, saving every 5 steps."""
     with lib.Graph().as_default():
         fetches = trained(lib)
         session = await opened(

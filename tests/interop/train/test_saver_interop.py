@@ -89,8 +89,8 @@ def nodes(lib: Any, build: Build) -> tuple[dict[str, Any], str]:
         for node in graph.as_graph_def().node:
             if node.name.startswith(("save", "keeper", "other")) or "Lookup" in node.op:
                 groups = sorted(node.attr["_class"].list.s)
-                told = bytes(node.attr["value"].tensor.SerializeToString()) if "names" in node.name else b""
-                found[node.name] = (node.op, list(node.input), node.device, groups, told)
+                names = bytes(node.attr["value"].tensor.SerializeToString()) if "names" in node.name else b""
+                found[node.name] = (node.op, list(node.input), node.device, groups, names)
         return found, str(saver.as_saver_def())
 
 

@@ -145,7 +145,7 @@ async def test_their_writer_takes_our_protos_and_ours_takes_theirs(tf, tmp_path)
     ]
 
 
-def test_damage_is_told_as_they_tell_it(tf, tmp_path):
+def test_damage_is_reported_as_tensorflow_reports_it(tf, tmp_path):
     with tf.Graph().as_default():
         writer = tf.summary.FileWriter(str(tmp_path))
         add_logs(tf, writer)

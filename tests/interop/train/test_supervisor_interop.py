@@ -1,4 +1,4 @@
-"""Supervisors of both: one goes on where the other has stopped, and both leave the same files and events."""
+"""Supervisors of both: one continues where the other has stopped, and both leave the same files and events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS = 5
 
 
 def model(m: Any) -> tuple[Any, Any]:
-    """What trains, and what tells how far it is."""
+    """A training op, and the step that says how far it is."""
     m.set_random_seed(1)
     rows = m.train.input_producer(
         np.arange(12, dtype=np.float32).reshape(6, 2), shuffle=False, capacity=6
@@ -60,7 +60,7 @@ async def by_ours(folder: str) -> list[Any]:
 
 
 def files(folder: Path) -> set[str]:
-    """Their names, without what says when and by whom they were written."""
+    """Their names, without the time and the process that wrote them."""
     return {name.split(".tfevents.")[0] for name in os.listdir(folder)}
 
 

@@ -1,7 +1,7 @@
 """`python -m tests.interop.whole_graphs PROGRAM FILE`: build a program with TensorFlow and write its typical run to a file.
 
 The file is NumPy's (`.npz`): `graph_def`, the bytes; `init` and `targets`, names of operations; `fetches` and `feeds`, names of
-tensors; `feed0`, `feed1`, …, their values. Whoever reads it need not load TensorFlow.
+tensors; `feed0`, `feed1`, …, their values. Reading it does not need TensorFlow.
 """
 
 from __future__ import annotations

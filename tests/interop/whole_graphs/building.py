@@ -26,7 +26,7 @@ class Program:
     """The runs of a graph, in order, in one session.
 
     Attributes:
-        typical: which run the share of native nodes is told of.
+        typical: the run whose share of native nodes is reported.
         graph_def: for programs that are not a graph of a session, but a GraphDef; tensors and operations are names then.
     """
 

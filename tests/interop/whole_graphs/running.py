@@ -108,13 +108,13 @@ def difference(got: Any, expected: Any) -> str:
 
 
 async def native_share(recorded: Recorded) -> str:
-    """The last line of what the session tells of the typical run: the share of native nodes, and the others by op."""
+    """The last line of the session's explanation of the typical run: the share of native nodes, and the others by op."""
     run = recorded.runs[recorded.typical]
     async with session_here(recorded, "eager") as session:
         for each in recorded.runs[: recorded.typical + 1]:
             await session.run([list(each.fetches), list(each.targets)], each.feeds)
-        told = await session.explain([list(run.fetches), list(run.targets)], run.feeds)
-    return str(told).splitlines()[-1]
+        explained = await session.explain([list(run.fetches), list(run.targets)], run.feeds)
+    return str(explained).splitlines()[-1]
 
 
 __all__ = ["PROGRAMS", "Recorded", "differences", "native_share", "record", "recorded_without_results"]

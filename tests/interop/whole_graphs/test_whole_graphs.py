@@ -38,11 +38,11 @@ async def test_losses_and_outputs_are_those_of_tensorflow(recorded, jit):
 
 
 async def test_most_nodes_run_natively(recorded, request):
-    told = await native_share(recorded)
+    explained = await native_share(recorded)
 
-    share = re.match(r"native ([\d.]+)%", told)
-    assert share is not None, told
-    assert float(share[1]) >= LEAST_NATIVE.get(request.node.callspec.params["recorded"], 95), told
+    share = re.match(r"native ([\d.]+)%", explained)
+    assert share is not None, explained
+    assert float(share[1]) >= LEAST_NATIVE.get(request.node.callspec.params["recorded"], 95), explained
 
 
 def test_the_loss_changes_in_training_so_that_the_comparison_means_something(recorded):

@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).parents[3]
 
 @dataclass
 class Lived:
-    """What is known of a life that is over: the last step it acknowledged, its calls that touched the disk if it told."""
+    """Results of an ended life: the last step it acknowledged, and its calls that touched the disk if it reported them."""
 
     acknowledged: int | None = None
     calls: int | None = None

@@ -71,7 +71,7 @@ def arm(life: Life) -> Fate:
         call = getattr(os, name) if name != "fsync" else lambda descriptor: None
         setattr(os, name, fate.wrap(call))
     if life.die_after is not None:
-        signal.setitimer(signal.ITIMER_REAL, life.die_after)  # nobody handles the signal: it kills
+        signal.setitimer(signal.ITIMER_REAL, life.die_after)  # the signal has no handler: it kills
     return fate
 
 

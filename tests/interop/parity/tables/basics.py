@@ -68,7 +68,7 @@ CHECKS = [
     *(case("Assert", False, [sample(name, (3,))], bad=True) for name in DTYPES),
     *(case("Assert", pred, [X, 3, b"text"], attrs={"summarize": 2}, bad=not pred) for pred in (True, False)),
     case("Assert", unknown(True), [unknown(X)]),
-    case("Assert", True, [], bad=True, note="nothing to tell"),
+    case("Assert", True, [], bad=True, note="no data"),
     case("Assert", [True, False], [X], bad=True, note="no scalar"),
     case("Assert", np.float32(1), [X], bad=True),
 ]
@@ -76,7 +76,7 @@ CHECKS = [
 PRINTING = [
     *(case("Print", sample(name, (2,)), [], attrs={"first_n": 0}) for name in DTYPES),
     *(case("Print", sample("float32", shape), [], attrs={"first_n": 0}) for shape in SHAPES),
-    case("Print", X, [X, b"text", 3], attrs={"message": "told: ", "first_n": 1, "summarize": 2}, grad=False),
+    case("Print", X, [X, b"text", 3], attrs={"message": "seen: ", "first_n": 1, "summarize": 2}, grad=False),
     case("Print", unknown(X), [unknown(X)], attrs={"first_n": 0}),
     case("Print", variable(X), [X], attrs={"first_n": 0}),
 ]

@@ -33,7 +33,7 @@ class Loop:
     """A loop of so many rounds over one state, by nodes for values or (`prefix` Ref) for references.
 
     Attributes:
-        is_on: whether it goes on; a LoopCond is to be made of it, and given to `close`.
+        is_on: whether there is another round; a LoopCond is to be made of it, and given to `close`.
         merged: the state at the beginning of a round.
     """
 
