@@ -1,1 +1,1 @@
-"""From a graph and a signature to a frozen plan."""
+"""Planning: compiles a graph and a signature to a frozen plan."""

@@ -1,7 +1,7 @@
-"""Groups of operations that must share a device, and what is asked of each group.
+"""Colocation: groups of operations that must share a device, and the placement constraints of each group.
 
-Joined are: the members of a colocation group ("loc:@x" in the attribute `_class`), and the two ends of a reference or resource
-edge, since neither crosses devices. What is asked of a group is what is asked of its members, taken together.
+Joined are the members of a colocation group ("loc:@x" in the attribute `_class`), and the two ends of a reference or resource
+edge, since neither crosses devices. The constraints of a group are those of all its members.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _COLOCATED: Final = "loc:@"
 
 
 class ColocationGraph:
-    """A union-find over operations, by position; what is said of a group is kept at its root.
+    """A union-find structure over operations, by position; the data of a group is stored at its root.
 
     Attributes:
-        names: of a root, the device the group asks for; a full name if a member is assigned.
-        types: of a root, the device types that can run every member, preferred ones first.
-        assigned: of a root, the device a member is on already, or "".
-        sizes: of a root, how many members.
+        names: the device requested for the group; a full name if a member is assigned.
+        types: the device types that can run every member, preferred ones first.
+        assigned: the device on which a member is already, or "".
+        sizes: the number of members.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class ColocationGraph:
         return device
 
     def root(self, position: int) -> int:
-        """The position that stands for the group."""
+        """The position that represents the group."""
         parents = self._parents
         while parents[position] != position:
             parents[position] = parents[parents[position]]
@@ -139,7 +139,7 @@ class ColocationGraph:
                     self._join_edge(source, position)
 
     def _join_edge(self, source: int, target: int) -> None:
-        """What is asked of the target counts only where it can be had where the source is."""
+        """Join two groups; the request of the target is dropped if it contradicts the source's."""
         first, second = self.root(source), self.root(target)
         if first == second:
             return
@@ -182,7 +182,7 @@ class ColocationGraph:
         self.names[first], self.types[first], self.assigned[first] = name, types, assigned
 
     def _merged(self, position: int, other: int, first: int, second: int) -> tuple[DeviceName, str]:
-        """What is asked of both groups together: an assigned device stays what it is."""
+        """The constraints of both groups together: an assigned device does not change."""
         try:
             name = merged(self.names[first], self.names[second], self._soft)
             assigned = {self.assigned[first], self.assigned[second]} - {""}
@@ -199,7 +199,7 @@ class ColocationGraph:
             return parse(device), device
         return name, ""
 
-    # Telling
+    # Descriptions for errors
 
     def _named(self, position: int) -> str:
         return repr(self.operations[position].name)
@@ -228,9 +228,9 @@ _MOST_SHOWN: Final = 20
 
 
 class Possible:
-    """The devices there are, and which of them serve a group, best first; a question is answered once.
+    """The devices that can run a group, best first; results are cached.
 
-    Best is: the device type preferred most, a device of the client's process, then the lowest name.
+    The order: the preferred device type, then devices of the client's process, then the lowest name.
     """
 
     def __init__(self, devices: DeviceSet, allow_soft_placement: bool) -> None:
@@ -246,7 +246,7 @@ class Possible:
         self._answers: dict[tuple[DeviceName, tuple[str, ...]], list[str]] = {}
 
     def devices(self, name: DeviceName, types: tuple[str, ...]) -> list[str]:
-        """The devices of these types that are what the name asks for; under soft placement, others of that process."""
+        """The devices of these types that match the name; under soft placement, else others of that process."""
         key = (name, types)
         if key not in self._answers:
             found = self._matching(name, types)
@@ -256,7 +256,7 @@ class Possible:
         return self._answers[key]
 
     def matching(self, name: DeviceName) -> list[str]:
-        """The devices that are what the name asks for, whatever they can run."""
+        """The devices that match the name, of any type."""
         return [full for each, full in self._names.items() if name.matches(each)]
 
     def _matching(self, name: DeviceName, types: tuple[str, ...]) -> list[str]:
@@ -277,11 +277,11 @@ class Possible:
 
 
 class Incompatible(Exception):
-    """Two device names that no device can both have; the text says in what."""
+    """Two device names contradict each other; the message states the component."""
 
 
 def merged(name: DeviceName, other: DeviceName, soft: bool) -> DeviceName:
-    """What both names ask for; where their types or indices differ and placement is soft, neither counts.
+    """The constraints of both names; under soft placement, types or indices that differ are dropped.
 
     Raises:
         Incompatible: they contradict each other.
@@ -316,7 +316,7 @@ def _common(types: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _held_inputs(op: Operation) -> Iterator[Tensor]:
-    """The inputs that arrive as a reference to state, and are wanted as one."""
+    """The inputs that are references to state, and are taken as references."""
     for position, tensor in enumerate(op.inputs):
         if tensor.dtype is dtypes.resource or (tensor.dtype.is_ref and _wants_reference(op, position)):
             yield tensor

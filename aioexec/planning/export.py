@@ -1,7 +1,7 @@
-"""A subgraph as a GraphDef: what `RunOptions.output_partition_graphs` shows, and what one process sends another.
+"""Exports a subgraph as a GraphDef, for `RunOptions.output_partition_graphs` and for other processes.
 
-The graph is the one that runs, after all passes: a node that was folded is a Const under its own name, a feed is an _Arg and
-a fetch a _Retval, as in the graphs TensorFlow hands out. Whoever imports this module loads the messages.
+The exported graph is the one that runs, after all passes: a folded node is a Const under its own name, a feed is an _Arg and a
+fetch a _Retval, as in the graphs that TensorFlow returns. Importing this module loads protobuf.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from aioexec.planning.subgraph import Edge, Node, Subgraph
 def subgraph_to_graph_def(
     subgraph: Subgraph, device: str = "", functions: FunctionLibrary | None = None
 ) -> GraphDef:
-    """Return what a subgraph runs.
+    """Convert a subgraph to a GraphDef.
 
     Args:
         device: for nodes that have none of their own.
-        functions: what its nodes may call; those they do go with it.
+        functions: the function library; functions that nodes call are included.
     """
     made = _Exporter(subgraph, device).graph_def()
     if functions:
@@ -38,7 +38,7 @@ def subgraph_to_graph_def(
 
 
 def _reached(subgraph: Subgraph, functions: FunctionLibrary) -> list[str]:
-    """The functions that nodes call, name in an attribute, or reach by others; in the order of the library."""
+    """The functions that nodes call or name in an attribute, directly or transitively; in the order of the library."""
     waiting = [
         name for node in subgraph.nodes if node.feed is None for name in _named(node.op) if name in functions
     ]
@@ -62,7 +62,7 @@ def _named(op: Operation) -> Iterator[str]:
 
 
 class _Exporter:
-    """Names first, for the back edges of loops lead to nodes that stand later; then the nodes."""
+    """Assigns all names first, since back edges of loops lead to later nodes; then writes the nodes."""
 
     def __init__(self, subgraph: Subgraph, device: str) -> None:
         self._subgraph = subgraph

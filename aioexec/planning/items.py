@@ -1,14 +1,14 @@
-"""Cutting a subgraph into items: the pieces that are scheduled.
+"""Partitions a subgraph into items, the units of scheduling.
 
 Some nodes are items of their own: those that wait (asynchronous kernels, Recv, the feeds of a partial run), those that decide
-who runs (control flow, triggers), and Send. All other nodes are put together into programs, by *wait set*: the sources among a
+which nodes run (control flow, triggers), and Send. All other nodes are grouped into programs by *wait set*: the sources among a
 node's ancestors. A source is a node whose outcome is not known when the step starts: every node that is an item of its own,
-and every node whose output shape depends on data (what follows it is laid out when the shape is known).
+and every node whose output shape depends on data (its consumers are laid out when the shape is known).
 
-Nodes share a program only if their wait sets are equal. That is convex by construction: on a path out of an item and back the
-wait set could only grow. So no item waits, through another, for itself, no node waits for an event it does not depend on, and,
-since each output of a Switch is a source of its own, a program is dead as a whole or not at all. Equal wait sets also mean the
-same frame: what is inside a loop waits for its Enter, what is behind it for its Exit.
+Nodes share a program if and only if their wait sets are equal. Programs are convex by construction, since along a path the wait
+set only grows. So no item depends on itself through another item, no node waits for an event on which it does not depend, and,
+since each output of a Switch is a separate source, a program is dead as a whole or not at all. Equal wait sets also imply the
+same frame: nodes inside a loop wait for its Enter, nodes behind it for its Exit.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from aioexec.planning.subgraph import Node, Subgraph
 
 
 class Kind(enum.Enum):
-    """What an item is; all but programs hold one node."""
+    """The kind of an item; all but programs hold one node."""
 
     PROGRAM = "program"
     ASYNCHRONOUS = "asynchronous"
-    FEED = "feed"  # of a partial run: comes when it comes
+    FEED = "feed"  # of a partial run: arrives while the step runs
     SWITCH = "switch"
     MERGE = "merge"
     ENTER = "enter"
@@ -34,7 +34,7 @@ class Kind(enum.Enum):
     NEXT_ITERATION = "next_iteration"
     SEND = "send"
     RECV = "recv"
-    TRIGGER = "trigger"  # runs even if what it waits for is dead
+    TRIGGER = "trigger"  # runs even if its inputs are dead
 
 
 _KINDS: Final = {
@@ -48,7 +48,7 @@ _KINDS: Final = {
     Role.CONTROL_TRIGGER: Kind.TRIGGER,
 }
 CONTROL_PORT = -1
-"""The port of a control edge that leaves a Switch: alive when the Switch is, whichever way it went."""
+"""The port of a control edge that leaves a Switch: alive when the Switch is, whichever output it took."""
 
 
 @dataclass(slots=True, eq=False)
@@ -70,9 +70,9 @@ def kind_of(node: Node, is_partial: bool) -> Kind:
 
 
 def is_known(node: Node, is_partial: bool = False) -> bool:
-    """Whether a node's outputs are there when the step starts: feeds, constants and variables belong to no item.
+    """Whether a node's outputs are known when the step starts: feeds, constants and variables belong to no item.
 
-    A variable that waits for something does: on a branch that is not taken it is dead.
+    A variable with control inputs belongs to an item, since it is dead in a branch that is not taken.
     """
     if node.feed is not None:
         return not is_partial
@@ -80,7 +80,7 @@ def is_known(node: Node, is_partial: bool = False) -> bool:
 
 
 def port_of(producer: Node, index: int) -> int:
-    """Which outcome of an item a data edge carries; only a Switch has several."""
+    """The outcome of an item that a data edge carries; only a Switch has several."""
     return index if producer.feed is None and producer.row.role is Role.SWITCH else 0
 
 
@@ -117,7 +117,7 @@ def _is_source(node: Node, is_partial: bool) -> bool:
         return False
     has_shape_of_data = (
         node.row.dynamic_shape and node.row.lists is None
-    )  # elements have the shape of what was put in
+    )  # elements have the shape with which they were inserted
     return kind_of(node, is_partial) is not Kind.PROGRAM or has_shape_of_data
 
 

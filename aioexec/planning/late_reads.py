@@ -1,11 +1,11 @@
 """Reads of reference variables that show later writes, as in TensorFlow, where an Identity has the variable's own memory.
 
-Here an Identity is a snapshot, taken when it runs; what it is used for may run later. Mostly that is all the same, or a race in
-TensorFlow. But who waits for a write as well (a control edge from an assignment, or its result) finds what was written there:
-programs count on it, such as a `SyncReplicasOptimizer`, which hands the global step out after it was raised. So such a consumer
-gets the reference itself, which it reads when it runs; it still waits for the Identity.
+Here an Identity is a snapshot, taken when it runs; its consumers may run later. Usually there is no difference, or a race in
+TensorFlow. But in TensorFlow a consumer that also waits for a write (by a control edge from an assignment, or by its result)
+reads the written value, and programs rely on it: `SyncReplicasOptimizer` sends the global step after it was incremented. So
+such a consumer gets the reference itself, which it reads when it runs; it still waits for the Identity.
 
-Not so if something waits for the Identity by a control edge: then the program asks for the value of that moment, and has it.
+Exception: if a node waits for the Identity by a control edge, the program requires the value at that moment, and gets it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aioexec.planning.items import Kind, kind_of
 from aioexec.planning.subgraph import Bind, Edge, Node, Subgraph
 
 Way = tuple[Edge, int]
-"""Predicate and output of a Switch: what went this way is dead when others are that did."""
+"""Predicate and output of a Switch: all values that passed this output are dead together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Write:
 
 
 def read_late(graph: Subgraph, bind: Bind) -> None:
-    """Let who waits for a write to a reference variable read that, not a snapshot that did not wait for it."""
+    """Make consumers that wait for a write to a reference variable read the variable, instead of an earlier snapshot."""
     writers = [node for node in graph.nodes if any(True for _ in _written(node))]
     if writers:
         _LateReads(graph, writers).rewrite()
@@ -44,9 +44,9 @@ _READERS: Final = (Kind.PROGRAM, Kind.ASYNCHRONOUS, Kind.SWITCH)
 class _LateReads:
     """One pass over a graph: sets of writers are words with a bit for each.
 
-    Constant: `_bits`, the bit of each writer; `_ordering`, nodes waited for by control edges, as the program has them.
-    Changing, for the nodes passed: `_before`, who is waited for; `_after`, the same and the node itself, if it writes;
-    `_writes`, to each variable.
+    Constant: `_bits`, the bit of each writer; `_ordering`, nodes with outgoing control edges in the original program. Changing,
+    for the nodes visited: `_before`, the writers among a node's ancestors; `_after`, these and the node itself, if it writes;
+    `_writes`, those of each variable.
     """
 
     def __init__(self, graph: Subgraph, writers: list[Node]) -> None:
@@ -80,7 +80,7 @@ class _LateReads:
                     node.controls.append(edge[0])
 
     def _late(self, edge: Edge, consumer: Node) -> Edge | None:
-        """The reference to read in place of a value, if that is a snapshot too old."""
+        """The reference to read in place of a value, if that is a snapshot from before a write."""
         snapshot, ways = self._snapshot(edge, consumer.device)
         variable, all_ways = (None, ()) if snapshot is None else _origin(snapshot.inputs[0], ways)
         if snapshot is None or variable is None:
@@ -92,7 +92,7 @@ class _LateReads:
         return next((write.reference for write in writes if write.ways == all_ways), None)
 
     def _snapshot(self, edge: Edge, device: str) -> tuple[Node | None, tuple[Way, ...]]:
-        """The Identity of a reference whose value arrives, and the ways it came; None if more was done to it."""
+        """The Identity whose snapshot an edge carries, and the ways it passed; None if the value was changed meanwhile."""
         ways: list[Way] = []
         node, index = edge
         while node.feed is None and node.device == device:
@@ -107,7 +107,7 @@ class _LateReads:
 
 
 def _written(node: Node) -> Iterator[tuple[Node, Edge, tuple[Way, ...]]]:
-    """The reference variables that a node writes, and how it gets them."""
+    """The reference variables that a node writes, and the edges and ways by which it gets them."""
     for position in node.row.writes if node.feed is None else ():
         variable, ways = _origin(node.inputs[position])
         if variable is not None:
@@ -115,7 +115,7 @@ def _written(node: Node) -> Iterator[tuple[Node, Edge, tuple[Way, ...]]]:
 
 
 def _origin(edge: Edge, ways: tuple[Way, ...] = ()) -> tuple[Node | None, tuple[Way, ...]]:
-    """Where a reference comes from, perhaps through assignments, and the ways; None: in another manner, or it is none."""
+    """The variable of a reference, followed through assignments, and the ways; None: the edge is of another kind."""
     node, index = edge
     while node.feed is None and node.output_dtype(index).is_ref:
         if node.row.role is Role.VARIABLE:

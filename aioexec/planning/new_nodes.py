@@ -1,6 +1,6 @@
-"""Nodes that planning adds to a subgraph: transfers between devices, and the loops that clock them.
+"""Nodes that planning adds to a subgraph: transfers between devices, and the control loops for transfers inside of loops.
 
-They are operations like all others, but of a graph of their own: the session's graph never changes.
+They are operations like all others, but belong to a graph of their own: the session's graph never changes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aioexec.graph.static_values import infer_shapes
 from aioexec.planning.subgraph import Edge, Node
 
 NewName = Callable[[str], str]
-"""A name nobody has in this session, made from another."""
+"""Makes a name that is unique in the session from another one."""
 
 
 def tensor_of(edge: Edge) -> Tensor:
@@ -26,7 +26,7 @@ def tensor_of(edge: Edge) -> Tensor:
 
 
 class NodeMaker:
-    """Makes nodes; each on behalf of a node that was there before, whose name and place in the program it shows."""
+    """Makes nodes; each on behalf of an existing node, from which it takes the name and the position in the source."""
 
     def __init__(self, new_name: NewName) -> None:
         self.new_name = new_name

@@ -1,4 +1,4 @@
-"""Which nodes may keep what they are given: a value that nobody else holds, and nobody else will look at, needs no copy."""
+"""Ownership of inputs: a kernel may keep an input without a copy if no other reference to the value exists or will be read."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Instructions = tuple[Instruction, ...]
 
 
 def with_keepers(items: Sequence[Instructions], fetches: Collection[int]) -> list[Instructions]:
-    """The instructions of each item, in which those keep their inputs that may.
+    """The instructions of each item, with `keeps_input` set where that is allowed.
 
-    What an item puts out itself it does not own: in a program it lies in memory of which other values have a part.
+    An item does not own the values it outputs itself: in a program their memory may be shared with other values.
     """
     uses = Counter(value for item in items for instruction in item for value in instruction.inputs)
     given = {

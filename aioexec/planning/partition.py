@@ -1,11 +1,12 @@
-"""Cutting a placed subgraph into partitions, one a device.
+"""Partitions a placed subgraph, one partition for each device.
 
-What crosses from device to device becomes a pair of nodes: a Send on the side of the producer, a Recv on the other, shared by
-all consumers there. A control edge crosses as a constant that waits for the producer and an Identity that is waited for.
+An edge between devices becomes a pair of nodes: a Send on the producer's device, a Recv on the consumers', shared by all
+consumers there. A control edge is transferred as a constant that waits for the producer; its consumers wait for an Identity of
+the received value.
 
-Constants are not sent but duplicated. References and resource handles mean something on their own device only: they may not
-cross, but the *value* behind a reference may, and is read when it is sent. What is fetched is brought to the client device,
-where the feeds are. Loops that span devices: see partition_loops.
+Constants are duplicated, not sent. References and resource handles are valid on their own device only and may not cross, but
+the *value* of a reference may, and is read when it is sent. Fetches are transferred to the client device, where the feeds are.
+For loops that span devices see `control_flow.partition_loops`.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from aioexec.planning.subgraph import Edge, Node, Subgraph, in_order
 def partition(
     subgraph: Subgraph, incarnations: Mapping[str, int], new_name: NewName, client_device: str
 ) -> dict[str, Subgraph]:
-    """The part of each device, the client's first; the subgraph is used up.
+    """The part of each device, the client's first; the subgraph is consumed.
 
-    The client's part has all feeds and fetches; each part has the targets on its device, and its Sends as further ones, so that
-    passes keep them.
+    The client's part has all feeds and fetches; each part has the targets on its device, and its Sends as further targets, so
+    that passes keep them.
 
     Args:
         incarnations: of all devices, by full name.
         new_name: makes names that are unique in the session.
 
     Raises:
-        InvalidArgumentError: a node without device or input, a reference that would have to cross, or a loop without condition.
+        InvalidArgumentError: a node without device or input, a reference that would cross, or a loop without condition.
     """
     for node in subgraph.nodes:
         _check_device(node, incarnations)
@@ -67,7 +68,7 @@ def _check_device(node: Node, incarnations: Mapping[str, int]) -> None:
 
 
 def _check_inputs(nodes: Sequence[Node]) -> None:
-    """Every input that an op declares must be there: passes may have been wrong."""
+    """Check that every input that an op declares is present, since passes may have errors."""
     present = set(map(id, nodes))
     for node in nodes:
         if node.feed is not None or node.is_constant:
@@ -82,7 +83,7 @@ def _check_inputs(nodes: Sequence[Node]) -> None:
 
 
 def _is_duplicable(node: Node) -> bool:
-    """A constant that waits for nothing is the same everywhere and always; one that waits may be dead, and is sent."""
+    """Whether a node is a constant without control inputs; one with control inputs may be dead, and is sent."""
     return (node.is_constant or role_of(node) is Role.CONSTANT) and not node.controls
 
 
@@ -90,7 +91,7 @@ class _Cut:
     """One partitioning.
 
     `_parts`: the nodes of each device so far; `_brought`: outputs made available on other devices, by producer, index and
-    device; `_awaited`: likewise nodes that are waited for; `_constants`: duplicates, by original and device.
+    device; `_awaited`: the same for control edges; `_constants`: duplicates, by original and device.
     """
 
     def __init__(self, subgraph: Subgraph, incarnations: Mapping[str, int], new_name: NewName) -> None:
@@ -107,9 +108,9 @@ class _Cut:
 
     def parts(self, client_device: str) -> dict[str, Subgraph]:
         subgraph = self._subgraph
-        clockwork = self._loops.wind_up(self._bring)
-        self._further_targets.extend(node for node in clockwork if role_of(node) is Role.NEXT_ITERATION)
-        for node in clockwork:
+        control_nodes = self._loops.build_clocks(self._bring)
+        self._further_targets.extend(node for node in control_nodes if role_of(node) is Role.NEXT_ITERATION)
+        for node in control_nodes:
             self._parts[node.device].append(node)
         for node in subgraph.nodes:
             if not _is_duplicable(node) or id(node) in self._targets:
@@ -131,7 +132,7 @@ class _Cut:
         }
 
     def _localise(self, node: Node) -> None:
-        """Take everything a node needs from its own device."""
+        """Redirect all inputs of a node to its own device."""
         dereferenced = node.dereferences()
         for position, edge in enumerate(node.inputs):
             if edge[0].device != node.device:
@@ -159,7 +160,7 @@ class _Cut:
             )
 
     def _bring(self, edge: Edge, device: str) -> Edge:
-        """An output that is on `device`: itself, a duplicate, or what has been received there."""
+        """An output that is available on `device`: the edge itself, a duplicate, or a received value."""
         producer, index = edge
         if _is_duplicable(producer):
             return self._duplicate(producer, device), index
@@ -181,7 +182,7 @@ class _Cut:
         return self._constants[key]
 
     def _await(self, producer: Node, device: str) -> Node | None:
-        """What to wait for on `device` to have waited for a node; None if there is nothing to wait for."""
+        """The node on `device` that represents a control edge from `producer`; None if there is nothing to wait for."""
         if _is_duplicable(producer):
             return None
         if producer.device == device:
@@ -222,7 +223,7 @@ class _Cut:
 
 
 def signed(incarnation: int) -> int:
-    """An incarnation as attributes and messages hold it: an int64."""
+    """An incarnation as an int64, as in attributes and messages."""
     return (incarnation + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -259,7 +260,7 @@ def check_partitions(parts: Mapping[str, Subgraph]) -> None:
 
 
 def _check_order(nodes: list[Node], sends: Mapping[str, Node]) -> None:
-    """All parts together must have an order in which they can run, but for the back edges of loops."""
+    """Check that all parts together have an order in which they can run, but for the back edges of loops."""
     before = {id(node): list(node.producers_before()) for node in nodes}
     for node in nodes:
         if role_of(node) is Role.RECV and node.op.attrs["tensor_name"] in sends:

@@ -1,7 +1,7 @@
-"""The passes between pruning and running, by group and phase; anyone may add one.
+"""The registry of graph optimization passes, by group and phase; users may add passes.
 
 A pass is a named function that changes a subgraph. Groups are run in the order of `Grouping`, a group's passes in the order of
-their phases, equal phases as they were registered. No pass calls another. `BUILT_IN` is the list of our own.
+their phases, and within a phase in the order of registration. No pass calls another. `BUILT_IN` lists the passes of aioexec.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Grouping(enum.Enum):
 
     PRE_PLACEMENT = "pre_placement"  # on the pruned subgraph, nodes without a device
     POST_PLACEMENT = "post_placement"  # every node has a device
-    POST_REWRITE_FOR_EXEC = "post_rewrite_for_exec"  # the last chance to see the whole step
+    POST_REWRITE_FOR_EXEC = "post_rewrite_for_exec"  # the last group on the whole step
     POST_PARTITIONING = "post_partitioning"  # on the subgraph of each device
 
 
 class OptimizerOptions(Protocol):
-    """What a session's options say of passes: TensorFlow's fields. L1 optimises; L0 does only what a flag asks for."""
+    """A session's options for passes, TensorFlow's fields. L1 optimises; at L0 only passes enabled by a flag run."""
 
     @property
     def opt_level(self) -> int: ...
@@ -47,7 +47,7 @@ class OptimizerOptions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DefaultOptions:
-    """What holds where a session says nothing."""
+    """The default options."""
 
     opt_level: int = L1
     do_common_subexpression_elimination: bool = False
@@ -59,7 +59,7 @@ DEFAULTS: Final = DefaultOptions()
 Pass = Callable[[Subgraph, Bind], None]
 Condition = Callable[[OptimizerOptions], bool]
 Dump = Callable[[str, str], None]
-"""Told, after each pass, its name ("post_placement/1/fold_constants") and the subgraph as text."""
+"""Called after each pass with its name ("post_placement/1/fold_constants") and the subgraph as text."""
 
 
 def always(options: OptimizerOptions) -> bool:
@@ -80,7 +80,7 @@ def merges_subexpressions(options: OptimizerOptions) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredPass:
-    """A pass, where it stands, and under which options it runs."""
+    """A pass, its group and phase, and the condition on the options under which it runs."""
 
     grouping: Grouping
     phase: int
@@ -110,7 +110,7 @@ class OptimizationPassRegistry:
             self._add(each)
 
     def register(self, grouping: Grouping, phase: int, run: Pass, condition: Condition = always) -> None:
-        """Let a pass run in a phase of a group, where the options meet the condition.
+        """Register a pass for a phase of a group; it runs if the options meet the condition.
 
         Raises:
             AlreadyExistsError: it is registered there already.
@@ -118,7 +118,7 @@ class OptimizationPassRegistry:
         self._add(RegisteredPass(grouping, phase, run, condition))
 
     def unregister(self, run: Pass) -> None:
-        """Take a pass out of every group."""
+        """Remove a pass from every group."""
         self._passes = [each for each in self._passes if each.run is not run]
 
     def _add(self, added: RegisteredPass) -> None:
@@ -144,7 +144,7 @@ class OptimizationPassRegistry:
         options: OptimizerOptions = DEFAULTS,
         dump: Dump | None = None,
     ) -> None:
-        """Run the passes of a group that the options ask for."""
+        """Run the passes of a group that the options enable."""
         for each in self.passes(grouping):
             if each.condition(options):
                 each.run(subgraph, bind)

@@ -1,4 +1,4 @@
-"""From a signature to a plan: prune, place, optimise, partition, cut into items."""
+"""Compiles a signature to a plan: prune, place, optimise, partition, divide into items."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ logger = logging.getLogger(__name__)
 class Planner:
     """Plans the signatures of one session, all in its planner thread.
 
-    Constant: graph, bind, devices (the client device first), options. Changing: `assigned`, where stateful nodes were placed,
-    for ever; `_placement`, of the whole graph as it was when it had `_placed_at` nodes and mutations; `_names`, which makes
-    names of transfers unique.
+    Constant: `graph`, `bind`, `devices` (the client device first), `options`. Changing: `assigned`, the devices of stateful
+    nodes that were placed, which are final; `_placement`, that of the whole graph when it had `_placed_at` nodes and mutations;
+    `_names`, which makes names of transfers unique.
 
     Args:
-        bind: makes, or finds, the reference kernel of an operation for this session.
-        place_pruned_graph: place what a signature needs; otherwise all of the graph, and what cannot be placed fails every run.
-        log: told of every operation placed.
-        dump: told of every pass; by default the log is, at level DEBUG, if it listens when the planner is made.
-        numbers: what makes names of transfers unique, where several planners must not give the same.
+        bind: makes or looks up the reference kernel of an operation for this session.
+        place_pruned_graph: place the nodes that a signature needs; otherwise the whole graph, and a node that cannot be placed
+            fails every run.
+        log: called for every operation placed.
+        dump: called after every pass; by default the logger, if level DEBUG is enabled when the planner is made.
+        numbers: makes names of transfers unique among several planners.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Planner:
         subgraph = prune(signature)
         inline_bodies(subgraph, LOWERINGS)
         if any(node.feed is None and node.row.role is Role.ENTER for node in subgraph.nodes):
-            frames(subgraph)  # refuses malformed loops before passes go through them
+            frames(subgraph)  # refuses malformed loops before passes traverse them
         self._run_passes(Grouping.PRE_PLACEMENT, subgraph)
         client = self.devices.devices[0].name
         set_devices(subgraph, self._placed(subgraph), client)
@@ -122,7 +123,7 @@ class Planner:
         return found
 
     def _placed(self, subgraph: Subgraph) -> Mapping[str, str]:
-        """Where each operation of a subgraph runs; stateful ones stay there from now on."""
+        """Place the operations of a subgraph; the placement of stateful ones is final."""
         operations = [node.op for node in subgraph.nodes if node.feed is None]
         fed = {node.feed for node in subgraph.feeds if node.feed is not None}
         if self._place_pruned_graph:

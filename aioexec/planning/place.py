@@ -1,13 +1,13 @@
-"""Which device each operation runs on.
+"""Placement: assigns each operation to a device.
 
-What an operation asks for is a (partial) device name; it shares its device with those it is colocated with (see `colocation`).
-Among the devices that are asked for and can run the whole group, the first of the preferred type is taken, but
+An operation requests a (partial) device name, and shares its device with the operations it is colocated with (see
+`colocation`). Among the devices that match and can run the whole group, the first of the preferred type is chosen, except:
 
-- an op that looks at shapes alone stays with its input, which need not move then;
-- a source with a single output goes where all its consumers are, or to main memory if that is where they want it.
+- an op that reads only shapes is placed with its input, which then need not move;
+- a source with a single output is placed with its consumers, or in main memory if they take the value there.
 
-Placing is pure and linear in nodes and edges. Operations are placed as a whole graph, or as the part one signature needs; then
-what stands behind a feed does not count, and the feed itself is the client device's.
+Placement is a pure function, linear in nodes and edges. It is applied to the whole graph, or to the part one signature needs;
+then ancestors of a feed are ignored, and the feed itself is on the client device.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from aioexec.planning.colocation import ColocationGraph
 from aioexec.planning.subgraph import Subgraph
 
 Log = Callable[[str, str, str], None]
-"""Told of each operation: its name, its op, its device."""
+"""Called for each operation with its name, its op and its device."""
 
 Placement = dict[str, str]
-"""Names of operations to full names of devices."""
+"""From names of operations to full names of devices."""
 
 
 def place(
@@ -47,14 +47,14 @@ def place(
     """Choose a device for each operation.
 
     Args:
-        allow_soft_placement: where no device of the type or index asked for serves a group, take another of that process.
+        allow_soft_placement: if no device of the requested type or index can run a group, choose another of that process.
         assigned: the devices of operations that are placed already, by name; they stay there.
         fed: tensors that come from a feed, not from their operation.
-        log: told of every decision.
+        log: called for every decision.
 
     Raises:
         FailedPreconditionError: there is no device.
-        InvalidArgumentError: no device serves an operation, or two that must share a device cannot.
+        InvalidArgumentError: no device can run an operation, or two that must share a device cannot.
         InternalError: an assigned device does not exist, or cannot run the operation.
     """
     if not devices.devices:
@@ -73,12 +73,12 @@ def place(
 
 
 def stateful_placements(operations: Sequence[Operation], placement: Mapping[str, str]) -> Placement:
-    """What a session must hand to every later `place` as `assigned`: where there is state, it cannot move."""
+    """The placements that a session must pass to every later `place` as `assigned`, since state cannot move."""
     return {op.name: placement[op.name] for op in operations if op.row.is_stateful}
 
 
 def set_devices(subgraph: Subgraph, placement: Mapping[str, str], client_device: str) -> None:
-    """Write a placement into a subgraph; feeds are the client's."""
+    """Set the devices of a subgraph's nodes; feeds are on the client device."""
     for node in subgraph.nodes:
         node.device = placement[node.name] if node.feed is None else client_device
 
@@ -89,7 +89,7 @@ def _place_on_only_device(
     assigned: Mapping[str, str],
     allow_soft_placement: bool,
 ) -> Placement | None:
-    """Everything on the only device there is; None where that takes a closer look, or is not allowed."""
+    """Place everything on the only device; None if there are several, or a constraint must be checked."""
     if len(devices.devices) > 1:
         return None
     device = devices.devices[0]
@@ -116,7 +116,7 @@ def _place_on_only_device(
 
 
 class _Placing:
-    """Groups on devices; `_chosen` is the device of a group, by its root."""
+    """One placement; `_chosen` is the device of each group, by its root."""
 
     def __init__(self, graph: ColocationGraph) -> None:
         self._graph = graph
@@ -146,7 +146,7 @@ class _Placing:
         return None if position is None else self._chosen.get(self._graph.root(position))
 
     def _device_of_consumers(self, source: Operation, devices: list[str]) -> str | None:
-        """Where all the consumers are; if they want the value in main memory, where that is."""
+        """The device of all consumers; if they take the value in main memory, the device of that."""
         (output,) = source.outputs
         consumers = [op for op in output.consumers() if op in self._graph.positions]
         found = {self._device_of(op) for op in consumers}

@@ -1,4 +1,4 @@
-"""A plan: what a signature compiles to. Frozen; knows no shapes; shared by all steps of the signature."""
+"""A plan: the result of compiling a signature. Frozen; independent of shapes; shared by all steps of the signature."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Edge:
     """Item `target` waits for an outcome of the item this edge belongs to.
 
     Attributes:
-        port: which outcome; all items but a Switch have only 0.
-        position: which input of `target` it is, where that matters (a Merge); -1 otherwise and for control edges.
+        port: the outcome; all items but a Switch have only 0.
+        position: the index of the input of `target`, if that is a Merge; -1 otherwise and for control edges.
     """
 
     port: int
@@ -38,15 +38,15 @@ class Item:
 
     Attributes:
         instructions: its nodes in order; one, unless it is a program.
-        inputs: values it takes from feeds, constants excluded, and other items.
-        outputs: values others need of it: the fetches, in their order, then other items.
-        shape_inputs: inputs whose content decides shapes inside the item.
+        inputs: values it takes from feeds and other items (not constants).
+        outputs: values that are fetched, in order of the fetches, then those that other items take.
+        shape_inputs: inputs whose content determines shapes inside the item.
         writes: variables that are written; a step holds their lease while the item runs.
         device: full name of the device.
         frame: index into the partition's frames.
-        edges: who waits for it.
+        edges: the items that wait for it.
         waits: how many edges it waits for; of a Merge, how many control edges.
-        arrived: of a Merge, inputs that are there when the step starts.
+        arrived: of a Merge, inputs that are known when the step starts.
         enters: of an Enter, the index of the frame it enters.
     """
 
@@ -66,16 +66,16 @@ class Item:
 
     @property
     def node(self) -> Node:
-        """The node of an item that is no program."""
+        """The node of an item that is not a program."""
         return self.instructions[0].node
 
 
 @dataclass(frozen=True, slots=True)
 class FramePlan:
-    """A loop, as far as one partition sees it.
+    """The part of a loop in one partition.
 
     Attributes:
-        parent: index of the frame around it; its own for the outermost, which is no loop.
+        parent: index of the frame around it; its own for the outermost, which is not a loop.
         enters: how many Enter items lead into it.
         exits: its Exit items.
     """
@@ -93,15 +93,15 @@ class Partition:
 
     Attributes:
         device: full name of the device.
-        values: a value for each output of each node; constants and variables are there already, everything else is None.
-        feeds: the value each feed of the signature goes to; empty on all devices but the client's, as are the fetches.
-        fetches: the value each fetch comes from.
+        values: a value for each output of each node; constants and variables are set, everything else is None.
+        feeds: the number of the value of each feed; empty on all devices but the client's, as are the fetches.
+        fetches: the number of the value of each fetch.
         fetch_references: positions of fetches that are references, read at the end of the step.
-        fed_fetches: fetch position -> feed position, for tensors both fed and fetched: the caller's own object comes back.
+        fed_fetches: fetch position -> feed position, for tensors both fed and fetched: the caller's object is returned.
         items: in an order in which they can run, but for the back edges of loops.
         frames: the outermost, then the loops.
-        producers: the item that puts out a value, for those that are an item's output.
-        subgraph: what was made a partition of; `shown` is the same with loops and conditionals in pieces, for people.
+        producers: the item that outputs each value, for values that are an item's output.
+        subgraph: the subgraph from which it was made; `shown`: the same before loops and conditionals were folded, for export.
     """
 
     device: str
@@ -119,10 +119,10 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemotePartition:
-    """The part of a plan in another process: it is sent there, and planned further there.
+    """The part of a plan in another process: it is sent there, and planning continues there.
 
     Attributes:
-        task: what the names of its devices begin with, "/job:worker/replica:0/task:1".
+        task: the prefix of the names of its devices, "/job:worker/replica:0/task:1".
         subgraph: its nodes, on devices of that task.
     """
 
@@ -132,7 +132,7 @@ class RemotePartition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """What a signature compiles to: a partition for each device of this process, the client's first, and the others."""
+    """The result of compiling a signature: a partition for each device of this process, the client's first, and the others."""
 
     signature: Signature
     partitions: tuple[Partition, ...]
@@ -189,7 +189,7 @@ def _with_inner_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def _check_fetches(subgraph: Subgraph, frame_of: Mapping[int, Frame]) -> None:
-    """Refuse to fetch what has a value for each iteration of a loop."""
+    """Refuse fetches inside of loops, which have a value for each iteration."""
     for node, index in subgraph.fetches:
         role = Role.PLACEHOLDER if node.feed is not None else node.row.role
         frame: Frame | None = frame_of[id(node)]
@@ -224,7 +224,7 @@ def _frame_plans(order: Sequence[Frame], items: Sequence[Item]) -> tuple[FramePl
 
 
 class _Assembler:
-    """Makes the items of one partition; `frames` are the frames met, the outermost first."""
+    """Makes the items of one partition; `frames` are those found so far, the outermost first."""
 
     def __init__(
         self,
@@ -270,7 +270,7 @@ class _Assembler:
             own = {value for instruction in instructions for value in instruction.outputs}
             used = {value for instruction in instructions for value in instruction.inputs}
             outside = {value for value in used - own if self.values[value] is None}
-            is_feed = item.kind is Kind.FEED  # which may be fetched, or have no consumer, and still comes
+            is_feed = item.kind is Kind.FEED  # it has an output even if it is fetched or has no consumer
             shared = sorted(value for value in own if is_feed or used_by.get(value, set()) - {k})
             result.append(
                 Item(
@@ -308,20 +308,20 @@ class _Assembler:
         self.frames = list(found) or [Frame("", None, 1)]  # an empty graph runs as well
         for item in self.cut:
             if item.kind is Kind.ENTER and self._entered(item.nodes[0], frame_of) is None:
-                attrs = item.nodes[0].op.attrs  # nothing runs inside
+                attrs = item.nodes[0].op.attrs  # no node of the partition is inside
                 outside = frame_of[id(item.nodes[0])]
                 self.frames.append(
                     Frame(attrs["frame_name"], outside, attrs["parallel_iterations"], outside.depth + 1)
                 )
 
     def _entered(self, enter: Node, frame_of: Mapping[int, Frame]) -> Frame | None:
-        """The frame an Enter leads into, if it is known: frames() says of the node itself where it stands, outside."""
+        """The frame an Enter leads into, if it is known; `frame_of` has the frame around it."""
         name, outside = enter.op.attrs["frame_name"], frame_of[id(enter)]
         found = (frame for frame in self.frames if frame.name == name and frame.parent is outside)
         return next(found, None)
 
     def _frame_entered(self, item: ItemNodes, frame_of: Mapping[int, Frame]) -> int:
-        """The index of the frame an item leads into; 0 if it is no Enter."""
+        """The index of the frame that an item enters; 0 if it is not an Enter."""
         if item.kind is not Kind.ENTER:
             return 0
         entered = self._entered(item.nodes[0], frame_of)
@@ -329,7 +329,7 @@ class _Assembler:
         return self.frames.index(entered)
 
     def _connect(self, target: int, edges: list[list[Edge]]) -> int:
-        """Add the edges that lead to an item; how many it waits for."""
+        """Add the edges that lead to an item; returns how many it waits for."""
         item = self.cut[target]
         is_merge = item.kind is Kind.MERGE
         data: dict[tuple[int, int, int], None] = {}
@@ -389,7 +389,7 @@ class _Assembler:
 
     def _compute(self, node: Node) -> Compute:
         if node.feed is not None or node.row.role in RUN_BY_ENGINE:
-            return _passed_on  # the executor runs these by their role; LoopCond is what it says
+            return _passed_on  # the executor runs these by their role
         return self.bind(node.op, node.device)
 
 
@@ -407,7 +407,7 @@ def _shape_operands(instructions: Sequence[Instruction]) -> set[int]:
         row = instruction.node.row
         if (
             row.lists is not None and not row.lists.also_tensors
-        ):  # what is in a list is never known; how long it is may be
+        ):  # the elements of a list are never known; its length may be
             asked = (row.lists.size, row.lists.index if row.lists.takes_all else -1)
             wanted.update(instruction.inputs[k] for k in asked if k >= 0)
             continue
@@ -421,7 +421,7 @@ def _shape_operands(instructions: Sequence[Instruction]) -> set[int]:
 def _written(
     instructions: Sequence[Instruction], values: Sequence[Any], producers: Mapping[int, Instruction]
 ) -> tuple[Variable, ...]:
-    """The variables written, found through the ops that pass a handle or reference on; in the order of their ids."""
+    """The variables written, found through ops that forward a handle or reference; sorted by id."""
     found: set[Variable] = set()
     everything = list(with_inner(instructions))
     outside = {parameter: value for each in everything for parameter, value in each.parameters()}

@@ -1,4 +1,4 @@
-"""Pruning: only what the fetches and targets need is run, and nothing above a feed."""
+"""Pruning: keeps only the nodes that the fetches and targets need, and no ancestors of feeds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def prune(signature: Signature) -> Subgraph:
     """Copy the ancestors of the fetches and targets, cut at the feeds.
 
     Raises:
-        InvalidArgumentError: they wait for each other in a cycle, or one wants a reference that a value is fed for.
+        InvalidArgumentError: the graph has a cycle, or a node takes a reference for which a value is fed.
     """
     feeds = {tensor: Node(tensor.op, feed=tensor) for tensor in signature.feeds}
     sources = {destination: source for source, destination in signature.connections}
@@ -58,7 +58,7 @@ def _ancestors(
 
 
 def _check_references(fed: Sequence[Tensor], made: Mapping[Operation, Node]) -> None:
-    """Refuse what would write a fed value: a constant cannot be assigned."""
+    """Refuse nodes that would write to a fed value."""
     for tensor in fed:
         for op in tensor.consumers():
             place = op.inputs.index(tensor)
@@ -70,12 +70,12 @@ def _check_references(fed: Sequence[Tensor], made: Mapping[Operation, Node]) -> 
 
 
 def _is_fed(op: Operation, feeds: Collection[Tensor]) -> bool:
-    """Whether a feed stands for all of an operation: a placeholder has nothing else to do; others run if waited for."""
+    """Whether a feed replaces an operation completely: a placeholder; others still run if a node waits for them."""
     return op.row.role is Role.PLACEHOLDER and op.outputs[0] in feeds
 
 
 def _ordered(nodes: list[Node]) -> list[Node]:
-    """Nodes after their producers, otherwise as they were made: the graph's own order, unless control inputs came later."""
+    """Nodes after their producers, otherwise in the order of the graph; control inputs may have been added later."""
     nodes.sort(key=lambda node: node.op.index)
     position = {id(node): place for place, node in enumerate(nodes)}
     if all(

@@ -17,16 +17,16 @@ from aioexec.planning.subgraph import Bind, Node, Subgraph, Value
 from aioexec.planning.workload import STRING_BYTES
 
 LARGEST_FOLDED = 10 * 2**20
-"""Bytes of a folded value, and of each it is made from; larger ones are computed in each step, as in TensorFlow."""
+"""Most bytes of a folded value, and of each input of it; larger ones are computed in each step, as in TensorFlow."""
 LONGEST_FOLDED_NS = 50_000_000
-"""What a kernel may take to fold a value: one that takes longer runs in a step, which can be cancelled."""
+"""Longest kernel that is run to fold a value; longer ones run in a step, which can be cancelled."""
 _WAITED_FOR = frozenset(
     {Role.COMPUTE, Role.CONSTANT, Role.PLACEHOLDER, Role.IDENTITY, Role.VARIABLE, Role.READ, Role.UPDATE}
 )
 
 
 def fold_constants(graph: Subgraph, bind: Bind) -> None:
-    """Compute what depends on constants alone, with the reference kernels."""
+    """Compute nodes that depend on constants alone, with the reference kernels."""
     for node in graph.nodes:
         if not node.is_pure or node.controls or node.is_constant:
             continue
@@ -51,7 +51,7 @@ def _folded(node: Node, bind: Bind) -> tuple[np.ndarray[Any, Any], ...] | None:
 
 
 def _taken_bytes(value: Value) -> int:
-    """Bytes of an input; for strings also what it takes to handle each of them."""
+    """Bytes of an input; for strings also the cost of handling each, in bytes."""
     if value.dtype != object:
         return value.nbytes
     total = value.nbytes + value.size * STRING_BYTES
@@ -63,7 +63,7 @@ def _text_bytes(value: Value) -> int:
 
 
 def evaluated(node: Node, compute: Compute, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
-    """What the kernel of a node makes of these inputs; None if that may take long, or it fails: a step will, and say where."""
+    """The outputs of a node's kernel; None if it may take long, or fails: then it fails in a step, which names the node."""
     if node.row.work is not None and stated(node.row.work, node.op.attrs, inputs) > LONGEST_FOLDED_NS:
         return None
     try:
@@ -83,7 +83,7 @@ def _static_bytes(node: Node, inputs: Sequence[Value]) -> int | None:
             return LARGEST_FOLDED if node.row.dynamic_shape else None
         each = tensor.dtype.numpy.itemsize
         if tensor.dtype is string:
-            # RegexReplace puts one text into another at each of its bytes.
+            # RegexReplace may insert one text into another at each of its bytes.
             text = sum(_text_bytes(value) for value in inputs if value.dtype == object)
             each += STRING_BYTES + text * text
         total += math.prod(d or 0 for d in tensor.dims) * each
@@ -91,7 +91,7 @@ def _static_bytes(node: Node, inputs: Sequence[Value]) -> int | None:
 
 
 def drop_identities(graph: Subgraph, bind: Bind) -> None:
-    """Let consumers of an Identity use its input, unless it orders something or takes a snapshot of a variable."""
+    """Redirect consumers of an Identity to its input, unless it has control edges or is a snapshot of a variable."""
     aliases: dict[int, tuple[Node, int]] = {}
     waited_for = {id(control) for node in graph.nodes for control in node.controls}
     targets = {id(node) for node in graph.targets}
@@ -115,11 +115,11 @@ def drop_identities(graph: Subgraph, bind: Bind) -> None:
 
 
 def drop_unused(graph: Subgraph, bind: Bind) -> None:
-    """Compute nothing that is only waited for: who waits for it waits for its inputs instead.
+    """Remove pure nodes of which only control edges are used; their consumers wait for their inputs instead.
 
-    So the gradient with respect to a batch is not computed because the group of a product's gradients waits for it. As in
-    TensorFlow, what is dropped cannot complain of the shapes of its inputs any more; what may fail otherwise stays, and so does
-    what a target waits for itself: it may stand for a function, whose results are asked for.
+    So the gradient with respect to a batch is not computed only because a group of gradients waits for it. As in TensorFlow, a
+    node that is removed can no longer report an error in the shapes of its inputs. Nodes that may fail otherwise are kept, and
+    so are nodes for which a target waits directly: the target may stand for a function, whose results are requested.
     """
     uses = Counter(id(producer) for node in graph.nodes for producer, _ in node.inputs)
     uses.update(id(node) for node in (*(node for node, _ in graph.fetches), *graph.targets, *graph.feeds))
@@ -148,15 +148,15 @@ def drop_unused(graph: Subgraph, bind: Bind) -> None:
 
 
 def _is_dispensable(node: Node) -> bool:
-    """Whether nobody would notice that a node did not run: it cannot fail, and who waits may as well wait for its inputs.
+    """Whether removing a node changes nothing: it cannot fail, and its consumers may wait for its inputs instead.
 
-    For what decides who runs it is not the same: of a Switch only an output is dead, for which nobody can wait.
+    Control-flow nodes are not dispensable: only one output of a Switch is dead, and no control edge can wait for one output.
     """
     native = node.row.native
     if not node.is_pure or native is None or native.statuses or not node.inputs:
         return False
     if any(tensor.dtype.is_ref for tensor in node.op.inputs):
-        return False  # what is not initialised cannot be read
+        return False  # the read fails if the variable is not initialised
     return all(each.feed is not None or each.row.role in _WAITED_FOR for each in node.producers())
 
 
@@ -187,7 +187,7 @@ def _key(node: Node) -> Hashable:
 
 
 def _content(value: Any) -> Hashable:
-    """Something hashable that is equal for equal attribute values or arrays only."""
+    """A hashable key that is equal only for equal attribute values or arrays."""
     if isinstance(value, DType):
         return "dtype", value.name
     if isinstance(value, np.ndarray):

@@ -1,8 +1,7 @@
-"""The graph a plan is made of: the part of a session's graph one signature needs, in an order it can run in.
+"""The graph from which a plan is made: the part of a session's graph that one signature needs, in a valid order of execution.
 
-A `Subgraph` is a copy: passes rewrite it freely, the session's graph never changes. Invariants (`check_invariants`): every
-producer of a node stands before it, but for the back edges of loops (NextIteration to Merge); every fetch and target is among
-the nodes.
+A `Subgraph` is a copy: passes rewrite it, the session's graph never changes. Invariants (`check_invariants`): every producer of
+a node precedes it, but for the back edges of loops (NextIteration to Merge); every fetch and target is among the nodes.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ Value = np.ndarray[Any, Any]
 Edge = tuple["Node", int]
 """An output of a node: (node, output index)."""
 Bind = Callable[[Operation, str], Compute]
-"""Makes, or finds, the reference kernel of an operation on the device of that full name."""
+"""Makes or looks up the reference kernel of an operation on the device with that full name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a plan answers: these tensors fed, those fetched, these operations run; in the order given.
+    """The interface of a step: the tensors fed, the tensors fetched and the operations run, in the order given.
 
     Attributes:
-        is_partial: the feeds come one after the other while the step runs.
+        is_partial: the feeds arrive one after another while the step runs.
         connections: (source, destination): the destination's consumers get the source instead, which is not fed.
     """
 
@@ -46,10 +45,10 @@ class Signature:
 
 @dataclass(slots=True, eq=False)
 class Region:
-    """What runs in a branch of a conditional, or in one round of a loop: nodes in a runnable order, and what they come to.
+    """A branch of a conditional, or the condition or body of a loop: nodes in a valid order, and its results.
 
     Edges lead to nodes of the region, to parameters of the structure around it, and to nodes whose outputs are known
-    (constants, variables), wherever those stand. A result is None where a branch has none: nobody will ask for it.
+    (constants, variables), which may be anywhere. A result is None if the branch has none; then it is not used.
     """
 
     nodes: list[Node]
@@ -58,10 +57,10 @@ class Region:
 
 @dataclass(slots=True, eq=False)
 class Loop:
-    """While `condition` holds, `body` makes the next values of the loop's variables; the last ones are the node's outputs.
+    """While `condition` is true, `body` computes the next values of the loop's variables; the final ones are the outputs.
 
     Attributes:
-        parameters: what stands inside for the node's inputs: first the variables, then what is the same in every round.
+        parameters: represent the node's inputs inside: first the variables, then the loop invariants.
         condition: one result, the predicate.
         body: a result for each variable.
     """
@@ -77,11 +76,11 @@ class Loop:
 
 @dataclass(slots=True, eq=False)
 class Conditional:
-    """One of two branches runs, by the node's input 0; its results are the node's outputs.
+    """Runs one of two branches, selected by the node's input 0; its results are the node's outputs.
 
     Attributes:
-        parameters: what stands inside for the node's inputs from 1 on.
-        regions: what runs if the predicate is false, and if it is true.
+        parameters: represent the node's inputs from 1 on inside.
+        regions: the branch for a false predicate, and that for a true one.
     """
 
     parameters: list[Node]
@@ -93,16 +92,16 @@ Structure = Loop | Conditional
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A node of a subgraph: an operation, or a feed, which replaces whatever produced the tensor.
+    """A node of a subgraph: an operation, or a feed, which replaces the producer of the tensor.
 
     Attributes:
         op: the operation; of a feed, the one it replaces.
         row: the operation's.
         feed: the tensor fed, or None.
-        inputs, controls: what it waits for.
-        values: its outputs, where a pass has computed them; the node is then a constant.
+        inputs, controls: the edges and nodes it waits for.
+        values: its outputs, if a pass has computed them; the node is then a constant.
         device: the full name of the device it runs on; "" until it is placed.
-        structure: of a loop or conditional that runs as one node, what is in it.
+        structure: the contents of a loop or conditional that runs as one node.
     """
 
     op: Operation
@@ -127,7 +126,7 @@ class Node:
 
     @property
     def is_pure(self) -> bool:
-        """Same inputs, same outputs, nothing else; see `Row.is_pure`."""
+        """Whether the outputs depend on the inputs only, and there are no side effects; see `Row.is_pure`."""
         if self.feed is not None or not self.row.is_pure:
             return False
         return self.row.lists is None or variant not in self.output_dtypes()
@@ -150,7 +149,7 @@ class Node:
         yield from self.controls
 
     def producers_before(self) -> Iterator[Node]:
-        """The producers but those of another iteration: what leads back into a loop stands behind its Merge."""
+        """The producers without the sources of back edges, which come after the loop's Merge."""
         if self.feed is not None or self.row.role is not Role.MERGE:
             return self.producers()
         return (
@@ -160,7 +159,7 @@ class Node:
         )
 
     def dereferences(self) -> tuple[int, ...]:
-        """Inputs that arrive as a reference to a variable and are wanted as its value."""
+        """The inputs that are references to variables, of which the kernel takes the values."""
         references = [
             position
             for position, (producer, index) in enumerate(self.inputs)
@@ -176,7 +175,7 @@ class Node:
 
 @dataclass(slots=True)
 class Subgraph:
-    """Nodes in a runnable order, and what is asked of them; `feeds[i]` stands for the i-th feed of the signature."""
+    """Nodes in a valid order, the fetches and targets; `feeds[i]` is the node of the i-th feed of the signature."""
 
     nodes: list[Node]
     feeds: list[Node]
@@ -216,7 +215,7 @@ class Subgraph:
         self.targets = [final(node) for node in self.targets]
 
     def drop_unneeded(self) -> None:
-        """Remove what no fetch or target needs any more; feeds stay, their order is the signature's."""
+        """Remove nodes that no fetch or target needs; feeds stay, in the order of the signature."""
         needed: set[int] = set()
         stack: list[Node] = [node for node, _ in self.fetches] + list(self.targets)
         while stack:
@@ -228,7 +227,7 @@ class Subgraph:
         self.nodes = [node for node in self.nodes if id(node) in keep]
 
     def dump(self) -> str:
-        """One line a node, for people and for comparing plans."""
+        """One line for each node, for reading and for comparing plans."""
         return "\n".join(_lines(self.nodes))
 
 
@@ -241,7 +240,7 @@ def _lines(nodes: Iterable[Node]) -> Iterator[str]:
 
 
 def in_order(nodes: Sequence[Node], before: Mapping[int, Sequence[Node]] | None = None) -> list[Node]:
-    """Nodes after what they must come after (by id(); else their producers), otherwise as they are; no node of a cycle."""
+    """Sort nodes topologically by `before` (by id(); default: their producers), otherwise stably; omits nodes of cycles."""
     if before is None:
         before = {id(node): list(node.producers_before()) for node in nodes}
     waiting = [len(before[id(node)]) for node in nodes]

@@ -1,8 +1,8 @@
-"""Whether a reference kernel takes too long for the event loop, estimated from its inputs before it runs.
+"""The cost model of reference kernels: estimates from the inputs whether a kernel takes too long for the event loop.
 
-Each byte of the inputs and outputs counts a nanosecond, and a string as many bytes more as it takes to handle an object. The
-sizes of outputs follow from their static shapes, or else from the row's shape function and the inputs. A row whose kernel takes
-longer than that states it (`Row.work`).
+Each byte of the inputs and outputs counts as one nanosecond; a string counts additional bytes for the handling of an object.
+The sizes of outputs follow from their static shapes, or else from the row's shape function and the inputs. A row whose kernel
+takes longer declares it (`Row.work`).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from aioexec.resources.variable import Variable
 from aioexec.shapes import Dims
 
 HEAVY_BYTES = 128 * 1024
-"""Bytes a kernel touches above which it goes to a worker."""
+"""Bytes of inputs and outputs above which a kernel runs on a worker."""
 STRING_BYTES = 200
-"""To handle a string takes as long as so many bytes."""
-_LIST_ELEMENT_BYTES = 3000  # to handle an element of a list takes as long as so many bytes
-_MOST_SIZES = 64  # of an instruction: output bytes that are kept by what they follow from
+"""The cost of handling a string, in bytes."""
+_LIST_ELEMENT_BYTES = 3000  # the cost of handling an element of a list, in bytes
+_MOST_SIZES = 64  # cached output sizes of an instruction
 _MOST_CONTENT = 512  # bytes of a shape operand that may be part of a key
 _UNKNOWN = -1
 _OBJECT = np.dtype(object)
 
 
 def takes_long(instruction: Instruction, inputs: Sequence[Any]) -> bool:
-    """Whether a kernel that gets these inputs should not run on the event loop."""
+    """Whether a kernel with these inputs takes too long for the event loop."""
     total = 0
     lists = instruction.node.row.lists
     for held in inputs:
@@ -56,7 +56,7 @@ def takes_long(instruction: Instruction, inputs: Sequence[Any]) -> bool:
 
 
 def _is_heavy(instruction: Instruction, inputs: Sequence[Any], total: int) -> bool:
-    """The same where static shapes do not say it; `total`: the bytes of the inputs."""
+    """The same if static shapes do not decide it; `total`: the bytes of the inputs."""
     row = instruction.node.row
     if row.work is not None and stated(row.work, instruction.node.op.attrs, inputs) > HEAVY_BYTES:
         return True
@@ -73,7 +73,7 @@ def _string_bytes(held: np.ndarray[Any, Any]) -> int:
 
 
 def _list_bytes(held: np.ndarray[Any, Any]) -> int:
-    """Of lists, which the ops that also take tensors go through."""
+    """The cost of lists, over which ops iterate that also take tensors."""
     lists = [each for each in held.ravel() if hasattr(each, "stored")]
     return sum(each.stored * (_LIST_ELEMENT_BYTES + each.element_bytes) for each in lists)
 
@@ -93,7 +93,7 @@ def _static_bytes(instruction: Instruction) -> float:
 
 
 def _output_bytes(instruction: Instruction, inputs: Sequence[Any]) -> float:
-    """Bytes of the outputs by the row's shape function; what it does not know counts nothing."""
+    """Bytes of the outputs by the row's shape function; unknown shapes count as 0."""
     key = _key(instruction, inputs)
     sizes = instruction.sizes
     if key is not None and key in sizes:
@@ -107,7 +107,7 @@ def _output_bytes(instruction: Instruction, inputs: Sequence[Any]) -> float:
 
 
 def _key(instruction: Instruction, inputs: Sequence[Any]) -> Hashable:
-    """What the shapes of the outputs follow from; None if that is too long."""
+    """A key that determines the shapes of the outputs; None if it would be too long."""
     operands = instruction.node.row.shape_operands
     if len(inputs) == 1 and not operands:
         return getattr(inputs[0], "shape", ())
@@ -145,7 +145,7 @@ def _bytes_by_rule(instruction: Instruction, inputs: Sequence[Any]) -> float:
         found = row.shape(ShapeContext(op.attrs, given, value, partial, variable))
         pairs = list(zip(op.outputs, found, strict=True))
     except Exception:
-        return 0  # the kernel says what is wrong with its inputs
+        return 0  # the kernel reports the error in its inputs
     return sum(
         product(dim or 0 for dim in dims) * tensor.dtype.numpy.itemsize
         for tensor, dims in pairs

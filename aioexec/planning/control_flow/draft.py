@@ -1,4 +1,4 @@
-"""A subgraph whose loops and conditionals are being folded: what is known of its nodes, and how some give way to one."""
+"""A subgraph whose loops and conditionals are being folded: the data of its nodes, and their replacement by single nodes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _RUN_BY_EXECUTOR = frozenset(
 class Draft:
     """The state of one folding.
 
-    Constant: `decided`, what decides each Switch, in the names that conditions use. Changing: `members`, the nodes that run in
-    each frame, folded ones no longer; `alive`, the conditions of each node; `above`, which Merges (a bit each) stand anywhere
-    before it; `consumers`, who uses or waits for it, by id(); `switches`, by predicate, which is what their input comes from.
+    Constant: `decided`, the predicate of each Switch, as conditions name it. Changing: `members`, the nodes of each frame
+    without folded ones; `alive`, the conditions of each node; `above`, the bit set of Merges among a node's ancestors;
+    `consumers`, the nodes that use or wait for a node, by its id(); `switches`, those of each predicate.
     """
 
     def __init__(self, graph: Subgraph, new_name: NewName) -> None:
@@ -71,7 +71,7 @@ class Draft:
             self.consumers.get(id(producer), {}).pop(id(node), None)
 
     def frames_from_inside(self) -> list[Frame]:
-        """Every frame after those inside of it."""
+        """The frames, inner ones first."""
         found: dict[Frame, None] = {}
         for frame in self.members:
             outer: Frame | None = frame
@@ -87,7 +87,7 @@ class Draft:
         return list(self.consumers.get(id(node), {}).values())
 
     def predicate_edge(self, predicate: Predicate) -> Edge:
-        """Where a predicate comes from by now."""
+        """The edge that carries a predicate now."""
         return self.switches[predicate][0].inputs[1]
 
     def conditions_of(self, edge: Edge) -> Conditions:
@@ -95,7 +95,7 @@ class Draft:
         return of_edge(edge, self.alive, self.decided)
 
     def drop_switches(self, predicate: Predicate) -> None:
-        """Remove the Switches of a predicate that nobody uses any more."""
+        """Remove the Switches of a predicate that are not used any more."""
         switches = self.switches[predicate]
         for node in reversed(switches.copy()):
             if not self.users(node) and not self.is_shown(node):
@@ -103,11 +103,11 @@ class Draft:
                 switches.remove(node)
 
     def is_plain(self, node: Node) -> bool:
-        """Whether a node may stand in a region: it neither waits nor decides."""
+        """Whether a node may be in a region: it neither waits nor is control flow."""
         return node.feed is None and not node.row.asynchronous and node.row.role not in _RUN_BY_EXECUTOR
 
     def is_shown(self, node: Node) -> bool:
-        """Whether the step is asked for it."""
+        """Whether the node is fetched or a target."""
         return id(node) in self.fetched or id(node) in self.targets
 
     def fold(
@@ -121,7 +121,7 @@ class Draft:
         outputs: Sequence[Edge],
         folded: Iterable[Node],
     ) -> Node:
-        """Put one node in the place of several, in a frame; `outputs[k]` is the edge that its output k replaces."""
+        """Replace several nodes of a frame by one; `outputs[k]` is the edge that its output k replaces."""
         tensors = [tensor_of(edge) for edge in outputs]
         made = self._maker.make(
             op_type,
@@ -148,12 +148,12 @@ class Draft:
         return made
 
     def remove(self, node: Node) -> None:
-        """Take a node out: nobody uses it any more."""
+        """Remove a node that is not used any more."""
         self.members[self.frame_of[id(node)]].pop(id(node), None)
         self.forget_uses(node)
 
     def bypass(self, old: Edge, new: Edge) -> None:
-        """Let all who use an edge use another."""
+        """Redirect all uses of an edge to another."""
         for user in self.users(old[0]):
             user.inputs = [new if edge == old else edge for edge in user.inputs]
             self._note_change(user, old[0], new[0])
@@ -171,7 +171,7 @@ class Draft:
             del self.consumers[id(old)][id(user)]
 
     def result(self) -> Subgraph:
-        """The subgraph with what was folded in its new form."""
+        """The subgraph after folding."""
         everything = self.graph.nodes
         self.graph.drop_unneeded()
         there = {id(node) for node in self.graph.nodes}
@@ -182,7 +182,7 @@ class Draft:
 
 
 def _used_inside(nodes: Iterable[Node]) -> Iterator[Node]:
-    """What is used inside of structures."""
+    """The nodes that are used inside of structures."""
     for node in nodes:
         for part in () if node.structure is None else node.structure.regions:
             yield from (edge[0] for edge in part.results if edge is not None)

@@ -1,9 +1,9 @@
-"""Folding conditionals: the Merges that one predicate decides, with what is alive one way or the other before them.
+"""Folds conditionals: the Merges of one predicate, with the nodes before them that are alive in one branch.
 
-What one predicate decides falls into *levels*: a backward branch waits, through the loss, for the Merges of the forward branch,
-and may also use what is inside of that. So a conditional is cut from the nodes between the same Merges; and from those only
-what hangs together, since what does not has other things to wait for. A value that a later level of the same branch uses is a
-result which the other branch does not have.
+The nodes of one predicate fall into *levels*: a branch of the backward pass depends, through the loss, on the Merges of the
+forward branch, and may also use values inside of it. So a conditional consists of nodes between the same Merges, and of these
+only of a connected component, since other components depend on other nodes. A value that a later level of the same branch uses
+is a result that the other branch does not have.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from aioexec.planning.control_flow.regions import Inside, before, region
 from aioexec.planning.subgraph import Conditional, Edge, Node, in_order
 
 Key = tuple[Predicate, Conditions]
-"""What decides, and the conditions around the conditional."""
+"""The predicate, and the conditions around the conditional."""
 
 
 @dataclass(slots=True, eq=False)
 class _Piece:
-    """One conditional to be: its Merges, and the nodes of each branch."""
+    """The nodes of one conditional to be folded: its Merges, and the nodes of each branch."""
 
     merges: list[Node] = field(default_factory=list)
     nodes: tuple[list[Node], list[Node]] = field(default_factory=lambda: ([], []))
@@ -40,7 +40,7 @@ def fold_conditionals(draft: Draft, frame: Frame) -> None:
         if not depths:
             return
         deepest = depths[-1]
-        # What is folded in this round lives under fewer conditions than are looked for.
+        # The nodes folded in this iteration have fewer conditions than those searched for.
         living: dict[Conditions, list[Node]] = {}
         for node in draft.nodes_in(frame):
             living.setdefault(draft.alive[id(node)], []).append(node)
@@ -50,7 +50,7 @@ def fold_conditionals(draft: Draft, frame: Frame) -> None:
 
 
 def _groups(draft: Draft, frame: Frame) -> dict[Key, list[Node]]:
-    """The Merges of a frame by what decides them."""
+    """The Merges of a frame by predicate and conditions."""
     found: dict[Key, list[Node]] = {}
     for node in draft.nodes_in(frame):
         if role_of(node) is not Role.MERGE or is_loop_merge(node):
@@ -66,7 +66,7 @@ def _groups(draft: Draft, frame: Frame) -> dict[Key, list[Node]]:
 def _fold(
     draft: Draft, frame: Frame, key: Key, merges: list[Node], living: Mapping[Conditions, list[Node]]
 ) -> None:
-    """Fold everything one predicate decides, if all of it can be; `living` are the nodes of the frame by their conditions."""
+    """Fold all conditionals of one predicate, or none; `living` are the nodes of the frame by their conditions."""
     predicate, around = key
     branches = tuple(
         [
@@ -102,25 +102,25 @@ def _may_merge(draft: Draft, merge: Node) -> bool:
 
 
 def _may_fold(draft: Draft, node: Node, condition: tuple[int, int, int], merged: set[int]) -> bool:
-    """Whether a node of a branch can stand in a region: whoever uses it is a Merge, or alive in the same branch only."""
+    """Whether a node of a branch can be in a region: each user is a Merge, or alive in the same branch only."""
     if not draft.is_plain(node) or draft.is_shown(node) or _takes_reference(node):
         return False
     return all(id(user) in merged or condition in draft.alive[id(user)] for user in draft.users(node))
 
 
 def _takes_reference(node: Node) -> bool:
-    """Whether a node takes a reference or what it refers to, which may be nothing yet: read only if the branch is taken."""
+    """Whether a node takes a reference or its value: a variable may be uninitialised unless the branch is taken."""
     return any(producer.output_dtype(index).is_ref for producer, index in node.inputs)
 
 
 def _sides(draft: Draft, merge: Node, predicate: Predicate) -> tuple[int, int]:
-    """Which input of a Merge comes if the predicate is false, and which if it is true."""
+    """The input of a Merge that is alive if the predicate is false, and the one if it is true."""
     first = 0 if (*predicate, 0) in draft.conditions_of(merge.inputs[0]) else 1
     return first, 1 - first
 
 
 def _pieces(draft: Draft, merges: list[Node], branches: tuple[list[Node], ...]) -> list[_Piece]:
-    """Part Merges and nodes into levels, and each level into what hangs together; none if nodes wait for each other."""
+    """Divide Merges and nodes into levels, and each level into connected components; none if there is a cycle."""
     levels = _levels(draft, merges, branches)
     everything = [*branches[0], *branches[1], *merges]
     if len(levels) < len(everything):
@@ -146,7 +146,7 @@ def _pieces(draft: Draft, merges: list[Node], branches: tuple[list[Node], ...]) 
 
 
 def _levels(draft: Draft, merges: list[Node], branches: tuple[list[Node], ...]) -> dict[int, int]:
-    """How many of the Merges stand before each of them, one behind the other, and before each node: as late as may be."""
+    """The level of each Merge, the length of the longest chain of Merges before it, and of each node, as late as possible."""
     levels: dict[int, int] = {}
 
     def earliest(node: Node) -> int:
@@ -156,7 +156,7 @@ def _levels(draft: Draft, merges: list[Node], branches: tuple[list[Node], ...]) 
 
     for merge in merges:
         levels[id(merge)] = 0
-    for merge in merges:  # in order: those before it have their level
+    for merge in merges:  # in topological order, so that its predecessors have a level
         levels[id(merge)] = max(
             (
                 levels[id(other)] + 1
@@ -201,7 +201,7 @@ def _fold_piece(draft: Draft, frame: Frame, piece: _Piece, predicate: Predicate,
 
 
 def _escapes(draft: Draft, piece: _Piece, own: set[int], predicate: Predicate) -> list[Edge]:
-    """What later levels use of the nodes of a piece."""
+    """The outputs of a piece's nodes that later levels use."""
     own = own | {id(merge) for merge in piece.merges}
 
     def is_used_outside(edge: Edge) -> bool:

@@ -1,4 +1,4 @@
-"""Folding loops: a frame with one condition, whose Merges are its variables and whose Exits are what they were last."""
+"""Folds loops: frames with one condition, whose Merges are the loop variables and whose Exits are their final values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HARMLESS = (Role.NO_OP, Role.CONTROL_TRIGGER)
 
 @dataclass(slots=True, eq=False)
 class _Variable:
-    """A loop variable: what leads into the loop, its Merge, what leads back, and its Switch behind the condition."""
+    """A loop variable: its Enter, Merge, NextIteration, and the Switch behind the condition."""
 
     enter: Node
     merge: Node
@@ -26,13 +26,13 @@ class _Variable:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether each round hands it on as it is."""
+        """Whether every iteration leaves it unchanged."""
         return self.switch is not None and self.next.inputs[0] == (self.switch, 1)
 
 
 @dataclass(slots=True, eq=False)
 class _LoopNodes:
-    """The nodes of a frame by what they are in a loop."""
+    """The nodes of a frame by their role in a loop."""
 
     condition: Node
     variables: list[_Variable]
@@ -101,7 +101,7 @@ def _fold(
 ) -> None:
     assert frame.parent is not None
     around = draft.alive[id(found.enters[0])]
-    for variable in found.variables:  # what leaves it as it entered goes by
+    for variable in found.variables:  # an unchanged variable bypasses the loop
         if variable.is_unchanged:
             for left in _exits_of(found, variable):
                 draft.bypass((left, 0), variable.enter.inputs[0])
@@ -131,7 +131,7 @@ def _exits_of(found: _LoopNodes, variable: _Variable) -> list[Node]:
 
 
 def _loop_nodes(draft: Draft, frame: Frame) -> _LoopNodes | None:
-    """Sort the nodes of a frame; None if something has no place in a plain loop."""
+    """Classify the nodes of a frame; None if a node cannot be part of a plain loop."""
     conditions: list[Node] = []
     merges: list[Node] = []
     switches: dict[int, Node] = {}
@@ -180,7 +180,7 @@ def _enters(draft: Draft, frame: Frame) -> list[Node]:
 
 
 def _is_plain(draft: Draft, found: _LoopNodes) -> bool:
-    """Whether everything in a loop can run as one node, for all who use it."""
+    """Whether a loop can run as one node."""
     variables = {id(variable.enter) for variable in found.variables}
     merged = {id(variable.merge) for variable in found.variables}
     around = draft.alive[id(found.enters[0])]
@@ -207,7 +207,7 @@ def _is_plain(draft: Draft, found: _LoopNodes) -> bool:
 
 
 def _is_closed(draft: Draft, found: _LoopNodes) -> bool:
-    """Whether nothing inside is used outside: the way out is used by Exits alone, and nothing else is shown to anybody."""
+    """Whether no value inside is used outside except through Exits, and none is fetched."""
     exits = {id(node) for node in found.exits}
     for variable in found.variables:
         uses = draft.users(variable.switch) if variable.switch is not None else []
@@ -217,7 +217,7 @@ def _is_closed(draft: Draft, found: _LoopNodes) -> bool:
 
 
 def _ancestors(node: Node, own: set[int]) -> set[int]:
-    """What a node waits for, as far as it is among `own`, by id()."""
+    """The ancestors of a node that are in `own`, by id()."""
     found: set[int] = set()
     waiting = [node]
     while waiting:

@@ -1,8 +1,7 @@
-"""Which loop each node of a subgraph stands in, and whether its loops are loops.
+"""Assigns each node of a subgraph to the loop that contains it, and checks that the loops are well-formed.
 
-A frame is named by the Enter nodes that lead into it, wherever they are. So what makes a graph of control-flow nodes a program
-can be told by following frames along the edges: a node's inputs come from one frame, a frame lies in one frame, it has one
-condition, and only a NextIteration leads back, to a Merge of its own frame.
+A frame is named by the Enter nodes that lead into it. The check follows frames along the edges: all inputs of a node are in one
+frame, a frame has one parent frame and one condition, and only a NextIteration leads back, to a Merge of its own frame.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.subgraph import Node, Subgraph
 
 MOST_NESTED = 64
-"""Loops in one another: the passes over them are recursive."""
+"""Most nested loops: the passes over them are recursive."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """A loop; the outermost frame, which is none, has no name and no parent. `depth` counts the frames around it."""
+    """A loop, or the outermost frame, which has no name and no parent. `depth` counts the frames around it."""
 
     name: str
     parent: Frame | None
@@ -49,7 +48,7 @@ def frames(graph: Subgraph) -> dict[int, Frame]:
 
 
 def _has_no_loops(graph: Subgraph) -> bool:
-    """Whether nothing is, or would be, part of a loop: as in most graphs, however large."""
+    """Whether no node is part of a loop, or of a malformed one; a fast check for most graphs."""
     before: set[int] = set()
     for node in graph.nodes:
         if node.row.role in _LOOP_ROLES or not before.issuperset(map(id, node.producers())):
@@ -95,7 +94,7 @@ class _Finder:
             self._note_condition(node, frame)
 
     def check_inputs(self, node: Node, producers: Iterable[Node]) -> None:
-        """Find that what a node waits for is in the frame it runs in."""
+        """Check that the producers of a node are in the frame in which it runs."""
         frame = self.runs_in[id(node)]
         for producer in producers:
             other = self._behind[id(producer)]

@@ -1,13 +1,13 @@
-"""Bodies in the place of the operations that stand for them: calls of functions, and functional conditionals and loops.
+"""Inlines function bodies: of function calls, and of functional conditionals and loops.
 
-The body of a function is copied to each place it is called from, under the caller's name ("caller/node"), so that what is
-planned has no calls in it. The names are the same in every plan: a stateful node of a body keeps its kernel, one a place.
+The body of a function is copied to each call site, under the caller's name ("caller/node"), so that plans contain no calls. The
+names are the same in every plan: a stateful node of a body keeps its kernel, one for each call site.
 
-A call runs as a whole: nodes of the body wait for what the call waits for, and what waits for the call, or uses one of its
-outputs, has everything before it that the body does to state. Where a call may be dead, or stands in a loop, its nodes without
-inputs are held by a *pivot*, a node that is alive exactly where the call is.
+A call runs as a whole: nodes of the body wait for the inputs and control inputs of the call, and every consumer of the call
+waits for all side effects of the body. If a call may be dead, or is in a loop, nodes of its body without inputs get a control
+edge from a *pivot*, a node that is alive exactly when the call is.
 
-How each kind of operation is replaced is told by a table (`lower_control_flow.LOWERINGS`); what they share is here.
+The table `lower_control_flow.LOWERINGS` has the lowering of each kind of operation; this module has the common part.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from aioexec.planning.new_nodes import NodeMaker, tensor_of
 from aioexec.planning.subgraph import Edge, Node, Subgraph
 
 LARGEST: Final = 250_000
-"""Nodes all the bodies of a subgraph may come to. Functions that call each other twice double at each level."""
+"""Most nodes of all bodies in a subgraph. Functions that call each other twice double the number at each level."""
 CONTROL_FLOW: Final = (Role.SWITCH, Role.MERGE, Role.ENTER)
 _HARMLESS: Final = (Role.READ, Role.VARIABLE, Role.PLACEHOLDER, Role.CONSTANT)
 _COLOCATED: Final = "loc:@"
 
 Pivot = Callable[[], Node]
-"""What is alive exactly where a body runs; made when it is asked for."""
+"""Makes, on first use, the node that is alive exactly when a body runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operation that stands for bodies, at the place where they are put.
+    """A call of bodies by an operation, at the place where they are inlined.
 
     Attributes:
-        name: of the operation, with those of the callers before it.
-        inputs, controls: what it is given and waits for.
-        is_conditional: it may be dead, or stands in a loop.
-        device: what is asked for by the operation and its callers.
+        name: of the operation, prefixed with those of its callers.
+        inputs, controls: its inputs and control inputs.
+        is_conditional: it may be dead, or is in a loop.
+        device: the device requested by the operation and its callers.
     """
 
     op: Operation
@@ -56,20 +56,18 @@ class Call:
 
     def bodies(self) -> Sequence[FuncGraph]:
         if self.op.row.bodies is None:
-            raise UnimplementedError(
-                f"{self.op.type} {self.op.name!r} cannot be run: nobody says what it stands for"
-            )
+            raise UnimplementedError(f"{self.op.type} {self.op.name!r} cannot be run: it has no lowering")
         return self.op.row.bodies(self.op)
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What stands for an operation that was replaced.
+    """The replacement of an operation.
 
     Attributes:
-        outputs: its outputs; behind them is everything that is done to state.
-        effects: what is done to state, the last of it.
-        finished: what else whoever waits for it waits for; asked for when somebody does.
+        outputs: its outputs, which wait for all side effects.
+        effects: the last nodes with side effects.
+        finished: makes the further nodes for which control edges from the operation wait; called on first use.
     """
 
     outputs: list[Edge]
@@ -82,13 +80,13 @@ Lowering = Callable[["Inliner", Call], Outcome]
 
 @dataclass(slots=True)
 class _Needs:
-    """What of a body is copied, in order, and what its outputs have to wait for.
+    """The operations of a body that are copied, in order, and the nodes for which its outputs have to wait.
 
     Attributes:
-        effects: operations that change state, or must run, and that no other of them comes after.
+        effects: operations that change state, or must run, and precede no other such operation.
         pending: for each output, the effects that are not among its ancestors.
         may_be_dead: effects can be dead in a body that runs, since it has conditionals of its own.
-        size: nodes it comes to, bodies of its own calls included.
+        size: the number of nodes, bodies of its own calls included.
     """
 
     order: list[Operation] = field(default_factory=list)
@@ -99,7 +97,7 @@ class _Needs:
 
 
 def inline_bodies(subgraph: Subgraph, lowerings: Mapping[Role, Lowering]) -> None:
-    """Replace every operation that stands for bodies, and drop what is not needed any more.
+    """Replace every operation that calls bodies, and remove nodes that are not needed any more.
 
     Raises:
         InvalidArgumentError: a body does not fit its operation, or all of them together are too large.
@@ -111,13 +109,13 @@ def inline_bodies(subgraph: Subgraph, lowerings: Mapping[Role, Lowering]) -> Non
 
 
 class Inliner:
-    """Writes the nodes of a subgraph anew, in order, with bodies for calls.
+    """Rewrites the nodes of a subgraph, in order, with bodies in place of calls.
 
     Attributes:
         nodes: those written.
 
-    `_calls` are the subgraph's own, with their outcome, by id() of the node (kept with them: it must live for its id to mean
-    it); `_taken` are the names of the session's graph, `_made` those of nodes that were written for no node of a body.
+    `_calls` are the subgraph's own calls, with their outcome, by id() of the node (the node is stored too, so that its id stays
+    valid); `_taken` are the names of the session's graph, `_made` those of nodes that are not copies of nodes of a body.
     """
 
     def __init__(self, subgraph: Subgraph, lowerings: Mapping[Role, Lowering]) -> None:
@@ -155,7 +153,7 @@ class Inliner:
         return [node] if found is None else self.waits(found[2])
 
     def _fetched(self, edge: Edge, place: int) -> Edge:
-        """The edge of a fetch; a feed that a body hands through is a value of its own."""
+        """The edge of a fetch; a feed that a body returns unchanged becomes a value of its own."""
         found = self._edge(edge)
         if found == edge or found[0].feed is None:
             return found
@@ -189,7 +187,7 @@ class Inliner:
         controls: Sequence[Node] = (),
         **attrs: Any,
     ) -> Node:
-        """Write a new node that is no body's; its name cannot be that of one in a body."""
+        """Write a new node that belongs to no body, under a name that no node of a body has."""
         full = found = f"{call.name}/_{name}"
         count = 0
         while found in self._taken or found in self._made:
@@ -201,7 +199,7 @@ class Inliner:
         return node
 
     def port(self, call: Call, name: str, edge: Edge) -> Node | None:
-        """What is alive when an edge is, to wait for; None if it always is."""
+        """A node to wait for that is alive when an edge is; None if it always is."""
         producer = edge[0]
         if producer.feed is not None:
             return None
@@ -210,13 +208,13 @@ class Inliner:
         return producer
 
     def joined(self, call: Call, name: str, nodes: Sequence[Node], may_be_dead: bool) -> list[Node]:
-        """One node that waits for several; alive even if they are not, if they may be dead."""
+        """One node that waits for several; if they may be dead, it is alive even then."""
         if not nodes or (len(nodes) == 1 and not may_be_dead):
             return list(nodes)
         return [self.make("ControlTrigger" if may_be_dead else "NoOp", call, name, [], nodes)]
 
     def waits(self, outcome: Outcome) -> list[Node]:
-        """What whoever waits for an operation that was replaced waits for."""
+        """The nodes that replace a control edge from an operation that was replaced."""
         return list(dict.fromkeys([*outcome.effects, *outcome.finished()]))
 
     def body(
@@ -231,9 +229,9 @@ class Inliner:
         """Write the nodes of a body.
 
         Args:
-            args: what stands for its inputs.
-            pivot: what holds those of its nodes that nothing else does.
-            free: the args that do not: they may be there although the body does not run, or before it may.
+            args: the edges that replace its inputs.
+            pivot: the node for which nodes without other inputs wait.
+            free: the args that do not delay a node: they may be available although the body does not run, or before.
         """
         return _BodyWriter(self, call, self._free_name(name, body), body, args, pivot, free).write()
 
@@ -249,7 +247,7 @@ class Inliner:
         return self._lowerings[call.op.row.role](self, call)
 
     def needs(self, body: FuncGraph) -> _Needs:
-        """What of a body is copied."""
+        """The parts of a body that are copied."""
         if body not in self._needs:
             self._needs[body] = None
             self._needs[body] = self._find_needs(body)
@@ -297,7 +295,7 @@ class Inliner:
                 exits.append(op)
             if self._has_effect(op) or (op in body.control_outputs and role not in _HARMLESS):
                 found[op] = None
-        if any(depth[op] for op in found):  # inside a loop: what comes after it is what can be waited for
+        if any(depth[op] for op in found):  # inside a loop: only nodes behind it can be waited for
             found = {op: None for op in [*found, *exits] if not depth[op]}
         return list(found)
 
@@ -309,7 +307,7 @@ class Inliner:
 
 
 def _effects_before(order: Sequence[Operation], effects: Sequence[Operation]) -> dict[Operation, int]:
-    """The effects at or before each operation, a bit for each."""
+    """The bit set of effects at or before each operation."""
     bits = {op: 1 << k for k, op in enumerate(effects)}
     before: dict[Operation, int] = {}
     for op in order:
@@ -325,8 +323,8 @@ def _effects_before(order: Sequence[Operation], effects: Sequence[Operation]) ->
 class _BodyWriter:
     """Writes one copy of a body.
 
-    Growing: `_edges`, what stands for each tensor of the body; `_waits`, what to wait for in the place of an operation;
-    `_back_edges`, inputs of Merges whose producers come later.
+    Growing: `_edges`, the edge that replaces each tensor of the body; `_waits`, the nodes that replace control edges from each
+    operation; `_back_edges`, inputs of Merges whose producers come later.
     """
 
     def __init__(
@@ -392,7 +390,7 @@ class _BodyWriter:
         self._edges.update((tensor, (node, k)) for k, tensor in enumerate(op.outputs))
 
     def _first_input(self, op: Operation) -> Edge:
-        """What a Merge takes for an input that comes from a later node until that is there."""
+        """A placeholder for the input of a Merge whose producer comes later."""
         return next(self._edges[tensor] for tensor in op.inputs if tensor in self._edges)
 
     def _waited_for(self, op: Operation) -> list[Node]:
@@ -420,7 +418,7 @@ class _BodyWriter:
         return f"{_COLOCATED}{self._name}/{member}" if member in self._body._by_name else group
 
     def _output(self, place: int) -> Edge:
-        """An output, after all that is done to state; what the body hands through is held like its nodes are."""
+        """An output, which waits for all side effects; an input returned unchanged waits for the pivot as nodes do."""
         tensor = self._body.outputs[place]
         controls = self._joined(self._needs.pending[place])
         if self._pivot is not None and tensor in self._free:

@@ -1,8 +1,8 @@
-"""When a node is alive: the conditions, each a Switch that must have gone one way, under which it runs.
+"""Liveness: the conditions under which a node runs, each a Switch that must have taken one output.
 
-A condition is (what decides, which of its outputs, the way taken). A node runs if all conditions of its inputs hold, so its
-set is the union of theirs. A Merge takes back what its two inputs disagree on. Where that is not one predicate, both ways, the
-set gets a condition of its own that equals no other: what depends on it cannot be told to run together with anything else.
+A condition is (predicate node, its output, the way taken). A node runs if all conditions of its inputs hold, so its set is the
+union of theirs. A Merge drops the condition in which its two inputs differ, if they differ exactly in the two ways of one
+predicate. Otherwise its set gets a new, unique condition, so that no other node is assumed to run together with its consumers.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from aioexec.graph.kernels.kernel import Role
 from aioexec.planning.subgraph import Edge, Node, Subgraph
 
 Predicate = tuple[int, int]
-"""What decides: the id() of a node, and its output; -1 where nobody can tell."""
+"""A predicate: the id() of a node, and its output; -1 if it is unknown."""
 Condition = tuple[int, int, int]
 """A predicate, and the way taken."""
 Conditions = frozenset[Condition]
 
 
 def role_of(node: Node) -> Role | None:
-    """The role of a node; None of a feed, whatever it replaces."""
+    """The role of a node; None for a feed, whatever it replaces."""
     return None if node.feed is not None else node.row.role
 
 
 def is_loop_merge(node: Node) -> bool:
-    """Whether a node is the Merge a loop comes back to."""
+    """Whether a node is the target of a loop's back edge."""
     return role_of(node) is Role.MERGE and any(
         role_of(producer) is Role.NEXT_ITERATION for producer, _ in node.inputs
     )
 
 
 def decided_by(switch: Node) -> Predicate:
-    """What the predicate of a Switch is."""
+    """The predicate of a Switch."""
     producer, index = switch.inputs[1]
     return id(producer), index
 
@@ -59,7 +59,7 @@ def conditions(graph: Subgraph) -> dict[int, Conditions]:
 def of_edge(
     edge: Edge, found: Mapping[int, Conditions], decided: Mapping[int, Predicate] | None = None
 ) -> Conditions:
-    """The conditions under which an edge carries a value; `decided` are predicates of Switches, if no longer their inputs."""
+    """The conditions under which an edge carries a value; `decided` are predicates of Switches whose inputs were changed."""
     producer, index = edge
     known = found.get(id(producer), frozenset())
     if role_of(producer) is Role.SWITCH:
@@ -69,7 +69,7 @@ def of_edge(
 
 
 def _is_way_out(condition: Condition, exit_node: Node) -> bool:
-    """Whether a condition says that the loop of an Exit has come to its end."""
+    """Whether a condition is that the loop of an Exit has ended."""
     switch, _ = exit_node.inputs[0]
     return role_of(switch) is Role.SWITCH and condition == (*decided_by(switch), 0)
 
@@ -90,7 +90,7 @@ def _of_merge(node: Node, found: Mapping[int, Conditions]) -> Conditions:
 
 
 def deciding(ways: list[Conditions]) -> Predicate | None:
-    """The one predicate that decides which of two ways a value comes; None if there is no such."""
+    """The predicate that selects one of two ways; None if there is no single one."""
     if len(ways) != 2:
         return None
     one, other = ways[0] - ways[1], ways[1] - ways[0]

@@ -1,12 +1,12 @@
-"""Functional conditionals and loops as switches, merges and frames: the one form of control flow planning knows.
+"""Lowers functional conditionals and loops to Switch, Merge and frames, the only form of control flow in planning.
 
-    If     every input goes through a Switch on the condition, into one body or the other; a Merge takes each output from the
-           body that ran
-    Case   the same, by halves: conditionals in conditionals
-    While  a frame: each variable goes Enter, Merge, Switch, through the body, NextIteration, and leaves by an Exit. What the
-           body hands on unchanged enters once, for all iterations
+    If     every input passes a Switch on the condition, to one body or the other; a Merge takes each output from the body that
+           ran
+    Case   a binary tree of conditionals
+    While  a frame: each variable passes Enter, Merge, Switch, the body and NextIteration, and leaves by an Exit. A loop
+           invariant enters once, for all iterations
 
-Bodies are written by `inline`; the nodes here only bring values to them and take them away.
+`inline` writes the bodies; the nodes made here only carry values to and from them.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from aioexec.planning.new_nodes import tensor_of
 from aioexec.planning.subgraph import Edge, Node
 
 Branch = Callable[[Sequence[Edge], Pivot], Outcome]
-"""Writes what runs in a branch, given what stands there for the values brought in, and its pivot."""
+"""Writes a branch, given the edges of its inputs and its pivot."""
 
 
 def lower_call(inliner: Inliner, call: Call) -> Outcome:
-    """The body of a function where it is called."""
+    """Lower a function call to the function's body."""
     (body,) = call.bodies()
     return _only(inliner, call, body, call.inputs)
 
 
 def _only(inliner: Inliner, call: Call, body: FuncGraph, args: Sequence[Edge]) -> Outcome:
-    """A body that runs whenever the operation it stands for does."""
+    """Write a body that runs whenever the calling operation does."""
     pivot = _start(inliner, call) if call.controls or (call.is_conditional and call.inputs) else None
     return inliner.body(call, call.name, body, args, pivot, range(len(args)) if call.controls else ())
 
 
 def _start(inliner: Inliner, call: Call) -> Pivot:
-    """What is alive when a call is: it waits for what the call waits for, if that can be dead also for its inputs."""
+    """The pivot of a call: it waits for the call's control inputs, and also for its inputs if these can be dead."""
 
     def make() -> Node:
         ports = [inliner.port(call, "input", edge) for edge in call.inputs] if call.is_conditional else []
@@ -83,7 +83,7 @@ def _boolean(inliner: Inliner, call: Call, edge: Edge) -> Edge:
 def _choose(
     inliner: Inliner, call: Call, predicate: Edge, values: Sequence[Edge], branches: Sequence[Branch]
 ) -> Outcome:
-    """The first branch if a predicate does not hold, the second if it does."""
+    """Run the first branch if a predicate is false, the second if it is true."""
     switch = inliner.make("Switch", call, "switch", [predicate, predicate])
     switched = [inliner.make("Switch", call, "input", [value, predicate]) for value in values]
     outcomes, pivots = [], []
@@ -108,7 +108,7 @@ def _pivot(inliner: Inliner, call: Call, edge: Edge) -> Pivot:
 
 
 def lower_case(inliner: Inliner, call: Call) -> Outcome:
-    """The body at an index; the last one if there is none."""
+    """Run the body at an index; the last one if the index is out of range."""
     bodies = call.bodies()
     if len(bodies) == 1:
         return _only(inliner, call, bodies[0], call.inputs[1:])
@@ -125,7 +125,7 @@ def lower_case(inliner: Inliner, call: Call) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """Computes with indices, constants held by a pivot where there is one."""
+    """Computes with indices; constants wait for a pivot if there is one."""
 
     inliner: Inliner
     call: Call
@@ -151,7 +151,7 @@ def _halves(
     values: Sequence[Edge],
     number: _Numbers,
 ) -> Outcome:
-    """One of several branches, by an index: `first` is that of the first of them."""
+    """Run one of several branches, by an index: `first` is that of the first of them."""
     half = len(branches) // 2
     parts = branches[:half], branches[half:]
 
@@ -178,8 +178,8 @@ def lower_while(inliner: Inliner, call: Call) -> Outcome:
 class _Loop:
     """A loop being written.
 
-    Constant: `constants`, the inputs that the body hands on as they came, but for one if that would leave no variable;
-    `variables`, the others. A loop without inputs has a variable of its own, so that there is something to go round.
+    Constant: `constants`, the loop invariants, but for one if that would leave no variable; `variables`, the other inputs. A
+    loop without inputs gets a variable of its own, since a frame needs at least one.
     """
 
     def __init__(self, inliner: Inliner, call: Call) -> None:
@@ -218,9 +218,9 @@ class _Loop:
 
     def _outcome(self, exits: Sequence[Node], has_effects: bool) -> Outcome:
         outputs: dict[int, Edge] = {k: (node, 0) for k, node in zip(self._variables, exits, strict=False)}
-        for (
-            k
-        ) in self._constants:  # not before the loop is done: it may be the handle of what the loop changes
+        for k in (
+            self._constants
+        ):  # waits for the end of the loop: it may be the handle of a resource that the loop changes
             outputs[k] = (
                 self._inliner.make("Identity", self._call, "same", [self._call.inputs[k]], exits[:1]),
                 0,
@@ -242,7 +242,7 @@ class _Loop:
         return self._inliner.make("Enter", call, "enter", [edge], call.controls, **attrs), 0
 
     def _args(self, constants: dict[int, Edge], variables: Sequence[Edge]) -> list[Edge]:
-        """What a body gets for its inputs."""
+        """The edges for the inputs of a body."""
         found = dict(constants)
         found.update(zip(self._variables, variables, strict=False))
         return [found[k] for k in range(len(found))]
@@ -255,4 +255,4 @@ LOWERINGS: Final[dict[Role, Lowering]] = {
     Role.CASE: lower_case,
     Role.WHILE: lower_while,
 }
-"""How each kind of operation that stands for bodies is replaced."""
+"""The lowering of each kind of operation that calls bodies."""

@@ -1,16 +1,16 @@
-"""Loops that span devices: every device iterates by itself, in step with the device that has the LoopCond.
+"""Loops that span devices: every device iterates by itself, synchronized with the device that has the LoopCond.
 
-Inside a loop a value crosses once in each iteration, dead or alive. So each device needs a *clock* for each such loop: a node
-that is live exactly once in every iteration, for its Recvs to wait for. A Merge of the loop is one. Where a device has none, it
-gets a control loop, driven by the LoopCond (from which it may be far):
+Inside a loop a value is transferred once in each iteration, dead or alive. So each device needs a *clock* for each such loop: a
+node that is live exactly once in every iteration, for its Recvs to wait for. A Merge of the loop is one. A device without one
+gets a control loop, driven by the LoopCond, which may be on another device:
 
     start -> Enter -> Merge -> Switch(LoopCond) -> NextIteration -> (Merge)
 
-What leads into a loop, round it and out of it must not be torn from the Merge it serves, for it stands with one foot in another
-iteration than the other. `Loops` sees to that before anything is cut:
+Enter, NextIteration, Switch and Exit connect different iterations or frames, so no edge between one of them and its Merge may
+cross devices. `Loops` ensures this before the graph is partitioned:
 
 - An Enter or NextIteration is duplicated on each device that uses it: its *input* crosses. So a loop invariant crosses once.
-- A Switch stands with the Merge, an Exit with the Switch, that it takes its value from: what leaves a loop crosses outside.
+- A Switch is placed with its Merge, an Exit with its Switch: the result of a loop crosses outside of the loop.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from aioexec.planning.new_nodes import NodeMaker
 from aioexec.planning.subgraph import Edge, Node, Subgraph
 
 Bring = Callable[[Edge, str], Edge]
-"""Makes a value available on a device."""
+"""Makes a value available on a device, and returns its edge there."""
 
 
 def role_of(node: Node) -> Role | None:
-    """The role of a node; None of a feed, which only stands in for another."""
+    """The role of a node; None for a feed, which only replaces another node."""
     return None if node.feed is not None else node.row.role
 
 
 class Loops:
-    """The loops of a subgraph that is about to be cut; making this rearranges `subgraph` as said above.
+    """The loops of a subgraph before it is partitioned; the constructor rearranges `subgraph` as described above.
 
-    `_frames`: the frame each node stands in, by id(); an Enter stands outside, an Exit inside. Empty if there are no loops.
-    `_clocks`: by frame and device, for the loops that span devices; filled by `wind_up`.
+    `_frames`: the frame of each node, by id(); an Enter is outside, an Exit inside. Empty if there are no loops. `_clocks`: by
+    frame and device, for the loops that span devices; set by `build_clocks`.
     """
 
     def __init__(self, subgraph: Subgraph, maker: NodeMaker) -> None:
@@ -56,7 +56,7 @@ class Loops:
     # Before the cut
 
     def _gather(self) -> None:
-        """Put the parts of a loop where they serve."""
+        """Place the control-flow nodes of loops with their Merges and consumers."""
         nodes = self._subgraph.nodes
         for node in nodes:
             role = role_of(node)
@@ -65,7 +65,9 @@ class Loops:
         consumers = self._subgraph.consumers()
         kept: list[Node] = []
         instead: dict[int, list[Node]] = {}
-        for node in reversed(nodes):  # consumers first: an Enter may enter the next loop at once
+        for node in reversed(
+            nodes
+        ):  # consumers first: the consumer of an Enter may be the Enter of an inner loop
             used_by = consumers.get(id(node))
             if used_by and role_of(node) in (Role.ENTER, Role.NEXT_ITERATION):
                 copies = instead[id(node)] = self._on_each_device(node, used_by)
@@ -80,7 +82,7 @@ class Loops:
         self._subgraph.targets = [copy for node in targets for copy in instead.get(id(node), [node])]
 
     def _on_each_device(self, node: Node, consumers: Sequence[Node]) -> list[Node]:
-        """A node, once on each device that uses it."""
+        """Duplicate a node on each device that uses it."""
         copies: dict[str, Node] = {}
         for consumer in consumers:
             copy = copies.get(consumer.device)
@@ -96,8 +98,8 @@ class Loops:
 
     # Clocks
 
-    def wind_up(self, bring: Bring) -> list[Node]:
-        """Give each loop that spans devices a clock on each of them; the nodes made for it."""
+    def build_clocks(self, bring: Bring) -> list[Node]:
+        """Build a clock on each device of each loop that spans devices; returns the control nodes made."""
         made: list[Node] = []
         merges: dict[tuple[Frame | None, str], Node] = {}
         conditions: dict[Frame | None, Node] = {}
@@ -119,7 +121,7 @@ class Loops:
         return made
 
     def clock(self, producer: Node, device: str) -> list[Node]:
-        """What a Recv on `device` of something that `producer` puts out has to wait for."""
+        """The nodes for which a Recv on `device` of an output of `producer` has to wait."""
         frame = self._outside(producer)
         return [] if frame is None else [self._clocks[frame, device]]
 
@@ -165,7 +167,7 @@ class Loops:
         return [start, enter, merge, switch, following]
 
     def _start(self, frame: Frame, device: str, cause: Node) -> Node:
-        """What enters a control loop: a constant, in a loop within a loop once in each iteration of the outer one."""
+        """The initial value of a control loop: a constant; in a nested loop, one in each iteration of the outer loop."""
         assert frame.parent is not None
         nothing = np.zeros(0, np.float32)
         outer = self._clocks.get((frame.parent, device))

@@ -1,6 +1,6 @@
-"""The nodes of a branch or a loop on their way into a region: edges from outside become parameters.
+"""Makes a region from the nodes of a branch or a loop: edges from outside become parameters.
 
-Inside a region nothing is dead, so edges that say no more than "this branch runs" are dropped with the nodes they came from.
+Inside a region no value is dead, so edges that only express "this branch runs" are removed with their sources.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from aioexec.planning.subgraph import Edge, Node, Region, in_order
 
 
 class Inside:
-    """What edges from outside are inside of one structure: each a parameter, once.
+    """Maps edges from outside of one structure to edges inside: each becomes one parameter.
 
-    What is known beforehand (constants, resources) needs none; a reference becomes its variable's content on the way in.
+    Known values (constants, resources) need no parameter; of a reference the variable's content is passed.
 
     Attributes:
-        inputs, parameters: edges from outside, and what stands for them.
-        controls: nodes outside that are waited for.
+        inputs, parameters: edges from outside, and the parameters that represent them.
+        controls: nodes outside for which the structure waits.
 
     Args:
         own: nodes inside, by id().
-        deciding: nodes that say who runs in it, by id(), and are no more when it is one node.
-        is_transparent: whether a node outside stands for its first input.
+        deciding: control-flow nodes of the structure, by id(), which do not exist any more once it is one node.
+        is_transparent: whether a node outside is replaced by its first input.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Inside:
         self._known: dict[Edge, Edge] = {}
 
     def edge(self, edge: Edge) -> Edge:
-        """What an edge is inside."""
+        """The edge inside that represents an edge."""
         while self._is_transparent(edge[0]) and id(edge[0]) not in self.own and edge not in self._known:
             self.wait_for(edge[0].controls)
             edge = edge[0].inputs[0]
@@ -58,17 +58,17 @@ class Inside:
         return self._known[edge]
 
     def stand_for(self, edge: Edge, inside: Edge) -> None:
-        """Let an edge from outside be another inside."""
+        """Set the edge inside that represents an edge from outside."""
         self._known[edge] = inside
 
     def add(self, edge: Edge) -> Edge:
-        """Take an edge as a parameter of its own."""
+        """Add a parameter for an edge."""
         self.inputs.append(edge)
         self.parameters.append(Node(edge[0].op, tensor_of(edge), device=edge[0].device))
         return self.parameters[-1], 0
 
     def wait_for(self, controls: Iterable[Node]) -> None:
-        """Let the structure wait for nodes; those inside and those that only say which way was taken do not count."""
+        """Add control inputs of the structure; nodes inside and its own control-flow nodes are ignored."""
         for control in controls:
             if id(control) in self.own or id(control) in self._deciding:
                 continue
@@ -88,7 +88,7 @@ def before(nodes: Iterable[Node]) -> dict[int, list[Node]]:
 def region(
     inside: Inside, nodes: Sequence[Node], results: list[Edge | None], also_used: Container[int] = ()
 ) -> Region:
-    """Make a region of nodes, whose edges become those inside; `also_used` are nodes that other regions use, by id()."""
+    """Make a region of nodes, whose edges are redirected inside; `also_used` are nodes that other regions use, by id()."""
     for node in nodes:
         inside.draft.forget_uses(node)
         node.inputs = [inside.edge(edge) for edge in node.inputs]
@@ -100,7 +100,7 @@ def region(
 
 
 def _without_identities(nodes: list[Node], results: Sequence[Edge | None]) -> list[Edge | None]:
-    """Use what an Identity hands on, and know what is constant, whatever that was to wait for: the results as they are then."""
+    """Bypass Identities, and make constants known without their control inputs; returns the results after that."""
     aliases: dict[Edge, Edge] = {}
     for node in nodes:
         node.inputs = [aliases.get(edge, edge) for edge in node.inputs]
@@ -113,7 +113,7 @@ def _without_identities(nodes: list[Node], results: Sequence[Edge | None]) -> li
 
 
 def _needed(nodes: list[Node], results: Sequence[Edge | None], also_used: Container[int]) -> list[Node]:
-    """The nodes that do something: not what is pure and of no use; who waited for that waits for what it waited for."""
+    """Remove pure nodes that are not used; nodes that waited for them wait for their producers instead."""
     used = {id(edge[0]) for edge in results if edge is not None}
     kept: list[Node] = []
     dropped: dict[int, Node] = {}
@@ -130,7 +130,7 @@ def _needed(nodes: list[Node], results: Sequence[Edge | None], also_used: Contai
 
 
 def _readers_first(nodes: list[Node]) -> list[Node]:
-    """Who reads a list that is a value before who makes another of it, where that can be: in a program both are one memory."""
+    """Sort readers of a list value before the nodes that change it, where possible: in a program both share one memory."""
     waited_for = before(nodes)
     uses: dict[Edge, list[tuple[Node, bool]]] = {}
     for node in nodes:
@@ -149,7 +149,7 @@ def _readers_first(nodes: list[Node]) -> list[Node]:
 
 
 def _spliced(controls: Iterable[Node], dropped: dict[int, Node]) -> list[Node]:
-    """The nodes waited for, through those that were dropped."""
+    """Control inputs, with those that were removed replaced by their producers."""
     seen: dict[int, Node] = {}
     waiting = list(controls)
     while waiting:

@@ -1,9 +1,9 @@
-"""Making single nodes of loops and conditionals: what decides who runs becomes a program that branches.
+"""Folds plain loops and conditionals to single nodes with regions (structured control flow).
 
-Switch, Merge, Enter, Exit and NextIteration say, edge by edge, who runs when. Where they make up a plain loop or conditional
-(nothing inside waits, no value leaves but through a Merge or an Exit, everything in it lives under one condition), one node
-with the same inputs and outputs takes their place, and what is inside runs without the executor. Innermost first; what is not
-plain stays as it is, for the executor. The subgraph that is given is not changed.
+Switch, Merge, Enter, Exit and NextIteration express control flow by dead values on edges. Where they form a plain loop or
+conditional (no node inside waits, values leave only through a Merge or an Exit, all nodes have one condition), one node with
+the same inputs and outputs replaces them, and its contents run without the scheduler. Inner ones are folded first; loops and
+conditionals that are not plain stay for the scheduler. The subgraph passed is not changed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def structured(graph: Subgraph, new_name: NewName) -> Subgraph:
             fold_loop(draft, frame)
     found = draft.result()
     ordered = in_order(found.nodes)
-    if len(ordered) < len(found.nodes):  # two that were folded wait for each other, piece by piece
+    if len(ordered) < len(found.nodes):  # two folded nodes depend on each other, so there is a cycle
         return graph
     found.nodes = ordered
     return found

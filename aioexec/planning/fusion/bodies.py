@@ -1,6 +1,6 @@
-"""Several kernel bodies as one: their statements behind each other, every value under a name of its own.
+"""Concatenates several kernel bodies to one, with a unique name for each value.
 
-Names are given in order, operands x0, x1, … and values v0, v1, …, so that equal structures give equal texts, and one kernel.
+Names are numbered in order, operands x0, x1, … and values v0, v1, …, so that equal structures have equal texts, and one kernel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Statement:
 
 
 class JoinedBody:
-    """A body in the making.
+    """A body under construction.
 
     Attributes:
         inputs: (name, dtype) of each operand it reads.
@@ -47,7 +47,7 @@ class JoinedBody:
         return self._assign(f'bitcast({name}, "{dtype}")')
 
     def append(self, kernel: ElementwiseKernel, arguments: Sequence[str]) -> list[str]:
-        """Do what a kernel does, with these values for its inputs; returns the names of its outputs."""
+        """Append the statements of a kernel with these values as inputs; returns the names of its outputs."""
         names = dict(zip((name for name, _ in kernel.inputs), arguments, strict=True))
         dtypes = dict(kernel.outputs)
         for statement in statements_of(kernel.body):
@@ -83,8 +83,8 @@ def statements_of(body: str) -> tuple[_Statement, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def is_plain(body: str) -> bool:
-    """Whether no literal alone is so small or large that LLVM, which knows it in a joined body, might compute a denormal from
-    it where the processor would give 0."""
+    """Whether no literal is so small or large that constant folding by LLVM in a joined body could yield a denormal where the
+    processor flushes to 0."""
     return all(_is_moderate(statement) for statement in statements_of(body) if statement.is_literal)
 
 
@@ -97,7 +97,7 @@ def _is_moderate(statement: _Statement) -> bool:
 
 
 class _Fields(ast.NodeTransformer):
-    """Makes each name that is a value a field of a format string."""
+    """Replaces each name of a value by a field of a format string."""
 
     def __init__(self) -> None:
         self.count = 0

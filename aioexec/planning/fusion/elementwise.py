@@ -1,10 +1,10 @@
-"""Fusion: neighbouring elementwise rows of a layout become one row with one kernel; see `fusion.groups` for what that takes.
+"""Fusion: elementwise rows of a layout are fused to one row with one kernel; see `fusion.groups` for the conditions.
 
-Rows are looked at in order. Each is joined with the groups of the rows whose results it reads, if it can run where such a
-group does, or the group where the row does: nobody in between may write what the one that moves touches, or touch what it
-writes. Jumps and breaks are never crossed; nor is a row that may fail by one that writes a variable.
+Rows are visited in order. Each is joined with the groups of the rows whose results it reads, if it can move to the place of
+such a group, or the group to the place of the row: no row in between may write a buffer that the moved one touches, or touch
+one that it writes. Jumps and breaks are never crossed; nor does a row that writes a variable cross one that may fail.
 
-What a group would save must be worth a kernel of its own. Of one that is not, the rows stay rows.
+A group is fused only if it saves more than its own kernel costs; otherwise its rows are left as they are.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from aioexec.planning.layout.item import Layout
 
 LEAST_SAVED_NS = 200
-"""What a kernel of its own must save each run: compiling it takes 10⁵ times as long."""
+"""Least time that a fused kernel must save in each run: compiling it takes 10⁵ times as long."""
 _MANY = 1 << 30
 
 
 @dataclass(slots=True, eq=False)
 class _Item:
-    """Rows that run one behind the other, `numbers` as the layout has them, where row `place` was.
+    """Rows that run consecutively at the place of row `place`; `numbers` are their numbers in the layout.
 
     Attributes:
-        group: the same rows, if they could be one kernel.
-        reads, writes: memories.
-        writes_variable, may_fail: what keeps it from crossing, or being crossed.
+        group: the same rows as a fusion group, if they can be one kernel.
+        reads, writes: the memories they read and write.
+        writes_variable, may_fail: two items with these properties may not cross each other.
     """
 
     place: int
@@ -57,13 +57,13 @@ class _Item:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether its rows were together all along."""
+        """Whether its rows are consecutive in the layout."""
         return self.numbers == list(range(self.numbers[0], self.numbers[0] + len(self.numbers)))
 
 
 @dataclass(slots=True)
 class _Stretch:
-    """Items in a row without jumps and breaks, by place; for each memory the sorted places of its readers and writers."""
+    """Consecutive items without jumps and breaks, by place; for each memory the sorted places of its readers and writers."""
 
     items: dict[int, _Item] = field(default_factory=dict)
     readers: dict[int, list[int]] = field(default_factory=dict)
@@ -97,13 +97,13 @@ class _Stretch:
         return self.items[latest] if latest >= 0 else None
 
     def meeting(self, first: _Item, second: _Item) -> int | None:
-        """Where two items could run one behind the other."""
+        """The place at which two items could run consecutively; None: there is none."""
         if self._may_cross(second, first.place, second.place):
             return first.place
         return second.place if self._may_cross(first, first.place, second.place) else None
 
     def _may_cross(self, item: _Item, low: int, high: int) -> bool:
-        """Whether an item touches nothing of what runs between two places."""
+        """Whether an item may move across the rows between two places."""
         return not (
             any(_is_between(self.readers.get(memory, []), low, high) for memory in item.writes)
             or any(_is_between(self.writers.get(memory, []), low, high) for memory in item.writes)
@@ -113,7 +113,7 @@ class _Stretch:
 
 
 def _is_between(places: list[int], low: int, high: int) -> bool:
-    """Whether one of some places, which are in order, lies between two others."""
+    """Whether one of the sorted places lies between two others."""
     after = bisect_right(places, low)
     return after < len(places) and places[after] < high
 
@@ -158,7 +158,7 @@ class _Fusion:
         return counts
 
     def _looked_at(self) -> Iterator[Buffer]:
-        """Buffers that others than rows with kernels read."""
+        """Buffers that are read by other rows than those with kernels."""
         for row in self.rows:
             if not isinstance(row, PendingRow):
                 yield from touched(row)
@@ -174,7 +174,7 @@ class _Fusion:
     # Finding groups
 
     def stretches(self) -> Iterator[tuple[int, int]]:
-        """From where to where rows run one behind the other, whatever happens."""
+        """Begin and end of each straight-line stretch of rows."""
         targets = {label.row for label in labels(self.rows)}
         start = 0
         for number, row in enumerate(self.rows):
@@ -189,7 +189,7 @@ class _Fusion:
             yield start, len(self.rows)
 
     def items(self, start: int, stop: int) -> list[_Item]:
-        """The items of a stretch, in the order they are to run."""
+        """The items of a stretch, in order of execution."""
         stretch = _Stretch()
         for number in range(start, stop):
             item = self._item(number)
@@ -199,9 +199,9 @@ class _Fusion:
         return [stretch.items[place] for place in sorted(stretch.items)]
 
     def _join(self, stretch: _Stretch, item: _Item) -> None:
-        """Join an item with the producers of what it reads, the latest first.
+        """Join an item with the producers of its operands, the latest first.
 
-        One that stays apart keeps the item from those that wrote the same memory before it, so these are not tried.
+        A producer that cannot be joined blocks earlier ones that wrote the same memory, so these are not tried.
         """
         memories = set(item.reads)
         while (producer := stretch.producer(memories, item.place)) is not None:
@@ -246,13 +246,13 @@ class _Fusion:
     def _may_fail(self, row: PendingRow) -> bool:
         kernel, known = row.launch.kernel, self.layout.instructions[row.position].node.row
         if isinstance(kernel, ElementwiseKernel) and not any("int" in dtype for _, dtype in kernel.inputs):
-            return False  # only a division of integers does
+            return False  # of elementwise kernels only integer division can fail
         return bool((known.native is not None and known.native.statuses) or known.lists is not None)
 
-    # Putting them in the place of rows
+    # Replacing rows
 
     def apply(self) -> None:
-        """Fuse what is worth it; where nothing is, the layout stays as it is."""
+        """Fuse the groups that save enough; if there are none, the layout is unchanged."""
         stretches = [(start, self.items(start, stop)) for start, stop in self.stretches()]
         made = {id(item): row for _, items in stretches for item in items if (row := self._fused(item))}
         if not made:
@@ -295,7 +295,7 @@ class _Fusion:
 
 
 def _is_elementwise(row: PendingRow) -> bool:
-    """Whether a row does the same for each element, and runs through memory in order."""
+    """Whether a row is elementwise, and accesses memory in order."""
     kernel = row.launch.kernel
     if not isinstance(kernel, ElementwiseKernel) or row.after is not None:
         return False

@@ -1,13 +1,12 @@
-"""Epilogues: a bias is added, and a rectifier applied, by the kernel that makes what they are for, part by part.
+"""Epilogue fusion: a bias addition and a rectifier are applied by the kernel that computes their operand.
 
-Launches that can do so say it (`Launch.epilogue`). An elementwise row that adds a vector to each row of what they write, or
-rectifies it, is taken in, if nobody else wants what was written before: they write what it would have written.
+Launches that support it declare it (`Launch.epilogue`). An elementwise row that adds a vector to each row of their result, or
+rectifies it, becomes an epilogue of these launches, if the result has no other use. The epilogue runs at the place of the
+launches, earlier than the row did. So no row in between may write the vector, or touch the output.
 
-It runs where they do then, earlier than it did. So nobody in between may write the vector, nor touch what it writes.
-
-What an optimizer does with a gradient takes in the product that is the gradient (`Launch.handover`), if nobody else wants that:
-it need not be written at all. The product runs where its user does then, later than it did. So nobody in between may write its
-factors, nor may the user itself.
+The elementwise update of an optimizer absorbs the matrix product that is its gradient (`Launch.handover`), if the product has
+no other use: then it is never stored. The product runs at the place of its user, later than it did. So no row in between may
+write its factors, nor may the user.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ if TYPE_CHECKING:
 _Each = TypeVar("_Each")
 
 REST = 4
-"""Of the time of a row what is left of it in an epilogue: its operand comes from the nearest cache."""
+"""Divisor for the cost of a row that becomes an epilogue: its operand is in the first-level cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """What an elementwise row does, if that can be an epilogue: `flag`, to all of `value`, with `bias` if it adds one."""
+    """An elementwise row that can be an epilogue: `flag` is its kind, `value` its operand, `bias` the vector added, if any."""
 
     flag: int
     value: PendingOperand
@@ -53,11 +52,11 @@ FACTORS = 2
 
 @dataclass(frozen=True, slots=True)
 class _User:
-    """An elementwise row that a product may be handed over to: all its operands are scalars, or contiguous and as large.
+    """An elementwise row that may absorb a product: its operands are scalars, or contiguous and of the product's size.
 
     Attributes:
-        moving: a bit for each operand: it is no scalar.
-        nbytes: of each of those.
+        moving: the bit set of operands that are not scalars.
+        nbytes: the size of each of those.
     """
 
     dtype: str
@@ -66,17 +65,17 @@ class _User:
 
 
 def fuse_epilogues(layout: Layout) -> None:
-    """Take rows into the epilogues of a finished layout, in place."""
+    """Fuse rows into epilogues in a finished layout, in place."""
     _Epilogues(layout).apply()
 
 
 class _Epilogues:
     """One pass over a layout.
 
-    Buffers are known by their id(). Constant: `kept`, those that others than rows read; `same`, of two that may be the same
-    memory the older one, by the newer. Changing: `rows`, None for one that was taken in; `into`, for such a row one that took
-    it in; `touching`, the numbers of the rows that touch a buffer; `makers`, the rows with an epilogue that wrote a buffer, in
-    the stretch where we are.
+    Buffers are identified by id(). Constant: `kept`, those with readers other than rows; `same`, maps a buffer to an older one
+    that may be the same memory. Changing: `rows`, None for one that was absorbed; `into`, the row that absorbed such a row;
+    `touching`, the numbers of the rows that touch a buffer; `makers`, the rows with an epilogue that wrote a buffer, in the
+    present stretch.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -114,7 +113,7 @@ class _Epilogues:
             self._finish()
 
     def _take_in(self, number: int, row: PendingRow) -> bool:
-        """Let the rows that made what a row works on do what it does, if they can."""
+        """Make a row an epilogue of the rows that compute its operand, if that is possible."""
         end = _end_of(row)
         makers = [] if end is None else self.makers.get(id(end.value[0]), [])
         if end is None or not makers or not self._fits(number, end, makers):
@@ -134,7 +133,7 @@ class _Epilogues:
         return True
 
     def _hand_over(self, number: int, row: PendingRow) -> None:
-        """Let an elementwise row make a product it works on itself, if it can."""
+        """Make an elementwise row absorb a product that is its operand, if that is possible."""
         user = _user_of(row)
         for place, (product, _) in enumerate(row.reads if user is not None else ()):
             makers = self.makers.get(id(product), [])
@@ -151,7 +150,7 @@ class _Epilogues:
             return
 
     def _can_hand_over(self, number: int, user: _User, place: int, maker: int) -> bool:
-        """Whether row `number` may make what row `maker` makes now, which is its operand at `place`."""
+        """Whether row `number` may absorb row `maker`, whose result is its operand at `place`."""
         row, made = self._row(number), self._row(maker)
         product, launch = row.operands[place], made.launch
         handover = launch.handover
@@ -176,7 +175,7 @@ class _Epilogues:
         return row
 
     def _fits(self, number: int, end: _End, makers: list[int]) -> bool:
-        """Whether the rows that made it may do what row `number` does instead."""
+        """Whether row `number` may become an epilogue of the rows that compute its operand."""
         target, start = end.target
         if not self._is_between(end.value, end.nbytes, [*makers, number]):
             return False
@@ -186,17 +185,17 @@ class _Epilogues:
             return False
         for maker in makers:
             launch = self._row(maker).launch
-            told, kernel = launch.epilogue, launch.kernel
-            assert told is not None
+            epilogue, kernel = launch.epilogue, launch.kernel
+            assert epilogue is not None
             assert isinstance(kernel, LoopKernel)
-            if launch.words[told.word] >= end.flag or kernel.pointers[told.output] != end.dtype:
+            if launch.words[epilogue.word] >= end.flag or kernel.pointers[epilogue.output] != end.dtype:
                 return False
-            if end.bias is not None and told.width != end.width:
+            if end.bias is not None and epilogue.width != end.width:
                 return False
         return end.bias is None or not self._is_written(end.bias[0], makers[0], number)
 
     def _is_between(self, value: PendingOperand, nbytes: int, rows: list[int]) -> bool:
-        """Whether a value is all of a buffer, of so many bytes, that lives inside the program and for these rows alone."""
+        """Whether a value fills a buffer of so many bytes in the arena, which only these rows use."""
         buffer, begin = value
         if buffer.slot is not None or buffer.carried or id(buffer) in self.kept or begin:
             return False
@@ -215,7 +214,7 @@ class _Epilogues:
         return self.same.get(id(buffer), id(buffer))
 
     def _finish(self) -> None:
-        """Close the gaps that rows have left."""
+        """Remove the rows that were absorbed."""
         layout, before = self.layout, self.layout.pending
         after: list[Pending] = []
         places: dict[int, int] = {}
@@ -281,7 +280,7 @@ def _user_of(row: PendingRow) -> _User | None:
 
 
 def _handed_over(row: PendingRow, user: _User, place: int, made: PendingRow) -> PendingRow:
-    """An elementwise row that makes its operand at `place` itself."""
+    """An elementwise row that computes its operand at `place` itself."""
     handover = made.launch.handover
     assert handover is not None
     assert isinstance(row.launch.kernel, ElementwiseKernel)
@@ -305,24 +304,24 @@ def _handed_over(row: PendingRow, user: _User, place: int, made: PendingRow) -> 
 def _with_factors(
     operands: tuple[_Each, ...], of_product: tuple[_Each, ...], place: int, most: int
 ) -> tuple[_Each, ...]:
-    """The operands of a product and its user; where none is looked at, a factor stands."""
+    """The operands of a product and its user; a factor fills places that are not read."""
     factor = of_product[0]
     fill = [factor] * (most - len(operands))
     return (*of_product[:FACTORS], *operands[:place], factor, *operands[place + 1 :], *fill)
 
 
 def _with_end(maker: PendingRow, end: _End, row: PendingRow, total: int) -> PendingRow:
-    """A row that does a share of what another did, at the end."""
+    """A row with a part of another row as its epilogue."""
     launch = maker.launch
-    told = launch.epilogue
-    assert told is not None
+    epilogue = launch.epilogue
+    assert epilogue is not None
     operands = list(maker.operands)
-    operands[told.output] = end.target[0], operands[told.output][1]
+    operands[epilogue.output] = end.target[0], operands[epilogue.output][1]
     if end.bias is not None:
         buffer, offset = end.bias
-        operands[told.bias] = buffer, offset + launch.operands[told.bias].offset
+        operands[epilogue.bias] = buffer, offset + launch.operands[epilogue.bias].offset
     words = list(launch.words)
-    words[told.word] |= end.flag
+    words[epilogue.word] |= end.flag
     cost = row.launch.cost * launch.cost // (total * REST) + 1
     parts = (*(maker.parts or ((maker.position, launch.cost),)), (row.position, cost))
     changed = replace(launch, words=tuple(words), cost=launch.cost + cost)

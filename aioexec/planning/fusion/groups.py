@@ -1,8 +1,8 @@
-"""Groups of elementwise rows that are one kernel: what may be in one, what that saves, and the kernel.
+"""Fusion groups: elementwise rows that form one kernel; the conditions, the time saved, and the kernel.
 
-A group does all its rows for one vector of elements, in order, then for the next. That is as good as one row behind the other
-if whatever one of them writes and another reads or writes is the same place for the same element: the same view of the same
-memory. What is written and read inside then stays in a register.
+A group executes all its rows for one vector of elements, then for the next. That is equivalent to executing the rows one after
+another if each memory that one row writes, and another reads or writes, is accessed at the same place for the same element:
+through the same view. Values that are written and read inside then stay in registers.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from aioexec.planning.layout.buffers import Buffer
 from aioexec.planning.layout.pending import PendingOperand, PendingRow
 
 MOST_STATEMENTS = 32
-"""Of a kernel: compiling takes milliseconds a statement, and a longer one would save one load and store in so many."""
-MOST_DEAR = 8
-"""Functions of tens of instructions: a long chain of those leaves a processor that looks ahead nothing to do meanwhile."""
+"""Most statements of a kernel: compiling takes milliseconds for each, and longer kernels save little more."""
+MOST_EXPENSIVE = 8
+"""Most calls of elementary functions: in a longer dependent chain, out-of-order execution has nothing to overlap."""
 MOST_OPERANDS = 16
-BYTE_NS = 0.0075  # to load or store one, in the nearest cache
+BYTE_NS = 0.0075  # to load or store a byte, in the first-level cache
 ROW_NS = 6  # to enter a kernel
-LINE_NS = 5  # to go from one line of a nest to the next
+LINE_NS = 5  # to advance to the next line of a nest
 WHOLE, REST = 32, 16
-"""Elements of a vector in the main loop of a line, and in what is left behind it, where each takes about twice as long."""
+"""Elements of a vector in the main loop of a line, and in its remainder, where each element takes about twice as long."""
 
 Place = tuple[int, tuple[int, ...], int]
-"""Of elements in a buffer: offset, strides, and the width of one (a bool is no byte: in a register it is one bit)."""
+"""The place of elements in a buffer: offset, strides, and element width (a bool in a register has one bit, not a byte)."""
 Uses = Callable[[Buffer], int]
-"""How often a buffer is read by rows; more often than any row does, if others look at it."""
+"""How often rows read a buffer; a larger number than any row's reads if it has other readers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Access:
     """How a row reads or writes an operand.
 
     Attributes:
-        memory: equal for buffers that may be the same memory, as the present and the new content of a variable.
+        memory: equal for buffers that may be the same memory, such as the present and the new content of a variable.
     """
 
     memory: int
@@ -57,7 +57,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A row, in the space of its group; `number` is its place among the rows of the program as it was laid out."""
+    """A row, in the iteration space of its group; `number` is its position in the program as it was laid out."""
 
     row: PendingRow
     number: int
@@ -83,18 +83,18 @@ class Group:
     Attributes:
         dims: the space of all of them.
         parts: the rows, in order.
-        statements: how many there are in their bodies; `dear`: how many calls of elementary functions.
-        work: nanoseconds an element takes, by static cost.
-        saved: nanoseconds a run takes less than with a kernel for each row.
-        reads: of each memory, the views that are loaded, and how often.
-        writes: of each memory, the last access that writes it.
-        forwarded: of each buffer, by its identity, how often it is read from a register.
+        statements: the number of statements in their bodies; `expensive`: the number of calls of elementary functions.
+        work: nanoseconds for each element, by static cost.
+        saved: nanoseconds saved in each run, compared with one kernel for each row.
+        reads: for each memory, the views that are loaded, and how often.
+        writes: for each memory, the last access that writes it.
+        forwarded: for each buffer, by its identity, how often it is read from a register.
     """
 
     dims: Dims
     parts: list[Part]
     statements: int
-    dear: int
+    expensive: int
     work: float
     saved: float = 0.0
     reads: dict[int, dict[tuple[int, Place], int]] = field(default_factory=dict)
@@ -103,13 +103,13 @@ class Group:
 
     @property
     def nanoseconds(self) -> float:
-        """How long it takes: lines that are no whole number of vectors take longer."""
+        """The estimated duration; lines that are not a whole number of vectors take longer."""
         inner = self.dims[-1]
         lanes = inner // WHOLE * WHOLE + 2 * -(-(inner % WHOLE) // REST) * REST
         return prod(self.dims[:-1]) * (LINE_NS + lanes * self.work)
 
     def is_needed(self, written: Access, uses: Uses) -> bool:
-        """Whether somebody else reads what is written, so that it must be stored."""
+        """Whether a written value has readers outside of the group, so that it must be stored."""
         return uses(written.buffer) > self.forwarded.get(id(written.buffer), 0)
 
     def operands(self, uses: Uses) -> int:
@@ -142,7 +142,7 @@ def group_of(row: PendingRow, number: int, memory: Callable[[PendingOperand], tu
 
 
 def _gathered(group: Group) -> Group:
-    """Note what the only part of a group reads and writes."""
+    """Set the reads and writes of a group with one part."""
     (part,) = group.parts
     for each in part.inputs:
         views = group.reads.setdefault(each.memory, {})
@@ -153,10 +153,10 @@ def _gathered(group: Group) -> Group:
 
 
 def joined(first: Group, second: Group, uses: Uses) -> Group | None:
-    """Both as one, if that is allowed and saves time."""
+    """Both groups as one, if that is allowed and saves time."""
     dims = refined(first.dims, second.dims)
-    statements, dear = first.statements + second.statements, first.dear + second.dear
-    if dims is None or statements > MOST_STATEMENTS or dear > MOST_DEAR:
+    statements, expensive = first.statements + second.statements, first.expensive + second.expensive
+    if dims is None or statements > MOST_STATEMENTS or expensive > MOST_EXPENSIVE:
         return None
     before = first.nanoseconds + second.nanoseconds
     first, second = _within(first, dims), _within(second, dims)
@@ -166,7 +166,7 @@ def joined(first: Group, second: Group, uses: Uses) -> Group | None:
         dims,
         first.parts + second.parts,
         statements,
-        dear,
+        expensive,
         first.work + second.work,
         first.saved + second.saved,
         {memory: dict(views) for memory, views in first.reads.items()},
@@ -197,7 +197,7 @@ def _within(group: Group, dims: Dims) -> Group:
 
 
 def _may_run_together(first: Group, second: Group) -> bool:
-    """Whether what both touch, and one writes, is the same for each element."""
+    """Whether each memory that both touch, and one writes, is accessed through the same view."""
     for memory, views in second.reads.items():
         written = first.writes.get(memory)
         if written is not None and any(view != written.view for view in views):
@@ -212,7 +212,7 @@ def _may_run_together(first: Group, second: Group) -> bool:
 
 
 def _forward(group: Group, first: Group, second: Group, uses: Uses) -> int:
-    """Let the second find in registers what the first has: how many bytes of an element are not loaded or stored for it."""
+    """Forward values of the first group to the second in registers; returns the bytes saved for each element."""
     spared = 0
     for buffer, count in second.forwarded.items():
         group.forwarded[buffer] = group.forwarded.get(buffer, 0) + count
@@ -231,11 +231,9 @@ def _forward(group: Group, first: Group, second: Group, uses: Uses) -> int:
 
 
 def fused(group: Group, uses: Uses, position: int) -> PendingRow:
-    """The row that does what all rows of a group do, at this position."""
+    """The row that replaces all rows of a group, at this position."""
     body = JoinedBody()
-    names: dict[
-        tuple[int, Place], tuple[str, str]
-    ] = {}  # of a view: the name of what it holds, and its dtype
+    names: dict[tuple[int, Place], tuple[str, str]] = {}  # by view: the name of its value, and its dtype
     loaded: list[Access] = []
     written: dict[tuple[int, Place], Access] = {}
 

@@ -1,4 +1,4 @@
-"""How long buffers live once rows have moved: longer, for those that the rows touch; and who may take over whose memory."""
+"""Updates the live ranges of buffers, and their reuse of memory, after rows have moved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Move(NamedTuple):
 
 
 def renew(buffers: list[Buffer], rows: list[Pending], moves: list[Move]) -> None:
-    """Let buffers live for as long as rows that have moved need them; of inheritance only what is still right is left."""
+    """Extend live ranges for rows that have moved; keeps only those heirs that are still valid."""
     for row, position in moves:
         for buffer in _arena(row.operands):
             buffer.dies = max(buffer.dies, position)
@@ -33,7 +33,9 @@ def renew(buffers: list[Buffer], rows: list[Pending], moves: list[Move]) -> None
     for row, position in moves:
         for buffer in _arena(row.writes):
             for parent in parents.pop(id(buffer), ()):
-                parent.heirs = [heir for heir in parent.heirs if heir is not buffer]  # it may be gone already
+                parent.heirs = [
+                    heir for heir in parent.heirs if heir is not buffer
+                ]  # it may have been removed before
         for buffer in _arena(row.operands):
             buffer.heirs = [heir for heir in buffer.heirs if heir.born != position]
     counts = _touched_at(rows, moves)
@@ -59,7 +61,7 @@ def _touched_at(rows: list[Pending], moves: list[Move]) -> dict[tuple[int, int],
 
 
 def _let_inherit(row: PendingRow, position: int, counts: dict[tuple[int, int], int]) -> None:
-    """Let what a row writes take over what dies there, where it reads each element just before it writes the same."""
+    """Let outputs of a row reuse inputs whose live ranges end there, if it reads each element just before it writes it."""
     words = row.launch.words
     rank, count = words[0], len(row.reads)
     strides = [words[1 + rank * (k + 1) : 1 + rank * (k + 2)] for k in range(len(row.operands))]
@@ -84,7 +86,7 @@ def _let_inherit(row: PendingRow, position: int, counts: dict[tuple[int, int], i
 
 
 def kept(layout: Layout) -> Iterator[Buffer]:
-    """Buffers that others than rows look at: those of outputs, and of lists."""
+    """Buffers with readers other than rows: those of outputs, and of lists."""
     held = [layout.held[value] for value in layout.item.outputs]
     yield from (each.buffer for each in held if isinstance(each, Local))
     for slab in layout.slabs:
@@ -92,7 +94,7 @@ def kept(layout: Layout) -> Iterator[Buffer]:
 
 
 def without_unused(buffers: list[Buffer], before: list[Pending], after: list[Pending]) -> list[Buffer]:
-    """Without those that no row touches any more: what was in them stays in registers."""
+    """The buffers that rows still touch; the values of the others stay in registers."""
     gone = _touched(before) - _touched(after)
     return [buffer for buffer in buffers if id(buffer) not in gone]
 

@@ -1,8 +1,8 @@
-"""The spaces elementwise launches run over: two that have the same elements in the same order, cut up in different ways.
+"""Iteration spaces of elementwise launches: a common refinement of two that enumerate the same elements in the same order.
 
-A launch has dimensions, outermost first, in which neighbours are merged wherever its operands step evenly. So the sum of two
-matrices is laid out as one of vectors, and as one of matrices where one of the two is a row that is repeated. Both run through
-the same elements in the same order, and the finer space says where each operand of either has them.
+A launch has dimensions, outermost first, of which adjacent ones are merged wherever the strides of its operands permit. So the
+sum of two matrices has one dimension, or two if one operand is a repeated row. Both enumerate the same elements in the same
+order, and every operand of either has strides in the finer space.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def refined(left: Dims, right: Dims) -> Dims | None:
 
 
 def _cuts(dims: Dims) -> set[int]:
-    """How many elements the innermost dimension has, the innermost two, and so on."""
+    """The numbers of elements of the innermost dimension, of the innermost two, and so on."""
     return {prod(dims[axis:]) for axis in range(len(dims))}
 
 

@@ -1,11 +1,11 @@
-"""Laying out an item for concrete shapes: an abstract run of its nodes that leaves rows, buffers and folded values behind.
+"""Lays out an item for concrete shapes: an abstract interpretation of its nodes that yields rows, buffers and folded values.
 
-Each value is, during layout, one of four things: known (its content is a constant at these shapes: what computes shapes usually
-is), in memory (a place in a buffer), a variable (a handle or reference), or an object (what memory cannot hold: strings, shapes
-that depend on data). A variable has versions: its content at entry, and after each write in the program; a read is an alias of
-the version it sees, so it keeps its value whatever is written later.
+Each value is, during layout, one of four things: known (a constant for these shapes, as most values that compute shapes are),
+in memory (a place in a buffer), a variable (a handle or reference), or an object (which the arena cannot hold: strings, arrays
+whose shape depends on data). A variable has versions: its content at entry, and after each write in the program; a read is an
+alias of one version, so it keeps its value regardless of later writes.
 
-What is left behind has no addresses yet: `variants` makes a frozen variant of it.
+The result has no addresses yet: `variants` makes a frozen variant from it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from aioexec.planning.simplify import evaluated
 from aioexec.resources.variable import Variable
 
 LARGEST_KNOWN = 64 * 1024
-"""Bytes of a value worth folding into a variant; larger ones are computed by rows."""
+"""Most bytes of a value that is folded into a variant; larger ones are computed by rows."""
 BREAK_NS = 3000
 
 
@@ -52,7 +52,7 @@ _HAND_ON = (Role.IDENTITY, Role.READ, Role.LOOP_COND)
 
 
 class Layout:
-    """The state of one abstract run.
+    """The state of one layout.
 
     Constant: `instructions`, each at its position, structures before what is in them; `last_use`, the last position that needs
     a value, behind all of them for outputs. Changing: `held`, what is known of each value so far; `buffers`, every buffer made;
@@ -124,14 +124,14 @@ class Layout:
         self.buffers.append(buffer)
         return buffer
 
-    # The abstract run
+    # The abstract interpretation
 
     def run(self) -> None:
         for instruction in self.item.instructions:
             self.visit(instruction)
 
     def visit(self, instruction: Instruction) -> None:
-        """Lay out one instruction, in whatever way it can be."""
+        """Lay out one instruction: as an alias, a folded value, native rows, or a break."""
         position = self.position_of[id(instruction)]
         if instruction.structure is None:
             self.native += 1
@@ -164,14 +164,14 @@ class Layout:
             self.held[instruction.outputs[0]] = self.held[instruction.inputs[0]]
 
     def _aliased(self, position: int, instruction: Instruction, inputs: list[Held]) -> Held | None:
-        """What the output of a node is that hands something on; None if it does not."""
+        """The output of a node that forwards an input; None if the node computes its output."""
         role = instruction.node.row.role
         if role not in _HAND_ON or instruction.is_overridden or len(inputs) != 1:
             return None
         (source,) = inputs
         if role is not Role.READ:
             return None if isinstance(source, Variable) and instruction.dereferences else source
-        if isinstance(source, Object):  # which variable it is the step will tell
+        if isinstance(source, Object):  # the variable is known only in the step
             return None
         if isinstance(source, Variable):
             is_as_said = source.dtype.numpy == instruction.node.op.outputs[0].dtype.numpy
@@ -179,7 +179,7 @@ class Layout:
         return source
 
     def _seen(self, position: int, instruction: Instruction, k: int) -> Held:
-        """What input k is; a reference wanted as a value is the variable's content, if that has a place in memory."""
+        """Input k; if the kernel takes the value of a reference, the variable's content, if that is in memory."""
         held = self.held[instruction.inputs[k]]
         if isinstance(held, Variable) and k in instruction.dereferences:
             return self._read(held, position, instruction) or held
@@ -187,7 +187,7 @@ class Layout:
         return held
 
     def note_use(self, held: Held, position: int) -> None:
-        """Keep a value's memory up to a position; in a loop, what comes from outside is needed again in the next round."""
+        """Keep a value's memory up to a position; in a loop, a value from outside is needed in the next iteration too."""
         if isinstance(held, Local):
             held.buffer.seen = max(held.buffer.seen, position)
             held.buffer.dies = max(held.buffer.dies, position)
@@ -196,7 +196,7 @@ class Layout:
                     held.buffer.keep_past(loop[1])
 
     def _read(self, variable: Variable, position: int, instruction: Instruction) -> Local | None:
-        """The content of a variable, which a branch that is not taken does not need."""
+        """The content of a variable; not certain to be needed inside of a branch."""
         if self.around:
             position = max(position, *(loop[1] for loop in self.around if loop is not None), 0)
         return self.versions.read(variable, position, instruction, certain=not self.around)
@@ -206,14 +206,14 @@ class Layout:
         return self._ends[position]
 
     def mark(self) -> Mark:
-        """How far the layout has come."""
+        """The present extent of the layout."""
         slabs = [replace(slab, gradients=dict(slab.gradients)) for slab in self.slabs]
         return Mark(
             len(self.pending), len(self.buffers), len(self.break_buffers), self.native, self.cost, slabs
         )
 
     def go_back_to(self, mark: Mark) -> None:
-        """Forget the rows laid out since."""
+        """Discard the rows laid out since a mark."""
         self.native, self.cost = mark.native, mark.cost
         del (
             self.pending[mark.pending :],
@@ -226,7 +226,7 @@ class Layout:
             slab.gradients = before.gradients
 
     def unite(self, made: Buffer, kept: Buffer) -> None:
-        """Let one buffer of the arena be another: everything written to it goes there."""
+        """Replace one buffer of the arena by another in all rows."""
 
         def place(operand: PendingOperand) -> PendingOperand:
             return (kept, operand[1]) if operand[0] is made else operand
@@ -241,7 +241,7 @@ class Layout:
         kept.heirs = [heir for heir in kept.heirs if heir is not made] + made.heirs
 
     def _fold(self, instruction: Instruction, inputs: list[Held]) -> tuple[Array, ...] | None:
-        """The outputs, if they follow from known contents, or from shapes alone."""
+        """The outputs, if they are determined by known contents, or by shapes alone."""
         row = instruction.node.row
         if not instruction.node.is_pure or row.kernel is None:
             return None
@@ -264,11 +264,11 @@ class Layout:
         return outputs
 
     def _lay_native(self, position: int, instruction: Instruction, inputs: list[Held]) -> str | None:
-        """Append the rows of a node; the reason if it has none."""
+        """Append the rows of a node; returns the reason if it has no native form."""
         row = instruction.node.row
         if instruction.is_overridden:
             return "a kernel registered for its device"
-        if row.native is None or instruction.keeps_input:  # to keep is to hand over, no row of a program does
+        if row.native is None or instruction.keeps_input:  # native rows cannot keep an input
             return "no native kernel"
         specs = [self.spec(held) for held in inputs]
         if any(spec is None for spec in specs):
@@ -338,7 +338,7 @@ class Layout:
         scratch = [self.arena(nbytes, position) for nbytes in launches.scratch]
         if targets:
             self._let_inherit(inputs, launches, targets[0].buffer)
-        # What the node reads has to be there, also where no row looks at it.
+        # The inputs must have memory, even if no row reads them.
         sources = {k: self.address(position, instruction, inputs[k]) for k in row.reads}
 
         def place(operand: Operand) -> PendingOperand:
@@ -492,7 +492,7 @@ def _may_reshape(op: Operation) -> bool:
 
 
 def _sole(held: Local, inputs: list[Held]) -> bool:
-    """Whether no other input reads the same buffer in another way, so that it may be overwritten element by element."""
+    """Whether no other input reads the same buffer through another view, so that it may be overwritten element by element."""
     return all(
         other.offset == held.offset and other.spec.shape == held.spec.shape
         for other in inputs

@@ -1,10 +1,10 @@
-"""Compiled loops of lists: elements of one shape, one behind the other.
+"""Compiled kernels for lists of tensors in memory: elements of one shape, stored consecutively.
 
-A list that grows has two words, its length and its room (both in elements). One of fixed length has a byte for each element:
-0 while it is not set, 1 then, and 2 when it was read for the last time; 3 if it is not set, but of a shape that is known, so
-that it is zeros (a gradient by an element there was, or zeros that were read). Behind these bytes is one for the list: bit 1
-if an element was set, bit 2 if a read gave the shape of each element. Statuses: 1, an index outside; 2, an element that is
-not set, was cleared, or was set before.
+A list that grows has two words, its length and its capacity (both in elements). A list of fixed length has a flag byte for each
+element: 0: not set; 1: set; 2: cleared by its last read; 3: not set, but of known shape, so that it reads as zeros (a gradient
+with respect to an existing element, or zeros that were read). A further byte is for the list: bit 1 if an element was set, bit
+2 if a read determined the shape of the elements. Statuses: 1: index out of range; 2: an element that is not set, was cleared,
+or was set before.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ once another was set; this read gives the shape of each element, so that those t
 
 
 def reset(length: Any, room: Any) -> int:
-    """No elements, and no room for any."""
+    """Make a list without elements and without capacity."""
     length[0] = 0
     room[0] = 0
     return 0
 
 
 def unset(flags: Any, count: int) -> int:
-    """No element is set."""
+    """Mark all elements as not set."""
     for i in range(count + 1):
         flags[i] = 0
     return 0
 
 
 def blank(flags: Any, others: Any, count: int) -> int:
-    """Elements that are, or were, set in another list are zeros here at least."""
+    """Mark elements as zeros that are, or were, set in another list."""
     for i in range(count):
         if flags[i] == 0 and others[i] != 0:
             flags[i] = 3
@@ -43,7 +43,7 @@ def blank(flags: Any, others: Any, count: int) -> int:
 
 
 def push(storage: Any, length: Any, room: Any, element: Any, size: int, after: int) -> int:
-    """Append, and go on at row `after`; 0 if there is no room."""
+    """Append, and continue at row `after`; 0 if there is no capacity."""
     n = length[0]
     if n >= room[0]:
         return 0
@@ -88,7 +88,7 @@ def read(storage: Any, flags: Any, index: Any, element: Any, count: int, size: i
 
 
 def write(storage: Any, flags: Any, index: Any, element: Any, count: int, size: int, again: int) -> int:
-    """Set one element; `again`: one that is set may be set again."""
+    """Set one element; `again`: an element may be set more than once."""
     k = int(index[0])
     if k < 0 or k >= count:
         return 1

@@ -1,10 +1,10 @@
-"""Laying out lists of tensors: stacks, arrays and lists whose elements have one shape lie in memory, and their verbs are rows.
+"""Lays out lists of tensors: stacks, tensor arrays and lists whose elements have one shape are in memory, their ops are rows.
 
-A list that grows starts with no room; a push that finds none falls through to a row that makes some, in Python. Everything here
-needs the list to be made in the same program, and nobody outside to see it: otherwise `ListsRefusedError` says so, and the item
-is laid out anew with lists as objects.
+A list that grows starts without capacity; a push that finds none falls through to a row that enlarges it, in Python. The list
+must be made in the same program, and not be visible outside: otherwise `ListsRefusedError` is raised, and the item is laid out
+again with lists as objects.
 
-Where lists are values, a verb that changes one gives another list. It is the same memory, so nobody may need the old one later.
+If lists are values, an op that changes one yields another list. Both share one memory, so the old one may not be used later.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
     from aioexec.planning.layout.item import Layout
 
 _LONGEST = 1 << 24
-"""Bytes of a list of fixed length; a longer one is an object."""
+"""Most bytes of a list of fixed length in memory; a longer one is an object."""
 _WORD = 8
 
 
 def lay_list(layout: Layout, position: int, instruction: Instruction, inputs: list[Held]) -> None:
-    """Append the rows of a verb on a list, and say what its outputs are.
+    """Append the rows of an op on a list, and set its outputs.
 
     Raises:
         ListsRefusedError: the list cannot be in memory.
@@ -71,7 +71,7 @@ def lay_list(layout: Layout, position: int, instruction: Instruction, inputs: li
 
 
 def gradient_sources(instructions: Sequence[Instruction]) -> list[str]:
-    """Who asks for lists of gradients."""
+    """The sources of the lists of gradients that the instructions use."""
     uses = ((each.node.row.lists, each.node.op.attrs) for each in instructions if each.node.feed is None)
     return sorted({attrs["source"] for use, attrs in uses if use and use.verb is ListVerb.GRADIENT})
 
@@ -114,7 +114,7 @@ class _Verb:
         return slab
 
     def _check_use(self, slab: Slab) -> None:
-        """Leave to the reference kernels what they will refuse, or do in another way."""
+        """Refuse uses that the reference kernels reject, or handle differently."""
         attrs = self.instruction.node.op.attrs
         dtypes = [attrs[name] for name in _DTYPE_ATTRS if name in attrs]
         if any(dtype.base_dtype.numpy != slab.dtype for dtype in dtypes):
@@ -130,7 +130,7 @@ class _Verb:
             raise ListsRefusedError("another shape than that of the elements")
 
     def _said(self) -> shapes.Dims:
-        """What the node says of the shape of each element."""
+        """The element shape that the node declares."""
         if self.use.shape < 0:
             said: shapes.Dims = self.instruction.node.op.attrs.get("element_shape")
             return said
@@ -168,7 +168,7 @@ class _Verb:
     def _empty(self) -> Slab:
         limit = self.inputs[self.use.size]
         if not isinstance(limit, np.ndarray) or limit.shape != ():
-            raise ListsRefusedError("a list that may not grow beyond a limit the step tells")
+            raise ListsRefusedError("a list with a limit that is known only in the step")
         layout = self.layout
         slab = self._slab(None)
         slab.limit = max(int(limit), -1)
@@ -183,7 +183,7 @@ class _Verb:
         if dtype.name not in _DTYPES:
             raise ListsRefusedError(f"elements of dtype {dtype.name}")
         if self.use.shape >= 0 and not isinstance(self.inputs[self.use.shape], np.ndarray):
-            raise ListsRefusedError("elements of a shape that the step tells")
+            raise ListsRefusedError("elements of a shape that is known only in the step")
         said = self._said()
         zeros = ZEROS if shapes.is_fully_defined(said) else INFERS if self.use.zeros else 0
         slab = Slab(dtype, count, self.use.is_value, self.use.writes_once, zeros, dims=said)
@@ -193,7 +193,7 @@ class _Verb:
     def _reserve(self) -> Slab:
         size, attrs = self.inputs[self.use.size], self.instruction.node.op.attrs
         if not isinstance(size, np.ndarray) or size.shape != () or int(size) < 0:
-            raise ListsRefusedError("a list whose length the step tells")
+            raise ListsRefusedError("a list whose length is known only in the step")
         if attrs.get("dynamic_size"):
             raise ListsRefusedError("an array of dynamic size")
         slab = self._slab(int(size))
@@ -206,7 +206,7 @@ class _Verb:
         return slab
 
     def _gradients_by(self, slab: Slab) -> Slab:
-        """A list of gradients: made with the list itself, since who first asks for it may be inside a loop."""
+        """A list of gradients: made with the list itself, since its first use may be inside of a loop."""
         made = Slab(
             slab.dtype, slab.count, slab.is_value, writes_once=False, zeros=slab.zeros, adds=True, clears=True
         )
@@ -244,7 +244,7 @@ class _Verb:
         return made
 
     def _sum(self, slabs: list[Slab]) -> Slab:
-        """Add all lists to the one that was made first: that is the one a loop carries."""
+        """Add all lists to the one that was made first, which is the loop variable."""
         first, *others = sorted(slabs, key=self.layout.slabs.index)
         storage, flags, count = self._fixed(first)
         self._change(first)
@@ -357,7 +357,7 @@ class _Verb:
         return result
 
     def _gives_shape(self, slab: Slab) -> bool:
-        """Whether this read gives the shape of elements that are not set, for lists by value together with their dims."""
+        """Whether this read determines the shape of elements that are not set; for list values, together with their dims."""
         said = self._said()
         return shapes.is_fully_defined(shapes.merge(said, slab.dims) if slab.is_value else said)
 
@@ -386,7 +386,7 @@ class _Verb:
             self._row(write_all_kernel(_name(slab.dtype), slab.adds), operands, words)
 
     def _check_all(self, count: int) -> None:
-        """Check that the elements asked for are all, in order."""
+        """Check that the indices are those of all elements, in order."""
         indices = self.inputs[self.use.index] if self.use.index >= 0 else np.arange(count)
         if not isinstance(indices, np.ndarray) or not np.array_equal(indices, np.arange(count)):
             raise ListsRefusedError("elements by numbers that are not all of them, in order")
@@ -402,13 +402,13 @@ class _Verb:
         return made
 
     def _mark_zeros(self, made: Slab, slab: Slab) -> None:
-        """Let the elements of a list be zeros where another has elements."""
+        """Mark elements of a list as zeros where another list has elements."""
         if slab.count and not made.zeros & ZEROS:
             _, flags, _ = self._fixed(made)
             _, others, _ = self._fixed(slab)
             self._row(BLANKS, [(flags, 0), (others, 0)], (slab.count,))
 
-    # What they share
+    # Common parts
 
     def _value_spec(self) -> Spec:
         spec = self.layout.spec(self.inputs[self.use.value])
@@ -417,7 +417,7 @@ class _Verb:
         return spec
 
     def _agree(self, slab: Slab, spec: Spec) -> None:
-        """Let elements be as this one is; they all have to be."""
+        """Set or check the spec of the elements, which is the same for all."""
         if slab.element is None:
             slab.element = Spec(spec.dtype, spec.shape)
             if slab.count is not None and slab.storage is not None:
@@ -430,7 +430,7 @@ class _Verb:
             raise ListsRefusedError("an element of another shape than was said")
 
     def _change(self, slab: Slab) -> None:
-        """Give the next list; nobody may need this one any more."""
+        """Make the next version of a list value; the present one may not be used any more."""
         if not slab.is_value:
             return
         for value, held in self.layout.held.items():
@@ -440,7 +440,7 @@ class _Verb:
         slab.version += 1
 
     def _finish(self, slab: Slab, value: Held | None) -> None:
-        """Say what the outputs are."""
+        """Set the outputs."""
         outputs = self.instruction.outputs
         for output, kind in zip(outputs, self.use.outputs, strict=True):
             if kind == "list":

@@ -124,7 +124,7 @@ class PendingRow:
         if isinstance(kernel, ElementwiseKernel):
             return self.operands[len(kernel.inputs) :]
         pairs = zip(self.operands, self.launch.operands, strict=True)
-        return tuple(operand for operand, told in pairs if told.kind != "input")
+        return tuple(operand for operand, declared in pairs if declared.kind != "input")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""Laying out loops and conditionals: rows that jump, and places for what is carried from round to round or out of a branch.
+"""Lays out loops and conditionals: rows with jumps, and places for loop variables and for the results of branches.
 
-A value that is carried has a place of its own, which each round (or either branch) fills. That needs the same shape every time;
-a value whose shape changes is carried as an object, by Python, as are those memory cannot hold. Nothing inside may write a
-variable: what has been written when a program stops is told by the row it stopped at, and rows in a loop run more than once.
+A carried value has a place of its own, which each iteration (or either branch) writes. That requires the same shape every time;
+a value whose shape changes is carried as an object, by Python, as are values that the arena cannot hold. No row inside may
+write a variable: which variables a stopped program has written is derived from the row at which it stopped, and rows in a loop
+run more than once.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
     from aioexec.planning.layout.item import Layout
 
 ROUNDS = 16
-"""How often a loop is taken to go round when its cost is estimated."""
+"""The number of iterations that is assumed when the cost of a loop is estimated."""
 
 
 def lay_structure(layout: Layout, position: int, instruction: Instruction, inputs: list[Held]) -> str | None:
-    """Append the rows of a loop or conditional; the reason if it cannot have any, and then nothing is left behind."""
+    """Append the rows of a loop or conditional; returns the reason if it cannot have any, with the layout unchanged."""
     structure = instruction.structure
     assert structure is not None
     carried: set[int] = set()  # results that are objects
@@ -60,7 +61,7 @@ def lay_structure(layout: Layout, position: int, instruction: Instruction, input
 
 @dataclass(slots=True)
 class _Attempt:
-    """One try, with those results as objects whose shapes were seen to change."""
+    """One attempt at a layout, in which results are objects if their shapes changed in earlier attempts."""
 
     layout: Layout
     position: int
@@ -71,7 +72,7 @@ class _Attempt:
     # Loops
 
     def loop(self) -> set[int]:
-        """Lay out a loop: the variables whose shape changes from round to round; if there are any, it is of no use."""
+        """Lay out a loop; returns the variables whose shape changes between iterations: if any, the layout is discarded."""
         layout, structure = self.layout, self.instruction.structure
         assert structure is not None
         condition, body = structure.regions
@@ -102,7 +103,7 @@ class _Attempt:
             return changing
         handed_on = {id(held.buffer) for held in results if isinstance(held, Local)}
         results = [
-            # what is another variable's next value must still be there when all of them are carried
+            # a value that becomes another variable's next value must exist until all of them are carried
             result
             if isinstance(place, Local) and id(place.buffer) in handed_on
             else self._in_place(result, place)
@@ -117,7 +118,7 @@ class _Attempt:
         return set()
 
     def _place(self, k: int, held: Held, value: int) -> Local | Object | InMemory:
-        """Where a carried value is, as it is given at first."""
+        """The place of a carried value, with its initial value."""
         spec = self.layout.spec(held)
         if isinstance(held, InMemory):
             return held
@@ -131,12 +132,12 @@ class _Attempt:
         return Local(buffer, 0, Spec(spec.dtype, spec.shape))
 
     def _keep(self, held: Held) -> None:
-        """Let a value live to the end of all that is inside, and behind it."""
+        """Extend the live range of a value past the end of the structure."""
         if isinstance(held, Local):
             held.buffer.keep_past(self.layout.end_of(self.position))
 
     def _in_place(self, result: Held, place: Held) -> Held:
-        """Let the row that makes a result write it where it is carried, if what was there is not needed any more by then."""
+        """Let a row write a result directly to its carried place, if the previous value is not needed any more then."""
         if not (isinstance(result, Local) and isinstance(place, Local)):
             return result
         made, kept = result.buffer, place.buffer
@@ -152,7 +153,7 @@ class _Attempt:
     # Conditionals
 
     def conditional(self) -> set[int]:
-        """Lay out a conditional: the results whose shapes differ between the branches."""
+        """Lay out a conditional; returns the results whose shapes differ between the branches."""
         layout, structure = self.layout, self.instruction.structure
         assert structure is not None
         for parameter, held in zip(structure.parameters, self.inputs[1:], strict=True):
@@ -163,7 +164,7 @@ class _Attempt:
             taken = structure.regions[bool(predicate)]
             self._region(taken)
             for output, result in zip(self.instruction.outputs, taken.results, strict=True):
-                # what only the other branch puts out is handed on, but nobody looks at it
+                # a result that only the other branch has is forwarded, but never read
                 layout.held[output] = np.zeros(()) if result is None else layout.held[result]
             return set()
         otherwise, out = Label(), Label()
@@ -171,7 +172,7 @@ class _Attempt:
         versions = [(slab, slab.version) for slab in layout.slabs]
         places = self._branch(structure.regions[1], {})
         changed = [(slab, slab.version) for slab, _ in versions]
-        for slab, version in versions:  # the other branch begins with lists as they were
+        for slab, version in versions:  # the other branch begins with the lists before the structure
             slab.version = version
         layout.pending.append(PendingJump(out, None, self.position))
         otherwise.row = len(layout.pending)
@@ -180,7 +181,7 @@ class _Attempt:
         return changing
 
     def _branch(self, region: RegionPlan, places: dict[int, Held]) -> dict[int, Held]:
-        """Lay out a branch, and carry its results to their places, made here if there are none."""
+        """Lay out a branch, and copy its results to their places, which are made if there are none."""
         self._region(region)
         layout, structure = self.layout, self.instruction.structure
         assert structure is not None
@@ -192,7 +193,9 @@ class _Attempt:
         found: dict[int, Held] = {}
         for k, result in enumerate(region.results):
             if result is not None and k not in shared:
-                layout.held[self.instruction.outputs[k]] = layout.held[result]  # the other branch has none
+                layout.held[self.instruction.outputs[k]] = layout.held[
+                    result
+                ]  # the other branch has no such result
         for k in shared:
             result = region.results[k]
             assert result is not None
@@ -207,7 +210,7 @@ class _Attempt:
     def _disagree(
         self, region: RegionPlan, places: dict[int, Held], changed: list[tuple[Slab, int]]
     ) -> set[int]:
-        """Lay out the other branch, and let lists be as changed as by either: the results that do not fit the places."""
+        """Lay out the other branch; lists count as changed if either changes them. Returns the results that do not fit."""
         found = self._branch(region, places) if places else self._branch(region, {})
         if found is not places and places:
             return {k for k, held in found.items() if not _fits(held, places[k])}
@@ -232,7 +235,7 @@ class _Attempt:
         self.layout.pending.append(PendingJump(target, operand, self.position))
 
     def _carry(self, sources: list[Held], places: list[Held]) -> None:
-        """Bring values to their places, all as if at once."""
+        """Copy values to their places, as if all at once."""
         moves: list[tuple[Held, int]] = []
         copies: list[tuple[Local | np.ndarray, Buffer, Spec]] = []
         kept = {id(place.buffer) for place in places if isinstance(place, Local)}
@@ -251,13 +254,13 @@ class _Attempt:
             if isinstance(source, Local) and id(source.buffer) in kept:
                 source = self._aside(source)
             copies.append((source, place.buffer, place.spec))
-        if moves:  # first, for they may read what the copies write over
+        if moves:  # first, since they may read places that the copies overwrite
             self.layout.pending.append(PendingMove(tuple(moves), self.position))
         for each, buffer, spec in copies:
             self._copy(each, buffer, spec)
 
     def _aside(self, source: Local) -> Local:
-        """A copy of what is about to be written over."""
+        """A copy of a value that is about to be overwritten."""
         end = self.layout.end_of(self.position)
         buffer = self.layout.arena(source.spec.nbytes, end)
         self._copy(source, buffer, source.spec)
@@ -293,12 +296,12 @@ def _fits(held: Held, place: Held) -> bool:
 
 
 def _is_latest(held: Held, place: Held) -> bool:
-    """Whether a value is the list of a place, as it has become."""
+    """Whether a value is the latest version of the list of a place."""
     if not (isinstance(held, InMemory) and isinstance(place, InMemory)):
         return False
     return held.slab is place.slab and held.version == held.slab.version
 
 
 def _as_it_is(place: Held) -> Held:
-    """What is in a place by now: of a list, its last version."""
+    """The present content of a place: of a list, its latest version."""
     return InMemory(place.slab, place.slab.version) if isinstance(place, InMemory) else place

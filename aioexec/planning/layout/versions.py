@@ -1,4 +1,4 @@
-"""Versions of the variables in a program: which buffer holds a variable's content at each point of the program."""
+"""Versions of the variables in a program: the buffer that holds a variable's content at each point of the program."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from aioexec.resources.variable import Variable
 class _Use:
     """One variable in one program.
 
-    `old` is its content at entry, `new` what native rows write, `now` the buffer that is current at this point of the
-    abstract run. `old.dies` is the last position at which a snapshot of it may be needed, `wrote_at` the first write. `writes`
-    are the rows of each write, first and last. `spec` is None once its shape is not known. `certain`: whenever the program
-    runs, `old` is needed.
+    `old` is its content at entry, `new` the buffer that native rows write, `now` the buffer that is current at this point of
+    the layout. `old.dies` is the last position at which a snapshot of it may be needed, `wrote_at` the first write. `writes`
+    are the rows of each write, first and last. `spec` is None once its shape is unknown. `certain`: every run of the program
+    needs `old`.
     """
 
     variable: Variable
@@ -43,7 +43,7 @@ class _Use:
         return is_free and (self.old is None or self.wrote_at is None or self.old.dies < self.wrote_at)
 
     def freeze(self, places: Callable[[int], Iterable[int]]) -> VariableUse:
-        """Freeze it; `places` are the rows that do one of those it was laid out with."""
+        """Make the frozen form; `places` maps a row of the layout to the rows that replace it."""
         return VariableUse(
             self.variable,
             self.declared,
@@ -57,15 +57,15 @@ class _Use:
 
 
 def _rows(first: int, last: int) -> Iterable[int]:
-    """The rows of a write; of one that takes none, as there is nothing in the variable, the row before."""
+    """The rows of a write; of one without rows, since the variable is empty, the row before."""
     return range(first, last + 1) if first <= last else range(max(first - 1, 0), first)
 
 
 class Versions:
-    """The variables of an item, in the order they are met.
+    """The variables of an item, in order of first use.
 
-    `_rebound` are buffers whose address is set behind a break that may have changed the variable, each with the node that
-    first reads it: None while nothing does, and then it needs no address.
+    `_rebound` are buffers whose address is set after a break that may have changed the variable, each with the node that first
+    reads it: None while there is none, and then no address is set.
     """
 
     def __init__(self, external: Callable[[int], Buffer]) -> None:
@@ -74,7 +74,7 @@ class Versions:
         self._rebound: dict[int, tuple[Buffer, Instruction | None]] = {}
 
     def spec(self, variable: Variable) -> Spec | None:
-        """What the content of a variable is at this point; None if it has no place in memory."""
+        """The spec of a variable's content at this point; None if it has no place in memory."""
         use = self._uses.get(variable)
         return _declared(variable) if use is None else use.spec
 
@@ -85,7 +85,7 @@ class Versions:
         return self._uses[variable]
 
     def content(self, variable: Variable, position: int, instruction: Instruction, certain: bool) -> Local:
-        """Where a row finds the content it updates or takes a part of; not a snapshot."""
+        """The place of the content that a row updates or reads a part of; not a snapshot."""
         local = self.read(variable, position, instruction, snapshot=False, certain=certain)
         assert local is not None
         return local
@@ -98,7 +98,7 @@ class Versions:
         snapshot: bool = True,
         certain: bool = True,
     ) -> Local | None:
-        """The content as of now; None if it has no place in memory (unknown shape). Is the node certain to run?"""
+        """The present content; None if it has no place in memory (unknown shape). `certain`: the node always runs."""
         use = self._use(variable)
         if use.spec is None:
             return None
@@ -114,12 +114,12 @@ class Versions:
         return Local(use.now, 0, use.spec)
 
     def can_write(self, variable: Variable) -> bool:
-        """Whether a native row may write: its content has a place in memory, and no break has had the variable itself."""
+        """Whether a native row may write: the content has a place in memory, and no break was passed the variable itself."""
         use = self._use(variable)
         return use.spec is not None and not use.broken
 
     def overwrites(self, variable: Variable) -> Buffer | None:
-        """The buffer an earlier write went to, which another would go to as well: there is one new buffer a program."""
+        """The buffer of an earlier write, which another write would overwrite: a program has one new buffer."""
         return self._use(variable).new
 
     def written(self, variable: Variable) -> Buffer:
@@ -136,14 +136,14 @@ class Versions:
         use.wrote_at = position if use.wrote_at is None else use.wrote_at
 
     def renumber(self, place: Mapping[int, int]) -> None:
-        """Rows have changed their places."""
+        """Update the numbers of rows that have moved."""
         for use in self._uses.values():
             for k, (first, last) in enumerate(use.writes):
                 rows = [place[row] for row in range(first, last + 1)]
                 use.writes[k] = (min(rows), max(rows)) if rows else (place[first], place[first] - 1)
 
     def break_on(self, handles: list[Variable]) -> tuple[tuple[Buffer, Variable, tuple[int, ...]], ...]:
-        """A break gets these variables themselves: later rows see whatever it leaves."""
+        """Record that a break is passed these variables themselves: later rows read the contents after it."""
         rebinds = []
         for variable in handles:
             use = self._use(variable)
@@ -155,11 +155,11 @@ class Versions:
         return tuple(rebinds)
 
     def forget_shape(self, variable: Variable) -> None:
-        """From here on its content may have any shape."""
+        """Record that its content may have any shape from here on."""
         self._use(variable).spec = None
 
     def reader(self, rebound: Buffer) -> Instruction | None:
-        """The node that first reads a buffer rebound behind a break."""
+        """The node that first reads a buffer rebound after a break."""
         return self._rebound[id(rebound)][1]
 
     @property
