@@ -149,6 +149,14 @@ DECIDED = (
         "specified for empty output",
         only=lambda call: operands(call)[0].shape[-1:] == (0,) and 0 not in operands(call)[2],
     ),
+    Accepted(
+        "MirrorPadGrad",
+        VALUES,
+        INVALID,
+        "of nothing, the gradient is nothing, as for the op whose gradient this is",
+        "Total paddings must be less than",
+        has_empty_operand,
+    ),
     # What is decided otherwise
     Accepted(
         "Range",

@@ -162,7 +162,7 @@ ACCEPTED = (
         UNIMPLEMENTED,
         INVALID,
         "neither has dilations along channels; TensorFlow's class for other convolutions is Unimplemented too",
-        "does not yet support dilation rates in the batch and depth",
+        "does not yet support dilation",
     ),
     Accepted(
         "RngReadAndSkip",
@@ -177,6 +177,13 @@ ACCEPTED = (
         INVALID,
         "strides along batch or channels: TensorFlow's class depends on which of its kernels runs",
         "does not yet support strides in the batch and depth",
+    ),
+    Accepted(
+        EVERY_OP,
+        ANY,
+        INTERNAL,
+        "TensorFlow's Python cannot hold values of more than 64 dimensions",
+        "Could not allocate ndarray",
     ),
     Accepted(
         "GenerateVocabRemapping",
@@ -212,6 +219,13 @@ ACCEPTED = (
         VALUES,
         "rows outside of an output without rows are refused, as those outside of others",
         only=lambda call: not operands(call)[3].any(),
+    ),
+    Accepted(
+        "FixedUnigramCandidateSampler",
+        INVALID,
+        VALUES,
+        "numbers of shards have 64 bits; TensorFlow keeps 32 of them",
+        only=lambda call: max(call.attrs.get("shard", 0), call.attrs.get("num_shards", 0)) >= 2**31,
     ),
     Accepted(
         "MapStage OrderedMapStage",

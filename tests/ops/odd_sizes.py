@@ -230,6 +230,30 @@ for _places in (one(0), ints([0])):
         INVALID,
         element_dtype=dt.float32,
     )
+for _kind in ("MatrixDiagV2", "MatrixDiagV3"):
+    for _place, _what in ((2, "rows"), (3, "columns"), (4, "padding")):
+        _inputs = [zeros(2), one(0), one(-1), one(-1), zeros()]
+        _inputs[_place] = _inputs[_place].reshape(1)
+        odd(f"{_kind}, {_what} in a vector", _kind, _inputs, INVALID)
+for _mode in ("SYMMETRIC", "REFLECT"):
+    for _pairs, _made in (
+        (ints([-1, 0], [1, 1]), INVALID),
+        (ints([0, 0], [3, 2]), INVALID),
+        (ints([0, 0], [3, 0]), INVALID),
+        (ints([0, 0]), INVALID),
+        (ints([0, 0], [1, 1], [0, 0]), INVALID),
+        (ints([0], [0]), INVALID),
+        (ints(0, 0), INVALID),
+        (ints([0, 0], [1, 1]), ((1, 2),)),
+    ):
+        odd(
+            f"gradient of a mirror, {_mode.lower()}, paddings {_pairs.tolist()}",
+            "MirrorPadGrad",
+            [zeros(1, 4), _pairs],
+            _made,
+            mode=_mode,
+        )
+odd("gradients of rows that are strings", "SparseFillEmptyRowsGrad", [longs(0), texts(b"a")], INVALID)
 odd("a vector of complex numbers as a condition", "ToBool", [np.zeros(1, np.complex64)], ((),))
 
 # Windows along batch or channels, and larger than the padding

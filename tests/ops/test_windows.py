@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 
+import aioexec as ax
+from aioexec.graph.apply import apply_op
 from aioexec.ops.convolution.windows import Axis, make_axis
 
 
@@ -49,3 +53,22 @@ def test_windows_far_larger_than_the_image_have_few_taps() -> None:
     seen = make_axis(attrs, 1, 4, 2**31 - 1).seen()
 
     assert seen.window == 7
+
+
+@pytest.mark.parametrize("op_type", ["Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter"])
+async def test_filters_far_larger_than_the_image_have_gradients_at_once(op_type: str) -> None:
+    image = np.arange(8, dtype=np.float32).reshape(1, 4, 2, 1)
+    sizes = np.array([2**21 + 1, 1, 1, 1], np.int32)
+    expected = np.correlate(np.pad(image[0, :, 0, 0], 4), image[0, :, 0, 0])
+    expected += np.correlate(np.pad(image[0, :, 1, 0], 4), image[0, :, 1, 0])
+    config = ax.ConfigProto()
+    config.aioexec.jit = "off"
+    with ax.Graph().as_default() as graph:
+        gradient = apply_op(op_type, image, sizes, image, strides=[1, 1, 1, 1], padding="SAME")
+
+    async with ax.Session(graph=graph, config=config) as session:
+        result = (await session.run(gradient)).reshape(-1)
+
+    half = 2**20
+    np.testing.assert_array_equal(result[half - 4 : half + 5], expected)
+    assert np.count_nonzero(result) == np.count_nonzero(expected)

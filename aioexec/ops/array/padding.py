@@ -225,6 +225,7 @@ def _unpadded(context: ShapeContext) -> Sequence[Dims]:
     dims, paddings = context.inputs[0], context.value(1)
     if dims is None or paddings is None:
         return [None if dims is None else (None,) * len(dims)]
+    padded(dims, paddings, None)
     return [
         tuple(
             None if d is None else d - int(sum(pair)) for d, pair in zip(dims, paddings.tolist(), strict=True)
@@ -235,8 +236,11 @@ def _unpadded(context: ShapeContext) -> Sequence[Dims]:
 def _mirror_pad_grad(context: KernelContext) -> Compute:
     shared = int(context.attrs["mode"] == "REFLECT")
 
+    @run_time
     def compute(dy: Array, paddings: Array) -> Array:
+        padded(dy.shape, paddings, None)
         shape = [dim - sum(pair) for dim, pair in zip(dy.shape, paddings.tolist(), strict=True)]
+        _check_mirror(shape, paddings, shared)
         dx = np.zeros(shape, dy.dtype)
         index = [_mirror_index(d, pair, shared) for d, pair in zip(shape, paddings.tolist(), strict=True)]
         np.add.at(dx, np.ix_(*index), dy)

@@ -38,6 +38,7 @@ from aioexec.ops.convolution.windows import (
     per_axis,
     renamed,
     seen_by,
+    seen_taps,
     taps,
 )
 from aioexec.shapes import Dims, merge, with_rank
@@ -106,9 +107,10 @@ def spread(filters: Array, dy: Array, axes: Axes) -> Array:
 def compare(image: Array, dy: Array, axes: Axes) -> Array:
     """Adjoint of `correlate` in the filters."""
     padded = pad(image, axes)
-    result = np.zeros((*(axis.window for axis in axes), image.shape[-1], dy.shape[-1]), image.dtype)
+    result = np.empty((*(axis.window for axis in axes), image.shape[-1], dy.shape[-1]), image.dtype)
     places = list(range(image.ndim - 1))
-    for tap in taps(axes):
+    result[...] = np.sum(np.zeros_like(dy) * dy, axis=tuple(places))  # of the padding
+    for tap in seen_taps(axes):
         result[tap] = np.tensordot(padded[seen_by(axes, tap)], dy, axes=(places, places))
     return result
 

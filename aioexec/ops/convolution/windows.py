@@ -8,6 +8,7 @@ split evenly, the odd one after), VALID (none), or EXPLICIT (given).
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -59,15 +60,21 @@ class Axis:
         start = index * self.dilation
         return slice(start, start + (self.count - 1) * self.stride + 1, self.stride)
 
-    def seen(self) -> Axis:
-        """The same windows without the first and last taps that lie in the padding in all of them."""
+    def seen_taps(self) -> range:
+        """The taps without the first and last ones, which lie in the padding in all windows."""
+        if not self.count:
+            return range(0)
         end = min(self.window, -(-(self.size + self.before) // self.dilation))
-        if end < 1 or not self.count:
-            return self
         farthest = (self.count - 1) * self.stride
-        first = min(max((self.before - farthest) // self.dilation, 0), end - 1)
-        before = self.before - first * self.dilation
-        return Axis(self.size, end - first, self.stride, self.dilation, before, self.count)
+        return range(min(max((self.before - farthest) // self.dilation, 0), max(end - 1, 0)), end)
+
+    def seen(self) -> Axis:
+        """The same windows of seen taps only."""
+        taps = self.seen_taps()
+        if not taps:
+            return self
+        before = self.before - taps.start * self.dilation
+        return Axis(self.size, len(taps), self.stride, self.dilation, before, self.count)
 
     def inside(self, index: int) -> Array:
         """For each window whether tap `index` lies in the image."""
@@ -128,6 +135,13 @@ def make_axes(attrs: Attrs, image: Sequence[int], window: Sequence[int]) -> Axes
 def taps(axes: Axes) -> Iterator[tuple[int, ...]]:
     """The taps of a window, numbered along each axis, in order."""
     for tap in np.ndindex(*(axis.window for axis in axes)):
+        check_cancelled()
+        yield tap
+
+
+def seen_taps(axes: Axes) -> Iterator[tuple[int, ...]]:
+    """Those of the taps that do not lie in the padding in all windows, in order."""
+    for tap in itertools.product(*(axis.seen_taps() for axis in axes)):
         check_cancelled()
         yield tap
 

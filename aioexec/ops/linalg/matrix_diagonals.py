@@ -190,9 +190,9 @@ def _set_kernel(context: KernelContext) -> Compute:
 def _number(value: Array | None) -> int:
     if value is None:
         return -1
-    if value.size != 1:
-        raise GraphValueError(f"expected a scalar, got shape {shown(value.shape)}")
-    return int(value.reshape(()))
+    if value.ndim:
+        raise GraphValueError(f"num_rows and num_cols must be scalars, got shape {shown(value.shape)}")
+    return int(value)
 
 
 def _matrix_size(length: int, k: tuple[int, int], rows: int, columns: int) -> tuple[int, int]:
@@ -221,6 +221,8 @@ def _diag_shape(context: ShapeContext) -> Sequence[Dims]:
     if len(context.inputs) == 1:
         return [None if dims is None else (*dims, dims[-1])]
     k = _k(context, 1)
+    for given in context.inputs[2:]:
+        shapes.with_rank(given, 0)
     numbers = [context.value(position) for position in (2, 3)]
     if dims is None or k is None:
         return [None]
@@ -254,6 +256,8 @@ def _diag_kernel(context: KernelContext) -> Compute:
             diagonal = diagonal[..., np.newaxis, :]
         if diagonal.shape[-2] != upper - lower + 1:
             raise InvalidArgumentError(f"expected {upper - lower + 1} diagonals, got {diagonal.shape[-2]}")
+        if padding is not None and padding.ndim:
+            raise InvalidArgumentError(f"padding_value must be a scalar, got shape {shown(padding.shape)}")
         size = _matrix_size(diagonal.shape[-1], (lower, upper), _number(rows), _number(columns))
         band = band_of(lower, upper, *size)
         result = np.full((*diagonal.shape[:-2], *size), _scalar(padding), diagonal.dtype)

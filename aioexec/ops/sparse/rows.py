@@ -65,6 +65,8 @@ def _fill_back(places: Array, dy: Array) -> tuple[Array, Array]:
         raise InvalidArgumentError(
             f"Expected vectors, got shapes {shown(places.shape)} and {shown(dy.shape)}"
         )
+    if dy.dtype == object:
+        raise InvalidArgumentError("Expected gradients that are numbers, got strings")
     outside = (places < 0) | (places >= len(dy))
     if outside.any():
         first = int(np.argmax(outside))
