@@ -1,6 +1,6 @@
 """What the demo shows: a live panel on a terminal, a line at intervals elsewhere, and the numbers at the end.
 
-Drawn on the event loop like everything else, so it is part of the lag it shows.
+The panel is drawn on the event loop, so the time it takes is part of the lag it shows.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What the demo knows about itself while it runs; the display reads it."""
+"""The progress of the demo while it runs; the display reads it."""
 
 import math
 from collections import deque

@@ -1,7 +1,7 @@
-"""The demo's one event loop: it trains a network, serves predictions of it, and is the client that asks for them.
+"""The demo in one event loop: training of a network, a server of its predictions, and a client of that server.
 
-Training is a monitored session's: it saves itself every few seconds and when it ends, so that the next one continues where this
-one ended, for whatever reason; and it leaves events for TensorBoard beside the checkpoints.
+A monitored session trains the network: it saves a checkpoint every few seconds and when it ends, so that the next one continues
+where this one ended, for whatever reason; and it leaves events for TensorBoard beside the checkpoints.
 """
 
 import asyncio

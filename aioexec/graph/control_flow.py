@@ -1,4 +1,4 @@
-"""Conditionals and loops while they are built: what brings tensors from outside into a branch or a loop.
+"""Conditionals and loops while they are built: contexts that bring tensors from outside into a branch or a loop.
 
 A branch of a conditional is guarded by nodes, not by edges of the program text: a tensor from outside that is used in it goes
 through a Switch, and a node without inputs waits for the *pivot* of the branch, which is dead when the branch is not taken. In

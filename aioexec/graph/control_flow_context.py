@@ -1,4 +1,4 @@
-"""What conditionals and loops have in common while they are built; see `control_flow`."""
+"""The common base of conditional and loop contexts; see `control_flow`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a control-flow operation is for: a conditional or a loop. Names are those of TensorFlow's control_flow_util."""
+"""Whether a control-flow operation belongs to a conditional or a loop. Names are those of TensorFlow's control_flow_util."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python values and what stands for a tensor become tensors of a graph."""
+"""Conversion of Python values, and of objects that represent tensors, to tensors of a graph."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Device names: "/job:worker/replica:0/task:1/device:CPU:0", whole or in part.
 
-A `DeviceName` is a name read once and never changed: what placing and the device scopes compute with, cached by its text.
-A `DeviceSpec` is TensorFlow's class of that meaning, which can be changed in place.
+A `DeviceName` is a parsed, immutable name, used by placement and the device scopes, and cached by its text. A `DeviceSpec` is
+TensorFlow's class for the same, which can be changed in place.
 """
 
 from __future__ import annotations

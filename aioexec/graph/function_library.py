@@ -1,8 +1,8 @@
-"""The functions of a graph: by name, with their signature, their body made when it is asked for.
+"""The functions of a graph: by name, with their signature, and their body, which is made on demand.
 
 A function made here has a body from the start; one that was imported is a definition, perhaps with attributes left open, and
-has a body for each set of attributes it is called with. A body is made once and never changes. What calls itself, by whatever
-detour, is refused when its body is made: bodies are copied into their callers, so the copies would have no end.
+has a body for each set of attributes it is called with. A body is made once and never changes. A function that calls
+itself, directly or through others, is refused when its body is made: bodies are copied into their callers, which would not end.
 """
 
 from __future__ import annotations

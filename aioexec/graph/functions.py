@@ -1,7 +1,7 @@
-"""The body of a function: a graph with inputs and outputs, which may use what is around it.
+"""The body of a function: a graph with inputs and outputs, which may use tensors of the graph around it.
 
-What a body uses of the graph around it is *captured*: it becomes one more input, and each call of the function passes the
-captured tensor. So a body depends on nothing but its inputs, and can be copied to wherever it is called.
+A tensor that a body uses of the graph around it is *captured*: it becomes one more input, and each call of the function passes
+the captured tensor. So a body depends on nothing but its inputs, and can be copied to wherever it is called.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The graph: named nodes, the scopes they are made in, and collections.
 
 A graph only grows. Nodes are appended, in an order in which every node comes after its inputs, but for the back edge of a
-loop, from a NextIteration to a Merge; what changes an existing node counts up `mutations`. So a plan made from some nodes
-stays right while others are added.
+loop, from a NextIteration to a Merge; every change of an existing node increments `mutations`. So a plan that was made of some
+nodes stays valid while others are added.
 """
 
 from __future__ import annotations

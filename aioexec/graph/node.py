@@ -1,7 +1,7 @@
 """Nodes of a graph: operations and the symbolic tensors between them.
 
-An operation never changes after it is made, but for control inputs, device, attributes and a loop's back edge, set by their
-setters, each of which counts up `Graph.mutations`: a plan made meanwhile is made again.
+An operation is immutable except for its control inputs, device, attributes and a loop's back edge. Their setters increment
+`Graph.mutations`, which invalidates the plans made before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Python's operators on tensors and on what stands for one."""
+"""Python's operators on tensors and on objects that represent tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op registry: one row an op, with everything the authoring tower and the engine know of it.
+"""The op registry: one row an op, with everything that the authoring tower and the engine use of it.
 
 Most ops are used by no program, so the modules that register them are imported at the first lookup: the wiring of the package
 says which module has which op.

@@ -1,4 +1,4 @@
-"""What can be said of a value before anything runs: static shapes, constants, and integer vectors known in part."""
+"""What is known of a value before anything runs: static shapes, constants, and integer vectors known in part."""
 
 from __future__ import annotations
 

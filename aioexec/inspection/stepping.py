@@ -1,4 +1,4 @@
-"""A session over a graph from a file, ready for steps: what the commands have in common."""
+"""A session over a graph from a file, ready for steps; shared by the commands."""
 
 from __future__ import annotations
 

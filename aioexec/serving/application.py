@@ -3,7 +3,7 @@
     POST /v1/models/NAME:predict   {"instances": …} -> {"predictions": …}
     GET  /v1/models/NAME           the model's status
 
-Whatever goes wrong is answered with {"error": message}, its status by the class of the error. A program that has
+Every error is answered with {"error": message} and the HTTP status of its class. A program that has
 an aiohttp server of its own mounts this one there: `own.add_subapp("/ml", application({"digits": model}))`.
 """
 

@@ -1,4 +1,4 @@
-"""`PredictionClient`: asks a model server, ours or TensorFlow Serving, over one kept connection."""
+"""`PredictionClient`: requests predictions of a model server, ours or TensorFlow Serving, over one persistent connection."""
 
 import json
 import reprlib

@@ -1,7 +1,7 @@
 """Bounds of the connections of an HTTP server: their number, and how long one may be open without a request.
 
-aiohttp has neither: silent connections would use up the process's descriptors. What is malformed before aiohttp finds a handler
-for it is answered here, as JSON like every other error.
+aiohttp has neither: silent connections would use up the process's descriptors. Requests that are malformed before aiohttp finds
+a handler for them are answered here, with JSON like every other error.
 """
 
 from __future__ import annotations

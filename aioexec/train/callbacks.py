@@ -1,4 +1,4 @@
-"""What users hand in may be plain or `async def`: hooks, listeners, init functions, step functions, session creators."""
+"""Calls of functions of the user, plain or `async def`: hooks, listeners, init functions, step functions, session creators."""
 
 from __future__ import annotations
 

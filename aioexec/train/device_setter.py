@@ -1,4 +1,4 @@
-"""Where nodes of replicated training go: variables to parameter servers, in turn, everything else to the worker."""
+"""Placement for replicated training: variables on the parameter servers, in turn, everything else on the worker."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Errors of training loops, and what becomes of a StopIteration: it cannot leave a coroutine.
+"""Errors of training loops, and the replacement of StopIteration, which cannot leave a coroutine.
 
     FailedPreconditionError
     └── TrainingStateError      also RuntimeError: right request, wrong moment
     OutOfRangeError
     └── EndOfLoopError          a callback raised StopIteration
 
-Python turns a StopIteration that leaves a coroutine into a RuntimeError whose cause it is, and a future cannot hold one. So
-where a callback raises it, plain or `async def`, EndOfLoopError is raised in its place: an OutOfRangeError, so that what ends a
-loop at the end of input ends it here too.
+Python turns a StopIteration that leaves a coroutine into a RuntimeError whose cause it is, and a future cannot hold one. If
+a callback raises it, plain or `async def`, EndOfLoopError is raised in its place: it is an OutOfRangeError, so that code which
+ends a loop at the end of input ends it here too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The factory of sessions on servers: targets "grpc://host:port". It loads what they need only when one is made."""
+"""The factory of sessions on servers: targets "grpc://host:port". Their modules are imported when the first one is made."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """A session on a server, TensorFlow's or ours: `Session("grpc://host:port")`.
 
-Nothing is sent before there is something to run: then the graph as it is, later what was added to it, each time with the
-version the server gave. Steps are asked for by names. What becomes of the graph, placement, pruning, partitions, is the
-server's business, and so are variables, which outlive the session there.
+The first run sends the graph, and later runs send the nodes that were added since, with the graph version that the server
+returned last. Steps refer to nodes by name. The server places, prunes and partitions the graph and holds the variables, which
+outlive the session.
 
-A server that is not there yet is waited for when the session is created, until its deadline. One that is lost afterwards fails
-the steps under way with UnavailableError, and one that was restarted does not know the session: AbortedError, from then on.
+Creating the session waits for a server that is not reachable yet, until the deadline of the operation. If the server is lost
+afterwards, the steps under way fail with UnavailableError; if it was restarted, every later step fails with AbortedError,
+because the session does not exist any more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Steps asked for by names, as partial runs and callables do: values are converted where the graph is known."""
+"""Requests of steps by the names of tensors, for partial runs and callables; values are converted by the client's graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client sends for one signature and gets back: names with ports, tensors beside them, results matched by name."""
+"""The request and reply of a client's step with one signature: names with ports, tensors, and results matched by name."""
 
 from __future__ import annotations
 

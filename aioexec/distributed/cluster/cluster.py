@@ -1,6 +1,6 @@
-"""Which processes belong together: jobs, their tasks, and the address of each.
+"""The description of a cluster: jobs, their tasks, and the address of each.
 
-A `ClusterSpec` holds plain dicts; its message is made when it is asked for, so that describing a cluster loads no protobuf.
+A `ClusterSpec` holds plain dicts; its protobuf message is made on demand, so that describing a cluster does not load protobuf.
 """
 
 from __future__ import annotations

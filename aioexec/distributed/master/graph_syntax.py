@@ -1,6 +1,6 @@
-"""What a client's GraphDef may look like at all: the names of its nodes and inputs, in TensorFlow's words for what may not be.
+"""Checks of the names of nodes and inputs in a client's GraphDef, with TensorFlow's error messages.
 
-What a master sends a worker is freer: it makes names that no client could.
+GraphDefs from a master to a worker are not checked here: a master makes names that are not allowed to clients.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The master of a server: TensorFlow's MasterService, on sessions that live here.
+"""The master of a server: TensorFlow's MasterService, on the sessions of this server.
 
-Handlers translate between messages and `MasterSession`; what they refuse they refuse in TensorFlow's words, for clients act on
-them: an unknown session is `AbortedError`, which makes a monitored session begin anew.
+Handlers translate between messages and `MasterSession`. Their errors have TensorFlow's codes and texts, because clients react
+to them: an unknown session is `AbortedError`, upon which a monitored session creates a new one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests that were received before: a network or a caller that tries again must not have things done twice."""
+"""Detects repeated requests by their ids: a request that a network or a caller repeats must not be executed twice."""
 
 from __future__ import annotations
 

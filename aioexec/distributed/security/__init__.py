@@ -1,1 +1,1 @@
-"""Who may connect: certificates, tokens and their proofs, users of the machine."""
+"""Admission of connections: certificates, tokens and their proofs, users of the machine."""

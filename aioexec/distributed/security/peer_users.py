@@ -1,4 +1,4 @@
-"""Which user of this machine owns the other end of a connection that did not leave it.
+"""The user that owns the other end of a connection within this machine.
 
 A listener on the loopback interface without a token admits the processes of its own user and of root. A local socket
 reports the user of the process at its other end (SO_PEERCRED). For a TCP connection on loopback Linux reports it through

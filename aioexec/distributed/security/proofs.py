@@ -2,8 +2,8 @@
 
 On the fast path both sides prove it to each other by HMAC-SHA256 over two random numbers, one of each side (`fast.frames`:
 GREETING, CHALLENGE, PROOF). A gRPC call without TLS carries `authorization: AIOEXEC-HMAC-SHA256 <seconds>:<random>:<mac>` over
-the method; a server takes such a value once, and only while its clock differs from the caller's by less than
-`MOST_SKEW_SECONDS`. None of it hides or protects what travels besides: that is what TLS is for.
+the method; a server accepts each such value once, and only while its clock differs from the caller's by less than
+`MOST_SKEW_SECONDS`. Proofs do not encrypt or authenticate the content of messages; TLS does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a server that ends still does: nothing new, but all that steps under way need, here and on other tasks."""
+"""Which requests a draining server accepts: none that begins work, all that steps under way need, here and on other tasks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How a session reaches its server: by a call where that is in the same loop, else by the fast path or by gRPC.
+"""The channel of a session to its server: local calls if the server is in the same loop, else the fast path or gRPC.
 
-Each session has a channel of its own, which ends with it, so that a server sees that its client is gone. The channel notices a
-server that has frozen.
+Each session has a channel of its own and closes it at its end, by which the server notices that the client is gone. The channel
+fails the calls to a server that has frozen (`liveness`).
 """
 
 from __future__ import annotations

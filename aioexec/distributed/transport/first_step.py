@@ -1,7 +1,8 @@
 """Tasks that take their first step at once, instead of in the loop's next turn.
 
-What completes without waiting is over when `begin` returns, which spares a request one turn of the loop. Python 3.12 has this
-as `eager_start`; here it uses only the hooks that asyncio documents for extension, so that it is the same on every version.
+A coroutine that completes without waiting is over when `begin` returns, which saves a request one turn of the loop. Python
+3.12 has this as `eager_start`; here it uses only the hooks that asyncio documents for extension, so that it is the same on
+every version.
 """
 
 from __future__ import annotations

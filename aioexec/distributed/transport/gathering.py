@@ -1,4 +1,4 @@
-"""Several calls at once: all are over when this is, and the first error is what is raised."""
+"""Several calls at once: waits for all of them, and raises the first error."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Requests and replies as protobuf's bytes and back, the tensors inside them.
+"""Requests and replies to protobuf's bytes and back, with the tensors inside them.
 
 Protobuf would copy what a tensor holds several times, so its bytes are put between protobuf's by hand and left out of what
 protobuf parses (`message_pieces`). Field order is free in protobuf, so the bytes mean the same to every other reader.
 
-What comes in may be anything. Nothing is allocated for a tensor before dtype, shape and size have been checked.
+Input is untrusted: nothing is allocated for a tensor before dtype, shape and size have been checked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Large messages parsed and written in pieces: others get the interpreter between them, and what tensors hold is not copied.
+"""Large messages parsed and written in pieces, so that other threads run between them and contents of tensors are not copied.
 
-Protobuf keeps the interpreter from the first byte of a message to the last, a millisecond for a few megabytes. But pieces of a
-message add up to it when they are cut between fields, and inside a field that is itself a message likewise. The content of
-tensors, usually most of it, is not parsed at all: it is handed out as a view of the bytes.
+Protobuf holds the interpreter lock while it parses a message, a millisecond for a few megabytes. But a message may be parsed in
+pieces that are cut between its fields, or between the fields of a nested message, with the same result. The content of tensors,
+usually most of the bytes, is not parsed at all: it is returned as a view of them.
 """
 
 from __future__ import annotations

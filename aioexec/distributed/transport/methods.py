@@ -1,6 +1,6 @@
 """TensorFlow's services as a table: the messages of each method, and where its tensors are.
 
-Messages are those of `formats.protos`. Beside them is our own service Peer, by which aioexec processes know each other.
+Messages are those of `formats.protos`. One more service, Peer, is our own; aioexec processes use it among themselves.
 """
 
 from __future__ import annotations

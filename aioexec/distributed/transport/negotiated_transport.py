@@ -1,8 +1,8 @@
 """The transport of servers and sessions: gRPC with any peer, and the fast path between two peers that have it.
 
-A listener listens for both. A channel first asks over gRPC (`Peer/Hello`): TensorFlow knows no such method, and the channel
-stays with gRPC; a listener of ours says where it listens for the fast path. Where that cannot be reached (a firewall, a proxy),
-gRPC remains too. After the connection was lost the next call asks again, for it may be another peer by then.
+A listener listens for both. A channel first calls `Peer/Hello` over gRPC. TensorFlow does not have that method, and the channel
+keeps using gRPC; a listener of ours replies with the address of its fast path. If that cannot be reached (a firewall, a proxy),
+the channel keeps using gRPC too. After a lost connection the next call repeats this, for the peer may be another one by then.
 """
 
 from __future__ import annotations

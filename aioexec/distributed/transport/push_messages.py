@@ -1,7 +1,7 @@
 """The notification of a pushed value: a PushResponse, read and written without protobuf because each edge between tasks sends
 one a step.
 
-Its bytes are protobuf's. All of them but the step are those of the step before, outside of loops, and are remembered.
+Its bytes are protobuf's. Outside of loops all of them but the step id are the same in each step, so they are remembered.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Errors between processes: what of an OpError travels, and the OpError it becomes on the other side.
+"""Errors between processes: which parts of an OpError are sent, and the OpError that the receiver makes of them.
 
 An error of a node says `[[{{node NAME}}]]`, which is how TensorFlow's clients find the operation, and ours. A *derived* error
-is one that another part of the step has caused: it is marked, and gives way to the root.
+is one that another part of the step has caused: it is marked, and the root error is raised in its place.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The seam between what processes say to each other and how it gets there.
+"""The interface between the services of processes and the transports that carry their messages.
 
-Masters, workers and sessions speak in *calls*: a method of TensorFlow's services, a request, a reply. A `Transport` makes
-`Channel`s, over which calls are made, and `Listener`s, which hand calls to *handlers*. Nothing above this seam knows gRPC,
-sockets or clocks other than the loop's, and nothing below it knows graphs.
+Masters, workers and sessions communicate by *calls*: a method of TensorFlow's services, a request, a reply. A `Transport` makes
+`Channel`s, over which calls are made, and `Listener`s, which pass calls to *handlers*. Code above this interface is independent
+of gRPC, sockets and clocks other than the loop's; code below it is independent of graphs.
 
 A request or reply is a `Payload`: the message, and beside it the tensors that belong into it (see `methods`). A transport
 that can move tensors without protobuf does so; the others put them into the message.
 
-What is promised to the caller, by every implementation:
+Guarantees of every implementation:
 
 - The handler runs at most once for a call. Whether it has run is unknown after `UnavailableError` and `DeadlineExceededError`.
 - Cancelling a call, its timeout and the loss of the connection cancel the handler's task on the other side.

@@ -1,7 +1,7 @@
-"""Lists of tensors as they travel between tasks: in the form that TensorFlow gives its variants.
+"""Lists of tensors in messages between tasks: TensorFlow's encoding of its variants.
 
-A variant is its type's name, tensors, and bytes that the type makes sense of. Those of a list are numbers (how many elements
-are not set and which, the dtype, the limit of its length) and the shape of its elements.
+A variant consists of the name of its type, tensors, and bytes that only the type interprets. Those of a list are numbers (how
+many elements are not set and which, the dtype, the limit of its length) and the shape of its elements.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Steps that a server runs for others without a task: begun in the turn in which they are asked for, and over in the one in
+"""Steps that a server runs without a task: begun in the turn of the loop in which the request comes, and over in the turn in
 which the last value comes."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Nodes that TensorFlow's optimiser makes of several, taken apart again: here the planner sees to what runs in one go.
+"""Splits nodes that TensorFlow's optimiser has fused of several; here the planner decides what runs as one kernel.
 
 A fused node is a product or convolution with what is done to its result ("BiasAdd", "Relu"), or a chain of functions of one
-argument. The last of the nodes it is taken apart into has its name.
+argument. The last of the nodes it is split into has its name.
 """
 
 from __future__ import annotations

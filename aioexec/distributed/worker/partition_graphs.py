@@ -1,7 +1,7 @@
 """Graphs that a master sends: the part of a step that is this task's, placed, pruned, with both ends of every transfer.
 
-They are read like other GraphDefs, but for what masters put into them: nodes may have names that no user could give them
-("_cloop/Enter"), be colocated with nodes that are elsewhere, and be fused.
+They are imported like other GraphDefs, with three differences: nodes may have names that users cannot give ("_cloop/Enter"), be
+colocated with nodes of other tasks, and be fused.
 """
 
 from __future__ import annotations

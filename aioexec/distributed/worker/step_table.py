@@ -1,7 +1,7 @@
-"""The steps a task takes part in, by step id: for each the rendezvous where its values wait.
+"""The steps a task takes part in, by step id, each with the rendezvous that holds its values.
 
-A step is known from its first mention, which may be another task asking for a value, until its master says that it is over. A
-master that has died says nothing, so steps in which nothing has happened for long are dropped, and their number is bounded.
+A step is in the table from its first call, which may be another task's request for a value, until its master reports its end.
+A master that has died does not, so steps without a call for a long time are dropped, and the number of steps is bounded.
 """
 
 from __future__ import annotations

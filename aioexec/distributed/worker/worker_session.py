@@ -1,7 +1,7 @@
 """A session of a worker: the graphs a master has registered with it, and the steps it runs of them by handle.
 
-Its means are a direct session's (`Host`). Devices, and with them variables and queues, are the task's and shared by all its
-sessions, unless the master wants this one isolated: then it has state of its own under the same names.
+It uses the means of a direct session (`Host`). Devices, and with them variables and queues, belong to the task and are shared
+by all its sessions, unless the master requests an isolated session: that has state of its own under the same names.
 """
 
 from __future__ import annotations

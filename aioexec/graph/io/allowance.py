@@ -1,4 +1,4 @@
-"""What a GraphDef may come to beyond what it says: a few bytes can stand for much memory or work.
+"""Bounds on the memory and work that a GraphDef may expand to, of which a few bytes can require very much.
 
 The last listed element of a tensor stands for all that follow, an attribute says how many outputs a node has, and a function
 is made anew for each set of attributes and of input shapes it is called with, which may double from function to function. So

@@ -1,4 +1,4 @@
-"""The garbage collector while very many objects are made that stay."""
+"""Pauses the garbage collector while very many long-lived objects are made."""
 
 from __future__ import annotations
 

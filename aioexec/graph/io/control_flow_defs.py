@@ -1,7 +1,7 @@
-"""Conditionals and loops as messages, by which a MetaGraphDef holds them, and back: their nodes are there already.
+"""Conditional and loop contexts as messages of a MetaGraphDef, and back; their nodes are in the graph already.
 
-A message names the tensors a context has, those from outside it has seen, and what stands for these inside. Contexts lie in
-messages as they lie in each other; a collection lists the outermost.
+A message names the tensors of a context, the tensors from outside that it uses, and the tensors that represent these inside.
+Messages are nested as contexts are; a collection lists the outermost.
 """
 
 from __future__ import annotations

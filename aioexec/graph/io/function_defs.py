@@ -1,8 +1,8 @@
 """Reads functions from FunctionDefs.
 
 In a FunctionDef the inputs of the function are named like nodes, an output of a node is "node:output:index" (index among those
-of one output argument), and an attribute of a node may be left open: `placeholder` names an attribute of the function. Read,
-it becomes a GraphDef with an `_Arg` node for each input, which goes the way of every import.
+of one output argument), and an attribute of a node may be left open: `placeholder` names an attribute of the function. A
+FunctionDef is converted to a GraphDef with an `_Arg` node for each input, which is imported like any other.
 """
 
 from __future__ import annotations

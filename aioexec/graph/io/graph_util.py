@@ -1,4 +1,4 @@
-"""Works on GraphDefs as such: which nodes some of them need."""
+"""Functions of GraphDefs without a graph: the subgraph that some nodes need."""
 
 from __future__ import annotations
 

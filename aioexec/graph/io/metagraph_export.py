@@ -1,4 +1,4 @@
-"""Writes a graph, or what is in one of its scopes, as a MetaGraphDef: nodes, functions, collections, what its ops mean.
+"""Writes a graph, or what is in one of its scopes, as a MetaGraphDef: nodes, functions, collections, definitions of its ops.
 
 A part of a graph is exported without its scope, to be imported under another. What its nodes take from outside of the scope
 are *unbound* inputs, under names no node can have; a collection lists them, and the importer of the part supplies them.

@@ -1,6 +1,6 @@
-"""How the items of a collection travel as messages: for each collection a kind of message, and functions there and back.
+"""The encoding of collections as messages: for each collection a kind of message, and functions to convert to and from it.
 
-A collection that has none is written by what its items are: tensors and operations by name, strings and numbers as they are.
+The items of other collections are encoded by their type: tensors and operations by name, strings and numbers as values.
 """
 
 from __future__ import annotations

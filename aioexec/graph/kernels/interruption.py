@@ -1,6 +1,6 @@
-"""How a kernel that takes long learns that its step was cancelled: it calls `check_cancelled` between two parts of its work.
+"""Interruption of long kernels when their step is cancelled: they call `check_cancelled` between two parts of their work.
 
-Workers say in `current` which job a thread runs. A kernel on the event loop is not interrupted: it is short.
+Workers set `current` to the job that a thread runs. A kernel on the event loop is not interrupted: it is short.
 """
 
 from __future__ import annotations

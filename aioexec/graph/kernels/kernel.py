@@ -1,7 +1,7 @@
-"""How an operation computes: the protocols between a row of the op registry and the executors.
+"""The protocols between a row of the op registry and the executors: how an operation is computed.
 
-Two tiers, one meaning. The *reference* kernel is a plain NumPy function and defines the op. The *native* binding turns an
-operation with concrete shapes into launches of compiled kernels inside a program.
+An op has up to two implementations with the same meaning. The *reference* kernel is a plain NumPy function and defines the op.
+The *native* binding turns an operation with concrete shapes into launches of compiled kernels inside a program.
 
 Memory seen by a native program. A frame is an array of 64-bit words: a header, then *slots* (addresses). An operand is a slot
 and a byte offset, so one arena slot serves a thousand intermediates. Every launch has a *block* of 64-bit words:

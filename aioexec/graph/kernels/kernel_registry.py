@@ -1,10 +1,10 @@
-"""Which kernel serves an op on a device type.
+"""The registry of kernels by op and device type.
 
-An op's row has a kernel in main memory: it serves every device type that says it runs CPU kernels, unless a kernel was
-registered for that type. A device type with memory of its own has only what is registered for it. What the engine runs by
-role (control flow, transfer) needs no kernel and is served everywhere.
+The kernel of an op's row works in main memory: it is used on every device type that runs CPU kernels, unless a kernel was
+registered for that type. A device type with memory of its own has only the kernels that are registered for it. Ops that the
+engine runs by role (control flow, transfer) need no kernel and are available on every device.
 
-The node's attribute `_kernel` asks for the kernels of a label; without it those without a label answer.
+The node's attribute `_kernel` selects the kernels of a label; without it those without a label are used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long reference kernels take, as the rows of the registry state it (`Row.work`).
+"""Estimates of the time of reference kernels, as the rows of the registry state it (`Row.work`).
 
 A row that states nothing takes at most about a nanosecond for each byte of its inputs and outputs, and strings somewhat more
 (see `planning.workload`). A statement is a function of the attributes and the inputs. An input is an array, or a `Spec` where

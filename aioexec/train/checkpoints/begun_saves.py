@@ -1,6 +1,6 @@
-"""Saves that have begun: a note beside the checkpoint says what may be left of one, until nothing is.
+"""Notes of unfinished saves: a file beside the checkpoint that lists the files an interrupted save may leave behind.
 
-The note is there before the first file of the checkpoint, and goes after the last file of those that it replaces. Its writer
+The note is written before the first file of the checkpoint, and removed after the last file that the save replaces. Its writer
 holds a lock on it, which the system releases when the process dies. The next process that saves into the folder, or recovers
 its list of checkpoints, finds the notes of dead writers (never those of living ones, of any process, container or user), and
 removes what these have left: files that are no checkpoint, a checkpoint the `checkpoint` file was to name and does not, and

@@ -1,7 +1,7 @@
-"""The `checkpoint` file beside checkpoints: which there are, and which is the latest.
+"""The `checkpoint` file of a folder: the list of its checkpoints, and the latest one.
 
-It is a text message, CheckpointState. It is replaced at once, never changed in place, and names a checkpoint once that is
-whole on the disk. All calls here block; coroutines make them through `off_loop`.
+It is a text message, CheckpointState. It is replaced atomically, never changed in place, and names a checkpoint only after that
+was written completely. All calls here block; coroutines make them through `off_loop`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Graphs for inference alone: variables become the constants they hold, and nodes that only training needs are left out."""
+"""Graphs for inference alone: variables become constants of their values, and nodes that only training uses are left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs as files, for people and tools to look at."""
+"""Writes graphs to files, for people and tools to read."""
 
 from __future__ import annotations
 

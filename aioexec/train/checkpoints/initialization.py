@@ -1,4 +1,4 @@
-"""Variables that begin as what a checkpoint has, in place of what they would be initialized to."""
+"""Initialization of variables from a checkpoint, in place of their initializers."""
 
 from __future__ import annotations
 

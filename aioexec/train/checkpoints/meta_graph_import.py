@@ -1,4 +1,4 @@
-"""Graphs out of MetaGraphDefs: nodes, collections and a saver, put into a graph that a program continues to build.
+"""Imports MetaGraphDefs: adds their nodes, collections and saver to a graph that a program continues to build.
 
 Functions here block while they read a file and make the nodes, in the graph and the context they are called from.
 """

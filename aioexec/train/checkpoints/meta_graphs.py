@@ -1,4 +1,4 @@
-"""Graphs as MetaGraphDefs, in files: all a program needs to go on training what another one built.
+"""Exports graphs as MetaGraphDefs, in files: all a program needs to continue a training that another one began.
 
 Functions here block while they go through the graph and write: coroutines call them off the loop. Messages are loaded when the
 first is called.

@@ -1,6 +1,6 @@
-"""Whether a checkpoint fits the variables that are to be restored from it: known before the first of them is changed.
+"""Checks that a checkpoint fits the variables that are restored from it, before the first of them is changed.
 
-What is expected is read off the nodes, so that it is known of a saver that came with a meta graph too.
+Names, shapes and dtypes are read from the saver's nodes, so that the check works for a saver of an imported meta graph too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a checkpoint can hold: variables of both kinds, parts of variables, tables, and what programs define.
 
-Each becomes SaveableObjects: the tensors to save, under which names, and the nodes that bring them back.
+Each becomes SaveableObjects: the tensors to save, their names in the checkpoint, and the nodes that restore them.
 """
 
 from __future__ import annotations

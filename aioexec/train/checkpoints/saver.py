@@ -1,7 +1,7 @@
-"""Saver: keeps variables in checkpoints, and the list of checkpoints in the `checkpoint` file.
+"""Saver: writes variables to checkpoints, and the list of checkpoints to the `checkpoint` file.
 
-A checkpoint counts once the `checkpoint` file names it, and older ones are deleted once it does not. Whatever stops a save, the
-checkpoints named before are there; what it left behind goes away as `begun_saves` says.
+A checkpoint is valid once the `checkpoint` file names it, and is deleted only after the file does not name it any more. However
+a save is interrupted, the checkpoints that were named before remain; `begun_saves` removes what the save has left behind.
 """
 
 from __future__ import annotations

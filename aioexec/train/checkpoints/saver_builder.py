@@ -1,7 +1,7 @@
 """The nodes of a saver: one that saves, or one a device; one that restores, and the assignments behind it.
 
-Names and structure are TensorFlow's, since these nodes travel in meta graphs. A name of a file is fed to `Const`; computing the
-save tensor saves, and gives the path of the checkpoint; running `restore_all` restores.
+Names and structure are TensorFlow's, since these nodes are exported in meta graphs. The name of the file is fed to `Const`;
+fetching the save tensor saves, and returns the path of the checkpoint; running `restore_all` restores.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Initial values taken from a matrix of a checkpoint whose rows or columns stand for the words of a vocabulary.
 
-The words are looked up: each gets what the same word had, wherever it stood; words that are new, and buckets for words out of
-the vocabulary, get what an initializer makes.
+Each word gets the row (or column) of the same word in the checkpoint, whatever its position there; new words, and buckets for
+words out of the vocabulary, get values of an initializer.
 """
 
 from __future__ import annotations

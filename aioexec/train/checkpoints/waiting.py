@@ -1,4 +1,4 @@
-"""Waits for checkpoints that another program, or another task, is writing into a folder."""
+"""Waits for checkpoints that another program, or another task, writes into a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warm starts: variables of a model begin as those of a former one, whose names and vocabularies may be others."""
+"""Warm starts: variables of a model are initialized from a checkpoint of another, with other names and vocabularies."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@
         coord.request_stop()
         await coord.join(threads)
 
-Members are what `LooperThread` and `QueueRunner.create_threads` give, tasks of asyncio, and, where the user brings them,
-threads. `request_stop`, `should_stop` and `register_thread` may be called from any thread; what waits belongs to a loop, and a
-thread that is to wait lets the loop do it: `asyncio.run_coroutine_threadsafe(coord.wait_for_stop(), loop).result()`.
+Members are the results of `LooperThread` and `QueueRunner.create_threads`, asyncio tasks, and threads of the user.
+`request_stop`, `should_stop` and `register_thread` may be called from any thread; methods that wait belong to a loop, and a
+thread waits by way of the loop: `asyncio.run_coroutine_threadsafe(coord.wait_for_stop(), loop).result()`.
 
-What differs from TensorFlow's, because tasks can be cancelled and threads cannot: a member that is a task and does not end
+Differences from TensorFlow's, because tasks can be cancelled and threads cannot: a member that is a task and does not end
 within the grace is cancelled and awaited before `join` returns, so that no task is left running (a thread is, as in
 TensorFlow); and a task of the user's that fails requests a stop with its error, so no error is lost.
 """

@@ -1,4 +1,4 @@
-"""LooperThread: calls a function again and again, perhaps on a timer, until its coordinator stops."""
+"""LooperThread: calls a function repeatedly, on a timer if it has one, until its coordinator stops."""
 
 from __future__ import annotations
 

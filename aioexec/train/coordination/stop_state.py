@@ -5,7 +5,7 @@
        └──────── clear_stop ────────┴──────────────────┘
 
 Joining without a request, when all members have ended, makes it JOINED but not stopping. Pure: no task, no lock, no clock;
-`coordinator.py` does what it says.
+`coordinator.py` carries out the decisions.
 """
 
 from __future__ import annotations

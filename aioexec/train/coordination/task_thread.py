@@ -1,4 +1,4 @@
-"""What TensorFlow runs in a thread runs here in a task, which has the face of a thread: started, alive, joined."""
+"""A task with the interface of a thread (`start`, `is_alive`, `join`), where TensorFlow uses a thread."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The read of the global step that all hooks of a graph share: in each step it comes before the step is counted.
+"""The read of the global step that all hooks of a graph share: in each step it runs before the step is counted.
 
-So what hooks fetch is the number of steps done before ("stale"). Others may train the same variables meanwhile, or count in
-ways not known here: where one step more or less would matter, hooks read again in a run of its own.
+So hooks fetch the number of steps done before ("stale"). Other processes may train the same variables meanwhile, or count in
+another way: where the exact number matters, hooks read it again in a run of its own.
 """
 
 from __future__ import annotations

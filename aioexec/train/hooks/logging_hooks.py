@@ -1,4 +1,4 @@
-"""Hooks that say how a training goes: tensors in the log, steps a second."""
+"""Hooks that log the progress of a training: values of tensors, steps a second."""
 
 from __future__ import annotations
 

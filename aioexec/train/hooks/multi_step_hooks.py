@@ -1,6 +1,6 @@
-"""Hooks for graphs that take several steps in one run, in a loop of their own: how many, a local variable says.
+"""Hooks for graphs that take several steps in one run, in a loop of their own, as many as a local variable says.
 
-The variable holds `steps_per_run`, and less before the last run, so that training and evaluation end at the step they should.
+The variable holds `steps_per_run`, and less before the last run, so that training and evaluation end at the intended step.
 """
 
 from __future__ import annotations

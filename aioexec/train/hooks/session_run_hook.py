@@ -10,11 +10,11 @@
 
 Each method may be plain or `async def`.
 
-Hooks given to one run alone, `run(fetches, hooks=[...])`, come after the session's own and are asked `before_run` and
-`after_run` only: the graph is final, and the session neither begins nor ends for them.
+For hooks given to one run alone, `run(fetches, hooks=[...])`, only `before_run` and `after_run` are called, after those of the
+session's own hooks.
 
-A hook that does not return ends with the caller, whose `asyncio.timeout` reaches each call above. The deadline of a step, of
-its options or the session's config, is the step's own: a hook may save a checkpoint that takes longer.
+A hook that does not return is cancelled with the caller: an `asyncio.timeout` around a run applies to each call above. The
+deadline of a step, of its options or the session's config, does not include hooks: one may save a checkpoint for longer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When a hook acts: every so many steps, or every so many seconds of the loop's clock."""
+"""Timers of hooks: every so many steps, or every so many seconds of the loop's clock."""
 
 from __future__ import annotations
 

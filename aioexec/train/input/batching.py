@@ -1,7 +1,7 @@
-"""The second stage of an input pipeline: examples go into a queue one by one, and come out of it in batches.
+"""The second stage of an input pipeline: examples are put into a queue one by one, and taken from it in batches.
 
-All eight functions are one, over what differs: whether one list of tensors is enqueued by several tasks or each of several
-lists by one (`join`), whether the queue mixes (`shuffle`), and whether examples may be left out (`maybe`).
+All eight functions call one, with three options: whether one list of tensors is enqueued by several tasks or each of several
+lists by one (`join`), whether the queue shuffles (`shuffle`), and whether examples may be left out (`maybe`).
 """
 
 from __future__ import annotations

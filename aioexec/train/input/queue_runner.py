@@ -1,6 +1,6 @@
 """QueueRunner: tasks that fill a queue, one for each of its enqueue operations.
 
-A runner's tasks belong to the coordinator, which hears of their errors and waits for them, and to the session: closing it ends
+A runner's tasks belong to the coordinator, which gets their errors and waits for them, and to the session: closing it ends
 them. Without a coordinator their errors are in `exceptions_raised`.
 """
 

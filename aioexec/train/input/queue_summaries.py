@@ -1,4 +1,4 @@
-"""How full the queues of an input pipeline are, as summaries."""
+"""Summaries of how full the queues of an input pipeline are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse tensors among those that are batched: through the queue go their numbers in a map, as vectors of one element."""
+"""Batching of sparse tensors: they are kept in a map, and the queue takes their keys, as vectors of one element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving averages: variables that follow the values of others, each step by a part of the way.
+"""Moving averages: variables that approach the values of others by a fraction of the difference in each step.
 
 `ExponentialMovingAverage` keeps one beside each variable, to evaluate (or restore) a model with averaged parameters.
 """

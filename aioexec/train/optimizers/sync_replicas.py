@@ -2,8 +2,8 @@
 
 Each variable has an accumulator for gradients. A replica gives it gradients marked with its local step, and then waits for a
 token. A queue runner of the chief takes the mean of enough gradients of each variable, applies them, counts the global step,
-and puts a token with the new step for each replica into the token queue: it becomes the replica's local step. A replica that
-was too slow has gradients of an old step: accumulators drop them, and it gets a token all the same.
+and puts a token with the new step for each replica into the token queue: the replica takes it as its local step. The gradients
+of a replica that was too slow have an old step: accumulators drop them, and the replica gets a token all the same.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The optimizers whose step is one update op: Adagrad and its variants, RMSProp, FTRL and the proximal ones.
 
-Each says which op, which slots, and which hyperparameters; what goes where is read off the op's signature.
+Each states its op, its slots and its hyperparameters; which input each of them is follows from the op's signature.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The simplest training loop: one function, called until it is enough."""
+"""The simplest training loop: calls one function until a stop is requested."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""_HookedSession: asks hooks before and after each step, and runs what they and the caller want as one step.
+"""_HookedSession: calls hooks before and after each step, and runs the fetches of the hooks and the caller as one step.
 
-A step without run options, and without hooks that want any, is run without: it may be done without suspending. Hooks see empty
+If neither the caller nor a hook gives run options, the step has none and may complete without suspending. Hooks see empty
 protos then, as TensorFlow's do.
 """
 

@@ -11,25 +11,25 @@ is, but for recoveries:
     hook.after_create_session(session, coord)
     while no stop was requested:
         hook.before_run(context)
-        run the step with what all want, or leave the loop at the end of input
+        run the step with the fetches and feeds of all, or leave the loop at the end of input
         hook.after_run(context, values)
     hook.end(session), or hook.on_error(session, error) if the loop was left by an error
     stop the tasks, close the queues and the session
 
 Where this differs from TensorFlow, because of asyncio:
 
-- The constructor only notes what it is given; awaiting the object, or `async with`, opens it. Its graph is the default graph at
-  the time of construction, and is made the default graph for hooks and session creators while a session is created or closed.
+- The constructor only stores its arguments; awaiting the object, or `async with`, opens the session. Its graph is the
+  default graph at construction, and is made the default graph for hooks and session creators while a session is made or closed.
   Nothing is made a default for the body of the loop, nor for tasks made there: these have the defaults of where they were made.
 - StopIteration cannot leave a coroutine. Raised in the body of `async with` it ends the loop as it is; raised by a hook, a step
   function or `request_stop`, plain or `async def`, it leaves `run` as EndOfLoopError, an OutOfRangeError.
 - `should_stop` is plain: a session that was lost is made anew by the next run. Each time a warning is logged and
   `on_recovery` of the hooks is called. It is made at once, but if no step has ended well since the last loss, after a wait that
   doubles from 0.1 to 30 seconds; after 100 losses in a row the error is raised.
-- Cancelling `run` cancels that step; the session can go on. Cancelling `close` cuts short what hooks and tasks do at the end;
+- Cancelling `run` cancels that step; the session stays usable. Cancelling `close` cancels the final calls of hooks and tasks;
   the session is closed all the same.
-- The first error wins: one that comes while a loop that failed is closed is logged. A session that cannot be opened is closed,
-  and leaves the graph as changeable as it was.
+- The first error is raised; errors while a failed loop is closed are logged. A session that cannot be opened is closed, and its
+  graph is left finalized only if it was before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MonitoredTrainingSession: a monitored session with the hooks a training loop wants."""
+"""MonitoredTrainingSession: a monitored session with the usual hooks of a training loop."""
 
 from __future__ import annotations
 

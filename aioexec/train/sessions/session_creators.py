@@ -1,6 +1,6 @@
-"""Session creators: what a monitored session asks for a session, at first and whenever it lost one.
+"""Session creators: make the session of a monitored session, at first and after each loss of one.
 
-A creator of one's own is anything with a method `create_session`, plain or `async def`.
+A user's creator is any object with a method `create_session`, plain or `async def`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """SessionManager: a session whose model is ready to be used, from a checkpoint, by initialisation, or by waiting for others.
 
-What is run, in this order, each only if it is given:
+Operations that are run, in this order, each only if it is given:
 
     restored from a checkpoint, or else: init_op, init_fn
     ready_for_local_init_op, local_init_op

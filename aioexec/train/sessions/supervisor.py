@@ -1,4 +1,4 @@
-"""Supervisor: a training program's session, its services and its end; what monitored sessions came after.
+"""Supervisor: a training program's session, its services and its end; the predecessor of monitored sessions.
 
     supervisor = Supervisor(logdir="/tmp/mydir")
     async with supervisor.managed_session() as session:

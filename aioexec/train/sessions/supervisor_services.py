@@ -1,4 +1,4 @@
-"""What a Supervisor does beside the training: summaries, steps a second, checkpoints, each on a timer."""
+"""The services of a Supervisor beside the training: summaries, steps a second, checkpoints, each on a timer."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""What a monitored session is made of: a session in a hooked one, in a coordinated one, in one that recovers.
+"""The layers of a monitored session: a session in a hooked one, in a coordinated one, in one that recovers.
 
     _RecoverableSession     makes the rest anew when a step fails with AbortedError or UnavailableError, and runs it again
       _CoordinatedSession     ends the tasks of its coordinator, and raises their errors
-        _HookedSession          asks hooks before and after each step (hooked_session)
+        _HookedSession          calls hooks before and after each step (hooked_session)
           Session
 
-`should_stop` is plain in all of them. Closing goes inwards: tasks are stopped, then the session is closed, whatever happens.
+`should_stop` is plain in all of them. Closing proceeds from the outermost layer: tasks are stopped, then the session is closed,
+even if an error comes between.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ transport has enough to send: so a peer that does not read costs no memory here.
 replies are not taken; the calling side always reads, so the two never wait for each other.
 
 The arrays of a call are read until it is over. After a cancelled call the transport may still read a chunk of them; what it
-reads then is of no account, because the other side hears of the cancellation before it has all of the request.
+reads then has no effect, because the other side receives the cancellation before it has all of the request.
 """
 
 from __future__ import annotations

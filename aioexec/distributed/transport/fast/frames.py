@@ -10,8 +10,8 @@ A frame is a head (length of what follows, kind, number of the call) and a body:
     CHUNK     either: bytes of the parts that the call's REQUEST or REPLY has announced
     CLOSING   either: why the connection will end
 
-The *parts* are a message, and the tensors that belong into it. Small ones stand in the frame itself; large ones are announced
-in it and follow in chunks, in order, so that chunks of several calls may alternate and small calls pass between them.
+The *parts* are a message, and the tensors that belong into it. Small parts are in the frame itself; large ones are announced
+in it and follow in chunks, in order, so that chunks of several calls may alternate and small calls are sent between them.
 
 A well-formed call that is too large (`Limits`) is refused, and its chunks are skipped. Malformed input raises DataLossError and
 ends the connection. Memory for a part is allocated after its length was checked, and filled by the socket itself.

@@ -1,7 +1,7 @@
 """Sockets of the fast path: a TCP port for all clients, and beside it a local socket for the processes of this machine.
 
-Between two processes of one machine a local socket costs about half of what TCP does, and is lost with them as well. It has a
-name that no file stands for and that ends with the socket; only processes in the same network namespace can reach it.
+Between two processes of one machine a local socket costs about half of what TCP does. Its name is abstract: it has no file and
+ends with the socket, and only processes in the same network namespace can connect to it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tensors as bytes between aioexec processes: a header of dtype, dims and length, and the elements as they lie in memory.
 
 Numbers are little-endian, in rows. Strings are written as TensorFlow's bundles do: the length of each as a varint, then their
-bytes one after another. What stays in the message (a resource handle, a variant) has a header of dtype 0 and no bytes.
+bytes one after another. A tensor that stays in the message (a resource handle, a variant) has a header of dtype 0 and no bytes.
 
 A header is untrusted input: `Tensor.read` checks it before anything is allocated.
 """

@@ -1,7 +1,7 @@
 """Calls over gRPC, as TensorFlow's servers and clients make them: unary, tensors inside the messages.
 
-What gRPC has to say arrives as errors of calls and listeners, so its own notices are kept from stderr, unless GRPC_VERBOSITY is
-set: it reads that once, when it is imported.
+gRPC's errors are raised by calls and listeners, so its own messages on stderr are switched off, unless GRPC_VERBOSITY is set.
+gRPC reads that variable once, when it is imported.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The answering side of gRPC.
 
-A call is turned away before its request is read where it lacks the token or comes too late. Each other is one task, which the
-caller's leaving cancels; the listener knows them all, and ends with the last of them.
+A call without the token, or one that comes while the listener stops, is refused before its request is read. Every other call is
+one task, which is cancelled if the caller is lost; `stop` waits for all of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """OpErrors as the status of a call and back, as TensorFlow's servers have them.
 
-The message is cut; payloads travel in the trailing metadata, as a GrpcPayloadContainer. All of it has to fit into the 8 KiB
-that gRPC takes as headers, or the caller would get nothing but the news that it did not.
+Long messages are cut; payloads are sent in the trailing metadata, as a GrpcPayloadContainer. Both together must fit into the
+8 KiB that gRPC allows for headers, else the caller would get an error about the size instead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A network of hosts in one event loop: messages that arrive after a while, and what may happen to them.
+"""A network of hosts in one event loop: messages that are delivered later, and may be lost, delayed or repeated.
 
-Everything said is a `Message` that arrives after `latency` seconds, as copies: no two hosts share a message or an array.
-`MemoryNetwork.fate` is asked about each message, and so may lose, delay or repeat any; hosts can be killed and frozen.
+All communication is by `Message`s, which arrive after `latency` seconds as copies: no two hosts share a message or an array.
+`MemoryNetwork.fate` is called for each message, and may lose, delay or repeat it; hosts can be killed and frozen.
 
 What a network does follows from the calls alone: no randomness, no clock but the loop's, ties in order of sending. `log`, if
 set, is called with a line of names and counters for each event.
