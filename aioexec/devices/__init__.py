@@ -1,1 +1,1 @@
-"""Who computes: devices, their worker threads, and compiled kernels."""
+"""Devices, their worker threads, and compiled kernels."""

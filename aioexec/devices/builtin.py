@@ -1,4 +1,4 @@
-"""The device types that come with the package: the one place where they enter the table of factories."""
+"""The built-in device types: this module registers their factories."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ REFERENCE_PRIORITY = 50
 
 
 def register_builtin_factories() -> None:
-    """Register the CPU and the reference device, unless something of their priority or a higher one is there already."""
+    """Register the CPU and the reference device, unless a factory of equal or higher priority is registered already."""
     _register("CPU", ThreadPoolDeviceFactory(numa_nodes()), CPU_PRIORITY)
     _register("REFERENCE", ReferenceDeviceFactory(), REFERENCE_PRIORITY)
 
 
 def register_gpu_factory(factory: DeviceFactory) -> None:
-    """Register a factory of GPU devices and, where it has its place in the table, the CPU devices that go with them."""
+    """Register a factory of GPU devices and, if that succeeds, the factory of the CPU devices that accompany them."""
     DeviceFactory.register("GPU", factory, GPU_PRIORITY)
-    if DeviceFactory.device_priority("GPU") >= 0:  # not where TF_ENABLED_DEVICE_TYPES leaves GPUs out
+    if DeviceFactory.device_priority("GPU") >= 0:  # unless TF_ENABLED_DEVICE_TYPES excludes GPUs
         _register("CPU", GPUCompatibleCPUDeviceFactory(numa_nodes()), GPU_COMPATIBLE_CPU_PRIORITY)
 
 

@@ -22,9 +22,9 @@ class ThreadPoolDevice(Device):
 
 
 class ThreadPoolDeviceFactory(DeviceFactory):
-    """Makes `device_count["CPU"]` devices, one if it does not say.
+    """Makes `device_count["CPU"]` devices, by default one.
 
-    `nodes` are the machine's; they are given, since devices are made on the event loop, where no file may be read.
+    `nodes` are those of the machine; they are passed in, since devices are made on the event loop, where no file may be read.
     """
 
     def __init__(self, nodes: Sequence[NumaNode]) -> None:
@@ -57,5 +57,5 @@ class ThreadPoolDeviceFactory(DeviceFactory):
 class GPUCompatibleCPUDeviceFactory(ThreadPoolDeviceFactory):
     """Makes the CPU devices of a process that has GPUs; registered together with a factory of those, over the plain one.
 
-    They are the same devices: what would set them apart is page-locked memory for transfers, which the GPU devices bring.
+    They are the same devices: the difference would be page-locked memory for transfers, which the GPU devices provide.
     """

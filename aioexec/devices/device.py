@@ -1,7 +1,7 @@
-"""A device: where nodes are placed, where their state lives, and whose threads compute them.
+"""A device: nodes are placed on it; it holds their state and the threads that compute them.
 
-The rest of the engine asks a device only what stands here, so a new device type is a `Device`, a `DeviceFactory` (see
-`registry`) and, unless it runs the rows' own kernels, kernels registered for its type.
+The rest of the engine uses only the interface in this module, so a new device type consists of a `Device`, a `DeviceFactory`
+(see `registry`) and, unless it runs the rows' own kernels, kernels registered for its type.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from aioexec.devices.threads.workers import Workers
 from aioexec.resources.manager import ResourceManager
 
 MEMORY_LIMIT = 256 << 20
-"""What a device in main memory says it has, as TensorFlow's CPU devices do; nothing is bounded by it."""
+"""The memory limit that a device in main memory reports, as TensorFlow's CPU devices do; it is not enforced."""
 
 
 def new_incarnation() -> int:
-    """64 random bits that are not all zero: a device restarted under the same name is told from the one before."""
+    """64 random bits that are not all zero: distinguish a restarted device from its predecessor of the same name."""
     return int.from_bytes(os.urandom(8), "little") or 1
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceAttributes:
-    """What a device tells about itself, also over the wire.
+    """The attributes of a device, which are also sent to other processes.
 
     Attributes:
-        name: full, "/job:localhost/replica:0/task:0/device:CPU:0".
-        memory_limit: bytes.
-        numa_node: 0 where it is not known.
-        physical_device_desc: what hardware stands behind the name; "" for the processor itself.
+        name: the full name, "/job:localhost/replica:0/task:0/device:CPU:0".
+        memory_limit: in bytes.
+        numa_node: 0 if it is not known.
+        physical_device_desc: a description of the hardware; "" for the processor itself.
     """
 
     name: str
@@ -58,7 +58,7 @@ class DeviceAttributes:
 
     @classmethod
     def from_proto(cls, message: Any) -> DeviceAttributes:
-        """What a DeviceAttributes message says."""
+        """Read a DeviceAttributes message."""
         return cls(
             message.name,
             message.device_type,
@@ -72,9 +72,9 @@ class DeviceAttributes:
 class Device:
     """One device of a session.
 
-    `is_native`, `is_remote` and `runs_cpu_kernels` hold for the whole class: whether programs may be compiled for it, whether
-    it is another process's (see `remote`), and whether the op rows' own kernels serve it (otherwise only kernels registered for
-    its type).
+    `is_native`, `is_remote` and `runs_cpu_kernels` are class attributes: whether programs may be compiled for it, whether it
+    belongs to another process (see `remote`), and whether it runs the op rows' own kernels (otherwise only kernels registered
+    for its type).
 
     `resources` and `op_segment` hold its state and its kernels. `workers` compute its nodes; the device is one of the pool's
     holders until it is dismissed.
@@ -103,19 +103,19 @@ class Device:
         return self.attributes.device_type
 
     def rewrite(self, subgraph: Any) -> None:
-        """Change the planning.subgraph.Subgraph this device is about to run; the last word before it is cut into items."""
+        """Change the `Subgraph` that this device will run; called before it is divided into items."""
 
     async def sync(self) -> None:
-        """Wait until everything given to the device so far is done."""
+        """Wait until all work submitted to the device so far is done."""
 
     def dismiss(self) -> None:
-        """Give the workers up without waiting for their threads; once is enough, more does no harm."""
+        """Release the workers without waiting for their threads; idempotent."""
         if not self._dismissed:
             self._dismissed = True
             dismiss_pool(self.workers)
 
     async def close(self) -> None:
-        """Forget all state and give the workers up; their threads have ended if nobody else holds them."""
+        """Drop all state and release the workers; their threads have ended if there is no other holder."""
         self.dismiss()
         self.resources.clear()
         if self.workers.closed:

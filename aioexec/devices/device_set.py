@@ -11,15 +11,15 @@ from aioexec.errors import InvalidArgumentError
 from aioexec.graph.device_spec import DeviceName, parse
 
 LOCALHOST = "/job:localhost/replica:0/task:0"
-"""What the names of this process's devices begin with, unless it belongs to a cluster."""
+"""The prefix of the names of this process's devices, unless it belongs to a cluster."""
 
 
 class DeviceSet:
-    """The devices nodes may be placed on, in the order they were added.
+    """The devices on which nodes may be placed, in the order they were added.
 
-    `client_device` is where feeds come from and fetches go to: the first added. `_names` holds the parsed name of each device,
-    `_by_name` each device under its aliases, and `prioritized_device_types` each of their types once, in the order in which
-    the placer prefers them: priority of the factory, then name.
+    `client_device`, the first one added, has the feeds and fetches. `_names` holds the parsed name of each device, `_by_name`
+    each device under its aliases, and `prioritized_device_types` each of their types once, in the order in which the placer
+    prefers them: by priority of the factory, then by name.
     """
 
     def __init__(self, devices: Iterable[Device] = ()) -> None:
@@ -48,14 +48,14 @@ class DeviceSet:
         return self._by_name.get(name)
 
     def find_matching_devices(self, spec: DeviceName) -> list[Device]:
-        """The devices that agree with every field a spec gives."""
+        """The devices that match every field that is set in a spec."""
         return [device for device, name in zip(self.devices, self._names, strict=True) if spec.matches(name)]
 
 
 class DeviceMgr:
     """The devices of this process that a session owns and closes.
 
-    They answer to their full names and to what is left of them without the task: "/device:CPU:0", "CPU:0", "/cpu:0".
+    They are found by their full names and by their names without the task: "/device:CPU:0", "CPU:0", "/cpu:0".
     """
 
     def __init__(self, devices: Sequence[Device]) -> None:
@@ -86,7 +86,7 @@ class DeviceMgr:
         return device
 
     def device_mapping_string(self) -> str:
-        """A line for each device that has hardware of its own behind it."""
+        """A line for each device that has hardware of its own."""
         return "".join(
             f"{device.name} -> {device.attributes.physical_device_desc}\n"
             for device in self._devices
@@ -94,7 +94,7 @@ class DeviceMgr:
         )
 
     def clear_containers(self, containers: Sequence[str]) -> None:
-        """Forget the resources of these containers on every device; of the default one if none is named."""
+        """Drop the resources of these containers on every device; an empty list means the default container."""
         for device in self._devices:
             for container in containers or ("",):
                 device.resources.cleanup(container)
@@ -107,12 +107,12 @@ class DeviceMgr:
         return next((device for device in self._devices if device.device_type == "CPU"), None)
 
     async def sync(self) -> None:
-        """Wait until everything given to any device so far is done."""
+        """Wait until all work submitted to any device so far is done."""
         for device in self._devices:
             await device.sync()
 
     def dismiss(self) -> None:
-        """Give up the workers of every device without waiting for their threads."""
+        """Release the workers of every device without waiting for their threads."""
         for device in self._devices:
             device.dismiss()
 
@@ -125,13 +125,13 @@ class DeviceMgr:
 
 
 class BorrowedDevices(DeviceMgr):
-    """Devices of this process that somebody else owns: those of a server, whose sessions share them and their state."""
+    """Devices of this process that the session does not own: those of a server, whose sessions share them and their state."""
 
     def dismiss(self) -> None:
-        """They are their owner's to give up."""
+        """Do nothing: their owner releases them."""
 
     async def close(self) -> None:
-        """They are their owner's to close."""
+        """Do nothing: their owner closes them."""
 
 
 def full_names(name: str) -> tuple[str, str]:

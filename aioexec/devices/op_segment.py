@@ -1,6 +1,6 @@
 """The kernels of a device: one for each node of each session that holds the segment, made once.
 
-A stateful kernel (the counter of a random op, the queue behind a node) is thereby the same in every signature of a session.
+So a stateful kernel (the counter of a random op, the queue of a node) is the same in every signature of a session.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ logger = logging.getLogger(__name__)
 class _Held:
     """The kernels of one session by node name, and how often the session is held.
 
-    `making` is held while a kernel is made, so that two planners never make one node's kernel twice; reentrant, since a
-    kernel may make others.
+    The lock `making` is held while a kernel is made, so that two planners never make one node's kernel twice; it is reentrant,
+    since a kernel may make others.
     """
 
     holds: int = 0
@@ -31,19 +31,19 @@ class _Held:
 
 
 class OpSegment:
-    """Kernels by session handle and node name. `_lock` is held by who changes `_sessions` or a count of holds."""
+    """Kernels by session handle and node name; thread-safe. `_lock` guards `_sessions` and the counts of holds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sessions: dict[str, _Held] = {}
 
     def add_hold(self, session: str) -> None:
-        """Keep a session's kernels until as many `remove_hold` have come."""
+        """Increment the holds of a session; its kernels are kept while there are any."""
         with self._lock:
             self._sessions.setdefault(session, _Held()).holds += 1
 
     def remove_hold(self, session: str) -> None:
-        """Give one hold back; with the last, the session's kernels are forgotten."""
+        """Decrement the holds of a session; the last one drops its kernels."""
         with self._lock:
             held = self._sessions.get(session)
             if held is None:
@@ -54,7 +54,7 @@ class OpSegment:
                 del self._sessions[session]
 
     def find_or_create(self, session: str, node_name: str, create: Callable[[], Compute]) -> Compute:
-        """The kernel of a node, made by `create` at its first use; what fails to be made is not kept.
+        """The kernel of a node, made by `create` at its first use; a failure is not cached.
 
         Raises:
             NotFoundError: the session does not hold the segment.

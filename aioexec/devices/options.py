@@ -1,4 +1,4 @@
-"""What devices want to know of a session's options, whatever the class that holds them."""
+"""The protocol of session options that devices use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class DeviceOptions(Protocol):
-    """What devices want to know of a session's options; 0 threads: what the environment or the machine says."""
+    """The options of a session that devices use; 0 threads: decided by the environment or the machine."""
 
     @property
     def device_count(self) -> Mapping[str, int]: ...

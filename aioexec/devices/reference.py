@@ -1,4 +1,4 @@
-"""The reference device: NumPy kernels alone, never compiled. What an op means, under a device name of its own.
+"""The reference device: NumPy kernels only, never compiled; they define the meaning of an op.
 
 A graph with the same nodes on /device:CPU:0 and /device:REFERENCE:0 compares both tiers in one step.
 """
@@ -18,7 +18,7 @@ class ReferenceDevice(Device):
 
 
 class ReferenceDeviceFactory(DeviceFactory):
-    """Makes `device_count["REFERENCE"]` devices, none if it does not say; no hardware of their own stands behind them."""
+    """Makes `device_count["REFERENCE"]` devices, by default none; they have no hardware of their own."""
 
     def list_physical_devices(self) -> list[str]:
         return []

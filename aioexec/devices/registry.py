@@ -1,7 +1,7 @@
-"""Device factories by device type: who makes the devices of a session.
+"""The registry of device factories, by device type; they make the devices of a session.
 
-TF_ENABLED_DEVICE_TYPES, a list with commas, limits the types; it is read at every call. CPU devices come first everywhere,
-and there must be one: it is the client device, where feeds and fetches live.
+TF_ENABLED_DEVICE_TYPES, a comma-separated list, limits the types; it is read at every call. CPU devices always come first, and
+there must be one: the client device, which has the feeds and fetches.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class DeviceFactory(ABC):
         """Names of the hardware found, "/physical_device:CPU:0"."""
 
     def get_device_details(self, device_index: int) -> dict[str, str]:
-        """What is known of one of `list_physical_devices`."""
+        """Details of one of `list_physical_devices`."""
         return {}
 
     @abstractmethod
     def create_devices(self, options: DeviceOptions, name_prefix: str) -> list[Device]:
-        """Make the devices a session asks for, "{name_prefix}/device:{type}:0" and so on; none is not an error."""
+        """Make the devices that the options request, "{name_prefix}/device:{type}:0" and so on; there may be none."""
 
     @staticmethod
     def register(
         device_type: str, factory: DeviceFactory, priority: int = 50, is_pluggable_device: bool = False
     ) -> None:
-        """Let a factory make the devices of a type: a higher priority replaces the present factory, a lower one is ignored.
+        """Register a factory for a type: one of higher priority replaces the present one, one of lower priority is ignored.
 
         Nodes go to the device type with the highest priority that has a kernel for them.
 
@@ -149,7 +149,7 @@ class DeviceFactory(ABC):
 
     @staticmethod
     def get_any_device_details(device_index: int) -> dict[str, str]:
-        """What is known of one of `list_all_physical_devices`.
+        """Details of one of `list_all_physical_devices`.
 
         Raises:
             InvalidArgumentError: no such index.
@@ -168,7 +168,7 @@ class DeviceFactory(ABC):
 
     @staticmethod
     def device_priority(device_type: str) -> int:
-        """With which priority the factory of a type is registered; -1 if there is none."""
+        """The priority of the factory of a type; -1 if there is none."""
         registered = _factories.get(device_type)
         return -1 if registered is None else registered.priority
 
@@ -186,7 +186,7 @@ class _Registered:
     is_pluggable_device: bool
 
 
-_lock = threading.Lock()  # held by who registers
+_lock = threading.Lock()  # guards the table
 _factories: dict[str, _Registered] = {}
 
 

@@ -1,4 +1,4 @@
-"""Devices of other processes: a session places nodes on them, and has those processes run them."""
+"""Devices of other processes: a session places nodes on them, and these processes run the nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aioexec.devices.device import Device, DeviceAttributes
 
 
 class RemoteDevice(Device):
-    """What is known here of a device that is elsewhere; it has neither state nor threads here."""
+    """A proxy for a device in another process; it has neither state nor threads here."""
 
     is_remote: ClassVar[bool] = True
 
@@ -17,7 +17,7 @@ class RemoteDevice(Device):
 
     @property
     def runs_cpu_kernels(self) -> bool:  # type: ignore[override]
-        """Of other types only what is registered here is known, and taken to hold there too."""
+        """Whether it runs the rows' kernels; for other types, the local registration is assumed to apply there too."""
         return self.device_type == "CPU"
 
     def dismiss(self) -> None:

@@ -1,6 +1,6 @@
 """The on-disk cache of compiled kernels, private to the user.
 
-An entry becomes code of the process that reads it, so it must be ours and whole: the folder and the file
+An entry becomes code of the process that reads it, so it must be trusted and complete: the folder and the file
 belong to this user, no other user can write to them, and the header's SHA-256 covers key, version, symbol and image.
 Entries are written aside and renamed, so a reader never sees half of one; two writers of one key write the
 same thing. Whatever goes wrong with the disk (no home, read-only, full, gone), there is merely no cache.
@@ -57,7 +57,7 @@ def sha256(content: bytes) -> bytes:
 
 
 class DamagedEntryError(Exception):
-    """An entry's bytes are not what their header promises."""
+    """The contents of an entry do not match its header."""
 
 
 def encode(key: str, code: ObjectCode) -> bytes:
@@ -95,11 +95,11 @@ class ObjectCache:
 
     def __init__(self, directory: str | os.PathLike[str] | None) -> None:
         self.directory = directory
-        self._said: set[str] = set()  # complaints made already, so that each is made once
-        self._pruned = False  # whether this process has looked at the size of the folder
+        self._said: set[str] = set()  # messages logged already, so that each is logged once
+        self._pruned = False  # whether this process has checked the size of the folder
 
     def load(self, key: str) -> ObjectCode | None:
-        """The entry under `key`; None if there is none that can be trusted."""
+        """The entry under `key`; None if there is no trusted one."""
         with contextlib.ExitStack() as stack:
             folder = self._open(stack, create=False)
             if folder is None:
@@ -184,7 +184,7 @@ class ObjectCache:
 
 
 def is_private(status: os.stat_result) -> bool:
-    """Whether a file is this user's and nobody else may write it."""
+    """Whether a file belongs to this user and no other user may write it."""
     return status.st_uid == os.geteuid() and not status.st_mode & FOREIGN_WRITE
 
 

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Lane(Generic[T]):
-    """Does jobs one after another in a thread of its own, started with the first and ended after the last.
+    """Runs jobs one after another in a thread of its own, started for the first job and ended after the last.
 
     `work` must not raise.
     """
@@ -29,12 +29,12 @@ class Lane(Generic[T]):
         return self._thread is not None
 
     def put(self, job: T) -> None:
-        """Queue a job; where the system starts no thread, do it in this one, with those that others queue meanwhile."""
+        """Queue a job; if no thread can be started, run it in the calling one, with jobs that are queued meanwhile."""
         with self._lock:
             self._jobs.append(job)
             if self._thread is not None:
                 return
-            # A daemon: the process must not wait for compilers. Who owns the lane joins it at exit.
+            # A daemon: the process must not wait for compilers. The owner of the lane joins it at exit.
             thread = threading.Thread(target=self._run, name=self.name, daemon=True)
             try:
                 thread.start()
@@ -46,7 +46,7 @@ class Lane(Generic[T]):
         self._run()
 
     def drain(self) -> list[T]:
-        """Take back the jobs not begun."""
+        """Remove and return the jobs not begun."""
         with self._lock:
             jobs = list(self._jobs)
             self._jobs.clear()

@@ -1,9 +1,8 @@
-"""The kernels this process has: compiled off the calling thread, found by a dictionary lookup.
+"""The compiled kernels of this process: compiled in the background, found by a dictionary lookup.
 
-Two lanes. The first finds cached objects, compiles IR templates and links; the second waits for the compiler
-child, which compiles loops. Both are threads that exist only while there is work. A kernel is unknown,
-pending, available or failed, and the last two are for good: whoever finds it failed uses the reference kernel
-instead.
+There are two worker threads (lanes). The first reads cached objects, compiles IR templates and links; the second waits for the
+compiler child, which compiles loops. Each thread exists only while it has work. A kernel is unknown, pending, available or
+failed; the last two states are final: callers use the reference kernel in place of one that has failed.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ SYMBOL = "aioexec_kernel"
 """The function an IR template defines; each object is linked apart from the others."""
 
 LOGGED_LENGTH = 300
-"""Characters of a compiler's complaint that are logged; `failed` has all of it."""
+"""Characters of a compiler's error message that are logged; `failed` returns the whole message."""
 
 Emit = Callable[[ElementwiseKernel, str], str]
 """An elementwise kernel and a symbol to LLVM IR."""
@@ -49,7 +48,7 @@ Emit = Callable[[ElementwiseKernel, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What became of the kernels asked for; `seconds` is the time both lanes worked."""
+    """Counts of kernels by outcome; `seconds` is the time both lanes worked."""
 
     compiled: int = 0
     cached: int = 0
@@ -67,7 +66,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class LoopJob:
-    """A loop the child has to compile, and where its object belongs in the cache."""
+    """A loop for the child to compile, and the key of its object in the cache."""
 
     kernel: LoopKernel
     key: str
@@ -97,7 +96,7 @@ def title(kernel: Kernel) -> str:
 
 @functools.cache
 def compiler_text() -> str:
-    """What stands for the loop compiler itself in cache keys."""
+    """The part of cache keys that represents the loop compiler itself."""
     texts = []
     for name in ("loops.py", "fragments.py", "tiles.py", "gemm.py", "handover.py"):
         with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
@@ -135,7 +134,7 @@ class KernelLibrary:
         self._failures: dict[Kernel, str] = {}  # failed, and why; only grows
         self._unavailable = ""  # why no loop can be compiled; "" while it seems possible
         self._lock = threading.Lock()  # guards what follows, and writes to what precedes
-        self._pending: dict[Kernel, list[Batch]] = {}  # being compiled, and who waits
+        self._pending: dict[Kernel, list[Batch]] = {}  # being compiled, and the batches that wait
         self._statistics = Statistics()
         self._begin()
 
@@ -150,7 +149,7 @@ class KernelLibrary:
         return self._addresses.get(kernel, 0)
 
     def failed(self, kernel: Kernel) -> str | None:
-        """Why a kernel will never be available; None if that is not so."""
+        """The reason why a kernel has failed; None if it has not."""
         return self._failures.get(kernel)
 
     @property
@@ -215,14 +214,14 @@ class KernelLibrary:
         complete(waiting)
 
     def _take_waiting(self) -> list[Batch]:
-        """Make what is pending unknown, and return who waits for it."""
+        """Make pending kernels unknown, and return the batches that wait for them."""
         with self._lock:
             waiting = {id(batch): batch for batches in self._pending.values() for batch in batches}
             self._pending.clear()
         return list(waiting.values())
 
     def forget_threads(self) -> None:
-        """Start afresh in a forked process, which has neither threads nor child. Compiled kernels stay."""
+        """Reset the state in a forked process, which has neither threads nor child; compiled kernels stay."""
         busy = self._compiling.busy or self._asking.busy
         self.process.forget()
         self._begin()
@@ -281,7 +280,7 @@ class KernelLibrary:
             self.process.features = host().features
             self._link_new(job.kernel, job.key, self.process.compile(job.request))
         except CompilerClosedError:
-            pass  # `shutdown`: nobody waits, and who asks again gets a new job
+            pass  # `shutdown`: no batch waits, and a later request makes a new job
         except CompilerUnavailableError as error:
             self._give_up(job.kernel, str(error))
         except (CompileError, ObjectRefusedError) as error:
@@ -311,7 +310,7 @@ class KernelLibrary:
         self._settle(kernel, address=address)
 
     def _give_up(self, kernel: Kernel, reason: str) -> None:
-        """There is no child: said once, then every loop not in the cache fails."""
+        """Record that there is no child: logged once; then every loop not in the cache fails."""
         if kernel in self._pending and not self._unavailable:
             self._unavailable = reason
             logger.warning("loop kernels cannot be compiled, NumPy computes instead: %s", reason)
@@ -324,7 +323,7 @@ class KernelLibrary:
         self._settle(kernel, failure=reason)
 
     def _settle(self, kernel: Kernel, *, address: int = 0, failure: str = "") -> None:
-        """A kernel is done: tell who waits. A failure during `shutdown`, when nobody waits, is forgotten."""
+        """Record the result of a kernel, and complete the batches that wait. A failure during `shutdown` is not recorded."""
         done: list[Batch] = []
         with self._lock:
             waiting = self._pending.pop(kernel, None)
@@ -362,7 +361,7 @@ MAKING = threading.Lock()
 
 
 def library() -> KernelLibrary:
-    """The library of this process, made when first asked for."""
+    """The library of this process, made by the first call."""
     global PROCESS_LIBRARY
     with MAKING:
         if PROCESS_LIBRARY is None:

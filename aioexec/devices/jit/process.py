@@ -1,4 +1,4 @@
-"""The parent's end of the compiler child: started on demand, asked one kernel at a time, restarted."""
+"""The parent's side of the compiler child: starts it on demand, sends one request at a time, restarts it if it ends."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from aioexec.devices.jit.child import receive, send
 from aioexec.devices.jit.objects import ObjectCode
 
 START_SECONDS = COMPILE_SECONDS = 600.0
-"""A child that answers later than this hangs; where others keep all processors busy, a second's work of it takes a minute."""
+"""A child that takes longer is considered hung; on an overloaded machine one second of work may take a minute."""
 
 
 class SourceError(Exception):
-    """A body cannot be shipped: no source, a closure, or a global that is neither function nor constant."""
+    """A body cannot be sent to the child: no source, a closure, or a global that is neither function nor constant."""
 
 
 class CompileError(Exception):
@@ -28,11 +28,11 @@ class CompileError(Exception):
 
 
 class CompilerUnavailableError(Exception):
-    """There is no child and there will be none: no kernel can be compiled this way."""
+    """There is no child and none can be started: no kernel can be compiled by it."""
 
 
 class CompilerClosedError(Exception):
-    """The child was told to end while it compiled; it can be started again."""
+    """The child was ended by `close` while it compiled; it can be started again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,12 +44,12 @@ class Child:
 
 
 def child_command() -> list[str]:
-    """How to start the child: by path and isolated, whatever started us (a script, stdin, a program)."""
+    """The command that starts the child: by path and isolated, independent of how this process was started."""
     return [sys.executable, "-I", os.path.join(os.path.dirname(__file__), "child.py")]
 
 
 def child_environment(features: str) -> dict[str, str]:
-    """Our environment without what would change the child's code, and one thread for what it loads."""
+    """Our environment without variables that would change the generated code, and with one thread for its libraries."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "PYTHON"))
     }
@@ -60,9 +60,9 @@ def child_environment(features: str) -> dict[str, str]:
 
 
 class CompilerProcess:
-    """The child, or the lack of one.
+    """The child process, which may not be running.
 
-    `compile` is called from one thread at a time; everything else from any, at any time.
+    `compile` is called from one thread at a time; all other methods from any thread, at any time.
 
     Attributes:
         command: how to start it.
@@ -83,7 +83,7 @@ class CompilerProcess:
 
     @property
     def descriptor(self) -> int | None:
-        """The file descriptor through which it is asked; None if there is no child."""
+        """The file descriptor of the connection to it; None if there is no child."""
         child = self._child
         return None if child is None else child.connection.fileno()
 
@@ -116,7 +116,7 @@ class CompilerProcess:
                     raise CompileError(f"the compiler process ended on it: {error}") from error
 
     def close(self) -> None:
-        """End the child and free its pipe; whoever waits for an answer gets CompilerClosedError."""
+        """End the child and close the connection; a thread that waits for a reply gets CompilerClosedError."""
         with self._lock:
             self._closings += 1
             child = self._child
@@ -124,18 +124,18 @@ class CompilerProcess:
             self._drop(child)
 
     def reap(self) -> None:
-        """Free what is left of a child that ended for lack of work."""
+        """Release the resources of a child that ended after it was idle."""
         child = self._child
         if child is not None and child.process.poll() is not None:
             self._drop(child)
 
     def forget(self) -> None:
-        """Let go of a child that belongs to the process we were forked from."""
+        """Drop a child that belongs to the parent process, after a fork."""
         child, self._child = self._child, None
         self._lock = threading.Lock()
         if child is not None:
             child.connection.close()
-            child.process.returncode = 0  # not ours to wait for
+            child.process.returncode = 0  # this process cannot wait for it
 
     def _drop(self, child: Child) -> None:
         with self._lock:
@@ -144,7 +144,7 @@ class CompilerProcess:
         with contextlib.suppress(OSError):
             child.connection.shutdown(socket.SHUT_RDWR)
         child.connection.close()
-        child.process.kill()  # it keeps nothing: no need to ask
+        child.process.kill()  # it has no state to save
         child.process.wait()
 
     def _start(self, closings: int) -> Child:
@@ -179,7 +179,7 @@ class CompilerProcess:
 
 
 def greet(connection: socket.socket) -> None:
-    """Tell a new child where to import from; wait until it is ready."""
+    """Send a new child the paths to import from, and wait until it is ready."""
     connection.settimeout(START_SECONDS)
     send(connection, {"path": [each for each in sys.path if os.path.isabs(each)]})
     document, _ = receive(connection)
@@ -189,7 +189,7 @@ def greet(connection: socket.socket) -> None:
 
 
 def exchange(connection: socket.socket, request: str) -> ObjectCode:
-    """One question, one answer."""
+    """Send one request, and receive its reply."""
     send(connection, json.loads(request))
     document, image = receive(connection)
     if "error" in document:

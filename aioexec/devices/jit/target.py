@@ -44,7 +44,7 @@ class Target:
 
 @functools.cache
 def host() -> Target:
-    """This machine, told to use 512-bit vectors where it has them: LLVM's models of some x86 prefer 256."""
+    """This machine, with 512-bit vectors enabled where it has them: LLVM's models of some x86 processors prefer 256."""
     from importlib import metadata  # it brings along a mail parser
 
     features = llvm().get_host_cpu_features().flatten()

@@ -166,19 +166,19 @@ run:
   %status = call i64 %kernel(ptr %block, ptr %frame)
 {after}
   %plain = icmp eq i64 %status, 0
-  br i1 %plain, label %after, label %told
+  br i1 %plain, label %after, label %reported
 after:
   %pc.1 = add i64 %pc, 1
   br label %next
-told:
+reported:
   %jumps = icmp slt i64 %status, 0
   br i1 %jumps, label %jump, label %exit
 jump:
   %target = sub i64 -1, %status
   br label %next
 exit:
-  %outcome = phi i64 [ 0, %next ], [ 2, %look ], [ 3, %fuelled ], [ 4, %row ], [ 1, %told ]
-  %final = phi i64 [ 0, %next ], [ 0, %look ], [ 0, %fuelled ], [ 0, %row ], [ %status, %told ]
+  %outcome = phi i64 [ 0, %next ], [ 2, %look ], [ 3, %fuelled ], [ 4, %row ], [ 1, %reported ]
+  %final = phi i64 [ 0, %next ], [ 0, %look ], [ 0, %fuelled ], [ 0, %row ], [ %status, %reported ]
   store i64 %pc, ptr %frame
   store i64 %final, ptr %status.at
 {restore}

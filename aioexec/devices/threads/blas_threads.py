@@ -9,7 +9,7 @@ from aioexec.devices.jit import blas
 
 
 class BlasThreads:
-    """One session's hold; `hold` and `release` may come more than once. The first holder sets, the last one restores."""
+    """One session's hold; both methods are idempotent. The first holder limits the threads, the last one restores them."""
 
     _lock: ClassVar[threading.Lock] = threading.Lock()
     _holders: ClassVar[int] = 0

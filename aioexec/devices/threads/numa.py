@@ -1,4 +1,4 @@
-"""The NUMA nodes of the machine: which processors are near which memory."""
+"""The NUMA nodes of the machine: sets of processors that share local memory."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class NumaNode:
     processors: frozenset[int]
 
     def usable(self) -> frozenset[int]:
-        """Its processors that this process may use; all that it may use where none of them is."""
+        """The node's processors that this process may use; if there are none, all that it may use."""
         allowed = os.sched_getaffinity(0)
         return frozenset(self.processors & allowed or allowed)
 
 
 @cache
 def numa_nodes() -> tuple[NumaNode, ...]:
-    """The machine's nodes; one node with every processor where the system does not tell. Reads files, once."""
+    """The machine's nodes; one node with every processor if the system does not report them. Reads files, once."""
     return read_nodes(SYSTEM) or (NumaNode(0, frozenset(range(processors()))),)
 
 
 def read_nodes(folder: str) -> tuple[NumaNode, ...]:
-    """The nodes that a folder like /sys/devices/system/node describes; none where it does not."""
+    """The nodes described in a folder such as /sys/devices/system/node; none if there is no description."""
     try:
         online = _numbers(f"{folder}/online")
         return tuple(

@@ -1,7 +1,7 @@
-"""Which threads a device and a session compute with: pools shared in the process, counted by their holders.
+"""Thread pools of devices and sessions: shared in the process, with reference counts.
 
-A pool ends when its last holder gives it up, so an idle process has no threads. Sessions that ask for the same number of
-threads share one pool; in TensorFlow the first session of a process decides for all later ones, whatever they ask for.
+A pool ends when its last holder releases it, so an idle process has no threads. Sessions that request the same number of
+threads share one pool; in TensorFlow the first session of a process decides for all later ones, regardless of their options.
 A session's inter-op pool is its client device's intra-op pool where both have the same size: no worker ever waits for
 another, so two pools would only be twice as many threads as processors.
 """
@@ -21,10 +21,12 @@ from aioexec.errors import InvalidArgumentError
 
 NAME = "aioexec-worker"
 
-_lock = threading.Lock()  # held by who reads or changes the three tables
-_holders: dict[Workers, int] = {}  # how many hold each pool that is alive
-_shared: dict[tuple[str, int], Workers] = {}  # those of them that anyone may join, by name and count
-_named: dict[str, tuple[int, int]] = {}  # global name -> threads asked for and threads given, for ever
+_lock = threading.Lock()  # guards the three tables
+_holders: dict[Workers, int] = {}  # the reference count of each open pool
+_shared: dict[tuple[str, int], Workers] = {}  # the shared ones among them, by name and count
+_named: dict[
+    str, tuple[int, int]
+] = {}  # global name -> threads requested and threads made; entries are never removed
 
 
 def acquire_pool(name: str, count: int, prepare: Callable[[], None] | None = None) -> Workers:
@@ -38,7 +40,7 @@ def acquire_pool(name: str, count: int, prepare: Callable[[], None] | None = Non
 
 
 def own_pool(name: str, count: int) -> Workers:
-    """Hold a new pool, which nobody comes by unless its holder hands it on."""
+    """Hold a new pool, which is not shared unless its holder passes it on."""
     workers = Workers(count, name)
     with _lock:
         _holders[workers] = 1
@@ -46,14 +48,14 @@ def own_pool(name: str, count: int) -> Workers:
 
 
 def hold_pool(workers: Workers) -> Workers:
-    """Be one more holder of a pool that the caller holds; one that was not made here has one holder."""
+    """Add a reference to a pool that the caller holds; a pool not made by this module has one reference."""
     with _lock:
         _holders[workers] = _holders.get(workers, 1) + 1
     return workers
 
 
 def dismiss_pool(workers: Workers) -> None:
-    """Hold a pool no more; the last holder sends its threads home and does not wait for them."""
+    """Release a reference to a pool; the last one dismisses its threads, without waiting for them."""
     with _lock:
         left = _holders.pop(workers, 1) - 1
         if left:
@@ -65,13 +67,13 @@ def dismiss_pool(workers: Workers) -> None:
 
 
 def intra_op_threads(options: DeviceOptions, node: NumaNode | None = None) -> int:
-    """Threads a device computes with: as asked, as TF_NUM_INTRAOP_THREADS says, or one a processor (of the node)."""
+    """Threads of a device: from the options, from TF_NUM_INTRAOP_THREADS, or one for each processor (of the node)."""
     default = processors() if node is None else len(node.usable())
     return max(options.intra_op_threads, 0) or max(_environment("TF_NUM_INTRAOP_THREADS"), 0) or default
 
 
 def inter_op_threads(options: DeviceOptions) -> int:
-    """Threads for the heavy kernels of steps: as asked, as TF_NUM_INTEROP_THREADS says, or one a processor; negative: one."""
+    """Threads for heavy kernels: from the options, from TF_NUM_INTEROP_THREADS, or one for each processor; negative: one."""
     asked = options.inter_op_threads or _environment("TF_NUM_INTEROP_THREADS")
     return 1 if asked < 0 else asked or processors()
 
@@ -135,7 +137,7 @@ def named_pool(global_name: str, num_threads: int, options: DeviceOptions) -> Wo
 
 
 def _bind(node: NumaNode) -> None:
-    """Bind the calling thread to a node's processors, as far as the system lets us."""
+    """Bind the calling thread to a node's processors, as far as the system permits."""
     with suppress(OSError):
         os.sched_setaffinity(0, node.usable())
 

@@ -1,7 +1,7 @@
-"""Calls that are made one at a time, in the order in which they come, by the threads of a shared pool.
+"""A serial executor: calls run one at a time, in FIFO order, on the threads of a shared pool.
 
-Sessions plan and build this way: a thread of its own for each would be started by the event loop, which waits for the thread,
-and a thousand of them compete for the interpreter. Belongs to one event loop.
+Sessions use it for planning and building: with a thread for each session, the event loop would wait for every thread to start,
+and a thousand threads would compete for the interpreter. Belongs to one event loop.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Result = TypeVar("Result")
 
 
 class Sequence:
-    """Makes calls in a shared pool, of which it is a holder.
+    """Makes calls in a shared pool, to which it holds a reference.
 
-    `_line` are the jobs that wait for the one under way; `_is_busy` while there is one; `_is_dismissed` once no more come;
-    `_idle` is set when none is left, while somebody waits for that.
+    `_line` are the jobs that wait for the running one; `_is_busy` while there is one; `_is_dismissed` once no more are
+    accepted; `_idle` is an event for the end of the last job, while `close` waits for it.
     """
 
     def __init__(self, workers: Workers) -> None:
@@ -55,14 +55,14 @@ class Sequence:
         return job
 
     def dismiss(self) -> None:
-        """Take no more calls, and hold the pool no more when those that were queued have finished."""
+        """Accept no more calls, and release the pool when the queued ones have finished."""
         if not self._is_dismissed:
             self._is_dismissed = True
             if not self._is_busy:
                 self._release()
 
     async def close(self) -> None:
-        """Dismiss, and wait until every call has finished and, if nobody else holds the pool, its threads have ended."""
+        """Dismiss, and wait until every call has finished and, if there is no other holder, the pool's threads have ended."""
         self.dismiss()
         if self._is_busy:
             await self._idle.wait()

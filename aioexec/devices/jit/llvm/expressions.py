@@ -45,7 +45,7 @@ COMPARISONS = {
 
 
 class BodyError(ValueError):
-    """A kernel body outside the language. Bodies are written by us: this is a bug of whoever wrote the op's row."""
+    """A kernel body is not in the expression language: an error in the op's row, not of the caller."""
 
 
 @dataclass(slots=True)
@@ -251,7 +251,7 @@ class Translator:
     def otherwise(self, node: ast.Call, function: str, operands: Sequence[Value | Number]) -> Value:
         """`otherwise("f", x, bits)`: x, but if any lane of `bits` is not 0, f(x) in all of them.
 
-        For what is dear and often needless: f must give x, to the last bit, in every lane where `bits` is 0.
+        For expensive functions that are often unnecessary: f must return exactly x in every lane where `bits` is 0.
         """
         match operands:
             case [Value() as x, Value() as bits] if bits.dtype in INTEGERS:

@@ -54,7 +54,7 @@ UNSIGNED = frozenset({"uint8", "uint16", "uint32", "uint64"})
 INTEGERS = SIGNED | UNSIGNED
 
 WEIGHTS = {"fdiv": 8, "sdiv": 60, "udiv": 60, "frem": 200, "bitcast": 0}
-"""Instructions dearer, or cheaper, than an addition."""
+"""The cost of instructions that are more, or less, expensive than an addition."""
 INTRINSIC_WEIGHTS = {"llvm.sqrt": 10}
 
 Number = int | float | bool

@@ -125,7 +125,7 @@ done:
 
 
 def any_lane(lanes: int) -> tuple[str, str]:
-    """The intrinsic that tells whether any lane of a mask is set, and its declaration."""
+    """The intrinsic that tests whether any lane of a mask is set, and its declaration."""
     name = f"@llvm.vector.reduce.or.v{lanes}i1"
     return name, f"declare i1 {name}(<{lanes} x i1>)"
 
