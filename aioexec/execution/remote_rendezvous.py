@@ -20,9 +20,9 @@ Fetch = Callable[[str], "asyncio.Future[Received]"]
 
 
 class Exchange(Protocol):
-    """Pushes one step's values to other tasks. `told` are the tasks to which values were pushed."""
+    """Pushes one step's values to other tasks. `notified` are the tasks to which values were pushed."""
 
-    told: set[str]
+    notified: set[str]
 
     def push(self, key: str, value: Any, is_dead: bool) -> bool:
         """Push a value to the task that receives it; False if that task requests it, or is in this process."""
@@ -155,13 +155,13 @@ class RemoteRendezvous(IntraProcessRendezvous):
         fail_receivers(self._table.take_receivers(f"{task}/"), error)
 
     @property
-    def told(self) -> Collection[str]:
+    def notified(self) -> Collection[str]:
         """The tasks to which values were pushed."""
-        return () if self._exchange is None else self._exchange.told
+        return () if self._exchange is None else self._exchange.notified
 
     def cut_off(self, task: str, error: OpError) -> None:
         """Abort if values were pushed to a task to which nothing can be sent any more: they may be lost."""
-        if task in self.told:
+        if task in self.notified:
             self.start_abort(error)
 
     def awaited(self) -> list[str]:

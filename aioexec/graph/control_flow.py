@@ -117,7 +117,7 @@ class CondContext(ControlFlowContext):
         return context
 
     def _add_everywhere(self, tensors: Iterable[Tensor]) -> None:
-        """What is made in a branch may be used around it: it is in the same frame."""
+        """Add tensors of a branch to the contexts around it too, where they may be used, because they are in the same frame."""
         known = list(tensors)
         context: ControlFlowContext | None = self
         while context is not None:
@@ -235,7 +235,7 @@ class WhileContext(ControlFlowContext):
         return enter
 
     def merge_loop_vars(self, enters: Sequence[Tensor]) -> list[Tensor]:
-        """Where first values and later ones meet; the back edges are added by `add_back_edge`."""
+        """Make the merges of first and later values; their back edges are added by `add_back_edge`."""
         merges = []
         for enter in enters:
             op_type = "RefMerge" if enter.dtype.is_ref else "Merge"

@@ -95,7 +95,7 @@ class ControlFlowContext(abc.ABC):
 
     @abc.abstractmethod
     def GetControlPivot(self) -> Tensor | None:
-        """What is alive exactly when a node of this context should run."""
+        """The tensor that is alive exactly when a node of this context should run."""
 
     @abc.abstractmethod
     def AddValue(self, val: Tensor) -> Tensor:

@@ -56,7 +56,7 @@ class FuncGraph(Graph):
     def add_input(
         self, dtype: DType, dims: Dims = None, name: str = "arg", handle_dims: Dims = None
     ) -> Tensor:
-        """One more input; `handle_dims` is the shape of the variable behind a handle."""
+        """Add an input; `handle_dims` is the shape of the variable behind a handle."""
         attrs: dict[str, Any] = {"T": dtype.base_dtype, "index": len(self.inputs)}
         if handle_dims is not None:
             attrs[HANDLE_SHAPE] = shapes.TensorShape(handle_dims)
@@ -72,7 +72,7 @@ class FuncGraph(Graph):
         return outer is not None and (outer is graph or outer.is_inside(graph))
 
     def capture(self, tensor: Tensor) -> Tensor:
-        """What stands in the body for a tensor, which is made an input if it is from outside.
+        """The tensor of the body that represents a tensor; one from outside is captured.
 
         Raises:
             GraphValueError: it is of a graph that is not around this one.
@@ -135,7 +135,7 @@ class FuncGraph(Graph):
         return list(dict.fromkeys(name for op in self.get_operations() for name in functions_of(op)))
 
     def specialized(self, inputs: Sequence[Dims], variables: Sequence[Dims]) -> FuncGraph:
-        """This body where its inputs have these shapes, and handles those behind them; itself if that says nothing new."""
+        """This body for inputs of these shapes, and for handles of variables of these; itself if that adds nothing."""
         known = [_narrowed(tensor.dims, dims) for tensor, dims in zip(self.inputs, inputs, strict=True)]
         handles = [
             variable_dims(tensor) if dims is None else dims
@@ -222,7 +222,7 @@ def functions_of(op: Operation) -> Iterator[str]:
 
 
 def _narrowed(known: Dims, given: Dims) -> Dims:
-    """What is known of a shape twice; where that contradicts itself, what the caller says."""
+    """The merge of a known shape and that of the caller; if they contradict each other, that of the caller."""
     return shapes.merge(known, given) if shapes.compatible(known, given) else given
 
 

@@ -358,7 +358,7 @@ class Graph:
         return False
 
     def capture(self, tensor: Tensor) -> Tensor:
-        """What stands in this graph for a tensor: itself, but in the body of a function."""
+        """The tensor that represents a tensor in this graph: itself, except in the body of a function."""
         return tensor
 
     def add_function(self, function: Function) -> None:

@@ -47,7 +47,7 @@ class IndexedSlices:
 
 
 class IndexedSlicesValue(NamedTuple):
-    """What fetching IndexedSlices gives."""
+    """The value of IndexedSlices, as it is fetched."""
 
     values: Any
     indices: Any

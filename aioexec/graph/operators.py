@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class OperatorTable(dict[str, Callable[..., Any]]):
-    """What the operators mean, by name ("add", "getitem", …).
+    """The functions of the operators, by name ("add", "getitem", …).
 
     Attributes:
         load: gives the whole table, when an operator is used first; set by the wiring of the package.
@@ -34,7 +34,7 @@ class Operators:
     __array_priority__ = 100
 
     def _operand(self) -> Any:
-        """What the operators work on."""
+        """The tensor that the operators work on."""
         return self
 
     def __getitem__(self, key: Any) -> Tensor:

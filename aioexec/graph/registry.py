@@ -45,7 +45,7 @@ def undefined_gradient(op: Operation, *gradients: Any) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class ShapeContext:
-    """What a shape rule may look at: attributes, input shapes, and input values where they are known.
+    """The input of a shape rule: attributes, input shapes, and input values where they are known.
 
     Attributes:
         attrs: attributes of the node.
@@ -75,7 +75,7 @@ GradientRule = Callable[["Operation", Any], Sequence[Any]]
 """(operation, *output gradients) to one gradient (Tensor, IndexedSlices or None) for each input."""
 
 Bodies = Callable[["Operation"], Sequence["FuncGraph"]]
-"""What an operation that stands for bodies is made of; raises InvalidArgumentError when they do not fit it."""
+"""The bodies that an operation stands for; raises InvalidArgumentError if they do not fit it."""
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def check_in_use(op_type: str, version: int) -> None:
 
 
 def output_dims(row: Row, context: ShapeContext) -> Sequence[Dims]:
-    """What the shape rule of a row makes of these inputs and attributes.
+    """The shapes that the rule of a row infers from inputs and attributes.
 
     Raises:
         GraphValueError: they do not fit the op.

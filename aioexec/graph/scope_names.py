@@ -48,7 +48,7 @@ def _text(name: Any) -> str | None:
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """What marks a name as that of a control input or a group, and the name."""
+    """The prefix that marks a name as that of a control input or a group, and the rest of the name."""
     match = _MARKED.fullmatch(name)
     assert match is not None
     return match[1], match[2]

@@ -18,7 +18,7 @@ from aioexec.shapes import TensorShape
 
 
 class SparseTensorValue(NamedTuple):
-    """What fetching a SparseTensor gives, and what is fed for one."""
+    """The value of a SparseTensor, as it is fetched and fed."""
 
     indices: Any
     values: Any

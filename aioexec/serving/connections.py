@@ -24,7 +24,7 @@ _IDLE_SECONDS: Final = 75.0
 """From the end of a request's handler until the answer is taken and the head of the next request is there."""
 
 _GRACE_SECONDS: Final = 1.0
-"""How long requests under way may go on after the end, before they are cancelled."""
+"""Seconds that requests under way may still take when the server stops, before they are cancelled."""
 
 
 @asynccontextmanager

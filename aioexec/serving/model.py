@@ -10,7 +10,7 @@ from aioexec.graph.node import Tensor
 
 
 class Runner(Protocol):
-    """What serving needs of a session."""
+    """The methods that serving uses of a session."""
 
     async def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """Run what the fetches need and return their values."""

@@ -35,7 +35,7 @@ SIGNATURE_NAME = "serving_default"
 
 @dataclass(frozen=True, slots=True)
 class PredictRequest:
-    """What to feed, and how many instances that is."""
+    """The feeds, and the number of instances in them."""
 
     feeds: Mapping[Tensor, Array]
     count: int

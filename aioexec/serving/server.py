@@ -26,7 +26,7 @@ class Server:
 
     @property
     def predict_url(self) -> str:
-        """Where to POST {"instances": …}."""
+        """The URL for POST requests of {"instances": …}."""
         return f"{self.url}/v1/models/{self.name}:predict"
 
 

@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 async def settled(value: Value | Awaitable[Value]) -> Value:
-    """What a callback returned, awaited if it is awaitable."""
+    """The result of a callback, awaited if it is awaitable."""
     if inspect.isawaitable(value):
         return await value
     return value

@@ -30,7 +30,7 @@ class ToyExchange:
     """Knows who follows and who is followed; what is sent unasked is handed to `deliver`, with whether it is announced only."""
 
     def __init__(self, deliver: Callable[[str, Any, bool, bool], None] | None = None) -> None:
-        self.told: set[str] = set()
+        self.notified: set[str] = set()
         self.followers: set[str] = set()
         self.sources: set[str] = set()
         self.pushed: list[tuple[str, Any, bool, bool]] = []
@@ -40,7 +40,7 @@ class ToyExchange:
         follower = key.split(";")[2].partition("/device:")[0]
         if follower not in self.followers:
             return False
-        self.told.add(follower)
+        self.notified.add(follower)
         is_kept = not is_dead and value >= LARGE
         self._deliver(key, value, is_dead, is_kept)
         return not is_kept
@@ -310,7 +310,7 @@ async def test_only_a_step_that_has_told_a_task_something_ends_with_it(
     rendezvous.send(key(HERE, THERE), 1)
 
     rendezvous.cut_off(ELSEWHERE, GONE)
-    assert (rendezvous.error, set(rendezvous.told)) == (None, {THERE})
+    assert (rendezvous.error, set(rendezvous.notified)) == (None, {THERE})
     rendezvous.cut_off(THERE, GONE)
 
     for use in (rendezvous.recv, rendezvous.try_recv):

@@ -16,7 +16,7 @@ _AS_PROTOS = frozenset({resource, variant})
 
 
 class StepRequest:
-    """One way to run a part of a graph. What is fed and fetched is answered here, since servers refuse to.
+    """One signature of a step. Tensors that are both fed and fetched are returned here, since servers refuse them.
 
     Constant: `feeds` and `outputs`, names in the caller's order; `asked`, what the server is asked for, each once;
     `is_local`: there is nothing to ask for; `_dtypes`, what the results must be, where that is known; `_protos`, places of
@@ -139,7 +139,7 @@ class StepRequest:
                 )
 
     def _found(self, message: RunStepResponse, tensors: Sequence[Any]) -> list[Any]:
-        """What was asked for, in that order."""
+        """The results, in the order of the fetches."""
         named = {
             each.name: decode_tensor(each.tensor) if value is None else value
             for each, value in zip(message.tensor, tensors, strict=True)

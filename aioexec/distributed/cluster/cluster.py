@@ -78,7 +78,7 @@ class ClusterSpec:
         return list(self._jobs)
 
     def num_tasks(self, job_name: str) -> int:
-        """How many tasks of a job are known.
+        """The number of tasks of a job.
 
         Raises:
             GraphValueError: no such job.
@@ -158,7 +158,7 @@ def _is_dense(tasks: Mapping[int, str]) -> bool:
 
 
 def task_name(job: str, index: int) -> str:
-    """What the names of a task's devices begin with."""
+    """The prefix of the names of a task's devices."""
     return f"/job:{job}/replica:0/task:{index}"
 
 
@@ -237,7 +237,7 @@ def _only_task(cluster: ClusterSpec, job: str) -> int:
 
 
 def own_address(server_def: Any) -> str:
-    """Where the task of a ServerDef listens, "host:port".
+    """The address of the task of a ServerDef, "host:port".
 
     Raises:
         InternalError: the cluster has no such task.

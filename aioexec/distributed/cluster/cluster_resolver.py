@@ -33,12 +33,12 @@ class ClusterResolver(ABC):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
     ) -> dict[str, int]:
-        """How many devices that are no CPU a task has, by their type; none is known here."""
+        """The numbers of a task's accelerators by type; empty here."""
         return {}
 
     @property
     def environment(self) -> str | None:
-        """Where the program runs, if that matters."""
+        """The name of the environment that the program runs in; "" here."""
         return ""
 
 
@@ -89,7 +89,7 @@ class SimpleClusterResolver(ClusterResolver):
 
 
 class TFConfigClusterResolver(ClusterResolver):
-    """What the environment variable TF_CONFIG says, each time it is asked; what is given here goes before it."""
+    """Reads the environment variable TF_CONFIG at each call; arguments of the constructor take precedence."""
 
     def __init__(
         self,

@@ -47,7 +47,7 @@ _NOTICE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """What Ray gives one task of a job.
+    """The resources that Ray gives each task of a job.
 
     Attributes:
         memory: bytes that Ray reserves, 0 for none.
@@ -62,7 +62,7 @@ class TaskOptions:
     max_restarts: int = -1
 
     def bundle(self) -> dict[str, float]:
-        """What a placement group reserves for it."""
+        """The resources that a placement group reserves for a task."""
         asked = {"CPU": self.num_cpus, "GPU": self.num_gpus, "memory": self.memory, **self.resources}
         return {name: amount for name, amount in asked.items() if amount}
 

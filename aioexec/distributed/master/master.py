@@ -76,7 +76,7 @@ class Master:
         self._requests = RecentRequestIds()
 
     def handlers(self) -> Handlers:
-        """What a listener hands calls to."""
+        """The handlers of a listener, by method."""
         return {
             "MasterService/CreateSession": self._create_session,
             "MasterService/ExtendSession": self._extend_session,
@@ -92,7 +92,7 @@ class Master:
 
     @property
     def session_count(self) -> int:
-        """How many sessions are open."""
+        """The number of open sessions."""
         return len(self._sessions)
 
     async def close(self, grace: float | None = 0.0) -> None:

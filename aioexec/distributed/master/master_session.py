@@ -91,7 +91,7 @@ class MasterSession(DirectSession):
 
     @property
     def task(self) -> str:
-        """This task, as the session's cluster calls it."""
+        """The name of this task in the session's cluster."""
         return self._peers.task
 
     # The other tasks

@@ -51,7 +51,7 @@ class RegisteredPart:
 
 
 class DistributedStep(SharedStep):
-    """One step on several tasks: holds derived errors back.
+    """One step on several tasks; it holds derived errors back.
 
     Args:
         forget: called when the step is over, with the parts whose tasks still have something of it.
@@ -95,7 +95,7 @@ class DistributedStep(SharedStep):
         return True
 
     def ended(self, step: Step) -> None:
-        """One of the calls is over."""
+        """Record that one of the calls is over."""
         self.running -= 1
         if self.running == 0 and self._derived is not None:
             step.fail(self._derived)
@@ -149,7 +149,7 @@ class RemoteRun(Run):
         self._ending: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """It has begun by its call."""
+        """Does nothing: the call has begun the part."""
 
     def call(self) -> None:
         """Make the call, which leaves before anything is made here for the step."""
@@ -234,7 +234,7 @@ class RemoteRun(Run):
         return Payload(request)
 
     def _taken(self, response: Any) -> OpError | None:
-        """What a part that has run has come to."""
+        """Handle the result of a part that has run."""
         if response.status_code:
             return error_from(response.status_code, response.status_error_message)
         if response.aioexec_step_is_over:

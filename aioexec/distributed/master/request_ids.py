@@ -7,7 +7,7 @@ from collections import OrderedDict
 from aioexec.errors import AbortedError
 
 MOST_IDS = 1 << 16
-"""How many requests are remembered."""
+"""The number of requests that are remembered."""
 
 
 class RecentRequestIds:

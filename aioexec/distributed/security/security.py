@@ -34,7 +34,7 @@ _MOST_FILE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """How connections are protected. Made of PEM texts; `from_files` and `from_environment` read them.
+    """The protection of connections, made of PEM texts; `from_files` and `from_environment` read them.
 
     Attributes:
         certificate, key: of this process, in PEM form; both or neither. With them listeners speak TLS.
@@ -114,7 +114,7 @@ class Security:
         return self.insecure or self.token is not None or (self.serves_tls and self.ca is not None)
 
     def authorization(self, path: str) -> str | None:
-        """What a call of a method says in its metadata `authorization`."""
+        """The metadata `authorization` of a call of a method."""
         if self.token is None:
             return None
         return _BEARER + self.token if self.calls_tls else authorization_of_call(self.token, path)

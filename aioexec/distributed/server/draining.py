@@ -18,10 +18,10 @@ BEGINS: Final = frozenset(
         "WorkerService/RunGraph",
     }
 )
-"""Methods that begin something, unless they go on with a partial run."""
+"""Methods that begin work, unless they continue a partial run."""
 
 PARTS: Final = "WorkerService/RunGraph"
-"""What other tasks' masters have running here."""
+"""The method by which masters on other tasks run parts of steps here."""
 
 
 class Draining:

@@ -32,7 +32,7 @@ class Health:
         return not self._drained.is_set()
 
     def check(self, service: str) -> Status:
-        """How a service is.
+        """The status of a service.
 
         Raises:
             NotFoundError: it is not served here.
@@ -42,7 +42,7 @@ class Health:
         return HealthCheckResponse.SERVING if self.is_serving else HealthCheckResponse.NOT_SERVING
 
     async def watch(self, service: str) -> AsyncIterator[Status]:
-        """How a service is now, and then whenever that changes, to the end."""
+        """The status of a service now, and then each change of it, until the listener stops."""
         if service not in self._services:
             yield HealthCheckResponse.SERVICE_UNKNOWN
             await self._drained.wait()

@@ -39,7 +39,7 @@ PROTOCOLS = ("grpc",)
 
 
 class State(enum.Enum):
-    """Where a server is in its life."""
+    """The states of a server."""
 
     MADE = "made"
     SERVING = "serving"
@@ -142,7 +142,7 @@ class Server:
 
     @property
     def target(self) -> str:
-        """What a Session takes to use this server."""
+        """The target with which a Session uses this server."""
         return f"grpc://{self.address}"
 
     def __repr__(self) -> str:

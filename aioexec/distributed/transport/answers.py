@@ -52,7 +52,7 @@ class Answer(Awaitable[Payload]):
             self._stop(error or CancelledError("the call was cancelled"))
 
     def over(self) -> asyncio.Future[None]:
-        """Done when it is there."""
+        """A future that is done when the reply is there."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.came is None:
             self.then(lambda _: None if future.done() else future.set_result(None))

@@ -18,7 +18,7 @@ from aioexec.in_thread import in_thread
 
 
 class _Default:
-    """What sessions of this process show to servers; None for what the environment says."""
+    """The credentials that sessions of this process present to servers; None: those of the environment."""
 
     security: Security | None = None
 

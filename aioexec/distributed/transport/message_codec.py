@@ -38,7 +38,7 @@ from aioexec.formats.tensor_codec import (
 from aioexec.in_thread import in_thread
 
 INLINE: Final = 1 << 18
-"""What has more bytes is encoded and decoded in a thread."""
+"""Messages of more bytes are encoded and decoded in a thread."""
 
 _WITH_GRAPH: Final = ("/CreateSession", "/ExtendSession", "/RegisterGraph")
 _OBJECT_BYTES: Final = 64  # of a string, say, when it must be guessed whether encoding takes long
@@ -187,7 +187,7 @@ def _chunks(message: Any, field: str, tensors: Sequence[Any]) -> list[Chunk]:
 
 @lru_cache(maxsize=64)
 def _keys(descriptor: Any, field: str) -> tuple[bytes, bytes]:
-    """What comes before the length of a field, and before that of the tensor inside it; nothing if the field is a tensor."""
+    """The bytes before the length of a field, and those before the length of the tensor inside it, empty if it is one."""
     described = descriptor.fields_by_name[field]
     inner = described.message_type.fields_by_name.get("tensor")
     return _key(described.number), b"" if inner is None else _key(inner.number)
@@ -222,7 +222,7 @@ def _delimited(key: bytes, chunks: list[Chunk]) -> list[Chunk]:
 
 
 def _key(number: int) -> bytes:
-    """What comes before the length of a field that has one."""
+    """The key of a field that has a length, as bytes."""
     return encode_varint(number << 3 | 2)
 
 

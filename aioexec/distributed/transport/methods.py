@@ -84,7 +84,7 @@ NOTIFICATIONS: dict[str, type[Any]] = {f"{PEER}/Push": Pushed}
 
 
 def path_of(method: str) -> str:
-    """What a method is called on the wire of gRPC."""
+    """The path of a method in gRPC."""
     return f"/aioexec.{method}" if method.startswith(f"{PEER}/") else f"/tensorflow.{method}"
 
 

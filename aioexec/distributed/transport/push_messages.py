@@ -39,7 +39,7 @@ class Pushed:
 
     @staticmethod
     def FromString(data: bytes) -> Pushed:
-        """What the bytes say.
+        """Parse the bytes.
 
         Raises:
             DecodeError: nothing.
@@ -60,7 +60,7 @@ def _written(key: str, is_dead: bool, is_kept: bool) -> bytes:
 
 @cached_by_text(_MOST_REMEMBERED)
 def _read(rest: bytes) -> tuple[str, bool, bool] | None:
-    """What stands behind the step; None if that is not as we write it."""
+    """The fields after the step id; None if they are not in the form that is written here."""
     try:
         message = PushResponse.FromString(rest)
     except DecodeError:

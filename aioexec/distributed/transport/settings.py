@@ -1,4 +1,4 @@
-"""How much a peer may ask for, and how long it may be silent."""
+"""Limits of what a peer may send, and of how long it may be silent."""
 
 from __future__ import annotations
 

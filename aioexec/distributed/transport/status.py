@@ -18,11 +18,11 @@ SILENT: Final = "type.googleapis.com/aioexec.PeerSilent"
 POSSIBLY_RESTARTED: Final = "type.googleapis.com/tensorflow.distributed_runtime.WorkerPossiblyRestarted"
 
 _FROM_TASK: Final = "From /job:"
-"""How a master begins the error of a task's part of a step; the rest of the line names the task and ends with a colon."""
+"""The start of a master's message for an error of a task's part; the rest of the line names the task, with a colon."""
 PLACED: Final = re.compile(
     r"(?P<type>\w+) '(?P<node>[^']+)' on (?P<device>[^\s:]+(?::[^\s:]+)*): (?P<text>.*)", re.DOTALL
 )
-"""How the error of an operation begins: where it ran."""
+"""The start of the message of an operation's error: where it ran."""
 
 _NODE = re.compile(r"\{\{node ([^{}\s]+)\}\}")
 

@@ -45,7 +45,7 @@ NOTIFICATION_BYTES = 1 << 16
 
 @dataclass(slots=True)
 class Call:
-    """What a handler may know of a call beside its request.
+    """The properties of a call that a handler gets beside its request.
 
     Attributes:
         peer: identifies the caller's connection: one text for all calls over it, different for each connection.
@@ -124,7 +124,7 @@ class Listener(abc.ABC):
     """Takes calls at an address, and hands them to handlers; each call is a task."""
 
     address: str
-    """Where it listens, "host:port"; the port it got where it was asked for port 0. Known once it was made."""
+    """The address it listens at, "host:port", with the assigned port if it was made with port 0. Known once it was made."""
 
     @abc.abstractmethod
     async def start(self) -> None:

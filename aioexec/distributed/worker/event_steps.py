@@ -20,7 +20,7 @@ Replied = Callable[[list[Any] | OpError], Payload | OpError]
 
 
 class BegunStep(Protocol):
-    """What is needed of a step that has begun; see `execution.executor.Begun`."""
+    """The methods used of a step that has begun; see `execution.executor.Begun`."""
 
     @property
     def has_ended(self) -> bool: ...
@@ -91,7 +91,7 @@ class _StepUnderWay:
 
 
 class _EventStep(_StepUnderWay):
-    """One that is over when the last value comes; large values are copied by a task."""
+    """A step that is over when the last value comes; large values are copied by a task."""
 
     __slots__ = ("_begun",)
 
@@ -117,7 +117,7 @@ class _EventStep(_StepUnderWay):
 
 
 class _TaskStep(_StepUnderWay):
-    """One that a task does, or the rest of which."""
+    """A step that is run by a task, all of it or its rest."""
 
     __slots__ = ()
 

@@ -15,7 +15,7 @@ from aioexec.formats.protos import AttrValue, DataType, GraphDef, NodeDef
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What a fused node does, or has done to its result.
+    """One operation of a fused node.
 
     Attributes:
         op: the op that does it alone.
@@ -77,7 +77,7 @@ def _strings(node: NodeDef, attr: str) -> list[str]:
 
 
 def _following(node: NodeDef) -> Iterator[_Part]:
-    """What is done to the result of a fused node, in order."""
+    """The operations that a fused node applies to its result, in order."""
     if node.attr["num_host_args"].i or node.attr["filter_format"].s not in (b"", b"HWIO"):
         raise UnimplementedError(f"{node.op} {node.name!r}: quantised convolutions cannot be taken apart")
     for name in _strings(node, "fused_ops"):

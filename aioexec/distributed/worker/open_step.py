@@ -15,7 +15,7 @@ from aioexec.execution.rendezvous import IntraProcessRendezvous, Received
 
 
 class OpenStep:
-    """One such step; `error` is what it failed with.
+    """One such step; `error` is its error, None unless it failed.
 
     Args:
         run: runs it; cancelled, it ends.

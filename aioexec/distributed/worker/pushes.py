@@ -44,7 +44,7 @@ _Response = METHODS[PUSH].response
 _ARRAYS: Final = (np.ndarray, np.generic)
 
 LOOK_SECONDS: Final = 0.5
-"""What is waited for at two looks in a row is asked for."""
+"""Seconds between two looks; a value that is waited for at two looks in a row is requested."""
 
 
 class _Follower(NamedTuple):
@@ -58,12 +58,12 @@ class _Follower(NamedTuple):
 class StepExchange:
     """Pushes the values of one step: the `Exchange` of its rendezvous."""
 
-    __slots__ = ("_pushes", "step_id", "told")
+    __slots__ = ("_pushes", "notified", "step_id")
 
     def __init__(self, pushes: Pushes, step_id: int) -> None:
         self._pushes = pushes
         self.step_id = step_id
-        self.told: set[str] = set()
+        self.notified: set[str] = set()
 
     def push(self, key: str, value: Any, is_dead: bool) -> bool:
         pushes = self._pushes
@@ -73,7 +73,7 @@ class StepExchange:
         target = pushes.followers.get(follower)
         if target is None:
             return False
-        self.told.add(follower)
+        self.notified.add(follower)
         travels = is_ours and (is_dead or _is_small(value))
         message = Pushed(self.step_id, key, is_dead, not travels)
         target.notify(Payload(message, [value] if travels and not is_dead else ()))

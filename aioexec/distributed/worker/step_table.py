@@ -50,7 +50,7 @@ class StepEntry:
             self.stops.append(stop)
 
     def over(self) -> None:
-        """What has begun runs no more."""
+        """End an execution that has begun."""
         self.runs -= 1
         if self.runs == 0 and self.quiet is not None:
             self.quiet.set()
@@ -141,12 +141,12 @@ class StepTable:
     def has_notified(self, step_id: int, task: str) -> bool:
         """Whether values of a step, which may have ended recently, were pushed to a task."""
         step = self._steps.get(step_id)
-        return task in (self._ended.get(step_id, ()) if step is None else step.rendezvous.told)
+        return task in (self._ended.get(step_id, ()) if step is None else step.rendezvous.notified)
 
     def end(self, step_id: int, error: OpError | None = None) -> None:
         """Abort what is left of a step and forget it; of one that is not known, remember that it ended."""
         step = self._forget(step_id)
-        self._ended[step_id] = () if step is None else tuple(step.rendezvous.told)
+        self._ended[step_id] = () if step is None else tuple(step.rendezvous.notified)
         if len(self._ended) > MOST_ENDED:
             self._ended.popitem(last=False)
         if step is None or (error is None and not step.runs and step.rendezvous.is_empty):

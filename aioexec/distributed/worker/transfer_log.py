@@ -17,7 +17,7 @@ MOST_LOGGED = 1 << 10
 
 
 class TransferLog:
-    """What came in the latest steps, by step id, the oldest first; nothing is noted unless it `is_on`."""
+    """The values that came in the latest steps, by step id, the oldest first; nothing is recorded unless it `is_on`."""
 
     def __init__(self) -> None:
         self.is_on = False

@@ -85,7 +85,7 @@ class Worker:
         self._pushes = Pushes(task, self.steps, self._log, self._check_source)
 
     def handlers(self) -> Handlers:
-        """What a listener hands calls to."""
+        """The handlers of a listener, by method."""
         return {
             "WorkerService/GetStatus": self._get_status,
             "WorkerService/CreateWorkerSession": self._create_worker_session,
@@ -316,7 +316,7 @@ class Worker:
 
 
 _NOTHING = np.zeros(0, np.float32)
-"""What travels for a dead value."""
+"""The tensor that is sent for a dead value."""
 
 
 def _is_plain(message: Any, call: Call) -> bool:

@@ -23,7 +23,7 @@ class WorkerCache:
         return list(self._addresses)
 
     def address(self, task: str) -> str:
-        """Where a task listens.
+        """The address of a task.
 
         Raises:
             InvalidArgumentError: it is not in the cluster.

@@ -19,7 +19,7 @@ _FEW_OUTPUTS: Final = 8  # of one node; only those beyond count
 
 
 class Allowance:
-    """What is left for one import.
+    """The allowance that is left for one import.
 
     Attributes:
         tensors: bytes of elements of tensors that are not listed.

@@ -185,7 +185,7 @@ class _BodyReader:
                 index += 1
 
     def _describe_input(self, node: NodeDef, place: int, is_first: bool) -> None:
-        """What the definition says besides of an input: private attributes, the variable behind a handle."""
+        """Further properties of an input in the definition: private attributes, the variable behind a handle."""
         if not is_first:
             return
         for name, held in self._proto.arg_attr[place].attr.items() if place in self._proto.arg_attr else ():
@@ -247,7 +247,7 @@ class _BodyReader:
         return [names[int(rest[0])]]
 
     def _output_range(self, text: str, node: NodeDef, output: str) -> tuple[int, int]:
-        """Where the tensors of an output argument of a node begin, and how many there are."""
+        """The index of the first tensor of a node's output argument, and their number."""
         first = 0
         for arg in self._functions.row(node.op).definition.outputs:
             count = self._count(node, arg)

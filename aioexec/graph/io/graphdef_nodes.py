@@ -153,7 +153,7 @@ class Importer:
         return outputs[index]
 
     def element(self, text: str) -> Tensor | Operation:
-        """What a name of the GraphDef stands for now.
+        """The tensor or operation that a name of the GraphDef refers to.
 
         Raises:
             GraphValueError: the GraphDef has no such element.

@@ -175,7 +175,7 @@ class Source:
                 )
 
     def unused_replacements(self) -> set[Key]:
-        """What `input_map` replaces although no node has it as an input."""
+        """Names in `input_map` that no node has as an input."""
         return self._mapped.difference(*((*node.inputs, *node.controls) for node in self.nodes.values()))
 
     def _sorted(self) -> list[SourceNode]:

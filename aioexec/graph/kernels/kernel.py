@@ -39,7 +39,7 @@ Attrs = Mapping[str, Any]
 
 
 class Role(enum.Enum):
-    """What planning and execution must know of an op; everything else they learn from its row's other fields."""
+    """The role of an op in planning and execution; all else is stated by the other fields of its row."""
 
     __hash__ = object.__hash__  # Enum's own is written in Python, and planning looks roles up for every node
 
@@ -71,7 +71,7 @@ class Role(enum.Enum):
 
 
 class KernelContext(Protocol):
-    """What a kernel may know when it is bound to a node: once per session and node.
+    """The properties of a node that a kernel gets when it is bound to it, once per session and node.
 
     `device` is the full name of the node's device, `resources` are that device's, `functions` those of the node's graph.
     """
@@ -99,7 +99,7 @@ Reference = Callable[[KernelContext], Compute]
 
 
 class StepContext(Protocol):
-    """What an asynchronous kernel may know of the step it runs in; called on the event loop as `compute(step, *inputs)`.
+    """The properties of a step that an asynchronous kernel gets; it is called on the event loop, `compute(step, *inputs)`.
 
     It returns its values, or an awaitable of them, which is cancelled with the step: it must leave its resource as it was.
     """
@@ -260,7 +260,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """How a launch may be shared by several workers: it does `words[word]` units of work that do not touch each other.
+    """How a launch may be divided among workers: it has `words[word]` independent units of work.
 
     Unit u of operand k begins u * strides[k] bytes behind unit 0. Shares are multiples of `grain` units.
     """
@@ -331,7 +331,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """What a node becomes in a program.
+    """The launches by which a program computes a node.
 
     Attributes:
         rows: launches in order.
@@ -345,7 +345,7 @@ class Launches:
 
 
 class ListVerb(enum.Enum):
-    """What a node does with a list of tensors, as far as a program can do it in memory."""
+    """The operation of a node on a list of tensors, if a program can do it in memory."""
 
     EMPTY = "empty"  # makes a list that grows
     RESERVE = "reserve"  # makes one of as many elements as input `size` says, none of them set

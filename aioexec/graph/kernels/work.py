@@ -20,7 +20,7 @@ UNBOUNDED = math.inf
 
 
 def stated(work: Work, attrs: Attrs, inputs: Sequence[Any]) -> float:
-    """What a statement says; infinite if it fails, as it may for inputs that the kernel refuses."""
+    """The value of a statement; infinite if it fails, as it may for inputs that the kernel refuses."""
     try:
         return work(attrs, inputs)
     except Exception:
@@ -33,7 +33,7 @@ def unbounded(attrs: Attrs, inputs: Sequence[Any]) -> float:
 
 
 def per_element(nanoseconds: float, *positions: int) -> Work:
-    """So much for each element of some inputs, or of all."""
+    """A time for each element of some inputs, or of all."""
 
     def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
         chosen = [inputs[k] for k in positions] if positions else inputs
@@ -43,7 +43,7 @@ def per_element(nanoseconds: float, *positions: int) -> Work:
 
 
 def drawn(nanoseconds: float, position: int = 0) -> Work:
-    """So much for each element of the shape that an input gives."""
+    """A time for each element of the shape that an input gives."""
 
     def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
         content = value_of(inputs[position])

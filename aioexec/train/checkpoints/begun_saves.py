@@ -46,7 +46,7 @@ _ATTEMPTS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What a note says.
+    """The contents of a note.
 
     `name`: of the checkpoint, in the folder of the note. `listed`: the file that is to name it, if any. `had_checkpoint`,
     `had_meta`, `had_state`: whether these files were there when the save began. `replaced`: the checkpoints that are to go, as

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _OUTPUT_SHAPES: Final = "_output_shapes"
 _VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 _PASS_ON: Final = frozenset({"Identity", "Enter", "Exit", "Switch", "Merge", "NextIteration"})
-"""What hands a variable on, as does each by reference."""
+"""Ops whose output is the variable at their input, besides those with reference outputs."""
 
 _REMOVED: Final = frozenset({"CheckNumerics"})
 _SPLICED: Final = frozenset({"Identity", "StopGradient"})

@@ -73,7 +73,7 @@ class SaveableObject:
 
     @property
     def device(self) -> str:
-        """That of the tensors."""
+        """The dtype of the tensors."""
         return self.specs[0].device
 
     def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Any:

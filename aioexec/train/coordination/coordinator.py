@@ -232,7 +232,7 @@ def _name_of(member: Member) -> str:
 
 
 def _end_of(member: Member) -> asyncio.Future[Any] | None:
-    """What is done when a member has ended; None if it is not alive."""
+    """A future that is done when a member has ended; None if it is not alive."""
     task = member.task if isinstance(member, TaskThread) else member
     if task is asyncio.current_task():
         raise RuntimeError(f"{_name_of(member)}: cannot join current thread")

@@ -62,7 +62,7 @@ class LooperThread(TaskThread):
         return looper
 
     async def run(self) -> None:
-        """What the task does."""
+        """The body of the task."""
         with self._coord.stop_on_exception():
             await settled(self.start_loop())
             due = asyncio.get_running_loop().time()
@@ -84,7 +84,7 @@ class LooperThread(TaskThread):
         """Called once, after the last call; not after an error."""
 
     def run_loop(self) -> Any:
-        """One call."""
+        """Make one call."""
         if self._call is not None:
             return self._call(*self._args, **self._kwargs)
         return None

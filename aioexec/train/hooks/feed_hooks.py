@@ -38,7 +38,7 @@ class FinalOpsHook(SessionRunHook):
 
     @property
     def final_ops_values(self) -> Any:
-        """What the run at the end gave, None before it."""
+        """The results of the run at the end, None before it."""
         return self._final_ops_values
 
     async def end(self, session: Session) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SessionRunArgs(NamedTuple):
-    """What one step is to fetch and to be fed; `fetches` is any structure that `Session.run` takes."""
+    """The fetches, feeds and options that a hook adds to a step; `fetches` is any structure that `Session.run` takes."""
 
     fetches: Any
     feed_dict: Any = None
@@ -36,7 +36,7 @@ class SessionRunArgs(NamedTuple):
 
 
 class SessionRunValues(NamedTuple):
-    """What a step gave to one hook: `results` has the structure of the fetches the hook asked for, None if for none."""
+    """The results of a step for one hook: `results` has the structure of the hook's fetches, None if it has none."""
 
     results: Any
     options: Any
@@ -55,7 +55,7 @@ class SessionRunContext:
 
     @property
     def original_args(self) -> SessionRunArgs:
-        """What the caller of `run` asked for, without what hooks add."""
+        """The fetches and feeds of the caller of `run`, without those of hooks."""
         return self._original_args
 
     @property
@@ -74,7 +74,7 @@ class SessionRunContext:
 
 
 class SessionRunHook:
-    """Does nothing; subclasses say what they need."""
+    """The base of hooks: its methods do nothing; subclasses override those they need."""
 
     def begin(self) -> Awaitable[None] | None:
         """Called once before the session is created; the graph may still be changed."""

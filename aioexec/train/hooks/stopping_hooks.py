@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
-"""How often the global step is looked at while others train."""
+"""Seconds between two reads of the global step while others train."""
 
 LOG_EVERY_STEPS = 1000
-"""How many steps of others pass between two lines in the log."""
+"""Steps of others between two lines in the log."""
 
 
 class StopAtStepHook(SessionRunHook):

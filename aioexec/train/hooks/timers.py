@@ -10,7 +10,7 @@ from aioexec.errors import GraphValueError
 
 
 class HookTimer(Protocol):
-    """What hooks ask of a timer."""
+    """The interface of a timer."""
 
     def reset(self) -> None:
         """Forget when it triggered."""

@@ -30,7 +30,7 @@ from aioexec.train.input.sparse_batching import restore, store
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """What a batching function was asked for, besides its tensors.
+    """The arguments of a batching function, besides its tensors.
 
     Attributes:
         default_name: of its scope.

@@ -117,7 +117,7 @@ def _put_by(sparse: SparseTensor, enqueue_many: bool, keep_input: Tensor, map_na
 
 
 def _adder_behind(number: Tensor) -> Operation:
-    """What puts into the map, perhaps in a branch of a conditional."""
+    """The op that adds to the map, perhaps in a branch of a conditional."""
     candidates = [number.op, *(tensor.op for tensor in number.op.inputs)]
     return next(op for op in candidates if op.type in _ADDERS)
 
@@ -128,7 +128,7 @@ def _rank_of(sparse: SparseTensor, enqueue_many: bool) -> int | None:
 
 
 def restore(dequeued: Any, storage: Storage) -> Any:
-    """What came out of the queue, the sparse ones found again.
+    """The tensors from the queue, with the sparse ones taken from their map.
 
     All of it waits until all are found: what is taken out of the queue is taken out of the maps.
     """

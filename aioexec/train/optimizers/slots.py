@@ -68,7 +68,7 @@ def _created(
 
 
 def _part_of_slot(part: SaveSliceInfo, slot: Any, name: str) -> SaveSliceInfo:
-    """What part of the whole slot this is; of slots of lower rank, in the dimensions there are."""
+    """The part of the whole slot that this is; of slots of lower rank, in the dimensions there are."""
     rank = None if slot.dims is None else len(slot.dims)
     return replace(
         part,

@@ -170,7 +170,7 @@ class SyncReplicasOptimizer(Optimizer):
         return group(*initial)
 
     def get_chief_queue_runner(self) -> QueueRunner:
-        """What applies the means and hands tokens out; to be started by the chief.
+        """The queue runner that applies the means and hands tokens out; to be started by the chief.
 
         Raises:
             GraphValueError: `apply_gradients` was not called.

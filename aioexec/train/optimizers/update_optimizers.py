@@ -95,7 +95,7 @@ class UpdateOptimizer(Optimizer):
         return apply_any_op(op_type, *inputs, use_locking=self._use_locking)
 
     def _input(self, name: str, var: Any, given: Mapping[str, Any]) -> Any:
-        """What goes to the input of this name."""
+        """The value for the input of this name."""
         if name in given:
             return given[name]
         if name == "var" or name in self._states:

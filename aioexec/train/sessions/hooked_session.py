@@ -131,7 +131,7 @@ class _HookedSession(_WrappedSession):
 
 
 class _Merged:
-    """What hooks want of one step.
+    """The requests of all hooks for one step.
 
     Attributes:
         fetches: the structures they want.

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class Scaffold:
-    """What a model needs around it; what is not given is found in the graph's collections or made by `finalize`.
+    """The operations and the saver of a model; those not given are taken from the graph's collections or made by `finalize`.
 
     Args:
         init_op: initialises variables; it is fed init_feed_dict.
@@ -105,7 +105,7 @@ class Scaffold:
 
     @staticmethod
     def get_or_default(arg_name: str, collection_key: str, default_constructor: Callable[[], Any]) -> Any:
-        """What the collection of the default graph holds; if nothing, something new, which is put there.
+        """The item of a collection of the default graph; if it is empty, a new one, which is added there.
 
         Raises:
             TrainingStateError: it holds several.

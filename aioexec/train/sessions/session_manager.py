@@ -219,7 +219,7 @@ class SessionManager:
         return sess, True
 
     async def _checkpoint_state(self, checkpoint_dir: str, max_wait_secs: float) -> Any:
-        """What the directory says of its checkpoints; None if it has said nothing after max_wait_secs."""
+        """The checkpoint state of a directory; None if there is none after max_wait_secs."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + max_wait_secs
         while True:
@@ -268,7 +268,7 @@ class SessionManager:
 
 
 async def missing_variables(ready_op: Any, sess: Session, what: str) -> str | None:
-    """What a ready op says is not initialised; None if nothing."""
+    """The names that a ready op reports as not initialised; None if there are none."""
     if ready_op is None:
         return None
     try:

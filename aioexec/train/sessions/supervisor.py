@@ -386,7 +386,7 @@ class Supervisor:
 
 
 def _given(value: Any, collection: str, make: Callable[[], Any]) -> Any:
-    """What was given; by default the first of a collection of the default graph, or something new that is put there."""
+    """The argument, or by default the first item of a collection of the default graph, or a new one that is added there."""
     if value is not Supervisor.USE_DEFAULT:
         return value
     graph = get_default_graph()

@@ -30,7 +30,7 @@ PREEMPTION_ERRORS = (AbortedError, UnavailableError)
 """A process that took part was restarted: with a new session the step can be tried again."""
 
 RETRIED_ERRORS = (*PREEMPTION_ERRORS, SessionClosedError)
-"""What a step may fail with when its session is lost: to its own preemption, or closed under it because of another's."""
+"""Errors of a step whose session was lost: by a preemption, or because it was closed for that of another step."""
 
 FIRST_WAIT_SECS = 0.1
 LONGEST_WAIT_SECS = 30.0
@@ -39,7 +39,7 @@ MOST_RECOVERIES = 100
 
 
 class StepContext:
-    """What a step function is called with."""
+    """The argument of a step function."""
 
     def __init__(self, session: Any, run_with_hooks_fn: Callable[..., Awaitable[Any]]) -> None:
         self._session = session
@@ -47,7 +47,7 @@ class StepContext:
 
     @property
     def session(self) -> Any:
-        """The session itself: its runs are no business of hooks."""
+        """The session without hooks: its runs do not call them."""
         return self._session
 
     async def run_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
@@ -168,7 +168,7 @@ def error_of(coord: Coordinator) -> BaseException | None:
 
 
 def cause_of(error: Exception, coord: Coordinator) -> Exception:
-    """What made a step fail: the error itself, or the preemption of a task, which shows as any error."""
+    """The cause of a step's error: the error itself, or the preemption of a task, which may cause any error."""
     cause = None if isinstance(error, PREEMPTION_ERRORS) else error_of(coord)
     return cause if isinstance(cause, PREEMPTION_ERRORS) else error
 

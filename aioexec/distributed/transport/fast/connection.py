@@ -60,7 +60,7 @@ class _Signal:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """What both sides share.
+    """The base of both sides.
 
     Args:
         peer_name: for messages, "host:port" of the other side.
@@ -86,7 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         self._emptied = _Signal()  # all large parts are written
         self._reason = ""  # why the connection ends, if that is known before it does
         self.lost: Future[None] = self._loop.create_future()
-        """Done when the connection is."""
+        """A future that is done when the connection is closed."""
 
     @property
     def is_open(self) -> bool:
@@ -244,13 +244,13 @@ class Connection(asyncio.BufferedProtocol):
 
 
 async def payload_of(parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
-    """What has arrived, as the other side has given it."""
+    """The payload that has arrived, as the other side has given it."""
     values: list[Any] = await in_thread(parts.values) if parts.takes_long else parts.values()
     return payload_with(values, parts, kind, field, limits)
 
 
 def payload_with(values: list[Any], parts: Parts, kind: type[Any], field: str, limits: Limits) -> Payload:
-    """What has arrived, of which these are the values."""
+    """The payload that has arrived, with the values of its tensors."""
     data = bytes(parts.message)
     try:
         message = kind.FromString(data)

@@ -1,4 +1,4 @@
-"""What a frame of the fast path says, once it was read; see `fast.frames`."""
+"""The contents of the frames of the fast path, parsed; see `fast.frames`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Closing:
 
 @dataclass(slots=True)
 class Failure:
-    """What a call came to, if it is no reply."""
+    """The error of a call."""
 
     call: int
     code: int

@@ -133,7 +133,7 @@ def _named(method: str, timeout: float) -> bytes:
 
 @lru_cache
 def _unbounded(method: str) -> bytes:
-    """What almost all requests begin with."""
+    """The bytes with which almost all requests begin."""
     return _named(method, inf)
 
 
@@ -170,7 +170,7 @@ def _with_parts(
 
 
 def _parted(pieces: list[Any]) -> tuple[list[Any], Stream]:
-    """What stands in a frame, and what follows it."""
+    """The frame, and the large parts that follow it."""
     inline, large = pieces[:3], []
     room = _MOST_INLINE
     for place, piece in enumerate(pieces[3:]):
@@ -197,7 +197,7 @@ def _frame(kind: int, call: int, *pieces: bytes) -> bytes:
 
 
 class _Layout(NamedTuple):
-    """How a short frame is divided whose parts have all been read: a message, and one tensor at most.
+    """The layout of a short frame that contains all its parts: a message, and one tensor at most.
 
     Attributes:
         lengths: what stands before the message.
@@ -237,7 +237,7 @@ class Reader:
         self._most_tensor_bytes = most_tensor_bytes
         self._expected = expected
         self.kinds: Container[int] = _BEFORE_WELCOME
-        """What may come now; set with the welcome. Until then frames are short, and nothing is allocated."""
+        """The kinds of frames allowed now; set with the welcome. Until then frames are short, and nothing is allocated."""
         self._scratch = memoryview(bytearray(_SCRATCH))
         self._start = self._end = 0
         self._chunk: memoryview | None = None
@@ -248,7 +248,7 @@ class Reader:
         self._is_narrow = min(most_message_bytes, most_tensor_bytes, *most_of.values()) < _SHORT
 
     def buffer(self) -> memoryview:
-        """Where the next bytes go; never empty."""
+        """The buffer for the next bytes; never empty."""
         if self._chunk is not None:
             return self._chunk
         if self._skip:
@@ -260,7 +260,7 @@ class Reader:
         self.incoming.pop(call, None)
 
     def received(self, count: int) -> list[Event]:
-        """What the bytes mean that are in `buffer()` now.
+        """Parse the bytes that are in `buffer()` now.
 
         Raises:
             DataLossError: nothing that this language knows.

@@ -23,7 +23,7 @@ from aioexec.errors import DataLossError, GraphTypeError, ResourceExhaustedError
 Array = npt.NDArray[Any]
 
 MANY_STRINGS: Final = 4096
-"""So many elements of a string tensor take a millisecond to write or read: more are done off the loop."""
+"""Writing or reading so many elements of a string tensor takes a millisecond; more are processed off the loop."""
 
 SMALL: Final = 1 << 15
 """Tensors of numbers of no more bytes are brought into their form, and out of it, by one copy."""
@@ -40,9 +40,9 @@ _SOON_COPIED: Final = 1 << 17  # bytes
 
 _MOST_REMEMBERED: Final = 1024
 _headers: dict[tuple[np.dtype[Any], tuple[int, ...]], bytes] = {}
-"""Of tensors of numbers that were written lately: the same ones travel in every step."""
+"""Headers of recently written tensors of numbers, which are mostly the same in every step."""
 _known: dict[bytes, tuple[tuple[int, ...], np.dtype[Any]]] = {}
-"""The other way round: what headers of small tensors of numbers say, once that was checked."""
+"""The reverse: shape and dtype by the header of a small tensor of numbers, after it was checked."""
 
 _NUMBERS: dict[
     np.dtype[Any], int

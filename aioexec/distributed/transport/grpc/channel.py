@@ -20,7 +20,7 @@ _FIRST_RETRY_MILLISECONDS: Final = 100
 _LAST_RETRY_MILLISECONDS: Final = 500
 
 _FRAME_BYTES: Final = 1 << 20
-"""Of what a peer may send at once: messages of some MiB cost both a quarter less processor time than by gRPC's 16 KiB."""
+"""The largest HTTP/2 frame: messages of some MiB cost both sides a quarter less processor time than with gRPC's 16 KiB."""
 
 
 class GrpcChannel(Channel):
@@ -112,7 +112,7 @@ class GrpcChannel(Channel):
 
 
 def message_options(limits: Limits) -> tuple[tuple[str, int], ...]:
-    """What channels and listeners have in common."""
+    """The options that channels and listeners have in common."""
     return (
         ("grpc.max_receive_message_length", limits.message_bytes),
         ("grpc.max_send_message_length", -1),

@@ -115,7 +115,7 @@ class GrpcListener(Listener):
         await self._guard.end()
 
     def find(self, method: str, metadata: Any) -> Any:
-        """What answers a call: gRPC's description of a handler, or None."""
+        """The handler of a call, as gRPC describes handlers, or None."""
         if method == f"{_HEALTH}Check":
             return _unary(self._check_health)
         if not self._admits_call(method, metadata):
@@ -219,7 +219,7 @@ def _host(address: str) -> str:
 
 
 def _own_addresses(host: str) -> set[str]:
-    """Where gRPC listens for a host of loopback: for `localhost` at both addresses, whatever the system's resolver says."""
+    """The addresses gRPC listens at for a loopback host: for `localhost` both, whatever the system's resolver returns."""
     return {"127.0.0.1", "::1", *addresses_of(host)}
 
 

@@ -35,10 +35,10 @@ _LOST: Final = (
     "Endpoint closing",
     "Stream removed",
 )
-"""How gRPC begins when it was a connection that failed; it does not say which."""
+"""The start of gRPC's message when a connection failed; it does not say which one."""
 
 _RESET: Final = "CANCELLED"
-"""What gRPC says of a call that the other side has cut off without a word; what handlers say is another text."""
+"""gRPC's message for a call that the other side has reset without a status; errors of handlers have other texts."""
 
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 _AS_THEY_ARE: Final = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
@@ -58,7 +58,7 @@ def status_of(error: OpError) -> Status:
 
 
 def truncated(message: str) -> str:
-    """As much of a message as TensorFlow sends, and fits."""
+    """A message, cut to the length that TensorFlow sends and that fits into the headers."""
     kept = message[:_LONGEST]
     while (size := len(quote(kept, safe=_AS_THEY_ARE, errors="replace"))) > _MOST_ENCODED_BYTES:
         kept = kept[: len(kept) * _MOST_ENCODED_BYTES // size]
@@ -87,10 +87,10 @@ def _payloads(metadata: Iterable[tuple[str, str | bytes]]) -> Mapping[str, bytes
 
 
 def stopped() -> UnavailableError:
-    """Of calls to a listener that takes no more."""
+    """The error of calls to a listener that has stopped taking calls."""
     return UnavailableError("the server is shutting down")
 
 
 def cancelled() -> CancelledError:
-    """Of handlers that were cancelled, though not by their callers."""
+    """The error of calls whose handlers were cancelled, but not by their callers."""
     return CancelledError("the call was cancelled")

@@ -224,7 +224,7 @@ def _described(fate: Fate) -> str:
 
 
 def copied(payload: Payload, method: str, *, is_reply: bool) -> Payload:
-    """What the other side gets: nothing of it is shared. Tensors left inside the message are taken out, as a wire does."""
+    """A deep copy, for the other side. Tensors inside the message are taken out, as an encoding would do."""
     described = METHODS[method]
     message = type(payload.message).FromString(payload.message.SerializeToString())
     if payload.tensors:
