@@ -44,6 +44,10 @@ CONVOLUTIONS = (
     "Conv2D Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput "
     "DepthwiseConv2dNativeBackpropFilter"
 )
+GRADIENTS_OF_CONVOLUTIONS = (
+    "Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter "
+    "Conv3DBackpropInputV2 Conv3DBackpropFilterV2"
+)
 POOLS = "MaxPool MaxPoolV2 MaxPoolGrad MaxPoolGradV2 MaxPoolGradGrad MaxPoolGradGradV2 AvgPool AvgPoolGrad"
 POOLS_OF_VOLUMES = "MaxPool3D MaxPool3DGrad MaxPool3DGradGrad AvgPool3D AvgPool3DGrad"
 RESOURCE_SCATTERS = (

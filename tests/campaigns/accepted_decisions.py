@@ -150,6 +150,13 @@ DECIDED = (
         only=lambda call: operands(call)[0].shape[-1:] == (0,) and 0 not in operands(call)[2],
     ),
     Accepted(
+        "SoftmaxCrossEntropyWithLogits",
+        VALUES,
+        INVALID,
+        "a vector of labels is broadcast, as in TensorFlow's kernel; its shape function refuses one",
+        "building: Shape must be broadcasted with rank 2",
+    ),
+    Accepted(
         "MirrorPadGrad",
         VALUES,
         INVALID,
@@ -207,7 +214,7 @@ DECIDED = (
         only=lambda call: call.attrs.get("out_type") is not None and call.attrs["out_type"].name == "variant",
     ),
     Accepted(
-        "NonMaxSuppressionWithOverlaps SparseAdd HistogramFixedWidth",
+        "NonMaxSuppressionWithOverlaps SparseAdd HistogramFixedWidth AudioSummaryV2",
         VALUES,
         ANY,
         "TensorFlow takes numbers below the normal ones for zero",

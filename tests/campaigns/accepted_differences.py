@@ -12,6 +12,7 @@ from tests.campaigns.accepted import (
     CONVOLUTIONS,
     EVERY_OP,
     GENERATORS,
+    GRADIENTS_OF_CONVOLUTIONS,
     GRADIENTS_OF_FUNCTIONS,
     INTERNAL,
     INVALID,
@@ -84,7 +85,7 @@ ACCEPTED = (
         "must be rank 5",
         has("data_format", "NCHW_VECT_C"),
     ),
-    Accepted("Where", VALUES, UNIMPLEMENTED, "TensorFlow has no kernel for half", "No WhereOp available"),
+    Accepted("Where", ANY, UNIMPLEMENTED, "TensorFlow has no kernel for half", "No WhereOp available"),
     Accepted(
         "SelectV2",
         VALUES,
@@ -122,11 +123,11 @@ ACCEPTED = (
         only=has_strides_along_channels,
     ),
     Accepted(
-        "Conv2DBackpropFilter Conv2DBackpropInput",
+        GRADIENTS_OF_CONVOLUTIONS,
         INVALID,
         VALUES,
         "oneDNN's kernels do not look at the rank of the gradient",
-        only=lambda call: operands(call)[2].ndim != 4,
+        only=lambda call: operands(call)[2].ndim != len(call.attrs["strides"]),
     ),
     # What is refused in another order
     Accepted(
@@ -297,7 +298,7 @@ ACCEPTED = (
         "keys must have the rank that the documentation of the op gives; TensorFlow takes any",
     ),
     Accepted(
-        "Conv2DBackpropFilter Conv2DBackpropInput Conv3DBackpropFilterV2 Conv3DBackpropInputV2",
+        GRADIENTS_OF_CONVOLUTIONS,
         INVALID,
         VALUES,
         "TensorFlow does not look at the other operands if one has no elements",

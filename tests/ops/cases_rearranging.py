@@ -75,6 +75,17 @@ DIAGONALS = [
         expected=[[1, 0], [3, 2]],
     ),
     case("MatrixDiagV3", [1.0, 2.0], 0, 1, 2, 0.0, raises=InvalidArgumentError),
+    case(
+        "MatrixDiagV3",
+        [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
+        [0, 2],
+        -1,
+        -1,
+        0.0,
+        attrs={"align": "RIGHT_LEFT"},
+        expected=[[5, 4], [0, 6]],
+        dtypes=["float32", "float64", "int32"],
+    ),
 ]
 
 IMAGE = np.arange(2 * 4 * 6, dtype=np.float64).reshape(2, 4, 6, 1)

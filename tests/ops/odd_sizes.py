@@ -8,6 +8,7 @@ import numpy as np
 
 from aioexec import dtypes as dt
 from tests.campaigns.operand_calls import Call, Leaf, Out
+from tests.ops.cases_neighbourhoods import encoded
 from tests.ops.odd_operands import (
     IMAGE,
     INVALID,
@@ -235,6 +236,23 @@ for _kind in ("MatrixDiagV2", "MatrixDiagV3"):
         _inputs = [zeros(2), one(0), one(-1), one(-1), zeros()]
         _inputs[_place] = _inputs[_place].reshape(1)
         odd(f"{_kind}, {_what} in a vector", _kind, _inputs, INVALID)
+    _part = _kind.replace("Diag", "DiagPart")
+    odd(f"{_part}, padding in a vector", _part, [zeros(2, 2), one(0), zeros(1)], ((2,),))
+    REFUSED_WHEN_KNOWN.add(f"{_part}, padding in a vector")
+    for _k, _dims, _size in (
+        ([1], (0,), 1),
+        ([-2], (0,), 2),
+        ([0, 5], (6, 2), 2),
+        ([-5, 0], (6, 2), 2),
+        ([2, 3], (2, 0), 2),
+        ([-3, 3], (7, 1), 1),
+    ):
+        odd(
+            f"{_kind}, diagonals {_k} of {_dims}",
+            _kind,
+            [zeros(*_dims), ints(*_k), one(-1), one(-1), zeros()],
+            ((_size, _size),),
+        )
 for _mode in ("SYMMETRIC", "REFLECT"):
     for _pairs, _made in (
         (ints([-1, 0], [1, 1]), INVALID),
@@ -254,6 +272,17 @@ for _mode in ("SYMMETRIC", "REFLECT"):
             mode=_mode,
         )
 odd("gradients of rows that are strings", "SparseFillEmptyRowsGrad", [longs(0), texts(b"a")], INVALID)
+for _dtype, _sides in ((np.int32, (2**30, 2)), (np.int64, (2**61, 2**40))):
+    odd(
+        f"coordinates in more elements than {_dtype.__name__} counts",
+        "UnravelIndex",
+        [np.array([3, 2], _dtype), np.array(_sides, _dtype)],
+        INVALID,
+    )
+odd("the most elements that int32 counts", "UnravelIndex", [ints(3), ints(2**31 - 1, 1)], ((2, 1),))
+_JPEG = encoded(np.zeros((8, 8, 3), np.uint8), "JPEG")
+odd("a JPEG by no transform", "DecodeJpeg", [_JPEG], INVALID, dct_method="a")
+odd("a JPEG by the fast transform", "DecodeJpeg", [_JPEG], ((8, 8, 3),), dct_method="INTEGER_FAST")
 odd("a vector of complex numbers as a condition", "ToBool", [np.zeros(1, np.complex64)], ((),))
 
 # Windows along batch or channels, and larger than the padding

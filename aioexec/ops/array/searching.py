@@ -112,6 +112,8 @@ def _unravel(indices: Array, dims: Array) -> Array:
         )
     if not indices.size:
         raise InvalidArgumentError("received empty tensor indices")
+    if prod(dims.tolist()) > np.iinfo(dims.dtype).max:
+        raise InvalidArgumentError(f"Input dims product is causing integer overflow: {dims.tolist()}")
     if (indices >= prod(dims.tolist())).any():
         raise InvalidArgumentError(f"index is out of bound as with dims {dims.tolist()}: {indices.tolist()}")
     found = [indices // step % dim for step, dim in zip(_steps(dims.tolist()), dims.tolist(), strict=True)]

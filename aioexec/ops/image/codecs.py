@@ -159,6 +159,9 @@ ALLOWED = {
 }
 
 
+DCT_METHODS = ("", "INTEGER_FAST", "INTEGER_ACCURATE")
+
+
 def check_channels(op_type: str, channels: int) -> None:
     if channels not in ALLOWED[op_type]:
         raise InvalidArgumentError(f"channels must be one of {list(ALLOWED[op_type])}, got {channels}")
@@ -171,6 +174,11 @@ def decoding(op_type: str) -> Reference:
         attrs, dtype = context.attrs, context.output_dtypes[0].numpy
         channels = attrs["channels"]
         check_channels(op_type, channels)
+        ratio, method = attrs.get("ratio", 1), attrs.get("dct_method", "")
+        if ratio not in (1, 2, 4, 8):
+            raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
+        if method not in DCT_METHODS:
+            raise InvalidArgumentError(f"dct_method must be one of {list(DCT_METHODS)}, got {method!r}")
         wide = dtype == np.uint16
 
         def compute(value: Array) -> Array:
@@ -181,7 +189,6 @@ def decoding(op_type: str) -> Reference:
             if image.format == "GIF":
                 return as_dtype(of_animation(op_type, image, len(data), attrs), dtype)
             result = pixels(image, channels, wide)
-            ratio = attrs.get("ratio", 1)
             return as_dtype(result if ratio == 1 else reduced(image, channels, ratio), dtype)
 
         return compute
@@ -202,8 +209,6 @@ def of_animation(op_type: str, image: Any, length: int, attrs: Attrs) -> Array:
 
 def reduced(image: Any, channels: int, ratio: int) -> Array:
     """A JPEG decoded at a fraction of its size."""
-    if ratio not in (1, 2, 4, 8):
-        raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
     width, height = (-(-size // ratio) for size in image.size)
     return pixels(
         image.convert("RGB").resize((width, height), pillow().Resampling.BOX), channels or 3, wide=False

@@ -101,6 +101,8 @@ def _k(context: ShapeContext, position: int) -> tuple[int, int] | None:
 def _part_shape(context: ShapeContext) -> Sequence[Dims]:
     """Of matrices, their diagonals."""
     dims = shapes.with_rank_at_least(context.inputs[0], 2)
+    if len(context.inputs) > 2:
+        shapes.with_rank(context.inputs[2], 0)
     if len(context.inputs) > 1 and _k(context, 1) is None:
         return [None]
     lower, upper = _k(context, 1) or (0, 0) if len(context.inputs) > 1 else (0, 0)
@@ -259,7 +261,7 @@ def _diag_kernel(context: KernelContext) -> Compute:
         if padding is not None and padding.ndim:
             raise InvalidArgumentError(f"padding_value must be a scalar, got shape {shown(padding.shape)}")
         size = _matrix_size(diagonal.shape[-1], (lower, upper), _number(rows), _number(columns))
-        band = band_of(lower, upper, *size)
+        band = Band(lower, upper, *size)  # diagonals outside of the matrix are left out
         result = np.full((*diagonal.shape[:-2], *size), _scalar(padding), diagonal.dtype)
         for row, place, where_rows, where_columns in band.places(align):
             result[..., where_rows, where_columns] = diagonal[..., row, place]
