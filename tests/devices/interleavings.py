@@ -1,7 +1,7 @@
 """Explores the orders in which threads take the steps between two operations of locks, up to a number of preemptions.
 
 Threads are real, but one runs at a time: each stops before it takes a lock and after it gives one back, and the explorer
-chooses who goes on. A schedule in which nobody can go on though somebody has not ended is a deadlock.
+chooses the thread that continues. A schedule in which no thread can continue although one has not ended is a deadlock.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Lock:
 
 
 class Schedule:
-    """One run of some threads. `choices` say who goes on at first; `made` are all choices, each with the number there was."""
+    """One run of some threads. `choices` are the first threads to continue; `made`, all choices with their alternatives."""
 
     def __init__(self, choices: Sequence[int], preemptions: int) -> None:
         self._choices = choices

@@ -1,4 +1,4 @@
-"""A device: what it tells about itself, whose threads it has, and that it leaves nothing when it is closed."""
+"""A device: its attributes, its threads, and that it leaves nothing when it is closed."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_a_lost_update_is_found():
         pytest.param([[1, 2]], 3, marks=pytest.mark.sweep),
     ],
 )
-def test_every_entry_is_taken_once_whoever_is_preempted(
+def test_every_entry_is_taken_once_whichever_thread_is_preempted(
     monkeypatch: pytest.MonkeyPatch, entries: list[list[int]], preemptions: int
 ):
     count = sum(map(len, entries))

@@ -1,4 +1,4 @@
-"""Pools of threads: who shares one, how many threads it has, and that it ends with its last holder."""
+"""Pools of threads: sharing, the number of threads, and that a pool ends with its last holder."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_device_of_one_numa_node_has_a_thread_for_each_of_its_processors():
     assert intra_op_threads(Options(intra_op_threads=4), one) == 4
 
 
-# Who shares
+# Sharing
 
 
 def test_devices_of_all_sessions_share_a_pool_of_the_size_they_ask_for():
@@ -276,7 +276,7 @@ def test_event_loops_in_several_threads_share_the_threads_of_one_pool():
 
 
 class Holders:
-    """A model of who holds which pool, beside the real ones."""
+    """A model of the holders of each pool, beside the real ones."""
 
     def __init__(self) -> None:
         self.held: list[Workers] = []
@@ -292,7 +292,7 @@ class Holders:
         self.check_invariants()
 
     def check_invariants(self) -> None:
-        """A pool is open exactly while somebody holds it; of the shared ones with one name and size one is open."""
+        """A pool is open exactly while it has a holder; of the shared ones with one name and size one is open."""
         holders = Counter(self.held)
         assert {pool for pool in self.seen if not pool.closed} == set(holders)
         shared = [(pool.name, pool.count) for pool in holders if pool.name != "own"]
@@ -305,7 +305,7 @@ EVENTS = st.lists(
 
 
 @given(EVENTS)
-def test_in_any_order_of_events_a_pool_is_open_exactly_while_somebody_holds_it(
+def test_in_any_order_of_events_a_pool_is_open_exactly_while_it_has_a_holder(
     events: list[tuple[str, int, int]],
 ):
     holders = Holders()

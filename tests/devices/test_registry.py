@@ -1,4 +1,4 @@
-"""The table of device factories: who is in it, who makes a session's devices, and what it says when it cannot."""
+"""The table of device factories: registration, the devices of a session, and the errors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_second_factory_of_the_same_priority_is_refused():
     assert DeviceFactory.get_factory("TOY") is present
 
 
-def test_a_type_nobody_registered_has_no_factory_and_the_lowest_priority():
+def test_a_type_that_is_not_registered_has_no_factory_and_the_lowest_priority():
     assert DeviceFactory.get_factory("TOY") is None
     assert DeviceFactory.device_priority("TOY") == -1
     assert not DeviceFactory.is_pluggable_device("TOY")

@@ -40,7 +40,7 @@ def test_an_entry_that_comes_when_the_time_is_just_over_is_not_missed():
     queue: SpinningQueue[str] = SpinningQueue()
 
     def look(due: Any, nanoseconds: int) -> int:
-        queue.put("late")  # nobody sleeps, one looks: nobody is woken
+        queue.put("late")  # no thread sleeps, one spins: none is woken
         return 0
 
     queue.look = look

@@ -91,7 +91,7 @@ async def test_done_is_called_on_the_loop_before_the_await_goes_on():
     assert seen == [(threading.current_thread(), 7), "awaited"]
 
 
-async def test_done_is_called_for_a_job_nobody_awaits():
+async def test_done_is_called_for_a_job_that_is_not_awaited():
     workers = Workers(1, "pool")
     finished = asyncio.Event()
 
@@ -183,38 +183,40 @@ async def test_a_cancelled_close_still_ends_the_threads():
 
 
 async def test_the_switch_interval_is_short_while_there_are_workers(monkeypatch: pytest.MonkeyPatch):
-    told = [0.005]  # not the interpreter's own: workers of other tests may end just now
-    monkeypatch.setattr(workers_module, "switch_interval", SwitchInterval(lambda: told[-1], told.append))
+    intervals = [0.005]  # not the interpreter's own: workers of other tests may end just now
+    monkeypatch.setattr(
+        workers_module, "switch_interval", SwitchInterval(lambda: intervals[-1], intervals.append)
+    )
     first, second = Workers(2, "pool"), Workers(1, "other")
 
     for workers in (first, second, first):
         await workers.submit(lambda: None).result()
-        assert told == [0.005, SWITCH_INTERVAL]
+        assert intervals == [0.005, SWITCH_INTERVAL]
     await first.close()
-    assert told == [0.005, SWITCH_INTERVAL]
+    assert intervals == [0.005, SWITCH_INTERVAL]
     await second.close()
 
-    assert told == [0.005, SWITCH_INTERVAL, 0.005]
+    assert intervals == [0.005, SWITCH_INTERVAL, 0.005]
 
 
 async def test_workers_that_are_only_dismissed_give_the_switch_interval_back_too(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    told, over = [0.005], threading.Event()
+    intervals, over = [0.005], threading.Event()
 
     def put(seconds: float) -> None:
-        told.append(seconds)
-        if len(told) == 3:
+        intervals.append(seconds)
+        if len(intervals) == 3:
             over.set()
 
-    monkeypatch.setattr(workers_module, "switch_interval", SwitchInterval(lambda: told[-1], put))
+    monkeypatch.setattr(workers_module, "switch_interval", SwitchInterval(lambda: intervals[-1], put))
     workers = Workers(1, "pool")
     await workers.submit(lambda: None).result()
 
     workers.dismiss()
 
     await asyncio.to_thread(over.wait)
-    assert told == [0.005, SWITCH_INTERVAL, 0.005]
+    assert intervals == [0.005, SWITCH_INTERVAL, 0.005]
 
 
 def test_the_switch_interval_of_the_process_is_the_interpreters():
@@ -222,7 +224,7 @@ def test_the_switch_interval_of_the_process_is_the_interpreters():
         assert sys.getswitchinterval() <= SWITCH_INTERVAL * 1.001
 
 
-def test_a_job_whose_loop_is_gone_harms_nobody():
+def test_a_job_whose_loop_is_closed_does_no_harm():
     gate = threading.Event()
 
     async def leave() -> Workers:

@@ -132,8 +132,8 @@ count:
   %idle = load atomic i64, ptr %idle.at seq_cst, align 8
   %count.at = getelementptr i64, ptr %run, i64 2
   %count = load atomic i64, ptr %count.at seq_cst, align 8
-  %somebody = icmp ult i64 %idle, %count
-  br i1 %somebody, label %rest, label %stopped.all
+  %is.used = icmp ult i64 %idle, %count
+  br i1 %is.used, label %rest, label %stopped.all
 rest:
   call void @lock(ptr %still.at)
   br label %count

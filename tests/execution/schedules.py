@@ -1,4 +1,4 @@
-"""The propagator without an event loop: whoever tests it says what begins and what ends, in which order."""
+"""The propagator without an event loop: the test decides the order in which activations begin and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs whose rows several workers share, for tests of who does them."""
+"""Programs with parallel regions, for tests of the threads that run their tasks."""
 
 import asyncio
 import threading

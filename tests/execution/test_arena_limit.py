@@ -1,4 +1,4 @@
-"""The limit on arenas of runs that wait for a worker: it bounds memory, admits in the order of arrival, and blocks nobody."""
+"""The limit on arenas of runs that wait for a worker: it bounds memory, admits in FIFO order, and never deadlocks."""
 
 from __future__ import annotations
 

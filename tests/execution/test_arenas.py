@@ -1,4 +1,4 @@
-"""The bound on arenas: never exceeded, nobody waits in vain, and nothing is lost when a run is not to be."""
+"""The bound on arenas: never exceeded, every run is admitted in the end, and a run that is refused leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def turn() -> Any:
     return Future()  # which needs no event loop
 
 
-# Who gets an arena
+# Admission
 
 
 def test_a_frame_that_lies_idle_is_used_again():
@@ -171,7 +171,7 @@ class Crowd:
         max_size=60,
     ),
 )
-def test_any_order_of_events_keeps_the_bound_and_lets_everybody_in(sizes: list[int], events: list[Any]):
+def test_any_order_of_events_keeps_the_bound_and_admits_every_run(sizes: list[int], events: list[Any]):
     crowd = Crowd(sizes)
 
     for event, k in events:
@@ -188,7 +188,7 @@ def test_any_order_of_events_keeps_the_bound_and_lets_everybody_in(sizes: list[i
 
 
 @pytest.mark.slow
-def test_every_order_of_six_events_lets_everybody_in_under_the_limit_of_a_loop():
+def test_every_order_of_six_events_admits_every_run_under_the_limit_of_a_loop():
     events = [(Crowd.ask, 0), (Crowd.ask, 1), (Crowd.end, 1), (Crowd.cancel, 0), (Crowd.wake, 0)]
     for order in itertools.product(events, repeat=6):
         crowd = Crowd([60, 150], ArenaLimit(100, least_runs=1))
@@ -294,7 +294,7 @@ async def test_without_a_bound_programs_have_the_limit_of_their_loop():
 
 
 class Held:
-    """An op `TestHeld` (identity) that waits on a worker until it is told to go on; its program holds an arena meanwhile."""
+    """An op `TestHeld` (identity) that waits on a worker until the test releases it; its program holds an arena meanwhile."""
 
     def __init__(self, ops: Ops) -> None:
         self.gate = threading.Event()

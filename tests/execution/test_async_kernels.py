@@ -1,4 +1,4 @@
-"""Asynchronous kernels: how they give their values, who waits for whom, and what is left when a step ends early."""
+"""Asynchronous kernels: their results, the order of waits, and the state after a step that ends early."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ async def test_a_kernel_that_returns_the_wrong_number_of_values_is_named(ops: Op
             await made.run([first], {x: 1})
 
 
-# Who waits for whom
+# The order of waits
 
 
 async def test_two_kernels_wait_at_the_same_time(parking: Parking):
@@ -353,7 +353,7 @@ async def test_whatever_a_kernel_raises_ends_the_step(ops: Ops, kind: str):
 
 @pytest.mark.parametrize("alone", [False, True])
 async def test_a_kernel_that_is_cancelled_by_others_fails_its_step(parking: Parking, alone: bool):
-    """The caller has not been cancelled, so nobody may tell it that it was."""
+    """The caller was not cancelled, so it must not see a cancellation."""
     with graph() as g:
         x = feed([])
         fetches = [op("Stroll", x, name="culprit")] + ([] if alone else [op("Park", x)])

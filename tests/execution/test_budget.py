@@ -128,7 +128,7 @@ async def test_as_many_are_woken_as_had_room_in_the_tick_before(monkeypatch):
 
     await asyncio.gather(*(run() for _ in range(60)))
 
-    assert 57 <= woken <= 65, "only some of those who were woken first came too late"
+    assert 57 <= woken <= 65, "only some of those woken first came too late"
 
 
 async def test_those_who_wait_come_in_the_order_they_came():
@@ -206,7 +206,7 @@ async def test_a_call_that_fails_does_not_keep_those_behind_it_waiting():
     assert reported == [error]
 
 
-async def test_who_is_cancelled_while_waiting_holds_up_nobody():
+async def test_a_waiter_that_is_cancelled_delays_no_other():
     budget = TickBudget()
     order: list[str] = []
 

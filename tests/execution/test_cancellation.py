@@ -1,4 +1,4 @@
-"""Cancellation managers: everybody is told once."""
+"""Cancellation managers: each callback is called once."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_callback_may_deregister_itself():
     assert answers == [False]
 
 
-def test_trying_to_deregister_during_a_cancellation_does_not_call_anybody():
+def test_trying_to_deregister_during_a_cancellation_calls_no_callback():
     manager = CancellationManager()
     called: list[str] = []
     answers: list[object] = []
@@ -129,7 +129,7 @@ def test_during_a_cancellation_the_manager_says_so_and_takes_nothing():
     assert seen == [(True, False, False)]
 
 
-def test_an_error_of_one_callback_keeps_nobody_else_from_being_told():
+def test_an_error_of_one_callback_does_not_prevent_calls_of_the_others():
     manager = CancellationManager()
     called: list[str] = []
     child = CancellationManager(manager)
@@ -221,7 +221,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.managers = [CancellationManager()]
         self.owed: list[
             tuple[CancellationManager, int]
-        ] = []  # who has registered, and not deregistered in time
+        ] = []  # callbacks registered, and not deregistered in time
         self.called: list[tuple[CancellationManager, int]] = []
 
     @rule(data=st.data())

@@ -1,4 +1,4 @@
-"""Deadlines of steps, in virtual time: who is told what when time runs out, and that all is quiet then."""
+"""Deadlines of steps, in virtual time: the errors when time runs out, and that nothing runs then."""
 
 from __future__ import annotations
 

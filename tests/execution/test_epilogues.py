@@ -1,4 +1,4 @@
-"""What convolutions do at their end has the bits that rows of its own have, whoever shares the work."""
+"""Epilogues of convolutions give the same bits as separate rows, on any number of threads."""
 
 from __future__ import annotations
 

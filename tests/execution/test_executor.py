@@ -103,7 +103,7 @@ async def test_a_step_of_several_fetches_in_any_order_is_one_call_too():
     np.testing.assert_array_equal(found[1], [0, 2, 4, 6])
 
 
-async def test_what_is_fetched_is_nobody_elses(tier: Tier):
+async def test_a_fetched_array_has_no_other_reference(tier: Tier):
     """A fetch shares memory with no feed, constant, variable, other fetch, or later result."""
     with graph() as g:
         x = feed([4], name="x")

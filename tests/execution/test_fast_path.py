@@ -20,7 +20,7 @@ WAYS = pytest.mark.parametrize("jit", ["off", "eager"])
 
 
 class Piped:
-    """Two queues, and what takes x from one and brings x and 2 * x + 1 into the other, or tells what it took."""
+    """Two queues, and a run that moves x and 2 * x + 1 from one to the other, or returns x."""
 
     def __init__(self) -> None:
         with ax.Graph().as_default() as self.graph:

@@ -60,7 +60,7 @@ async def test_a_waiter_that_is_cancelled_does_not_take_the_lease_with_it():
     await all_tasks_blocked()
 
     waiting[0].cancel()  # before it is woken
-    release([v])  # wakes the second, who is cancelled before it runs
+    release([v])  # wakes the second, which is cancelled before it runs
     waiting[1].cancel()
     await all_tasks_blocked()
 
@@ -108,7 +108,7 @@ Ask = tuple[tuple[int, ...], int, bool]
     ),
     cancels=st.lists(st.integers(0, 24), max_size=8),
 )
-def test_whatever_is_asked_and_cancelled_nobody_shares_and_everybody_finishes(
+def test_in_any_order_of_requests_and_cancellations_leases_are_exclusive_and_all_steps_finish(
     asks: Sequence[Ask], cancels: Sequence[int]
 ):
     async def scenario() -> None:

@@ -42,7 +42,7 @@ def regions_of(session: ax.Session) -> list[ParallelRegion]:
 
 
 class Meeting:
-    """A helper who stays until as many as expected are there."""
+    """A helper that stays until as many as expected have entered."""
 
     def __init__(self, count: int) -> None:
         self.barrier = threading.Barrier(count)
@@ -200,7 +200,7 @@ async def test_the_first_failing_row_of_the_program_is_the_error(parallel):
             after = w.assign_add(x + 1)
         start = ax.global_variables_initializer()
     fetches = [early, *late, before.op, after.op]
-    told = []
+    errors = []
     for workers in (1, 4):
         async with session_with(graph, workers) as session:
             await session.run(start)
@@ -210,12 +210,12 @@ async def test_the_first_failing_row_of_the_program_is_the_error(parallel):
                     await session.run(fetches, {x: np.zeros(64, np.int32)})
                 assert caught.value.op is not None
                 contents = await session.run([v, w])
-                told.append((caught.value.op.name, [int(content[0]) for content in contents]))
+                errors.append((caught.value.op.name, [int(content[0]) for content in contents]))
             if workers > 1:
                 assert regions_of(session)
 
-    assert told[:10] == told[10:]
-    assert len({name for name, _ in told}) == 1
+    assert errors[:10] == errors[10:]
+    assert len({name for name, _ in errors}) == 1
 
 
 async def test_a_failing_share_fails_the_step_by_name(parallel):
@@ -327,9 +327,7 @@ async def test_a_helper_leaves_when_a_job_waits_for_its_thread(run_of_branches):
 
 
 @pytest.mark.parametrize("asleep", [0, 1])
-async def test_a_helper_for_whom_nothing_is_left_comes_back_whether_or_not_there_is_other_work(
-    run_of_branches, asleep: int
-):
+async def test_a_helper_without_work_leaves_whether_or_not_there_is_other_work(run_of_branches, asleep: int):
     run, _ = run_of_branches
     found = walker()
     assert found is not None
@@ -350,7 +348,7 @@ async def test_a_helper_for_whom_nothing_is_left_comes_back_whether_or_not_there
 
 
 async def test_a_short_step_is_done_while_a_long_one_runs(parallel, monkeypatch):
-    """Its job is taken by the first helper who is asked to look: the owner goes on alone."""
+    """Its job is taken by the first helper that spins: the owner continues alone."""
     graph, x, y = branches(12)
     order: list[str] = []
     async with session_with(graph, 2) as session:

@@ -131,7 +131,7 @@ async def test_constants_are_fetched_before_anything_is_fed():
         await step.cancel(CancelledError("enough"))
 
 
-async def test_a_feed_that_nobody_needs_must_come_too():
+async def test_a_feed_that_no_fetch_needs_must_arrive_too():
     with graph() as g:
         x, y = feed([]), feed([])
         z = op("Neg", x)

@@ -1,4 +1,4 @@
-"""Leases and pins of a variable: in every order of what few steps do, no buffer is written while somebody reads it."""
+"""Leases and pins of a variable: in every order of the actions of few steps, no buffer is written while a step reads it."""
 
 from __future__ import annotations
 

@@ -412,7 +412,7 @@ async def test_a_program_goes_to_workers_when_it_is_slow_and_comes_back_when_it_
         assert not program.inline
         program.measured(INLINE_NS // 2)
         assert program.inline
-        for _ in range(1000):  # now and then the machine is busy with something else
+        for _ in range(1000):  # the machine may be busy with other work
             program.measured(2 * INLINE_NS)
             program.measured(INLINE_NS)
         assert program.inline

@@ -1,4 +1,4 @@
-"""Runs that a loop helps with: all of a step, whoever comes, one task a slice, and everything else in between."""
+"""Runs of which the event loop executes tasks: in slices of one task, with all other callbacks in between."""
 
 import asyncio
 from collections import Counter
@@ -240,7 +240,7 @@ async def test_closing_waits_for_a_step_that_was_begun_so(array):
     np.testing.assert_allclose(running.result(), by_numpy(array), rtol=1e-5)
 
 
-# A run that nobody shares
+# A run without helpers
 
 
 def links():
@@ -263,7 +263,7 @@ async def session_of_links(monkeypatch):
         yield session, x, y, array, np.linalg.matrix_power(array, 11)
 
 
-async def test_a_short_run_that_nobody_shares_is_done_on_the_loop_which_turns_between_its_rows(monkeypatch):
+async def test_a_short_run_without_helpers_is_done_on_the_loop_which_turns_between_its_rows(monkeypatch):
     async with session_of_links(monkeypatch) as (session, x, y, array, expected):
         found = max(programs(session), key=lambda each: len(each.variant.rows))
         async with busy(found.workers), counted_turns() as turns:
@@ -275,7 +275,7 @@ async def test_a_short_run_that_nobody_shares_is_done_on_the_loop_which_turns_be
     np.testing.assert_array_equal(result, expected)
 
 
-async def test_a_longer_run_that_nobody_shares_is_for_a_worker(monkeypatch):
+async def test_a_longer_run_without_helpers_is_for_a_worker(monkeypatch):
     def helped(*arguments):
         raise AssertionError("the loop does it")
 
@@ -291,12 +291,12 @@ async def test_cancelled_between_two_rows_it_leaves_a_program_that_can_be_run_ag
     begun = asyncio.Event()
     helped = Walk.helped
 
-    def told(self, outcome, until):
+    def walked(self, outcome, until):
         begun.set()
         return helped(self, outcome, until)
 
     async with session_of_links(monkeypatch) as (session, x, y, array, expected):
-        monkeypatch.setattr(Walk, "helped", told)
+        monkeypatch.setattr(Walk, "helped", walked)
         running = asyncio.create_task(session.run(y, {x: array}))
         await begun.wait()
         running.cancel()
@@ -310,7 +310,7 @@ async def test_cancelled_between_two_rows_it_leaves_a_program_that_can_be_run_ag
 # Failure and cancellation
 
 
-async def test_the_first_failing_row_is_told_whoever_does_it():
+async def test_the_first_failing_row_is_reported_whichever_thread_runs_it():
     def build():
         x = ax.placeholder(ax.int32, [64])
         return x, [ax.floordiv(x, x * k, name=f"quotient{k}") for k in range(1, 9)]
@@ -337,14 +337,14 @@ async def test_cancelled_between_two_slices_a_step_leaves_variables_whole(monkey
     begun = asyncio.Event()
     helped = Walk.helped
 
-    def told(self, outcome, until):
+    def walked(self, outcome, until):
         begun.set()
         return helped(self, outcome, 0)  # a moment that is over: a slice ends with its first task
 
     array = np.eye(64, dtype=np.float32)
     async with session_of(build) as (session, (x, step, value)):
         await session.run(step.op, {x: array})
-        monkeypatch.setattr(Walk, "helped", told)
+        monkeypatch.setattr(Walk, "helped", walked)
         async with busy(workers_of(session)) as gate:
             running = asyncio.create_task(session.run(step.op, {x: array}))
             await begun.wait()
@@ -359,7 +359,7 @@ async def test_cancelled_between_two_slices_a_step_leaves_variables_whole(monkey
     np.testing.assert_array_equal(found, np.eye(64) * 56)
 
 
-async def test_a_run_whose_loop_is_no_more_leaves_nobody_in_it(array):
+async def test_a_run_whose_loop_is_no_more_leaves_no_thread_in_it(array):
     async with session_of(branches) as (session, (x, y)):
         await session.run(y, {x: array})
         async with busy(workers_of(session)):

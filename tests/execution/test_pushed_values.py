@@ -27,7 +27,7 @@ def key(source: str, destination: str, edge: object = "e") -> str:
 
 
 class ToyExchange:
-    """Knows who follows and who is followed; what is sent unasked is handed to `deliver`, with whether it is announced only."""
+    """Records followers and followed tasks; a pushed value is passed to `deliver`, and whether it is only announced."""
 
     def __init__(self, deliver: Callable[[str, Any, bool, bool], None] | None = None) -> None:
         self.notified: set[str] = set()
@@ -88,7 +88,7 @@ async def test_what_comes_from_a_source_is_waited_for_here(
         rendezvous.pushed(key(THERE, HERE), 1, False)
     await all_tasks_blocked()
 
-    assert receiver.told == (1, False)
+    assert receiver.result == (1, False)
     assert wire.asked == []
     assert rendezvous.is_empty
 
@@ -104,7 +104,7 @@ async def test_a_value_that_was_asked_for_before_it_came_is_taken_once(
     rendezvous.pushed(key(THERE, HERE, "other"), 2, False)
     await all_tasks_blocked()
 
-    assert receiver.told == (None, True)
+    assert receiver.result == (None, True)
     assert await future == (2, False)
     assert [call.cancelled() for call in wire.calls] == [True, True]
     assert rendezvous.is_empty
@@ -127,7 +127,7 @@ async def test_what_is_announced_is_asked_for(
 ):
     exchange.sources.add(THERE)
     receiver, given_up = Receiver(), Receiver()
-    given_up.told = "it has ended"
+    given_up.result = "it has ended"
     if waits:
         rendezvous.expect(key(THERE, HERE), given_up)
         rendezvous.expect(key(THERE, HERE), receiver)
@@ -138,7 +138,7 @@ async def test_what_is_announced_is_asked_for(
     wire.other_side.send(key(THERE, HERE), LARGE)
     await all_tasks_blocked()
 
-    assert receiver.told == (LARGE, False)
+    assert receiver.result == (LARGE, False)
     assert wire.asked == [key(THERE, HERE)]
 
 
@@ -181,8 +181,8 @@ async def test_a_lost_source_fails_exactly_those_who_wait_for_it(
     exchange.sources.discard(THERE)
     rendezvous.lost(THERE, GONE)
 
-    assert lost.told is GONE
-    assert (other.told, own.told, asked.told) == (None, None, None)
+    assert lost.result is GONE
+    assert (other.result, own.result, asked.result) == (None, None, None)
     assert rendezvous.error is None
     assert rendezvous.try_recv(key(THERE, HERE, "came")) == (1, False)
     rendezvous.expect(key(THERE, HERE, "later"), Receiver())
@@ -199,7 +199,7 @@ async def test_tasks_whose_names_begin_alike_are_not_taken_for_each_other(
 
     rendezvous.lost(THERE, GONE)
 
-    assert receiver.told is None
+    assert receiver.result is None
     assert rendezvous.awaited() == [key(twelve, HERE)]
     assert not rendezvous.is_all_from(THERE)
     rendezvous.close()
@@ -328,9 +328,9 @@ class TwoSides:
     """A sender and a receiver; `on_wire` is what travels, each as what happens when it arrives. A method is an event."""
 
     def __init__(self) -> None:
-        self.sender = RemoteRendezvous(THERE, self._never, tells := ToyExchange(self._push))
-        self.receiver = RemoteRendezvous(HERE, self._ask, hears := ToyExchange())
-        self.tells, self.hears = tells, hears
+        self.sender = RemoteRendezvous(THERE, self._never, pushes := ToyExchange(self._push))
+        self.receiver = RemoteRendezvous(HERE, self._ask, follows := ToyExchange())
+        self.pushes, self.follows = pushes, follows
         self.on_wire: list[Callable[[], None]] = []
         self.sent: dict[int, int] = {}
         self.waiting: dict[int, asyncio.Future[Received]] = {}
@@ -351,10 +351,10 @@ class TwoSides:
             self.waiting[edge] = self.receiver.recv(key(THERE, HERE, edge))
 
     def follow(self, _: int) -> None:
-        if HERE in self.tells.followers:
+        if HERE in self.pushes.followers:
             return
-        self.tells.followers.add(HERE)
-        self.on_wire.append(lambda: self.hears.sources.add(THERE))
+        self.pushes.followers.add(HERE)
+        self.on_wire.append(lambda: self.follows.sources.add(THERE))
         self.sender.push_kept()
 
     def arrive(self, which: int) -> None:
@@ -368,12 +368,12 @@ class TwoSides:
 
     def lose(self, edge: int) -> None:
         """The connection: what is on its way never comes, and both sides know."""
-        if edge or HERE not in self.tells.followers:
+        if edge or HERE not in self.pushes.followers:
             return
         self.was_lost = True
         self.on_wire.clear()
-        self.hears.sources.discard(THERE)
-        self.tells.followers.discard(HERE)
+        self.follows.sources.discard(THERE)
+        self.pushes.followers.discard(HERE)
         self.receiver.lost(THERE, GONE)
         self.sender.cut_off(HERE, GONE)
         for call in list(self.receiver._calls):

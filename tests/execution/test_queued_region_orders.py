@@ -26,7 +26,7 @@ SPLIT = [[1, 2], [], []]
         pytest.param(TWO, 2, marks=pytest.mark.sweep),
     ],
 )
-def test_every_task_is_done_once_and_nobody_waits_for_ever(tasks: Sequence[Sequence[int]], helpers: int):
+def test_every_task_is_done_once_without_a_deadlock(tasks: Sequence[Sequence[int]], helpers: int):
     assert QueuedRegionModel(tasks, helpers).explore() > 1000
 
 
@@ -43,10 +43,10 @@ def test_a_task_that_fails_ends_the_region_when_its_helpers_have_left(failing: i
             "  call void @run_move(ptr %run)\n  call void @unlock(ptr %run)\n  ret void",
             "  call void @unlock(ptr %run)\n  ret void",
             "no end can be reached",
-            id="who leaves does not wake the owner",
+            id="a helper that leaves does not wake the owner",
         ),
         pytest.param(
-            "br i1 %somebody, label %rest, label %stopped.all",
+            "br i1 %is.used, label %rest, label %stopped.all",
             "br label %stopped.all",
             "a data race",
             id="the owner of a region that failed does not wait for its helpers",

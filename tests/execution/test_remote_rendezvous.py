@@ -44,19 +44,19 @@ def key(source: str, edge: str = "e") -> str:
 
 
 class Receiver:
-    """Is told like a future, as the executor's receivers are."""
+    """Has the interface of a future, as the executor's receivers have."""
 
     def __init__(self) -> None:
-        self.told: object = None
+        self.result: object = None
 
     def done(self) -> bool:
-        return self.told is not None
+        return self.result is not None
 
     def set_result(self, result: Received, /) -> None:
-        self.told = result
+        self.result = result
 
     def set_exception(self, exception: Exception, /) -> None:
-        self.told = exception
+        self.result = exception
 
 
 @pytest.mark.behaviour(92)
@@ -71,7 +71,7 @@ async def test_what_is_sent_and_received_in_one_process_does_not_touch_the_wire(
 
     assert await first == (1, False)
     assert rendezvous.try_recv(key(HERE)) == (2, False)
-    assert receiver.told == (3, True)
+    assert receiver.result == (3, True)
     assert wire.asked == []
 
 
@@ -85,7 +85,7 @@ async def test_what_is_sent_elsewhere_is_asked_for_there(wire: Wire, rendezvous:
     wire.other_side.send(key(THERE, "dead"), None, True)
     await all_tasks_blocked()
 
-    assert receiver.told == (None, True)
+    assert receiver.result == (None, True)
     assert rendezvous.close() == []
 
 
@@ -113,7 +113,7 @@ async def test_an_abort_reaches_who_waits_for_another_process_and_ends_the_call(
 
     with pytest.raises(AbortedError, match="the step failed"):
         await waiting
-    assert receiver.told is error
+    assert receiver.result is error
     assert all(call.cancelled() for call in wire.calls)
     for use in (rendezvous.try_recv, rendezvous.recv):
         with pytest.raises(AbortedError, match="the step failed"):
@@ -156,11 +156,11 @@ async def test_what_the_transport_raises_or_gives_up_is_an_error_of_ours(
         await given_up
 
 
-async def test_the_end_of_a_step_ends_the_calls_nobody_needs(wire: Wire, rendezvous: RemoteRendezvous):
+async def test_the_end_of_a_step_ends_the_calls_that_are_not_needed(wire: Wire, rendezvous: RemoteRendezvous):
     rendezvous.expect(key(THERE), receiver := Receiver())
 
     assert rendezvous.close() == [key(THERE)]
 
-    assert isinstance(receiver.told, AbortedError)
+    assert isinstance(receiver.result, AbortedError)
     assert wire.calls[0].cancelled()
     rendezvous.check_invariants()

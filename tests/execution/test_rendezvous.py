@@ -1,4 +1,4 @@
-"""Rendezvous: either side may come first, and nobody is served out of turn."""
+"""Rendezvous: either side may come first, and receivers are served in FIFO order."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ async def test_an_abort_fails_those_who_wait_and_those_who_come_later():
     assert isinstance(rendezvous.error, AbortedError)
 
 
-async def test_values_that_nobody_took_are_dropped_by_an_abort():
+async def test_values_that_were_not_received_are_dropped_by_an_abort():
     rendezvous = IntraProcessRendezvous()
     rendezvous.send(KEY, 1)
 
@@ -255,7 +255,7 @@ async def test_values_that_nobody_took_are_dropped_by_an_abort():
     assert rendezvous.close() == []
 
 
-async def test_an_abort_nobody_looks_at_is_no_complaint(caplog):
+async def test_an_abort_that_is_not_awaited_logs_nothing(caplog):
     rendezvous = IntraProcessRendezvous()
     rendezvous.recv(KEY)
     cancelled = rendezvous.recv(KEY)
@@ -348,8 +348,8 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(really=st.sampled_from([False] * 9 + [True]))
     def abort(self, really: bool) -> None:
         if really:
-            told = self.table.abort(AbortedError("first"))
-            assert sorted(told) == sorted(each for line in self.receivers.values() for each in line)
+            failed = self.table.abort(AbortedError("first"))
+            assert sorted(failed) == sorted(each for line in self.receivers.values() for each in line)
             assert self.table.abort(AbortedError("second")) == []
             for line in (*self.values.values(), *self.receivers.values()):
                 line.clear()

@@ -1,4 +1,4 @@
-"""Parallel regions as machine code does them: one task after the other, by an event loop and by helpers who look for work."""
+"""Parallel regions executed by machine code: by an event loop, and by helpers that spin for work."""
 
 from typing import cast
 
@@ -28,7 +28,7 @@ async def run_of_branches(monkeypatch):
         run.give_back(False)
 
 
-def test_who_is_late_does_one_task(run_of_branches):
+def test_an_owner_past_its_deadline_runs_one_task(run_of_branches):
     run = run_of_branches
     region = parallel_regions.RegionRun(run, run.program.parallel_regions[0])
     frame, found = region._enter(), walker()
@@ -51,7 +51,7 @@ def test_a_loop_for_which_nothing_is_ready_comes_back(run_of_branches):
         found.lane_released(frame, region.state, parallel_regions._OWNER, 0)
         == region_state.LaneOutcome.PAUSED
     )
-    assert not region.state[region_state.ASLEEP], "nobody need call it"
+    assert not region.state[region_state.ASLEEP], "no request for a helper is needed"
 
 
 # Helpers by machine code
@@ -101,7 +101,7 @@ def test_one_who_looks_does_what_the_owner_has_left(run_of_branches):
     assert region.help(0) == Outcome.DONE
 
 
-def test_an_offer_nobody_has_followed_is_taken_back(run_of_branches):
+def test_an_offer_that_no_thread_has_accepted_is_withdrawn(run_of_branches):
     spinners = Spinners(2)
     region = region_of(run_of_branches, spinners)
 
@@ -149,7 +149,7 @@ def test_entries_come_before_offers(run_of_branches):
     assert region.help(region_state.ENDLESS) == Outcome.DONE
 
 
-def test_a_region_that_is_cancelled_offers_nobody_any_more_and_can_be_done_again(run_of_branches):
+def test_a_cancelled_region_offers_no_more_work_and_can_be_executed_again(run_of_branches):
     spinners = Spinners()
     region = region_of(run_of_branches, spinners)
     region.help(0)

@@ -193,7 +193,7 @@ async def test_what_moved_to_a_worker_is_told_by_its_thread():
     assert [record.thread_id for record in records(run)] == [threading.get_native_id(), threads[0]]
 
 
-async def test_a_run_that_nobody_watches_has_no_trace():
+async def test_a_run_that_is_not_traced_has_no_trace():
     with graph():
         x = feed([2], name="x")
         y = op("Neg", x, name="y")

@@ -1,4 +1,4 @@
-"""Arenas that nobody uses are given back, without a timer where there are none, and never under a run."""
+"""Idle arenas are released, without a timer if there are none, and never those of an active run."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ def in_use(program: Program) -> int:
 
 @on_native_tiers
 @pytest.mark.parametrize("arena_bytes", [0, 1 << 20], ids=["unbounded", "bounded"])
-async def test_arenas_that_nobody_uses_are_given_back(
-    tier: Tier, virtual_clock: VirtualClock, arena_bytes: int
-):
+async def test_idle_arenas_are_released(tier: Tier, virtual_clock: VirtualClock, arena_bytes: int):
     with graph() as g:
         x = feed([1024])
         seldom, often = between(x), between(op("Neg", x))

@@ -171,7 +171,9 @@ def test_groups_are_joined_through_chains_and_members_of_several(graph: Graph, d
 
 
 @pytest.mark.behaviour(112)
-def test_a_group_may_be_named_after_nobody_and_other_classes_join_nothing(graph: Graph, devices: DeviceSet):
+def test_a_group_may_have_the_name_of_no_node_and_other_classes_join_nothing(
+    graph: Graph, devices: DeviceSet
+):
     x = source()
     a, b = op("FakeRelu", x, name="a"), op("FakeReluCPU", x, name="b")
     colocate(a, "gone")
@@ -350,7 +352,7 @@ def test_softly_taken_together_names_keep_their_process(name: DeviceName, other:
 
 
 @given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=12))
-def test_who_is_connected_shares_a_device_and_nobody_else_must(pairs: list[tuple[int, int]]):
+def test_only_connected_operations_must_share_a_device(pairs: list[tuple[int, int]]):
     with new_graph() as made:
         nodes = [op("FakeRelu", source(), name=f"n{i}") for i in range(12)]
     for first, second in pairs:

@@ -119,7 +119,7 @@ def test_what_is_read_before_the_step_is_read_before_it():
     assert rows(variant) == [["back"], ["gradient", "step"]]
 
 
-def test_a_gradient_that_somebody_wants_is_made():
+def test_a_gradient_with_another_use_is_stored():
     with graph():
         x, dy, variable = feed(X.shape), feed(DY.shape), resource([INPUTS, OUTPUTS])
         gradient = product(x, dy)

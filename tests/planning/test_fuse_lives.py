@@ -1,4 +1,4 @@
-"""Who may take over whose memory once rows have moved."""
+"""The reuse of memory by heirs after rows have moved."""
 
 from aioexec.graph.kernels.kernel import ElementwiseKernel, Launch, Operand
 from aioexec.planning.fusion.lifetimes import Move, renew

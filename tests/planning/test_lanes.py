@@ -55,11 +55,11 @@ def numbers(task: Task) -> list[int]:
 
 def test_cheap_programs_and_those_of_one_worker_stay_whole():
     rows, _ = branches(4, 3, cost=5_000)
-    dear, _ = branches(4, 3, cost=100_000)
+    expensive, _ = branches(4, 3, cost=100_000)
 
     assert cut(rows, 2, {}) is None
-    assert cut(dear, 1, {}) is None
-    assert cut(dear, 2, {}) is not None
+    assert cut(expensive, 1, {}) is None
+    assert cut(expensive, 2, {}) is not None
 
 
 def test_a_chain_is_no_region():
@@ -69,7 +69,7 @@ def test_a_chain_is_no_region():
     assert cut(rows, 4, {}) is None
 
 
-def test_branches_are_dealt_as_chains_and_joined_at_the_end():
+def test_branches_are_split_into_chains_and_joined_at_the_end():
     rows, _ = branches(8, 3, cost=20_000)
 
     found = cut(rows, 2, {})
@@ -140,7 +140,7 @@ def test_a_row_without_units_or_worth_less_than_two_shares_is_not():
     assert lanes.parts(whole, 2, 20_000) == [whole]
 
 
-def test_a_region_ends_where_somebody_jumps_to_and_labels_follow():
+def test_a_region_ends_at_the_target_of_a_jump_and_labels_are_adjusted():
     before, _ = branches(2, 2, cost=150_000)
     after, _ = branches(2, 2, cost=150_000)
     label, out = Label(len(before) + 1), Label(len(before) + 1 + len(after))
@@ -174,7 +174,9 @@ def test_elementwise_rows_that_only_read_scratch_do_not_wait_for_each_other():
     other = replace(launch, kernel=LoopKernel(lambda x, y: 0, ("float32", "float32"), 0, 0))
 
     assert lanes.waits(rows, {}) == [set(), set()]
-    assert lanes.waits([replace(row, launch=other) for row in rows], {}) == [set(), {0}], "who knows"
+    assert lanes.waits([replace(row, launch=other) for row in rows], {}) == [set(), {0}], (
+        "other kernels may read what they write"
+    )
 
 
 # All of it, in random programs
@@ -234,12 +236,12 @@ class Machine:
     ) -> None:
         *reads, write = [buffer for buffer, _ in row.operands]
         for read, token in zip(reads, found, strict=True):
-            assert (self.memory(read, region, lane) == token).all(), "somebody else has written here"
+            assert (self.memory(read, region, lane) == token).all(), "another row has written here"
         self.memory(write, region, lane)[:] = row.position
 
 
 def expected_reads(rows: Sequence[Pending]) -> dict[int, list[int]]:
-    """What each row, by position, reads in the program's order: the position of who wrote it last, -1 for inputs."""
+    """What each row, by position, reads in the program's order: the position of the row that wrote it last, -1 for inputs."""
     last: dict[int, int] = {}
     found = {}
     for each in rows:

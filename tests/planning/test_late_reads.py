@@ -1,4 +1,4 @@
-"""Who waits for a write to a reference variable reads the reference, as late as it runs; all others have the snapshot."""
+"""A consumer that waits for a write to a reference variable reads the reference when it runs; all others read the snapshot."""
 
 from __future__ import annotations
 

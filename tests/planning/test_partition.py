@@ -31,7 +31,7 @@ def test_on_one_device_the_subgraph_is_its_own_partition():
     assert subgraph.nodes == before
 
 
-def test_targets_on_one_other_device_need_nobody_else():
+def test_targets_on_one_other_device_need_no_other_device():
     with graph():
         y = op("Neg", constant(1.0), name="y")
 
@@ -88,7 +88,7 @@ def test_each_output_of_a_node_crosses_by_itself():
 
 
 @pytest.mark.behaviour(101)
-def test_both_ends_say_who_sends_what_to_whom_with_the_incarnation_of_the_sender():
+def test_both_ends_have_the_key_with_the_incarnation_of_the_sender():
     with graph():
         x = feed([3], "int32", name="x")
         y = op("Neg", op("Abs", x, name="a"), name="y")
@@ -265,7 +265,7 @@ def test_data_and_control_edges_of_one_node_cross_apart():
     assert inside["c"].controls == inside["d"].controls == [the(of_role(parts[B], Role.IDENTITY))]
 
 
-def test_nobody_waits_for_a_constant():
+def test_no_node_waits_for_a_constant():
     with graph() as g:
         x = feed([], name="x")
         with g.control_dependencies([constant(1.0)]):

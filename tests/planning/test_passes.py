@@ -1,4 +1,4 @@
-"""Passes: the order they run in, which of them the options ask for, and what is told of them."""
+"""Passes: their order, those that the options enable, and their dumps."""
 
 from __future__ import annotations
 
@@ -84,20 +84,20 @@ def test_a_pass_is_registered_once_in_a_phase_and_can_be_taken_out():
 def test_the_subgraph_is_told_after_each_pass():
     with graph():
         y = op("Neg", op("Neg", constant(1.0), name="a"), name="b")
-    told: list[tuple[str, str]] = []
+    dumped: list[tuple[str, str]] = []
     subgraph = pruned([y])
 
     OptimizationPassRegistry(BUILT_IN).run_grouping(
-        Grouping.POST_REWRITE_FOR_EXEC, subgraph, Binder(), dump=lambda *each: told.append(each)
+        Grouping.POST_REWRITE_FOR_EXEC, subgraph, Binder(), dump=lambda *each: dumped.append(each)
     )
 
-    assert [name for name, _ in told] == [
+    assert [name for name, _ in dumped] == [
         "post_rewrite_for_exec/0/fold_constants",
         "post_rewrite_for_exec/1/merge_common_subexpressions",
         "post_rewrite_for_exec/2/drop_identities",
         "post_rewrite_for_exec/3/drop_unused",
     ]
-    assert {text for _, text in told} == {subgraph.dump()}
+    assert {text for _, text in dumped} == {subgraph.dump()}
     assert subgraph.dump() == "b = Folded()"
 
 

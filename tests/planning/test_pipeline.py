@@ -1,4 +1,4 @@
-"""The planner: what it tells of its passes, and that placements and plans keep up with a graph that grows."""
+"""The planner: the log of its passes, and that placements and plans follow a graph that grows."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def test_each_pass_is_told_to_a_log_that_listens(caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.DEBUG, "aioexec.planning.pipeline"):
         plan([y], [x])
 
-    told = [record.getMessage() for record in caplog.records]
-    assert [text.partition(":")[0] for text in told] == [
+    logged = [record.getMessage() for record in caplog.records]
+    assert [text.partition(":")[0] for text in logged] == [
         "post_placement/0/read_late",
         "post_rewrite_for_exec/0/fold_constants",
         "post_rewrite_for_exec/1/merge_common_subexpressions",
         "post_rewrite_for_exec/2/drop_identities",
         "post_rewrite_for_exec/3/drop_unused",
     ]
-    assert "three = Folded()" in told[1]
+    assert "three = Folded()" in logged[1]
 
 
 def test_passes_are_not_written_out_for_a_log_that_does_not_listen(caplog: pytest.LogCaptureFixture):

@@ -360,7 +360,7 @@ def test_a_kernel_for_a_device_type_that_is_not_there_is_listed(graph: Graph):
     assert "device='GPU'" in error.value.message
 
 
-def test_a_label_nobody_registered_is_refused_also_where_there_is_one_device(graph: Graph):
+def test_a_label_that_is_not_registered_is_refused_also_where_there_is_one_device(graph: Graph):
     op("FakeInput", name="in")[0].op.set_attr("_kernel", "special")
 
     with pytest.raises(InvalidArgumentError, match="No OpKernel was registered to support Op 'FakeInput'"):
@@ -414,12 +414,12 @@ def test_what_stands_behind_a_feed_holds_nothing_together(graph: Graph, devices:
 @pytest.mark.parametrize("there", [("CPU:0",), ("CPU:0", "GPU:0")])
 def test_every_decision_is_told(graph: Graph, there: tuple[str, ...]):
     op("FakeReluCPU", op("FakeSource", name="x"), name="y")
-    told = []
+    logged = []
 
-    placed(graph, device_set(*there), log=lambda *decision: told.append(decision))
+    placed(graph, device_set(*there), log=lambda *decision: logged.append(decision))
 
     device = f"{LOCALHOST}/device:CPU:0"
-    assert told == [("x", "FakeSource", device), ("y", "FakeReluCPU", device)]
+    assert logged == [("x", "FakeSource", device), ("y", "FakeReluCPU", device)]
 
 
 # In general

@@ -1,4 +1,4 @@
-"""A bound on steps in flight: first come first in, and whoever gives up costs nobody a place."""
+"""A bound on steps in flight: FIFO order, and a ticket that is withdrawn does not cost a place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_as_many_as_the_bound_are_admitted_and_others_in_the_order_they_came():
     assert not admission.is_full
 
 
-def test_who_gives_up_waiting_admits_nobody_and_is_not_admitted_later():
+def test_a_ticket_withdrawn_while_waiting_admits_none_and_is_not_admitted_later():
     admission: Admission[str] = Admission(1)
     for ticket in "abc":
         admission.arrive(ticket)
@@ -38,7 +38,7 @@ def test_a_ticket_that_was_never_given_is_refused():
 
 
 @given(st.integers(1, 4), st.lists(st.tuples(st.booleans(), st.integers(0, 10)), max_size=60))
-def test_whatever_comes_and_goes_nobody_is_lost_and_nobody_overtakes(
+def test_in_any_order_of_events_no_ticket_is_lost_and_none_overtakes(
     bound: int, events: list[tuple[bool, int]]
 ):
     admission: Admission[int] = Admission(bound)

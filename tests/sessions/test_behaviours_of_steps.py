@@ -109,7 +109,7 @@ async def test_a_partial_run_is_over_once_however_its_nodes_and_calls_end(ops: O
 
 
 @pytest.mark.behaviour(57)
-async def test_the_first_error_of_a_partial_run_is_everybodys(ops: Ops):
+async def test_the_first_error_of_a_partial_run_is_raised_by_every_call(ops: Ops):
     failures: dict[str, asyncio.Future[Any]] = {}
     begun = asyncio.Event()
 

@@ -52,13 +52,13 @@ async def test_a_callable_takes_one_value_for_each_feed():
 
 async def test_a_callable_takes_options_if_it_says_so():
     g, a, b, c = two()
-    told = RunMetadata()
+    metadata = RunMetadata()
     options = RunOptions(trace_level=RunOptions.FULL_TRACE)
 
     async with session_on(g, "off") as session:
         accepting = session.make_callable(c, [a, b], accept_options=True)
-        assert await accepting(5.0, 2.0, options=options, run_metadata=told) == 3
-        assert told.step_stats.dev_stats
+        assert await accepting(5.0, 2.0, options=options, run_metadata=metadata) == 3
+        assert metadata.step_stats.dev_stats
         with pytest.raises(GraphTypeError, match="accept_options"):
             await session.make_callable(c, [a, b])(5.0, 2.0, options=options)
 
@@ -118,13 +118,13 @@ async def test_a_callable_from_options_is_run_and_released():
     traced = CallableOptions(fetch=["one:0"], run_options=RunOptions(trace_level=RunOptions.FULL_TRACE))
     with g.as_default():
         op("Neg", constant(-1.0), name="one")
-    told = RunMetadata()
+    metadata = RunMetadata()
 
     async with session_on(g, "off") as session:
         function = await session._make_callable_from_options(options)
         for _ in range(3):
             assert await function(5.0, 2.0) == [-3, -3]
-        await (await session._make_callable_from_options(traced))(run_metadata=told)
+        await (await session._make_callable_from_options(traced))(run_metadata=metadata)
         await function.release()
         await function.release()
         with pytest.raises(InvalidArgumentError, match="Attempted to run callable after handle was released"):
@@ -132,7 +132,7 @@ async def test_a_callable_from_options_is_run_and_released():
         with pytest.raises(GraphTypeError, match="CallableOptions"):
             await session._make_callable_from_options(RunOptions())
 
-    assert told.step_stats.dev_stats
+    assert metadata.step_stats.dev_stats
 
 
 async def test_an_error_of_a_callables_node_is_the_steps(ops: Ops):

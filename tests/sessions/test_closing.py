@@ -91,18 +91,18 @@ async def test_close_needs_no_grace_when_steps_end_by_themselves(ops: Ops, virtu
     assert await running == 1
 
 
-async def test_a_second_close_may_be_less_patient(ops: Ops):
+async def test_a_second_close_may_have_a_shorter_grace(ops: Ops):
     waiting = Waiting(ops)
     g, x, y = waiting_graph()
     session = session_with(g)
     running = asyncio.create_task(session.run(y, {x: 1}))
     await waiting.until_entered(1)
-    patient = asyncio.create_task(session.close())
+    closing = asyncio.create_task(session.close())
     await all_tasks_blocked()
-    assert not patient.done()
+    assert not closing.done()
 
     await session.close(0)
-    await patient
+    await closing
 
     with pytest.raises(SessionClosedError):
         await running
@@ -255,7 +255,7 @@ async def test_steps_beyond_the_bound_wait_their_turn_in_order(ops: Ops, bound: 
     assert done == list(range(8))
 
 
-async def test_who_gives_up_its_turn_costs_nobody_a_place(ops: Ops):
+async def test_a_step_cancelled_while_waiting_does_not_cost_a_place(ops: Ops):
     waiting = Waiting(ops)
     g, x, y = waiting_graph()
 

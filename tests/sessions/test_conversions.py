@@ -1,4 +1,4 @@
-"""Types that anybody may teach a session to fetch and feed."""
+"""Registered types that sessions fetch and feed."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def the_factory() -> DirectSessionFactory:
 
 
 @pytest.mark.behaviour(1, 3)
-def test_no_target_means_this_process_and_any_other_is_somebody_elses():
+def test_no_target_means_this_process_and_any_other_belongs_to_another_factory():
     register_direct_sessions()
 
     assert the_factory().accepts_options(SessionOptions(""))
@@ -190,21 +190,21 @@ async def test_reset_reaches_sessions_of_other_loops(ops: Ops):
 
 
 async def test_placements_and_devices_are_told_if_asked_for(caplog: pytest.LogCaptureFixture):
-    told: list[str] = []
+    logged: list[str] = []
     with graph() as g:
         a = constant(1.0)
         op("Neg", a, name="negated")
     config = ConfigProto(log_device_placement=True)
-    device_log.add_listener(told.append)
+    device_log.add_listener(logged.append)
     try:
         async with direct(config, g) as session:
             await session.run(None, [], ["negated:0"], [])
     finally:
-        device_log.remove_listener(told.append)
+        device_log.remove_listener(logged.append)
     with caplog.at_level(logging.INFO):
         async with direct(config, g):
             pass
 
-    assert told[0].startswith("Device mapping: no known devices.")
-    assert "negated: (Neg): /job:localhost/replica:0/task:0/device:CPU:0" in told
+    assert logged[0].startswith("Device mapping: no known devices.")
+    assert "negated: (Neg): /job:localhost/replica:0/task:0/device:CPU:0" in logged
     assert "Device mapping" in caplog.text

@@ -186,8 +186,10 @@ async def test_the_mapping_of_devices_is_told_to_listeners(lags: bool, request: 
     async with direct(ConfigProto(log_device_placement=True)):
         device_log.remove_listener(heard.append)
 
-    told = "/device:LAGGING:0 -> a lagging one" if lags else "no known devices"
-    assert [message for message in heard if message.startswith("Device mapping") and told in message] == heard
+    mapping = "/device:LAGGING:0 -> a lagging one" if lags else "no known devices"
+    assert [
+        message for message in heard if message.startswith("Device mapping") and mapping in message
+    ] == heard
     assert len(heard) == 1
 
 

@@ -53,7 +53,7 @@ def added() -> Iterator[Any]:
 
 
 @pytest.mark.behaviour(1)
-def test_a_target_that_nobody_accepts_is_not_found(added: Any):
+def test_a_target_that_no_factory_accepts_is_not_found(added: Any):
     added("TEST_A", PrefixFactory("a://"))
 
     with pytest.raises(NotFoundError) as raised:

@@ -31,7 +31,7 @@ async def test_a_cycle_is_refused_by_name():
         assert await session.run(c) == 5
 
 
-async def test_an_op_nobody_registered_is_refused_where_it_is_used():
+async def test_an_op_that_is_not_registered_is_refused_where_it_is_used():
     with graph() as g:
         a = constant(1.0)
         with pytest.raises(NotFoundError, match="'NoSuchOp'"):

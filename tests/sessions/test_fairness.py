@@ -25,20 +25,20 @@ def _nothing() -> None:
 
 
 class Held:
-    """An op that holds whoever computes it until the test lets it go on; `names` tells in which order they came."""
+    """An op that blocks the computing thread until the test releases it; `names` has the order of calls."""
 
     def __init__(self, ops: Ops) -> None:
         self.names: list[str] = []
         self.entered, self.gate = threading.Semaphore(0), threading.Event()
         ops.add(
-            "TestHeld(x:T) -> (y:T) [T:type; told:string] {stateful}",
+            "TestHeld(x:T) -> (y:T) [T:type; label:string] {stateful}",
             _nothing,
             kernel=lambda context: self._kernel(context),
         )
 
     def _kernel(self, context: Any) -> Any:
         def compute(x: Any) -> Any:
-            self.names.append(context.attrs["told"])
+            self.names.append(context.attrs["label"])
             self.entered.release()
             self.gate.wait()
             return x + 0
@@ -60,7 +60,7 @@ def with_workers(made: Graph, count: int, jit: str) -> Session:
 async def test_short_steps_are_done_on_the_loop_while_long_ones_hold_every_worker(held: Held):
     with graph() as g:
         x = feed([4])
-        long, short = op("TestHeld", x, told=b""), op("Mul", x, constant(2.0))
+        long, short = op("TestHeld", x, label=b""), op("Mul", x, constant(2.0))
     array = np.arange(4, dtype=np.float32)
 
     async with with_workers(g, 2, "eager") as session:
@@ -84,13 +84,13 @@ async def test_short_steps_are_done_on_the_loop_while_long_ones_hold_every_worke
 
 
 async def test_a_short_step_has_the_worker_between_two_kernels_of_a_long_one(held: Held):
-    """Who asked first comes first, and a long step asks again for every kernel."""
+    """Steps are served in FIFO order, and a long step queues again for every kernel."""
     with graph() as g:
         x = feed([None])
         long: Any = x
         for k in range(6):
-            long = op("TestHeld", long, told=f"long{k}".encode())
-        short = op("TestHeld", x, told=b"short")
+            long = op("TestHeld", long, label=f"long{k}".encode())
+        short = op("TestHeld", x, label=b"short")
 
     async with with_workers(g, 1, "off") as session:
         held.gate.set()

@@ -226,7 +226,7 @@ async def test_keys_may_be_tuples_nested_as_their_values():
                 await session.run(z, wrong)
 
 
-async def test_a_feed_nobody_needs_is_accepted():
+async def test_a_feed_that_is_not_needed_is_accepted():
     with graph() as g:
         x, y = feed([]), constant(2.0)
 

@@ -18,7 +18,7 @@ from tests.tiers import Ops, Tier, constant, feed, graph, op, programs, read, re
 
 def least_growth(sizes: list[int]) -> int:
     """How much more there is from one look to the next, at least: what a step leaves behind is there each time, while pools
-    are filled once, though nobody knows when steps that run side by side need another frame."""
+    are filled once, though it is not known when concurrent steps need another frame."""
     return min(after - before for before, after in pairwise(sizes))
 
 

@@ -1,4 +1,4 @@
-"""The life of a session as a state machine: steps are accepted, drained or cancelled, and each is told to end at most once."""
+"""The life cycle of a session as a state machine: steps are accepted, drained or cancelled, each at most once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EVENTS = st.lists(st.sampled_from(["begin", "end", "drain", "cancel", "release"]
 def test_whatever_happens_states_only_move_on_and_each_step_is_told_once(events: list[str], random: Random):
     life: Life[int] = Life()
     order = list(State)
-    told: list[int] = []
+    cancelled: list[int] = []
     for number, event in enumerate(events):
         before = life.state
         if event == "begin" and before is State.OPEN:
@@ -57,12 +57,12 @@ def test_whatever_happens_states_only_move_on_and_each_step_is_told_once(events:
         elif event == "drain":
             life.drain()
         elif event == "cancel":
-            told += life.cancel()
+            cancelled += life.cancel()
         elif event == "release" and before is not State.OPEN and not life.under_way:
             life.released()
         assert order.index(life.state) >= order.index(before)
         assert life.is_open == (life.state is State.OPEN)
         life.check_invariants()
-    assert len(told) == len(set(told))
+    assert len(cancelled) == len(set(cancelled))
     if life.state is State.CANCELLING:
-        assert life.under_way <= set(told)
+        assert life.under_way <= set(cancelled)

@@ -212,7 +212,7 @@ async def test_an_operation_among_the_fetches_has_run_when_the_call_returns():
         assert await session.partial_run(handle, [double], {y: 4}) == [8]
 
 
-async def test_what_nobody_fetches_runs_all_the_same():
+async def test_a_target_that_is_not_fetched_runs_all_the_same():
     with graph() as g:
         v = resource([])
         x = feed([], name="x")

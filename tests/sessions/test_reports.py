@@ -1,4 +1,4 @@
-"""What is told of a step: times of its nodes, its partitions, its costs; and the counters of the process."""
+"""Reports on a step: times of its nodes, its partitions, its costs; and the counters of the process."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ async def test_a_traced_step_tells_when_each_node_ran(tier: Tier):
     with graph() as g:
         x = feed([4], name="x")
         y = op("Neg", op("Mul", x, x, name="square"), name="y")
-    told = RunMetadata()
+    metadata = RunMetadata()
 
     async with tier.session(g) as session:
         for _ in range(3):
-            result = await session.run(y, {x: np.arange(4, dtype=np.float32)}, FULL, told)
+            result = await session.run(y, {x: np.arange(4, dtype=np.float32)}, FULL, metadata)
 
     np.testing.assert_array_equal(result, [0, -1, -4, -9])
-    (device,) = told.step_stats.dev_stats
+    (device,) = metadata.step_stats.dev_stats
     assert device.device == "/job:localhost/replica:0/task:0/device:CPU:0"
     nodes = {node.node_name: node for node in device.node_stats}
     assert {"square", "y"} <= set(nodes)
@@ -47,13 +47,13 @@ async def test_a_traced_step_tells_when_each_node_ran(tier: Tier):
 async def test_a_step_that_is_not_traced_tells_nothing_of_its_nodes():
     with graph() as g:
         a = constant(1.0)
-    told = RunMetadata()
+    metadata = RunMetadata()
 
     async with session_on(g, "off") as session:
-        await session.run(a, options=RunOptions(), run_metadata=told)
+        await session.run(a, options=RunOptions(), run_metadata=metadata)
         assert await session.run(a, options=FULL) == 1
 
-    assert told == RunMetadata()
+    assert metadata == RunMetadata()
 
 
 @pytest.mark.behaviour(39)
@@ -61,17 +61,17 @@ async def test_the_partitions_that_ran_are_told_unless_the_session_forbids_it():
     with graph() as g:
         x = feed([], name="x")
         y = op("Neg", x, name="y")
-    options, told = RunOptions(output_partition_graphs=True), RunMetadata()
+    options, metadata = RunOptions(output_partition_graphs=True), RunMetadata()
     forbidding = config()
     forbidding.experimental.disable_output_partition_graphs = True
 
     async with session_on(g, "off") as session:
-        await session.run(y, {x: 1}, options, told)
+        await session.run(y, {x: 1}, options, metadata)
     async with Session(graph=g, config=forbidding) as session:
         with pytest.raises(InvalidArgumentError, match="disable_output_partition_graphs"):
             await session.run(y, {x: 1}, options, RunMetadata())
 
-    (partition,) = told.partition_graphs
+    (partition,) = metadata.partition_graphs
     assert "y" in [node.name for node in partition.node]
 
 
@@ -86,9 +86,9 @@ async def test_costs_are_learned_from_the_steps_that_are_asked_for():
     async with direct(learning, g) as session:
         assert not session.runs_at_once
         for _ in range(5):
-            told = RunMetadata()
-            await session.run(None, [("x:0", 1.0)], ["y:0"], [], told)
-            has_costs.append([node.name for node in told.cost_graph.node if node.name == "y"] == ["y"])
+            metadata = RunMetadata()
+            await session.run(None, [("x:0", 1.0)], ["y:0"], [], metadata)
+            has_costs.append([node.name for node in metadata.cost_graph.node if node.name == "y"] == ["y"])
         (model,) = session.export_cost_models()
         (executor,) = session._by_asked.values()
         assert executor.step_count == 5

@@ -1,4 +1,4 @@
-"""Somebody else's kind of session: a factory with a scheme of its own and a runtime in a few lines."""
+"""A user-defined kind of session: a factory with a scheme of its own and a runtime in a few lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.tiers import constant, feed, graph, op
 
 
 class EchoSession(SessionRuntime):
-    """Answers every fetch with the sum of the feeds; notes what it was told."""
+    """Answers every fetch with the sum of the feeds; records its arguments."""
 
     def __init__(self, options: SessionOptions) -> None:
         super().__init__(options)
@@ -75,17 +75,17 @@ def small() -> tuple[Graph, Any, Any]:
 
 async def test_the_front_works_with_any_runtime(echo: EchoSessionFactory):
     g, a, b = small()
-    told = RunMetadata()
+    metadata = RunMetadata()
 
     async with Session("echo://here", graph=g) as session:
         result = await session.run({"c": "c:0", "again": ["c:0"], "op": "c"}, {a: 1, b: 2})
         assert result == {"c": 3, "again": [3], "op": None}
-        await session.run("c", options=RunOptions(timeout_in_ms=1000), run_metadata=told)
+        await session.run("c", options=RunOptions(timeout_in_ms=1000), run_metadata=metadata)
 
     (runtime,) = echo.made
     assert runtime.calls[0] == (None, [("a:0", np.float32(1)), ("b:0", np.float32(2))], ["c:0"], ["c"])
     assert runtime.calls[1] == (RunOptions(timeout_in_ms=1000), [], [], ["c"])
-    assert len(told.partition_graphs) == 1
+    assert len(metadata.partition_graphs) == 1
 
 
 async def test_a_runtime_is_told_of_each_node_once(echo: EchoSessionFactory):

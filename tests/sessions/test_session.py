@@ -346,7 +346,7 @@ async def test_explain_before_any_run_says_that_there_is_no_program():
 
 
 async def test_a_session_leaves_no_graph_behind():
-    """Closing gives back plans and kernels: a graph nobody else holds goes."""
+    """Closing releases plans and kernels: a graph without other references is freed."""
     with graph() as g:
         x = feed([4])
         y = op("Mul", x, x)

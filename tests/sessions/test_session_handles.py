@@ -62,7 +62,7 @@ async def test_a_handle_is_fed_in_place_of_any_tensor(tier: Tier):
             await session.run(b, {a: handle})
 
 
-async def test_what_nobody_holds_any_more_is_forgotten():
+async def test_a_tensor_without_a_handle_is_deleted():
     with graph() as g:
         kept = get_session_handle(constant(1.0))
 

@@ -161,7 +161,7 @@ async def test_references_chained_through_assignments_are_read_when_their_consum
 
 
 async def test_who_waits_for_a_write_reads_it_though_its_snapshot_did_not_wait(tier: Tier):
-    """As in TensorFlow, whose Identity has the variable's memory; what nobody ordered before the write is not older than it."""
+    """As in TensorFlow, whose Identity has the variable's memory; a read not ordered before the write sees it."""
     with graph() as g:
         v = reference([2])
         init = op("Assign", v, constant([1.0, 2.0]))

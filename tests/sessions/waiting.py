@@ -9,7 +9,7 @@ from tests.tiers import Ops
 
 
 class Waiting:
-    """The op `TestWaits`: x to x, once `opened` is set. `entered` counts those who wait or waited, `cancelled` who gave up."""
+    """The op `TestWaits`: x to x, once `opened` is set. `entered` counts the calls begun, `cancelled` those cancelled."""
 
     def __init__(self, ops: Ops) -> None:
         self.opened = asyncio.Event()

@@ -50,7 +50,7 @@ class Memory:
         self.constant: set[int] = set()
 
     def allocate(self, words: Sequence[int], constant: bool = False) -> int:
-        """The address of new words; nobody writes what is constant."""
+        """The address of new words; constant ones may not be written."""
         begin = len(self.words)
         self.words += [*words, None]
         if constant:
@@ -115,7 +115,7 @@ class Machine:
                 is_first = is_first and not self.begins_step[segment]
                 stack.pop()
                 after = self.segments[segment](*registers)
-                if len(after) == 1:  # a return: its value goes to the caller, who is the next
+                if len(after) == 1:  # a return: its value goes to the caller, the next frame
                     if stack:
                         caller, kept = stack.pop()
                         stack.append((caller, (*kept, after[0])))
@@ -185,7 +185,7 @@ class Machine:
         self.memory[word] = value
 
     def publish(self) -> None:
-        """What the thread has done is seen by whoever sees what it does now."""
+        """What the thread has done is visible to a thread that sees this access."""
         self._reads, self._atomic_reads, self._writes = set(), set(), set()
 
     def rmw(self, operation: str, address: int, value: int) -> int:

@@ -185,7 +185,7 @@ def portable_text() -> str:
 
 
 def walker_text() -> str:
-    """The same, where nobody waits longer than for one look."""
+    """The same, with every spin loop cut to one iteration."""
     with mock.patch.object(parallel_region, "SPINS", 0):
         text = portable_text()
     text = text[: text.index("define internal i64 @lane_traced")]  # the same code again
@@ -264,7 +264,7 @@ class Region:
 
 
 class Model:
-    """Threads in regions: at their end every place is free, and nobody looks.
+    """Threads in regions: at their end every place is free, and no thread spins.
 
     Args:
         text: the IR, perhaps changed.
@@ -350,7 +350,7 @@ class Model:
             raise FaultError(f"expected the results {region.expected}, got {found}")
 
     def _check_stopped(self, machine: Machine, pad: int) -> None:
-        """What has run is whole, and nobody is at work: Python reads the words of the state now."""
+        """Every result is complete, and no thread is in the region: Python reads the words of the state now."""
         region = self._regions[pad]
         for k in range(region.count):
             if machine.load(region.results + 8 * k) not in (0, region.expected[k]):
@@ -371,6 +371,6 @@ class Model:
 
     def _check_end(self, state: State) -> None:
         looked = state.memory[self.looked >> 3 :]
-        assert looked[spinning.SPINNERS] == 0, "nobody looks any more"
+        assert looked[spinning.SPINNERS] == 0, "no thread spins any more"
         places = looked[spinning.HEADER : spinning.HEADER + self.places]
         assert set(places) <= {spinning.FREE}, f"places are left behind: {places}"

@@ -1,6 +1,6 @@
 """Parallel regions: the walker's own IR in every order of the steps of few threads.
 
-In each order every task is done once and after those it waits for, no two threads use one lane, nobody is left in a region that
+In each order every task is done once and after those it waits for, no two threads use one lane, no thread is in a region that
 has ended, whose memory its owner writes then, and from every state there is a way to the end.
 """
 
@@ -81,14 +81,14 @@ def test_regions_of_a_worker_end_with_every_task_done_once(tasks, regions: int, 
 
 
 @pytest.mark.parametrize("failing", [0, pytest.param(1, marks=slow), pytest.param(2, marks=sweep)])
-def test_a_region_with_a_task_that_fails_is_left_by_everybody_and_done_again(failing: int):
+def test_a_region_with_a_task_that_fails_is_left_by_all_threads_and_executed_again(failing: int):
     assert by_loop(JOIN, 2, failing=failing).explore() > 100
 
 
 @pytest.mark.parametrize(
     "tasks", [pytest.param(ONE, marks=slow), *(pytest.param(each, marks=sweep) for each in (TWO, JOIN))]
 )
-def test_a_step_that_is_cancelled_before_or_while_a_worker_goes_on_with_it_leaves_nobody_in_its_memory(tasks):
+def test_a_step_that_is_cancelled_before_or_while_a_worker_continues_it_leaves_no_thread_in_its_memory(tasks):
     model = Model()
     region = model.region(tasks)
     job = model.memory.allocate([0, 0])

@@ -200,10 +200,10 @@ def test_a_traced_walk_reads_the_clock_before_and_after_each_row_that_runs(name:
 
 
 @pytest.mark.parametrize("name", ["inline", "released"])
-def test_a_walk_that_nobody_watches_leaves_no_stamps(name: str):
+def test_an_untraced_walk_leaves_no_stamps(name: str):
     start, _ = entries(name)
     table = Table([fine, fine])
-    table.frame[STAMPS] = 0  # an address nobody may write to
+    table.frame[STAMPS] = 0  # an address that may not be written
 
     assert start(table.frame) == Outcome.DONE
 

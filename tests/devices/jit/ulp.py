@@ -233,7 +233,7 @@ def main() -> int:
 
 
 def shown(name: str, total: int) -> Callable[[int], None]:
-    """Tell on the error stream how much is done, every 16 million numbers."""
+    """Report the progress on the error stream, every 16 million numbers."""
 
     def progress(count: int) -> None:
         if count % (1 << 24) < STEP and sys.stderr.isatty():
