@@ -36,9 +36,9 @@ from tests.campaigns.call_properties import (
     has_odd_windows,
     has_outside_index,
     has_short_counter,
-    has_strides_along_channels,
     has_strings_for_handle,
     has_unlike_shapes,
+    has_windows_along_channels,
     operands,
 )
 
@@ -119,8 +119,8 @@ ACCEPTED = (
         f"{CONVOLUTIONS} AvgPool AvgPoolGrad AvgPool3D AvgPool3DGrad",
         UNIMPLEMENTED,
         VALUES,
-        "strides along channels are refused; oneDNN's kernels leave them out",
-        only=has_strides_along_channels,
+        "windows along channels are refused; oneDNN's kernels, and gradients of means, leave them out",
+        only=has_windows_along_channels,
     ),
     Accepted(
         GRADIENTS_OF_CONVOLUTIONS,

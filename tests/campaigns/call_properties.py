@@ -40,9 +40,9 @@ def has_tiny_count(call: Call) -> bool:
     return 0 < (begin + end) / max(step, 1.0) < float(np.finfo(np.float64).tiny)
 
 
-def has_strides_along_channels(call: Call) -> bool:
+def has_windows_along_channels(call: Call) -> bool:
     channels = 1 if call.attrs.get("data_format", "NHWC").startswith("NC") else -1
-    return bool(call.attrs["strides"][channels] != 1)
+    return any(call.attrs.get(name, [1, 1])[channels] != 1 for name in ("ksize", "strides"))
 
 
 def has_infinite_or_nan(call: Call) -> bool:

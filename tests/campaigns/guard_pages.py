@@ -39,6 +39,18 @@ def protect(address: int, nbytes: int = PAGE) -> None:
         raise OSError(ctypes.get_errno(), "mprotect")
 
 
+def mapped(nbytes: int) -> mmap.mmap:
+    """Memory of pages of its own.
+
+    Raises:
+        MemoryError: there is not so much, as NumPy says it, in whose place this is.
+    """
+    try:
+        return mmap.mmap(-1, nbytes)
+    except OSError as error:
+        raise MemoryError(f"unable to map {nbytes} bytes") from error
+
+
 class Guards:
     """Gives out memory at the ends (or, with `before`, at the beginnings) of pages; what it holds is full of garbage."""
 
@@ -107,7 +119,7 @@ class Guards:
             buffer.slot, buffer.offset = slot, offset if self.before else offset + size - content.nbytes
             offset += size + PAGE
             guards.append(offset - PAGE)
-        memory = np.frombuffer(mmap.mmap(-1, offset), np.uint8)
+        memory = np.frombuffer(mapped(offset), np.uint8)
         for buffer, content in constants:
             flat = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
             memory[buffer.offset : buffer.offset + content.nbytes] = flat
@@ -122,7 +134,7 @@ class Guards:
         return variant
 
     def arena(self, variant: Variant) -> Array:
-        memory = np.frombuffer(mmap.mmap(-1, max(variant.arena_bytes, PAGE)), np.uint8)
+        memory = np.frombuffer(mapped(max(variant.arena_bytes, PAGE)), np.uint8)
         for guard in self._of_variant[id(variant)][1]:
             protect(address_of(memory) + guard)
         return memory
