@@ -39,13 +39,13 @@ static void wrong(const char *what, long region) {
   exit(1);
 }
 
-/* Let others go on, now and then. */
+/* Yield to other threads in a random fraction of the calls. */
 static void pause_sometimes(void) {
   random_state = random_state * 1664525u + 1013904223u;
   if (random_state >> 27 == 0) sched_yield();
 }
 
-/* The rows of a task: memory of the lane lasts from one to the next. */
+/* The rows of a task: the first one writes the lane's memory, the second one reads it. */
 static word first_row(word block, word frame) {
   word *task = (word *)block;
   *(word *)((word *)frame)[FRAME_HEADER] = task[0];
@@ -112,7 +112,7 @@ static void *owner_thread(void *ignored) {
     if (outcome == PAUSED) outcome = f_share((word)r->words, (word)r->pad, (word)looked, ENDLESS);
     for (int task = 0; task < TASKS; task++)
       if (r->results[task] != expected[task] && (outcome == DONE || r->results[task])) wrong("a result", number);
-    /* The run is over: its memory serves others. */
+    /* The run is over: its memory is reused. */
     memset(r->results, 0, sizeof r->results);
     memset(r->lanes, 255, sizeof r->lanes);
     memset(r->state, 255, sizeof r->state);

@@ -1,4 +1,4 @@
-"""Parallel regions under ThreadSanitizer: the walker's IR translated to C, with owners and helpers in real threads.
+"""Parallel regions under ThreadSanitizer: the walker's IR translated to C, with owners and helpers as real threads.
 
 `python -m tests.campaigns.thread_sanitizer [--regions N] [--owners N] [--helpers N]` needs a gcc with libtsan. Each owner does
 regions one after another in the same memory, and writes that memory between two; each fourth region is cancelled. It prints

@@ -1,7 +1,8 @@
 """Regions of a worker whose helpers come by the queue of the pool (`execution.parallel_regions.RegionRun`), for exploration.
 
-The tasks are done by the walker's own IR, as in `region_model`. What Python does between is IR here; what it does in one go
-under the interpreter's lock is an atomic access. A helper gets entries of the queue until the owner has closed it.
+The tasks are executed by the walker's own IR, as in `region_model`. The Python code between them is modelled as IR; an
+operation that is atomic under the interpreter lock is an atomic access. A helper takes entries of the queue until the owner
+has closed it.
 
     words of a run: its lock; `_still`, 1 while it is held; how many frames there are; how many are idle; the addresses
     of the state, the words of the run, the frames, and the first lane; the most lanes; then the idle frames

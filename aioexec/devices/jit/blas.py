@@ -1,4 +1,4 @@
-"""The BLAS inside NumPy's own wheel, called by address from compiled kernels.
+"""The BLAS library bundled with NumPy's wheel, called by address from compiled kernels.
 
 NumPy's wheels bundle an OpenBLAS with 64-bit integers under `scipy_` names. That is no stable interface:
 where it is not found, `available()` is False, kernels that need it cannot be linked, and products go through
@@ -47,7 +47,7 @@ def candidates() -> Iterator[str]:
 
 
 def load(path: str) -> Blas | None:
-    """Open one library; None if it is not what we look for."""
+    """Open one library; None if it is not an OpenBLAS with these functions."""
     try:
         library = ctypes.CDLL(path)
         addresses = {
@@ -65,7 +65,7 @@ def load(path: str) -> Blas | None:
 
 @functools.cache
 def find() -> Blas | None:
-    """The bundled library, or None; looked for once in a process."""
+    """The bundled library, or None; searched for once in a process."""
     for path in candidates():
         blas = load(path)
         if blas is not None:

@@ -81,7 +81,7 @@ def emit(kernel: ElementwiseKernel, symbol: str) -> str:
 
 
 def request_for(kernel: LoopKernel) -> str:
-    """What the child is asked for a loop. As above, the lane imports what reads the loop's source."""
+    """The request to the child for a loop. As above, the lane imports the module that reads the loop's source."""
     from aioexec.devices.jit import source
 
     return source.request_for(kernel)

@@ -1,4 +1,4 @@
-"""Object code to an address in this process.
+"""Links object code into this process.
 
 Every name an object needs is checked against the list and resolved here, one by one: the linker is given
 these addresses and nothing else, so no object can reach another symbol of the process. What is linked stays
@@ -28,7 +28,7 @@ from aioexec.devices.jit.objects import (
 from aioexec.devices.jit.target import llvm
 
 LIBRARIES = (None, "libm.so.6", "libm.dylib")
-"""Where C functions are looked for: in the process itself, then in the mathematics library."""
+"""Where C functions are searched: in the process itself, then in the mathematics library."""
 
 
 def library_address(name: str) -> int:
@@ -54,7 +54,7 @@ class Linker:
         self._resolve = resolve
         self._lock = threading.Lock()  # held while linking; guards what follows
         self._jit: Any = None  # LLVM's linker, made with the first object
-        self._addresses: dict[str, int] = {}  # of the allowed names asked for so far
+        self._addresses: dict[str, int] = {}  # of the allowed names resolved so far
         self._attempts = 0  # links begun: LLVM keeps the name of a library even if linking it fails
         self._linked: list[Any] = []  # keeps the code alive
 

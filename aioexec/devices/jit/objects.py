@@ -1,4 +1,4 @@
-"""Object files: one compiled kernel, what it refers to, and the check that it may be linked.
+"""Object files: one compiled kernel, the symbols it refers to, and the check that it may be linked.
 
 Whatever produced the bytes (our own LLVM run, the compiler child, the on-disk cache), they become code of
 this process only if every name they leave undefined is on a list: C math, block memory functions, and symbols
@@ -24,7 +24,7 @@ GEMM_SYMBOLS = frozenset({"aioexec_sgemm", "aioexec_dgemm"})
 
 
 class ObjectRefusedError(Exception):
-    """The bytes are no object file we link, or refer to a name that is not on the list."""
+    """The bytes are not a supported object file, or refer to a name that is not on the list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class SymbolTable:
     undefined: frozenset[str]
 
 
-# Layouts of ELF64, little endian: what is read of the file header, a section header, a symbol.
+# Layouts of ELF64, little endian: the fields that are read from the file header, a section header and a symbol.
 FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")

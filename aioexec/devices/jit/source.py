@@ -1,4 +1,4 @@
-"""A loop kernel as text: what the compiler child needs, and all that decides which machine code comes out.
+"""A loop kernel as text: the request to the compiler child, which contains everything that determines the machine code.
 
 The child never imports the module a body lives in. It gets the source of the body and of every function it
 calls, and the value of every constant they read: the same things that make the cache key, so a changed
@@ -26,14 +26,14 @@ from aioexec.graph.kernels.kernel import LoopKernel
 from aioexec.graph.kernels.loop_language import LANGUAGE
 
 SUPPLIED = frozenset({"math", "np", "numpy", *LANGUAGE})
-"""Names the compiler gives to every body, whatever they mean in the module the body stands in."""
+"""Names that the compiler defines for every body, regardless of their meaning in the body's module."""
 
 Constant = bool | int | float | str | None | list[Any] | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionSource:
-    """One function as text, and what its free names mean.
+    """One function as text, and the meaning of its free names.
 
     Attributes:
         name: its name in the text.
@@ -51,7 +51,7 @@ class FunctionSource:
 
 
 def encode_constant(value: object) -> Constant:
-    """A constant as JSON can hold it; raises TypeError for what the compiler would not see as a constant."""
+    """A constant in a form that JSON supports; raises TypeError for values that the compiler does not treat as constants."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, np.bool_):
@@ -70,7 +70,7 @@ def encode_constant(value: object) -> Constant:
 
 
 def global_names(code: types.CodeType) -> list[str]:
-    """Names a function looks up in its module, in order of first use."""
+    """The global names that a function uses, in order of first use."""
     found = dict.fromkeys(
         str(step.argval) for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"
     )
@@ -100,7 +100,7 @@ def closure(body: Callable[..., int]) -> tuple[FunctionSource, ...]:
     """The body, first, and every function it calls, directly or not.
 
     Raises:
-        SourceError: one of them cannot be shipped.
+        SourceError: one of them cannot be sent to the child.
     """
     if not isinstance(body, types.FunctionType):
         raise SourceError(f"expected a plain function, got {body!r}")
@@ -144,7 +144,7 @@ def request_for(kernel: LoopKernel) -> str:
     """Everything the child needs to compile this kernel, as JSON; equal texts give equal code.
 
     Raises:
-        SourceError: the body cannot be shipped.
+        SourceError: the body cannot be sent to the child.
     """
     sources = closure(kernel.body)
     functions = [

@@ -56,7 +56,7 @@ class ProgramRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Break:
-    """A row without a native kernel: the reference kernel runs, and the program goes on.
+    """A row without a native kernel: the reference kernel runs, and the program continues.
 
     Attributes:
         reason: why there is no native form, for reports.

@@ -1,7 +1,7 @@
 """Parallel regions for exploration: the walker's own IR with owners and helpers in small memory.
 
-The IR is what `walker.emit` gives to LLVM, with waits that count or measure time cut to one look. Python's side of it is
-written here as IR too; each function names what it stands for.
+The IR is that of `walker.emit`, with loops that count or measure time cut to one iteration. The Python part of the protocol is
+written here as IR too; a comment names the Python function that each IR function models.
 
 A task is two rows: the first writes into its lane's memory, the second reads it there, adds the results of the tasks before it
 and writes its own, which it finds as 0.
@@ -204,7 +204,7 @@ class Region:
 
     Args:
         successors: for each task, the tasks that wait for it.
-        helpers: how many are offered.
+        helpers: the number of helpers to which work is offered.
         failing: a task whose second row fails.
     """
 

@@ -1,7 +1,7 @@
 """Parallel regions: the walker's own IR in every order of the steps of few threads.
 
-In each order every task is done once and after those it waits for, no two threads use one lane, no thread is in a region that
-has ended, whose memory its owner writes then, and from every state there is a way to the end.
+In each order every task is executed once and after those it waits for, no two threads use one lane, no thread is in a region
+that has ended, whose memory its owner writes then, and from every state the end is reachable.
 """
 
 from __future__ import annotations

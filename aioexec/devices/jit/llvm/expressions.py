@@ -289,8 +289,8 @@ class Body:
     Attributes:
         lanes: the width of its vectors, which its symbol ends with.
         fallible: whether it reports failed lanes beside its outputs.
-        weight: what one vector costs, in vector instructions.
-        chain: what those statements cost of which each waits for the one before, at most.
+        weight: the cost of one vector, in vector instructions.
+        chain: the cost of the longest chain of dependent statements.
     """
 
     lanes: int
@@ -309,8 +309,8 @@ def translate(kernel: ElementwiseKernel, module: Module, streams: int = 1) -> Bo
     """Translate a kernel's body into a function: inputs to a struct of outputs, then failed lanes if any can fail.
 
     Args:
-        streams: vectors of the module's lanes that make up an operand. Each statement is done for one after the other: while
-            a processor waits for results of one, it looks ahead to the next.
+        streams: vectors of the module's lanes that make up an operand. Each statement is emitted for one after another, so
+            that the processor overlaps their latencies.
 
     Raises:
         BodyError: the body is not in the language, or does not fit the declared operands.

@@ -123,7 +123,7 @@ def scalar_constant(number: Number, dtype: str) -> str:
 
 @dataclass(slots=True)
 class Code:
-    """Straight-line vector code in the making: the inside of one LLVM function.
+    """Straight-line vector code under construction: the body of one LLVM function.
 
     Attributes:
         lanes: elements of every vector.
@@ -182,19 +182,19 @@ class Code:
         return self._cut(value, k * self.lanes, self.lanes, self.lanes * count) if count > 1 else value
 
     def joined(self, parts: Sequence[Value]) -> Value:
-        """Vectors behind each other, one or two."""
+        """Concatenate one or two vectors."""
         if len(parts) == 1:
             return parts[0]
         first, second = parts
         return self._behind(first, second, self.lanes)
 
     def in_step(self, value: Value) -> Value:
-        """The same value, of which no register is used before all of them are there.
+        """The same value, of which no register is used before all of them are computed.
 
-        A long vector is several registers, computed by independent instructions. LLVM likes to do what follows for one of
-        them at a time, which takes fewer registers; but then each instruction waits for the one before, and a processor
-        does not look far enough ahead to find others. An empty piece of assembly that all of them go through keeps
-        the order as it is written here.
+        A long vector is several registers, computed by independent instructions. LLVM tends to schedule all uses of one
+        register before those of the next, which takes fewer registers; but then each instruction depends on the previous one,
+        and the processor's out-of-order window is too short to overlap others. An empty inline assembly that takes all of
+        them preserves the order written here.
         """
         lanes = self.register // ITEM_SIZES[value.dtype]
         if not 0 < lanes < self.lanes or value.dtype not in ("float32", "float64"):
@@ -222,7 +222,7 @@ class Code:
         )
 
     def _behind(self, first: Value, second: Value, lanes: int) -> Value:
-        """Two vectors of so many lanes behind each other."""
+        """Concatenate two vectors of so many lanes."""
         vector = f"<{lanes} x {LLVM_TYPES[first.dtype]}>"
         return self._shuffled(first.dtype, f"{vector} {first.text}, {vector} {second.text}", range(2 * lanes))
 

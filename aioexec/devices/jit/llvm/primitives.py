@@ -1,7 +1,7 @@
 """The primitives of the expression language: operations that are one or a few LLVM instructions.
 
-Each takes the code in the making and its operands, all of one dtype once literals have taken it. What is longer than that is
-written in the expression language itself (`math`), and reached from here by returning `Deferred`.
+Each takes the code under construction and its operands, all of one dtype after literals were converted. Longer operations are
+written in the expression language itself (`math`); a primitive refers to them by returning `Deferred`.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def spread(loop: Loop, port: Port) -> list[str]:
 
 
 def to_register(loop: Loop, port: Port) -> str:
-    """`%in`, what was loaded as the body wants it: a bool is one bit there, set if the byte is not zero."""
+    """`%in`, the loaded value in the form that the body takes: a bool is one bit, set if the byte is not zero."""
     value = f"{loop.memory(port)} %load{port.index}.{loop.name}"
     if port.dtype == "bool":
         return f"  %in{port.index}.{loop.name} = icmp ne {value}, zeroinitializer"

@@ -21,7 +21,7 @@ TO_SCALAR = (
     (re.compile(r"splat \(\w+ ([^()]*)\)"), r"\1"),
     (re.compile(r"\.v1(\w+)"), r".\1"),
 )
-"""The language knows vectors only; LLVM's loop vectoriser takes scalars only. These turn one lane into a scalar."""
+"""The language has only vectors; LLVM's loop vectoriser takes only scalars. These turn one lane into a scalar."""
 
 
 @functools.cache

@@ -125,7 +125,7 @@ def has_wide_registers() -> bool:
 
 @functools.cache
 def scarce_register() -> int:
-    """Bytes of a vector register, if there are so few of them that LLVM gives up the order of instructions to spare some.
+    """Bytes of a vector register, if there are so few registers that LLVM reorders instructions to save some.
 
     Those of 512 bits are 32.
     """
