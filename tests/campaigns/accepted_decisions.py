@@ -71,7 +71,7 @@ DECIDED = (
     ),
     Accepted(
         EVERY_OP,
-        VALUES,
+        ANY,
         INVALID,
         "a variable of unknown shape takes any value; TensorFlow gives it the shape of a scalar",
         "Assign requires shapes of both tensors to match. lhs shape= []",

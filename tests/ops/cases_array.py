@@ -347,6 +347,7 @@ GATHERING = [
     case("ScatterNd", [[0, 1], [1, 0]], [[1.0, 2.0], [3.0, 4.0]], [2, 2, 2], vary="T",
          expected=[[[0, 0], [1, 2]], [[3, 4], [0, 0]]], gradients=(1,)),
     case("ScatterNd", [[1]], [5], [3], vary="T", expected=[0, 5, 0]),
+    case("ScatterNd", np.zeros((2, 0), np.int32), [[0, 1, 2], [3, 4, 5]], [3], vary="T", expected=[3, 5, 7]),
     case("ScatterNd", [[3]], [5], [3], vary="T", raises=InvalidArgumentError),
     case("UnsortedSegmentSum", [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1, 0, 1], 3, vary="T",
          expected=[[3, 4], [6, 8], [0, 0]], gradients=(0,)),
