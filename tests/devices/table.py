@@ -1,4 +1,4 @@
-"""What tests of devices share: options, a table of factories of their own, and the proof that they gave every pool back."""
+"""Common parts of device tests: options, a table of factories of their own, and the check that all pools were released."""
 
 from __future__ import annotations
 

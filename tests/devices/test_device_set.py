@@ -1,4 +1,4 @@
-"""Which devices a session has: found by name, alias or pattern, ordered for the placer, closed together."""
+"""The devices of a session: found by name, alias or pattern, ordered for the placer, closed together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers give way to event loops: they are nicer, and ask for longer turns."""
+"""Scheduling attributes of workers, by which event loops preempt them: nice value and length of time slices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue of a pool: first come, first served, whether its takers sleep or look."""
+"""The queue of a pool: FIFO order, whether its threads sleep or spin."""
 
 import threading
 from typing import Any

@@ -1,4 +1,4 @@
-"""Kernels that wait until a test lets them go: on the event loop, in a coroutine, on a worker."""
+"""Kernels that wait until a test releases them: on the event loop, in a coroutine, on a worker."""
 
 from __future__ import annotations
 

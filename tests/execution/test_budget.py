@@ -1,4 +1,4 @@
-"""The budget of a tick: inline work ends a tick after half a millisecond, whatever lies between the runs."""
+"""The budget of a tick: inline work ends a tick after half a millisecond, whatever other callbacks run in between."""
 
 from __future__ import annotations
 

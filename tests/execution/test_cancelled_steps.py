@@ -1,4 +1,4 @@
-"""A step whose caller is cancelled, wherever it waits: the await ends when all is quiet, and the executor goes on."""
+"""A step whose caller is cancelled, at any wait: the await ends when nothing runs, and the executor stays usable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step of a plan: what a warm one costs, what it hands out, and where it runs."""
+"""A step of a plan: the cost of a warm one, the arrays it returns, and the thread on which it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of small programs and of kernels that need not wait: run at once, and where something has to wait, from there on."""
+"""Steps of small programs and of kernels that need not wait run at once; if an item has to wait, the scheduler continues."""
 
 from __future__ import annotations
 

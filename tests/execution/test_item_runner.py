@@ -1,4 +1,4 @@
-"""Running an item: what holds whichever tier it runs on, and however the run ends."""
+"""Running an item: properties of every tier, and of every way in which a run ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reference kernels that would hold the event loop: they run on workers in every tier, and end when their step does."""
+"""Reference kernels that would block the event loop: they run on workers in every tier, and end when their step does."""
 
 from __future__ import annotations
 

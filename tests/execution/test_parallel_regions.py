@@ -1,4 +1,4 @@
-"""Programs that several workers do: the same results as one worker's, failures, cancellation and traces included."""
+"""Programs with parallel regions: the results of a single worker, also for failures, cancellation and traces."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Steps whose feeds come one after the other: fetches in any order, until all has come or the step is cancelled."""
+"""Steps whose feeds arrive one after another: fetches in any order, until everything is done or the step is cancelled."""
 
 from __future__ import annotations
 

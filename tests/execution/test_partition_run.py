@@ -1,4 +1,4 @@
-"""Partitions of one step together: side by side, in the order asked for, and ended by the first error of any of them."""
+"""Several partitions of one step: concurrent, in the requested order, and ended by the first error of any of them."""
 
 from __future__ import annotations
 

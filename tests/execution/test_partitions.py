@@ -1,4 +1,4 @@
-"""Steps over several devices: the same results as on one, whatever is placed where."""
+"""Steps over several devices: the same results as on one, for any placement."""
 
 from __future__ import annotations
 

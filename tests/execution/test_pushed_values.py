@@ -1,4 +1,4 @@
-"""A rendezvous to which values come unasked, and which sends some so: none is lost, none is taken twice."""
+"""A rendezvous that receives and sends pushed values: none is lost, none is taken twice."""
 
 from __future__ import annotations
 

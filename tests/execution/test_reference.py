@@ -1,4 +1,4 @@
-"""The reference tier: small kernels on the loop in slices, heavy ones on workers, and nothing holds the loop twice."""
+"""The reference tier: small kernels on the loop in slices, heavy ones on workers; no kernel blocks the loop repeatedly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reference tier refuses, compiled programs refuse: shapes that do not fit, and variables that are not there."""
+"""Programs refuse what the reference tier refuses: shapes that do not fit, and uninitialised variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rendezvous over several processes: what is made here stays here, the rest is asked for."""
+"""A rendezvous over several processes: local values stay here, all others are requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A long run in a worker lets those go first that wait for the thread."""
+"""A long run on a worker yields to jobs that wait for the thread."""
 
 import asyncio
 import threading

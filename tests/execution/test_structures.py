@@ -1,4 +1,4 @@
-"""Loops and conditionals as single nodes: what they compute, how long they may hold the loop, and how they end."""
+"""Loops and conditionals as single nodes: their results, how long they occupy the loop, and how they end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that come when the tick of the loop is spent: they begin at once when their turn comes, without the general path."""
+"""Steps that arrive when the tick of the loop is spent: they begin in a later tick, without the scheduler."""
 
 from __future__ import annotations
 

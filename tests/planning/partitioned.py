@@ -1,4 +1,4 @@
-"""What tests of partitions share: devices, and subgraphs cut as their nodes are placed."""
+"""Common parts of partitioning tests: devices, and subgraphs partitioned as their nodes are placed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of placing share: ops with kernels on a CPU, a GPU that only exists here, or both; and devices without threads."""
+"""Common parts of placement tests: ops with kernels on a CPU, a simulated GPU, or both; and devices without threads."""
 
 from __future__ import annotations
 

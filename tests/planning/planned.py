@@ -1,4 +1,4 @@
-"""What tests of planning share: a subgraph or plan of a few fetches, with kernels bound as a session would."""
+"""Common parts of planning tests: a subgraph or plan of a few fetches, with kernels bound as a session does."""
 
 from __future__ import annotations
 

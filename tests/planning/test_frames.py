@@ -1,4 +1,4 @@
-"""Frames: which loop a node stands in, and loops that are none."""
+"""Frames: the loop that contains each node, and malformed loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fusion: which rows become one, what is stored and what stays in registers, and what keeps rows apart."""
+"""Fusion: the rows that become one, the values that are stored or stay in registers, and the conditions that prevent it."""
 
 from __future__ import annotations
 

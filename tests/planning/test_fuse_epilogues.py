@@ -1,4 +1,4 @@
-"""Epilogues: what a convolution does to its output itself, and what keeps a row a row."""
+"""Epilogue fusion: the operations that a convolution applies to its output, and the conditions that prevent it."""
 
 from __future__ import annotations
 

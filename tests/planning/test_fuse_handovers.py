@@ -1,4 +1,4 @@
-"""Steps of optimizers that make their gradient themselves, and what keeps a product a row of its own."""
+"""Updates of optimizers that absorb their gradient, a matrix product, and the conditions that prevent it."""
 
 from __future__ import annotations
 

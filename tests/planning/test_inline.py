@@ -1,4 +1,4 @@
-"""Bodies in the place of calls: names, what is left out, how far it goes."""
+"""Inlining of function bodies: names, parts that are omitted, limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks: whatever order they are done in, each row finds what it would have found in the program's own order."""
+"""Tasks of parallel regions: in any order of execution, each row reads what it reads in program order."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Laying out: what becomes a row, an alias, a known value or a break, and where variables are written."""
+"""Layout: nodes become rows, aliases, known values or breaks; and the buffers to which variables are written."""
 
 from __future__ import annotations
 

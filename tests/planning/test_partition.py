@@ -1,4 +1,4 @@
-"""Partitions: one pair of nodes for what crosses, and everything else as it was."""
+"""Partitions: one pair of nodes for each edge that crosses devices, and everything else unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of the runtime share: direct sessions as their factory makes them, without the front."""
+"""Common parts of runtime tests: direct sessions as their factory makes them, without `Session`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every step promises, whatever it computes: nothing half done, one end, the values the graph says."""
+"""Guarantees of every step: nothing half done, one end, the values of the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How steps end that do not end by themselves: with the session, by a deadline, or because there are too many."""
+"""Steps that are ended from outside: by closing the session, by a deadline, or by the bound on steps in flight."""
 
 from __future__ import annotations
 

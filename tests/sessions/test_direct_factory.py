@@ -1,4 +1,4 @@
-"""The factory of sessions in this process: what it makes, which it knows, how it resets them."""
+"""The factory of sessions in this process: the sessions it makes and keeps, and how it resets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a direct session holds, and for how long: its handle, kernels, containers, placements, the numbers of its steps."""
+"""The members of a direct session and their lifetimes: handle, kernels, containers, placements, numbers of steps."""
 
 from __future__ import annotations
 

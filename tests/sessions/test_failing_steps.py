@@ -1,4 +1,4 @@
-"""Steps that fail say which node is to blame, alike on every tier, and leave the session usable."""
+"""Steps that fail name the node, alike on every tier, and leave the session usable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps side by side: a long one does not keep short ones from being done, wherever it computes."""
+"""Concurrent steps: a long one does not delay short ones, on the loop or on workers."""
 
 from __future__ import annotations
 

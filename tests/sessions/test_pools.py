@@ -1,4 +1,4 @@
-"""Which threads a session's steps run on."""
+"""The thread pools on which a session's steps run."""
 
 from __future__ import annotations
 

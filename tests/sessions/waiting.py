@@ -1,4 +1,4 @@
-"""An op that waits until a test lets it go on, for tests of steps that take long."""
+"""An op that waits until a test releases it, for tests of steps that take long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The object cache gives back what was stored, or nothing: never a damaged, foreign or torn object."""
+"""The object cache returns the stored object, or nothing: never a damaged, foreign or torn one."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""What a kernel body says is what NumPy computes, for every dtype; what is not in the language is refused with its place."""
+"""Kernel bodies compute what NumPy computes, for every dtype; errors name the place of what is not in the language."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The kernel library: compiled off the calling thread, found by a lookup, nothing left over."""
+"""The kernel library: kernels are compiled in the background, found by a lookup, and nothing is left over."""
 
 import asyncio
 import ctypes

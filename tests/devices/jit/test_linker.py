@@ -1,4 +1,4 @@
-"""Linking where address space is short: an object is linked or refused, and the process lives on."""
+"""Linking with little address space: an object is linked or refused, and the process survives."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The walker: rows in order, every way to stop, going on where it stopped, and arrays bound as they lie in memory."""
+"""The walker: rows in order, every way to stop, resuming, and arrays bound by their data pointers."""
 
 from __future__ import annotations
 

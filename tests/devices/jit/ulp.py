@@ -1,4 +1,4 @@
-"""How far the elementary functions of the expression language are from exact, in units of the last place.
+"""Errors of the elementary functions of the expression language, in units of the last place.
 
     python -m tests.devices.jit.ulp --all                  every function at every float32: about a minute each
     python -m tests.devices.jit.ulp --all --stride 7       at every seventh
