@@ -104,7 +104,7 @@ class Progress:
         self.recent.append(prediction)
 
     def steps_per_second(self) -> float:
-        """Return the rate since about a second before; to be asked about once a second or more often."""
+        """Return the rate since about a second before; to be called about once a second or more often."""
         now = self.seconds
         self._marks.append((now, self.steps))
         while now - self._marks[1][0] >= _RATE_SECONDS:

@@ -165,7 +165,7 @@ async def _train(
 
 
 async def _test(session: ax.Session, net: Network, digits: Digits, progress: Progress) -> None:
-    """Note how good the network is by now, in runs that are no business of hooks."""
+    """Note how good the network is by now, in runs that do not call hooks."""
     feeds = _feeds(net, digits.test)
     accuracy = await session.run(net.accuracy, feeds)
     share = await session.native_share(

@@ -25,7 +25,7 @@ def register_tensor_conversion_function(
 ) -> None:
     """Let objects of `base_type` be used as tensors: `conversion_func(value, dtype, name, as_ref) -> Tensor`.
 
-    Later registrations are asked first; `priority` is accepted and unused, since types here do not overlap.
+    Later registrations are tried first; `priority` is accepted and unused, since types here do not overlap.
     """
     _conversions.insert(0, (base_type, conversion_func))
 

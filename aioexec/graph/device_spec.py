@@ -68,7 +68,7 @@ class DeviceName:
 
     @property
     def is_open(self) -> bool:
-        """Whether it says nothing."""
+        """Whether no field is set."""
         return self == _ANY
 
     def without_device(self) -> DeviceName:
@@ -242,7 +242,7 @@ def check_valid(spec: str) -> None:
 
 
 def canonical_name(device: DeviceSpec | str | None) -> str:
-    """A device name in its one canonical form; None is the name that says nothing."""
+    """A device name in its one canonical form; None is the name without fields."""
     return "" if device is None else parse(str(device)).to_string()
 
 

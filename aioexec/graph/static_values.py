@@ -158,7 +158,7 @@ def elements_dims(handle: Tensor) -> Dims:
 
 
 def _said(tensor: Tensor) -> Dims:
-    """Read an operand `element_shape`: a vector, or the scalar -1, which says nothing."""
+    """Read an operand `element_shape`: a vector, or the scalar -1 for an unknown shape."""
     return None if tensor.dims == () else constant_value_as_dims(tensor)
 
 

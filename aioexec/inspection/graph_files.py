@@ -34,7 +34,7 @@ def read_graph(path: Path) -> Graph:
 
 
 def _read(path: Path) -> Any:
-    """Bytes of one kind may parse as the other; then they say nothing of nodes that have an op."""
+    """Bytes of one kind may parse as the other; then the result has no nodes with an op."""
     errors = []
     for kind in (MetaGraphDef, GraphDef):
         try:

@@ -64,7 +64,7 @@ def named(graph: Graph, name: str) -> Tensor | Operation:
 def made_feeds(
     graph: Graph, fetches: Sequence[Tensor | Operation], asked: Iterable[Feed]
 ) -> dict[Tensor, Any]:
-    """Values for the feeds that are asked for, and for the placeholders a step needs whose shape is known.
+    """Values for the given feeds, and for the placeholders of known shape that a step needs.
 
     Raises:
         InvalidArgumentError: a name is not in the graph, or the shape of a placeholder has to be given.

@@ -43,7 +43,7 @@ def end_of_loop(error: BaseException) -> BaseException:
     """The error that can leave a coroutine in place of this one: itself, unless it is a StopIteration."""
     if not is_stop_iteration(error):
         return error
-    ended = EndOfLoopError(str(error.__cause__ or error) or "the end of the loop was asked for")
+    ended = EndOfLoopError(str(error.__cause__ or error) or "the end of the loop was requested")
     ended.__cause__ = error
     return ended
 

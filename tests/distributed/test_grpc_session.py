@@ -383,7 +383,7 @@ async def test_a_server_that_is_away_lets_a_session_close(there: Scripted, graph
 
     await session.close()
 
-    assert "did not hear" in caplog.text
+    assert "was not notified" in caplog.text
     assert there.is_closed
 
 

@@ -23,7 +23,7 @@ STEP = Payload(RunGraphRequest())
 
 
 class Peer:
-    """A server whose steps take a while, its network, and how often it was asked for its status."""
+    """A server whose steps take a while, its network, and the number of requests for its status."""
 
     def __init__(self) -> None:
         self.network = MemoryNetwork()

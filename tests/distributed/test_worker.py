@@ -240,7 +240,7 @@ async def test_a_part_neither_takes_nor_gives_values_of_other_tasks(two):
 
 
 async def test_what_nothing_sends_is_not_waited_for(two):
-    with pytest.raises(InvalidArgumentError, match="nothing in the graph sends it"):
+    with pytest.raises(InvalidArgumentError, match="no node of the graph sends it"):
         await two.run(0, await producer(two), two.new_step(), recv_key=[two.key(0, 0, "never")])
 
 

@@ -57,7 +57,7 @@ from aioexec.sessions.steps import StepScope
 logger = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 10.0
-"""For how long a session that closes waits for its server to say so, if `operation_timeout_in_ms` says nothing."""
+"""Seconds that a closing session waits for the reply of its server, if `operation_timeout_in_ms` is not set."""
 
 _MANY_NODES = 500
 """Nodes whose export would hold the loop."""
@@ -420,6 +420,6 @@ class GrpcSession(SessionRuntime):
         try:
             await self._master.channel.call("MasterService/CloseSession", Payload(message), seconds)
         except (UnavailableError, DeadlineExceededError) as error:
-            logger.warning("%s did not hear that a session was closed: %s", self.options.target, error)
+            logger.warning("%s was not notified that a session was closed: %s", self.options.target, error)
         except OpError as error:
             self._refused = error

@@ -85,7 +85,7 @@ class PreparedStep:
         """The values in the order of the fetches.
 
         Raises:
-            InternalError: the server gave another number of values than it was asked for.
+            InternalError: the server returned another number of values than was requested.
         """
         if len(tensors) != len(set(self._places)):
             raise InternalError(

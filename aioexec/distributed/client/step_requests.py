@@ -18,7 +18,7 @@ _AS_PROTOS = frozenset({resource, variant})
 class StepRequest:
     """One signature of a step. Tensors that are both fed and fetched are returned here, since servers refuse them.
 
-    Constant: `feeds` and `outputs`, names in the caller's order; `asked`, what the server is asked for, each once;
+    Constant: `feeds` and `outputs`, names in the caller's order; `asked`, the fetches that are sent to the server, each once;
     `is_local`: there is nothing to ask for; `_dtypes`, what the results must be, where that is known; `_protos`, places of
     feeds whose elements travel as protos; `_usual`, the names of an answer whose values are the outputs as they are;
     `_start`, the request without what differs from step to step.
@@ -102,7 +102,7 @@ class StepRequest:
         return message
 
     def placed(self, message: RunStepRequest, feeds: Sequence[Any]) -> Sequence[Any]:
-        """The tensors to send beside a message; those that travel as protos are in it."""
+        """The tensors to send beside a message; those that are sent as protos are in it."""
         if not self._protos:
             return feeds
         tensors = list(feeds)
@@ -117,7 +117,7 @@ class StepRequest:
         """The outputs in the caller's order.
 
         Raises:
-            InternalError: the server answered something else than it was asked.
+            InternalError: the server returned other tensors than were requested.
         """
         if len(message.tensor) != len(tensors):
             raise InternalError(f"the server named {len(message.tensor)} tensors, and sent {len(tensors)}")

@@ -96,7 +96,7 @@ class Master:
         return len(self._sessions)
 
     async def close(self, grace: float | None = 0.0) -> None:
-        """Close every session. They end even if this is cancelled; those that end already are given no more time than this."""
+        """Close every session, also if this is cancelled. The grace also bounds the ends that are under way already."""
         hurried = list(self._ends)
         for session in self._sessions.pop_all():
             self._end(session, grace)
@@ -216,7 +216,7 @@ class Master:
         )
 
     async def _all_devices(self) -> list[DeviceAttributes]:
-        """The devices of all tasks, this one's first; waits for those that are not there yet."""
+        """The devices of all tasks, this one's first; waits for tasks that cannot be reached yet."""
         others = [
             devices_at(self._workers.channel(task), wait_for_ready=True)
             for task in self._workers.tasks

@@ -97,7 +97,7 @@ class MasterSession(DirectSession):
     # The other tasks
 
     async def open(self) -> None:
-        """Have every other task open a session of its own, and learn of its devices; wait for those that are not there yet."""
+        """Have every other task open a session of its own, and get its devices; wait for tasks that cannot be reached yet."""
         await gathered(self._open_at(task, wait_for_ready=True) for task in self.tasks)
         self._use_devices()
 
@@ -249,7 +249,7 @@ class MasterSession(DirectSession):
         asking.add_done_callback(self._cleanups.pop)
 
     def _failed_at(self, task: str, error: OpError) -> None:
-        """A task that cannot be reached, or may have been restarted, is asked for its state before the next step."""
+        """Mark a task that was lost, or may have been restarted, as doubtful: the next step checks its state first."""
         if isinstance(error, AbortedError) and (
             POSSIBLY_RESTARTED in error.payloads or "handle is not found" in error.message
         ):

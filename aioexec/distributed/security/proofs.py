@@ -38,7 +38,7 @@ def prove(token: str, role: bytes, *parts: bytes) -> bytes:
 
 
 def is_proof(proof: bytes, token: str, role: bytes, *parts: bytes) -> bool:
-    """Whether a proof is right; the time this takes says nothing about it."""
+    """Whether a proof is right; the time this takes is independent of the proof."""
     return hmac.compare_digest(proof, prove(token, role, *parts))
 
 

@@ -41,7 +41,7 @@ class Pieces:
         """Add to a message what the bytes say.
 
         Raises:
-            DecodeError: they say nothing.
+            DecodeError: the bytes are not a message.
         """
         start = position = 0
         while position < len(data):

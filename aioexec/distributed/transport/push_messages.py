@@ -22,7 +22,7 @@ _LONG: Final = 1 << 10
 
 
 class Pushed:
-    """A value that was made, or, without a key, the promise that those to come are sent unasked; see PushResponse."""
+    """A value that was made, or, without a key, the first notification: later values are pushed; see PushResponse."""
 
     __slots__ = ("is_dead", "is_kept", "rendezvous_key", "step_id")
 

@@ -62,7 +62,7 @@ class Collection:
     """When a master closes a session that its client has left open.
 
     Attributes:
-        idle: seconds without a step, None for never; of a client that vanished, plain gRPC says nothing.
+        idle: seconds without a step, None for never; plain gRPC does not report that a client has vanished.
         orphaned: seconds after the client that used it last has gone; another client may come back for it till then.
     """
 

@@ -58,7 +58,7 @@ class OpenStep:
                 return waiting.result()
         finally:
             waiting.cancel()
-        raise self.error or InvalidArgumentError(f"{key} was asked for, but the step has not sent it")
+        raise self.error or InvalidArgumentError(f"{key} was requested, but the step has not sent it")
 
     async def ended(self) -> None:
         """Wait for the end.

@@ -24,7 +24,7 @@ class TransferLog:
         self._steps: OrderedDict[int, StepStatsCollector] = OrderedDict()
 
     def note(self, step_id: int, key: str, began: int, value: Any) -> None:
-        """A value has come, for which a call was made at this time of `perf_counter_ns`, or which came unasked then."""
+        """Record a value that was requested, or was pushed, at this time of `perf_counter_ns`."""
         if step_id not in self._steps and len(self._steps) >= MOST_LOGGED:
             self._steps.popitem(last=False)
         collector = self._steps.setdefault(step_id, StepStatsCollector())

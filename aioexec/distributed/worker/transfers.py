@@ -34,7 +34,7 @@ class Transfers:
     def fetch(
         self, workers: WorkerCache, step_id: int, key: str, pushes: Pushes | None = None
     ) -> asyncio.Task[Received]:
-        """Ask the task where a value is made for it, and to send what else it makes unasked from then on."""
+        """Request a value from the task that makes it, and follow that task, so that it pushes its values from then on."""
         task = begin(self._received(workers, step_id, key, pushes))  # the request leaves now
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)

@@ -53,7 +53,7 @@ class WorkerCache:
         return WorkerCache(addresses, self._transport)
 
     async def close(self) -> None:
-        """Close every channel, whatever happens to one of them."""
+        """Close every channel, even if closing one of them fails."""
         channels, self._channels = self._channels, {}
         async with AsyncExitStack() as stack:
             for channel in channels.values():

@@ -297,7 +297,7 @@ def _not_found(handle: str) -> AbortedError:
 def _sent(rendezvous: RemoteRendezvous, key: str) -> Any:
     received = rendezvous.try_recv(key)
     if received is None:
-        raise InvalidArgumentError(f"{key} was asked for, but nothing in the graph sends it")
+        raise InvalidArgumentError(f"{key} was requested, but no node of the graph sends it")
     return received[0]
 
 

@@ -83,7 +83,7 @@ def extend_by_graph_def(graph: Graph, graph_def: GraphDef, inputs: Mapping[str, 
     """Add nodes that another process has made for this graph, under their own names; all of them or none.
 
     Args:
-        inputs: those that are there already, by the text that asks for them.
+        inputs: tensors and operations of the graph, by the text that refers to them.
 
     Raises:
         NotFoundError: an op is not registered.

@@ -64,7 +64,7 @@ class _Record:
 
 
 class BegunSave:
-    """A save. `begin` comes before its first file, `end` comes last, whatever happens in between.
+    """A save. `begin` is called before its first file is written, `end` last, also after an error.
 
     Args:
         prefix: the path of the checkpoint.

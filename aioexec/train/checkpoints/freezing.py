@@ -178,7 +178,7 @@ class _Frozen:
 
 
 def remove_training_nodes(input_graph: GraphDef, protected_nodes: Collection[str] | None = None) -> GraphDef:
-    """A graph without nodes that check numbers, and without those that just hand on, but where control edges need them.
+    """A graph without nodes that check numbers or pass a tensor on, except where control edges need them.
 
     Args:
         protected_nodes: names of nodes to keep, such as those that are fetched.

@@ -8,7 +8,7 @@ import threading
 from weakref import WeakKeyDictionary
 
 _watched: WeakKeyDictionary[threading.Thread, asyncio.Future[None]] = WeakKeyDictionary()
-"""One watcher for each thread, however often its end is asked for."""
+"""One watcher for each thread, however many callers wait for its end."""
 
 
 def ended(thread: threading.Thread) -> asyncio.Future[None] | None:

@@ -10,7 +10,7 @@ from aioexec.observability.summary_writer import FileWriter
 
 
 class FileWriterCache:
-    """The writers of this process; each lives until `clear`."""
+    """The writers of this process; each is kept until `clear`."""
 
     _lock: ClassVar = threading.Lock()
     _writers: ClassVar[dict[str, FileWriter]] = {}  # by directory, guarded by the lock

@@ -26,7 +26,7 @@ class HookTimer(Protocol):
 
 
 class SecondOrStepTimer:
-    """Triggers at the first step it is asked about, then once `every_secs` seconds or `every_steps` steps have gone by.
+    """Triggers at the first step it is called for, then once `every_secs` seconds or `every_steps` steps have gone by.
 
     Never twice for one step.
 

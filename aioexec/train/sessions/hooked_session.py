@@ -37,7 +37,7 @@ class _StepContext(SessionRunContext):
 
 
 class _HookedSession(_WrappedSession):
-    """A session whose steps hooks take part in.
+    """A session that calls hooks at each step.
 
     `_should_stop` is set for good once a hook asked for a stop. `_merged` is what hooks wanted last: many want the same each
     time. `_no_options` and `_no_metadata` are what they see where no hook or caller has given any.

@@ -298,7 +298,7 @@ class _MonitoredSession:
         """Run a step, as `Session.run` does, with what hooks want.
 
         Args:
-            hooks: take part in this step besides the session's own; only their `before_run` and `after_run` are called.
+            hooks: added to the session's own for this step; only their `before_run` and `after_run` are called.
 
         Raises:
             TrainingStateError: it is not open, or a hook has asked for a stop.
@@ -389,5 +389,5 @@ class SingularMonitoredSession(_MonitoredSession):
         super().__init__(creator, hooks, False, stop_grace_period_secs)
 
     def raw_session(self) -> Any:
-        """The session within, whose runs are no business of hooks; None once closed."""
+        """The session without hooks: its runs do not call them; None once closed."""
         return self._tf_sess()

@@ -67,7 +67,7 @@ StepFunction = Callable[[StepContext], Awaitable[Any] | Any]
 
 
 class _WrappedSession:
-    """A session in another one, which may be asked whether to stop.
+    """A session around another one, with `should_stop`.
 
     `_sess` is None once it is closed. `close` raises no preemption error: what was to be closed is gone.
     """

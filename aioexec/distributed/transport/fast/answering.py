@@ -131,7 +131,7 @@ class AnsweringConnection(Connection):
             self._reason = event.reason
 
     def socket(self) -> socket.socket:
-        """The socket of the connection, which is open; to be asked only."""
+        """The socket of the connection, which must be open; only for queries."""
         assert self._transport is not None
         found: socket.socket = self._transport.get_extra_info("socket")
         return found

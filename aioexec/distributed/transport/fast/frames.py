@@ -271,7 +271,7 @@ class Reader:
             try:
                 self._read_frames(events)
             except (StructError, UnicodeDecodeError) as error:
-                raise DataLossError(f"a frame that makes no sense: {error}") from None
+                raise DataLossError(f"a malformed frame: {error}") from None
         elif self._chunk is None:
             self._skip -= count
         elif count < len(self._chunk):

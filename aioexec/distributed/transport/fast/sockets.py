@@ -26,7 +26,7 @@ def bound_here(number: int) -> socket.socket | None:
 def connected_here(number: int) -> socket.socket | None:
     """A socket connected to the local socket of a trusted user; None: there is none, or it accepts no connection now.
 
-    The name is not protected: any process may listen at it. Whose process does is asked of the system (see `peer_users`).
+    The name is not protected: any process may listen at it. The system reports whose process it is (see `peer_users`).
     """
     made = _socket_here(lambda each: each.connect(_name(number)))
     if made is not None and not admits_local(made.fileno()):

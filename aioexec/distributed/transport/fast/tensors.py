@@ -47,7 +47,7 @@ _known: dict[bytes, tuple[tuple[int, ...], np.dtype[Any]]] = {}
 _NUMBERS: dict[
     np.dtype[Any], int
 ] = {}  # DataType numbers of the dtypes seen: looking one up by the rules is slower
-_DTYPES: dict[int, DType] = {}  # the other way round, those that travel
+_DTYPES: dict[int, DType] = {}  # the reverse, of the dtypes that are sent
 
 
 def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
@@ -136,7 +136,7 @@ class Tensor:
         """Read a header from a frame; return it and where it ends, None for what stays in the message.
 
         Raises:
-            DataLossError: it makes no sense.
+            DataLossError: it is malformed.
             ResourceExhaustedError: the tensor would take more than `most_bytes`; the header itself is right.
         """
         number, rank, length = _HEADER.unpack_from(frame, at)

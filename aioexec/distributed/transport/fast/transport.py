@@ -110,9 +110,11 @@ class FastListener:
         self.port = 0
         self._servers: list[asyncio.Server] = []
         self._connections: set[AnsweringConnection] = set()
-        self._unknown: dict[AnsweringConnection, None] = {}  # those that are not welcome yet, oldest first
+        self._unknown: dict[
+            AnsweringConnection, None
+        ] = {}  # connections that were not admitted yet, oldest first
         self._tasks: set[asyncio.Task[None]] = set()  # of calls, until they are over
-        self._answers: set[Answer] = set()  # of those that need none
+        self._answers: set[Answer] = set()  # of calls without a task
         self._peers = count(1)
         self._is_stopped = False
 

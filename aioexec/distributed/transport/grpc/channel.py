@@ -37,7 +37,7 @@ class GrpcChannel(Channel):
         self._channel: grpc.aio.Channel | None = None
         self._closed = False
         self._callers: dict[str, Any] = {}  # by method
-        # One for each call, also for those that were cancelled, until gRPC has ended it.
+        # One for each call, also for a cancelled one, until gRPC has ended it.
         self._under_way: set[asyncio.Future[None]] = set()
 
     async def call(
