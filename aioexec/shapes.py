@@ -16,6 +16,7 @@ from aioexec.errors import GraphTypeError, GraphValueError
 
 Dims: TypeAlias = tuple[int | None, ...] | None
 HIGHEST_RANK: Final = 254  # TensorFlow's
+_MOST_ENTRIES: Final = 2**63 - 1
 
 
 def describe(dims: Dims) -> str:
@@ -24,6 +25,16 @@ def describe(dims: Dims) -> str:
         return "<unknown>"
     inner = ", ".join("?" if size is None else str(size) for size in dims)
     return f"({inner},)" if len(dims) == 1 else f"({inner})"
+
+
+def is_too_large(dims: Dims) -> bool:
+    """Whether a shape has more entries than 63 bits can count; a dimension that is unknown counts as one."""
+    entries = 1
+    for size in dims or ():
+        entries *= 1 if size is None else size
+        if entries > _MOST_ENTRIES:
+            return True
+    return False
 
 
 def compatible(a: Dims, b: Dims) -> bool:

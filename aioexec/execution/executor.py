@@ -17,8 +17,8 @@ from aioexec.execution.feed_safety import having_own_indices, index_feeds, with_
 from aioexec.execution.fetched import Fetched
 from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.partial_step import PartialStep
-from aioexec.execution.partition_executor import PartitionExecutor
 from aioexec.execution.partition_group import RemoteParts, Run, fail_at, finished, start
+from aioexec.execution.partition_run import PartitionExecutor
 from aioexec.execution.programs.program_run import ProgramRun
 from aioexec.execution.step import DEFAULT, Step, StepSettings
 from aioexec.planning.items import Kind

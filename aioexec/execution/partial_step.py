@@ -10,8 +10,8 @@ import numpy as np
 
 from aioexec.errors import InvalidArgumentError
 from aioexec.execution.fetched import copied, is_handle, no_value
-from aioexec.execution.partition_executor import PartitionExecutor
 from aioexec.execution.partition_group import Run, all_ended, fail_at, start
+from aioexec.execution.partition_run import PartitionExecutor
 from aioexec.execution.propagator import DEAD
 from aioexec.execution.step import Step
 from aioexec.graph.node import Operation

@@ -14,12 +14,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from aioexec.errors import CancelledError, InvalidArgumentError, OpError
 from aioexec.execution.budget import TICK_NS
+from aioexec.execution.engine import Engine
+from aioexec.execution.item_runner import ItemRunner
 from aioexec.execution.partition_group import Run
 from aioexec.execution.programs.structures import inputs_of, store
 from aioexec.execution.programs.trace import note_known, note_node
@@ -29,15 +31,14 @@ from aioexec.execution.propagator import (
     Propagator,
     Values,
     dead_outputs,
+    initial_items,
     input_value,
 )
 from aioexec.execution.rendezvous import Received, check_received, transfer_key
 from aioexec.execution.step import Step
 from aioexec.planning.instruction import Instruction, locate
 from aioexec.planning.items import Kind
-
-if TYPE_CHECKING:
-    from aioexec.execution.partition_executor import PartitionExecutor
+from aioexec.planning.plan import Partition
 
 PROGRAM, ASYNCHRONOUS, SEND, RECV = Kind.PROGRAM, Kind.ASYNCHRONOUS, Kind.SEND, Kind.RECV
 SWITCH, MERGE = Kind.SWITCH, Kind.MERGE  # an enum's attribute costs as much as a dictionary
@@ -61,6 +62,63 @@ class _Receiver:
     def set_exception(self, error: OpError) -> None:
         """The value will not arrive: fail the step, unless its failure is the reason."""
         self._run.step.fail(error)
+
+
+class PartitionExecutor:
+    """Makes the runs of one partition; holds the state that they share.
+
+    Attributes:
+        initial: the items that are ready when a step begins.
+        runners: of the items that are programs.
+        keys: of its transfers, by item.
+        received: the dtypes of the values that its Recvs receive, by item.
+        targets: the items of the operations that were asked for.
+    """
+
+    def __init__(self, partition: Partition, engine: Engine) -> None:
+        self.partition = partition
+        self.initial = initial_items(partition.items)
+        self.runners = [
+            ItemRunner(item, partition, engine) if item.kind is PROGRAM else None for item in partition.items
+        ]
+        self.keys = {
+            item.index: transfer_key(item.node.op.attrs)
+            for item in partition.items
+            if item.kind is SEND or item.kind is RECV
+        }
+        self.received = {
+            item.index: None
+            if dtype.is_ref
+            else dtype.numpy  # references cannot be transferred: such a Recv is refused
+            for item in partition.items
+            if item.kind is RECV
+            for dtype in item.node.output_dtypes()
+        }
+        wanted = {id(node) for node in partition.subgraph.targets}
+        self.targets = {
+            instruction.node.op: item.index
+            for item in partition.items
+            for instruction in item.instructions
+            if id(instruction.node) in wanted
+        }
+
+    def run(
+        self,
+        step: Step,
+        values: list[Any] | None = None,
+        fresh: set[int] | None = None,
+        missing_feeds: int = 0,
+        done: int = 0,
+    ) -> PartitionRun:
+        """A run of the partition in one step, not started yet.
+
+        Args:
+            values: the values of the partition when the step begins; None: its constants.
+            fresh: collects the values that nothing else references.
+            missing_feeds: how many feeds of a partial run are still to come.
+            done: how many of the first items have run already.
+        """
+        return PartitionRun(self, step, values, fresh, missing_feeds, done)
 
 
 class PartitionRun(Run):

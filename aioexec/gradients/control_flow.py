@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from aioexec.gradients.structure import (
 )
 from aioexec.graph.apply import apply_op, apply_tuple_op
 from aioexec.graph.convert import convert_to_tensor
+from aioexec.graph.graph import Graph
 from aioexec.graph.indexed_slices import IndexedSlices
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
@@ -40,10 +42,24 @@ from aioexec.graph.static_values import variable_dims
 from aioexec.ops.array.filling import zeros
 from aioexec.ops.control_flow.primitives import merge, switch
 
-if TYPE_CHECKING:
-    from aioexec.gradients.walk import Walk
-
 ROLES: Final = (Role.SWITCH, Role.MERGE, Role.ENTER, Role.EXIT, Role.NEXT_ITERATION)
+
+
+class Walk(Protocol):
+    """What is used here of `walk.Walk`; see there."""
+
+    contexts: Contexts | None
+    live: set[Tensor]
+    between: set[Operation]
+    collected: dict[Tensor, list[Gradient]]
+    method: int
+
+    def add(self, tensor: Tensor, gradient: Gradient | None) -> None: ...
+    def total(self, tensor: Tensor) -> Gradient | None: ...
+    def run(self, loop: Frame | None = None) -> None: ...
+    def at(self, op: Operation) -> AbstractContextManager[None]: ...
+    def scope(self, op: Operation) -> AbstractContextManager[None]: ...
+    def named(self, graph: Graph, name: str) -> AbstractContextManager[None]: ...
 
 
 def open_frames(structure: Structure, ys: Sequence[Tensor], xs: Sequence[Tensor]) -> set[Frame]:

@@ -25,11 +25,12 @@ from aioexec.gradients.structure import Guard
 from aioexec.gradients.walk import Walk, is_trainable
 from aioexec.graph import registry
 from aioexec.graph.apply import apply_op, apply_tuple_op
-from aioexec.graph.attrs import NameAttrList, complete_attrs
+from aioexec.graph.attrs import complete_attrs
 from aioexec.graph.convert import constant, convert_to_tensor
 from aioexec.graph.functions import FuncGraph, copy_operations
 from aioexec.graph.graph import Graph, get_default_graph
 from aioexec.graph.kernels.kernel import Role
+from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.static_values import variable_dims
 from aioexec.ops.control_flow.case import switch_case

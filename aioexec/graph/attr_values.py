@@ -17,9 +17,9 @@ from aioexec.dtypes import DType, as_dtype
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.formats.protos import AttrValue, NameAttrList as NameAttrListProto
 from aioexec.formats.tensor_codec import decode_tensor, encode_tensor, shape_from_proto, shape_to_proto
-from aioexec.graph.attrs import NameAttrList, is_too_large
+from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.opdef import AttrDef
-from aioexec.shapes import HIGHEST_RANK, Dims, TensorShape, as_dims
+from aioexec.shapes import HIGHEST_RANK, Dims, TensorShape, as_dims, is_too_large
 
 
 class _Form(NamedTuple):

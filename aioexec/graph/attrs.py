@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from aioexec import dtypes
-from aioexec.data_classes import dataclass
 from aioexec.dtypes import DType
 from aioexec.errors import GraphTypeError, GraphValueError
+from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.opdef import ArgDef, AttrDef, OpDef
-from aioexec.shapes import Dims
+from aioexec.shapes import is_too_large
 
 MOST_TENSORS: Final = 1 << 16
 """That one argument of a node may stand for."""
-
-
-@dataclass(frozen=True, slots=True)
-class NameAttrList:
-    """The value of an attribute that is a function: its name, and the attributes it is called with."""
-
-    name: str
-    attrs: Mapping[str, Any] = field(default_factory=dict)
 
 
 def input_count(arg: ArgDef, attrs: dict[str, Any]) -> int:
@@ -83,7 +74,6 @@ def complete_attrs(
 
 
 _MOST_KEPT: Final = 4096
-_MOST_ENTRIES: Final = 2**63 - 1
 _PLAIN: Final = frozenset({bool, int, str, bytes, DType})
 _completed: dict[tuple[Any, ...], tuple[OpDef, dict[str, Any]]] = {}
 """With the definition, so that no other gets its id."""
@@ -244,16 +234,6 @@ def _shape(value: Any) -> Any:
     if plain is None:
         return None
     return tuple(None if dim is None or int(dim) < 0 else int(dim) for dim in plain)
-
-
-def is_too_large(dims: Dims) -> bool:
-    """Whether a shape has more entries than 63 bits can count; a dimension that is unknown counts as one."""
-    entries = 1
-    for size in dims or ():
-        entries *= 1 if size is None else size
-        if entries > _MOST_ENTRIES:
-            return True
-    return False
 
 
 def _function(value: Any) -> NameAttrList:

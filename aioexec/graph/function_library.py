@@ -17,8 +17,8 @@ import numpy as np
 from aioexec.errors import GraphValueError, InvalidArgumentError, NotFoundError
 from aioexec.formats.repeated import is_one_repeated
 from aioexec.graph import registry
-from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.kernels.kernel import Role
+from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.node import EVALUATORS
 from aioexec.graph.opdef import OpDef
 from aioexec.graph.registry import GradientRule, Row, ShapeContext

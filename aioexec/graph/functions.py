@@ -14,9 +14,9 @@ from typing import Any
 from aioexec import shapes
 from aioexec.dtypes import DType
 from aioexec.errors import GraphValueError
-from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.function_library import Function as Function, FunctionLibrary as FunctionLibrary
 from aioexec.graph.graph import Graph
+from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.opdef import ArgDef, OpDef
 from aioexec.graph.registry import GradientRule

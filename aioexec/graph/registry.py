@@ -17,9 +17,9 @@ import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.errors import GraphValueError, NotFoundError, OpError, UnimplementedError
-from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.kernels.kernel import Attrs, ListUse, Native, Reference, Role
 from aioexec.graph.kernels.work import Work
+from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.opdef import OpDef, parse_signature
 from aioexec.shapes import Dims
 

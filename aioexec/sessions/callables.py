@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Mapping
+from typing import Any, Protocol
 
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
 from aioexec.sessions.fetches import remembered_by
 from aioexec.sessions.options import own_message
 from aioexec.sessions.runtime import SessionRuntime
 
-if TYPE_CHECKING:
-    from aioexec.sessions.session import Session
+
+class CallableSession(Protocol):
+    """The part of `Session` that a `FetchCallable` uses."""
+
+    @property
+    def prepared(self) -> Mapping[Any, Any]: ...
+    def begin(self, prepared: Any, feeds: Any) -> Any: ...
+    def finished(self, begun: Any) -> Awaitable[list[Any]]: ...
+    def run(
+        self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None
+    ) -> Awaitable[Any]: ...
 
 
 class FetchCallable:
@@ -18,7 +28,9 @@ class FetchCallable:
 
     __slots__ = ("_accepts_options", "_feeds", "_fetches", "_key", "_session")
 
-    def __init__(self, session: Session, fetches: Any, feeds: tuple[Any, ...], accepts_options: bool) -> None:
+    def __init__(
+        self, session: CallableSession, fetches: Any, feeds: tuple[Any, ...], accepts_options: bool
+    ) -> None:
         self._session = session
         self._fetches = fetches
         self._feeds = feeds

@@ -10,10 +10,10 @@ from google.protobuf import text_format
 import aioexec as ax
 from aioexec import errors
 from aioexec.formats.protos import GraphDef
-from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.functions import FuncGraph, Function
 from aioexec.graph.graph import Graph
 from aioexec.graph.io.graphdef_import import import_graph_def
+from aioexec.graph.name_attr_list import NameAttrList
 
 INT = errors.InvalidArgumentError
 CALL = """

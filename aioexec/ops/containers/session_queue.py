@@ -10,14 +10,14 @@ Each call is a step of the session: it stands in the same line as all others, is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
+from aioexec.dtypes import DType
 from aioexec.errors import OutOfRangeError
-from aioexec.graph.node import Tensor
+from aioexec.graph.node import Operation, Tensor
 from aioexec.ops.array.identity import placeholder
-
-if TYPE_CHECKING:
-    from aioexec.ops.containers.queue_class import QueueBase
+from aioexec.shapes import TensorShape
 
 
 class RunsSteps(Protocol):
@@ -26,13 +26,33 @@ class RunsSteps(Protocol):
     async def run(self, fetches: Any, feed_dict: Any = None) -> Any: ...
 
 
+class GraphQueue(Protocol):
+    """The part of `QueueBase` that a `SessionQueue` uses."""
+
+    @property
+    def queue_ref(self) -> Tensor: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtypes(self) -> list[DType]: ...
+    @property
+    def shapes(self) -> list[TensorShape]: ...
+    @property
+    def names(self) -> list[str] | None: ...
+    def enqueue(self, vals: Any) -> Operation: ...
+    def dequeue(self) -> Any: ...
+    def close(self, cancel_pending_enqueues: bool = False) -> Operation: ...
+    def size(self) -> Tensor: ...
+    def in_order(self, vals: Any) -> Sequence[Any]: ...
+
+
 class SessionQueue:
     """A queue in a session; made by `QueueBase.in_session`.
 
     Constant: the nodes that its calls run. They are made with it, so it must be there before the graph is finalised.
     """
 
-    def __init__(self, queue: QueueBase, session: RunsSteps) -> None:
+    def __init__(self, queue: GraphQueue, session: RunsSteps) -> None:
         self._queue = queue
         self._session = session
         graph = queue.queue_ref.graph

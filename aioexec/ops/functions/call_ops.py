@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aioexec.errors import GraphValueError, InvalidArgumentError
-from aioexec.graph.attrs import NameAttrList
 from aioexec.graph.functions import FuncGraph
 from aioexec.graph.kernels.kernel import Compute, KernelContext, Role, plain
+from aioexec.graph.name_attr_list import NameAttrList
 from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.registry import NOT_DIFFERENTIABLE, ShapeContext, register, undefined_gradient
 from aioexec.shapes import Dims

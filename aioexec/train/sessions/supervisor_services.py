@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from aioexec.train.coordination.coordinator import Coordinator
 from aioexec.train.coordination.looper import LooperThread
 from aioexec.train.global_steps import global_step
 
 if TYPE_CHECKING:
     from aioexec.sessions.session import Session
-    from aioexec.train.sessions.supervisor import Supervisor
 
 logger = logging.getLogger(__name__)
+
+
+class Supervisor(Protocol):
+    """The part of `supervisor.Supervisor` that its services use."""
+
+    coord: Coordinator
+    global_step: Any
+    saver: Any
+    save_model_secs: float | None
+    save_path: str | None
+    save_summaries_secs: float | None
+    summary_op: Any
+    summary_writer: Any
 
 
 class SVSummaryThread(LooperThread):

@@ -11,18 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from aioexec.data_classes import dataclass
 from aioexec.distributed.transport.methods import METHODS, taken_out
-from aioexec.distributed.transport.transport import Payload
-
-if TYPE_CHECKING:
-    from aioexec.distributed.transport.memory.transport import Connection, MemoryListener
+from aioexec.distributed.transport.transport import Handlers, Payload
 
 LATENCY: float = 0.0001
 """Seconds a message takes, unless the network says otherwise."""
@@ -39,6 +36,27 @@ Fate = Sequence[float]
 """Extra seconds for each copy of a message that arrives: (0.0,) is the usual one, () loses it, two numbers repeat it."""
 
 AS_USUAL: Fate = (0.0,)
+
+
+class Connection(Protocol):
+    """A channel's connection, as the network sees it."""
+
+    peer: str
+
+    def arrived(self, message: Message) -> None: ...
+    def break_off(self, reason: str) -> None: ...
+
+
+class HostListener(Protocol):
+    """A listener, as the network and connections see it."""
+
+    takes_calls: bool
+    handlers: Handlers
+
+    def found(self, connection: Any) -> None: ...
+    def lost(self, connection: Any) -> None: ...
+    def start_handler(self, handling: Coroutine[Any, Any, None], method: str) -> asyncio.Task[None]: ...
+    def abandon(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +94,7 @@ class Life:
 
     host: str
     is_dead: bool = False
-    listeners: dict[str, MemoryListener] = field(default_factory=dict)
+    listeners: dict[str, HostListener] = field(default_factory=dict)
     connections: dict[Connection, None] = field(default_factory=dict)
 
 
@@ -164,7 +182,7 @@ class MemoryNetwork:
         """An event that is set while an address has a listener."""
         return self._ready.setdefault(address, asyncio.Event())
 
-    def listener(self, address: str) -> MemoryListener | None:
+    def listener(self, address: str) -> HostListener | None:
         """The listener at an address now."""
         life = self._lives.get(host_of(address))
         return None if life is None else life.listeners.get(address)

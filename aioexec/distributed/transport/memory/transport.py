@@ -19,7 +19,15 @@ from functools import partial
 from typing import Any
 
 from aioexec.distributed.transport.answers import PostedCall
-from aioexec.distributed.transport.memory.network import Kind, Life, MemoryNetwork, Message, copied, host_of
+from aioexec.distributed.transport.memory.network import (
+    HostListener,
+    Kind,
+    Life,
+    MemoryNetwork,
+    Message,
+    copied,
+    host_of,
+)
 from aioexec.distributed.transport.status import error_from, message_of
 from aioexec.distributed.transport.transport import (
     NOTIFICATION_BYTES,
@@ -65,7 +73,7 @@ class Connection:
         self._client = client
         self._address = address
         self._host = host_of(address)
-        self._listener: MemoryListener | None = None
+        self._listener: HostListener | None = None
         self._hung_up = False
         self._calls = 0
         self._waiting: dict[int, asyncio.Future[Payload] | _PostedCall] = {}

@@ -1,0 +1,17 @@
+"""NameAttrList: the value of an attribute that is a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
+
+from aioexec.data_classes import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NameAttrList:
+    """The name of a function, and the attributes with which it is called."""
+
+    name: str
+    attrs: Mapping[str, Any] = field(default_factory=dict)
