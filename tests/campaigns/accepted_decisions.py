@@ -157,6 +157,13 @@ DECIDED = (
         "building: Shape must be broadcasted with rank 2",
     ),
     Accepted(
+        "ResourceScatterDiv",
+        VALUES,
+        INVALID,
+        "a float divided by zero is infinite, as with ScatterDiv; TensorFlow's op on resources refuses it",
+        "updates must not contain 0",
+    ),
+    Accepted(
         "MirrorPadGrad",
         VALUES,
         INVALID,
@@ -297,7 +304,9 @@ DECIDED = (
         "limits have to be scalars for outputs without elements too",
     ),
     Accepted("ApplyAddSign", INVALID, VALUES, "all coefficients have to be scalars"),
-    Accepted("AvgPoolGrad", INVALID, VALUES, "the gradient has to have the shape of the output"),
+    Accepted(
+        "AvgPoolGrad AvgPool3DGrad", INVALID, VALUES, "the gradient has to have the shape of the output"
+    ),
     Accepted(
         "DepthwiseConv2dNative Conv2D",
         VALUES,

@@ -41,8 +41,10 @@ def has_tiny_count(call: Call) -> bool:
 
 
 def has_windows_along_channels(call: Call) -> bool:
+    """Whether windows, of attributes or of the last two operands, have more than one channel or stride along them."""
     channels = 1 if call.attrs.get("data_format", "NHWC").startswith("NC") else -1
-    return any(call.attrs.get(name, [1, 1])[channels] != 1 for name in ("ksize", "strides"))
+    given = [call.attrs[name] for name in ("ksize", "strides") if name in call.attrs]
+    return any(sizes[channels] != 1 for sizes in given or (each.reshape(-1) for each in operands(call)[-2:]))
 
 
 def has_infinite_or_nan(call: Call) -> bool:

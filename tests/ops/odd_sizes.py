@@ -283,6 +283,9 @@ odd("the most elements that int32 counts", "UnravelIndex", [ints(3), ints(2**31 
 _JPEG = encoded(np.zeros((8, 8, 3), np.uint8), "JPEG")
 odd("a JPEG by no transform", "DecodeJpeg", [_JPEG], INVALID, dct_method="a")
 odd("a JPEG by the fast transform", "DecodeJpeg", [_JPEG], ((8, 8, 3),), dct_method="INTEGER_FAST")
+for _corner in (np.nan, np.inf, -np.inf):
+    _boxes = np.array([[0, 0, 1, _corner]], np.float32)
+    odd(f"a crop to {_corner}", "CropAndResize", [IMAGE, _boxes, ints(0), ints(2, 2)], INVALID)
 odd("a vector of complex numbers as a condition", "ToBool", [np.zeros(1, np.complex64)], ((),))
 
 # Windows along batch or channels, and larger than the padding

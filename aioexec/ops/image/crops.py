@@ -65,6 +65,8 @@ def check_boxes(boxes: Array, box_ind: Array, batch: int) -> None:
         raise InvalidArgumentError(
             f"box_index has incompatible shape {list(box_ind.shape)} for {len(boxes)} boxes"
         )
+    if not np.isfinite(boxes).all():
+        raise InvalidArgumentError("Boxes contains at least one element that is not finite")
     if box_ind.size and (box_ind.min() < 0 or box_ind.max() >= batch):
         raise OutOfRangeError(f"box_index has values outside [0, batch_size) of {batch} images")
 
