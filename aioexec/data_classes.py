@@ -76,7 +76,7 @@ def _add(cls: type, own: dict[str, Any], attributes: Mapping[str, Any]) -> None:
 
 
 class _Later:
-    """An attribute of a class that nobody has used yet: whoever asks for it has the class completed."""
+    """An attribute of a class that has not been used yet: its first access completes the class."""
 
     __slots__ = ("_cls", "_complete", "_name")
 

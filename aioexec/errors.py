@@ -224,7 +224,7 @@ class DataLossError(OpError):
 
 
 class UnauthenticatedError(OpError):
-    """The caller did not prove who it is."""
+    """The caller did not prove its identity."""
 
     code = UNAUTHENTICATED
 

@@ -20,7 +20,7 @@ _START_SECONDS = 60.0
 
 
 def free_addresses(count: int) -> list[str]:
-    """Addresses of this machine that nobody listens at."""
+    """Addresses of this machine without a listener."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

@@ -98,7 +98,7 @@ class PeerError(RuntimeError):
 
 class PeerProcess:
     """A worker process, asked one thing at a time, and stopped in between where the system can do that: threads that look for
-    work for a while, as some peers' do, would take a processor from whoever is measured next."""
+    work for a while, as some peers' do, would take a processor from the peer that is measured next."""
 
     def __init__(self, benchmark: str, peer: str) -> None:
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed in __exit__)

@@ -33,7 +33,7 @@ STEPS = 20
 
 
 class Peaks:
-    """Resident memory of this process in MiB, for the programs below; Linux tells it."""
+    """Resident memory of this process in MiB, for the programs below, from Linux."""
 
     def __init__(self) -> None:
         self.before = _status("VmHWM")
@@ -45,8 +45,8 @@ class Peaks:
 
         after = _status("VmHWM")
         children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-        told = {"process": max(self.before, after), "steps": after - self.held, "children": children}
-        print(json.dumps({**told, "losses": [float(loss) for loss in losses]}))
+        reported = {"process": max(self.before, after), "steps": after - self.held, "children": children}
+        print(json.dumps({**reported, "losses": [float(loss) for loss in losses]}))
 
 
 def _status(field: str) -> float:
@@ -56,7 +56,7 @@ def _status(field: str) -> float:
 
 
 def training(program: str, case: Case) -> Workload:
-    """Run a program that trains and tells its peaks, in a process of its own each time."""
+    """Run a program that trains and reports its peaks, in a process of its own each time."""
     module, variant, part = case.variant.split()
     built = (
         f"from bench import {module} as question\ncase = Case('', size={case.size}, variant={variant!r})\n"
@@ -73,12 +73,12 @@ def training(program: str, case: Case) -> Workload:
         )
         if result.returncode != 0:
             raise RuntimeError(result.stderr.strip().splitlines()[-1])
-        told: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
-        return told
+        reported: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+        return reported
 
     async def measure(seconds: float) -> Sample:
-        told = spend()
-        return Sample([told[part]], {"largest process it started, MiB": told["children"]})
+        reported = spend()
+        return Sample([reported[part]], {"largest process it started, MiB": reported["children"]})
 
     return Workload(lambda: None, lambda: np.float32(spend()["losses"]), measure)
 

@@ -107,8 +107,8 @@ def rows_of(whole: float, names: dict[str, Any]) -> list[tuple[str, float]]:
         ("the rest of session.run", body - spent[0] - found - built),
     ]
     for (_, itself, parts), total, inner in zip(LEVELS, spent, [*spent[1:], 0.0], strict=True):
-        told = [(what, _time(statement, names)) for what, statement in parts]
-        rows += [*told, (itself, total - inner - sum(part for _, part in told))]
+        measured = [(what, _time(statement, names)) for what, statement in parts]
+        rows += [*measured, (itself, total - inner - sum(part for _, part in measured))]
     return rows
 
 
@@ -128,8 +128,8 @@ async def main() -> None:
         rows = rows_of(whole, _names(session, fetches, feeds))
     for what, spent in rows:
         print(f"{what:65}{spent:8.0f} ns {spent / whole:7.1%}")
-    told = sum(spent for what, spent in rows if not what.startswith("the rest"))
-    print(f"{'session.run':65}{whole:8.0f} ns; told apart: {told / whole:.1%}")
+    measured = sum(spent for what, spent in rows if not what.startswith("the rest"))
+    print(f"{'session.run':65}{whole:8.0f} ns; attributed: {measured / whole:.1%}")
     print(f"{'a callable':65}{called:8.0f} ns {called / whole:7.1%}")
 
 

@@ -117,7 +117,7 @@ aioexec_grpc = partial(over, GRPC)
 
 
 async def tensorflow(case: Case, stack: AsyncExitStack) -> Workload | None:
-    """Servers of TensorFlow, the variable on one of them, who asks for it on the other."""
+    """Servers of TensorFlow, the variable on one of them, the reader of it on the other."""
     if case.variant == "call":
         return None
     targets = await servers("tensorflow", 2, stack)

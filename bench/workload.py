@@ -52,7 +52,7 @@ class Workload:
         step: What is timed.
         outputs: The arrays to compare, taken once before timing; by default what `step` returns.
         measure: How one round of some seconds is measured; by default the time of a step.
-        native_share: For aioexec: tells the share of nodes inside native programs, and what runs outside by op.
+        native_share: For aioexec: returns the share of nodes inside native programs, and what runs outside by op.
     """
 
     step: Step

@@ -95,7 +95,7 @@ async def run_task(job: str, index: int, directory: str, steps: int, sync: bool 
 async def train(
     target: str, cluster: ax.train.ClusterSpec, index: int, directory: str, steps: int, sync: bool
 ) -> None:
-    """What a worker does; the first is the chief, who initialises, restores and saves the model."""
+    """What a worker does; the first is the chief, which initialises, restores and saves the model."""
     is_chief = index == 0
     worker = f"/job:worker/task:{index}"
     # without the other workers a session needs only what it uses, and does not care whether they are there
@@ -194,12 +194,12 @@ class Launcher:
             status = await self._run(task)
             if status == 0:
                 return
-            told(task, f"died with {status}, starts again in {RESTART_SECONDS:g} s")
+            log(task, f"died with {status}, starts again in {RESTART_SECONDS:g} s")
             await asyncio.sleep(RESTART_SECONDS)
         raise RuntimeError(f"{task}: it died more than {MOST_RESTARTS} times")
 
     async def _run(self, task: Task) -> int:
-        """Run the process of a task to its end, which comes soon if nobody waits for it any more."""
+        """Run the process of a task to its end, which comes soon if it is not awaited any more."""
         job, index = task
         process = self.processes[task] = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -208,7 +208,7 @@ class Launcher:
             f"--index={index}",
             env={**os.environ, "TF_CONFIG": json.dumps({"cluster": self.cluster})},
         )
-        told(task, f"runs as process {process.pid}")
+        log(task, f"runs as process {process.pid}")
         try:
             return await process.wait()
         finally:
@@ -217,13 +217,13 @@ class Launcher:
                 await process.wait()
 
 
-def told(task: Task, what: str) -> None:
+def log(task: Task, what: str) -> None:
     """Say something about a task."""
     print(f"{task[0]} {task[1]}: {what}", flush=True)
 
 
 def _free_addresses(jobs: Mapping[str, int]) -> dict[str, list[str]]:
-    """Addresses on this machine that nobody listens at."""
+    """Addresses on this machine without a listener."""
     with ExitStack() as held:  # all at once, so that they are different
         return {job: [_free_address(held) for _ in range(count)] for job, count in jobs.items()}
 

@@ -26,7 +26,7 @@ PIECE: Final = 1 << 20
 IS_BIG_ENDIAN: Final = sys.byteorder == "big"
 
 Proceed = Callable[[], None]
-"""Called now and then; raises if what is under way is to be given up."""
+"""Called at intervals; raises if the work is cancelled."""
 
 
 def go_on() -> None:

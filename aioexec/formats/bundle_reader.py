@@ -178,7 +178,7 @@ class BundleReader:
         return self._shape(name, entry)
 
     def read(self, name: str, dtype: DType, wanted: ShapeAndSlice | None = None) -> Array:
-        """A tensor, or a part of it, as an array nobody else holds.
+        """A tensor, or a part of it, as an array without another reference.
 
         Raises:
             DataLossError: it is damaged; see `reading` for others.

@@ -1,8 +1,8 @@
 """Files that are read at any place, and files that appear under their name when they are whole, or not at all.
 
-A file that is being written has no name where the system can do so, or else one that says what it is, and its writer holds a
-lock on it, which the system takes back when the process dies: so what the dead have left can be told from the work of the
-living, by `remove_abandoned`, whatever process, container or user they were.
+A file that is being written has no name where the system can do so, or else one that says what it is, and its writer
+holds a lock on it, which the system takes back when the process dies: so what dead processes have left can be
+distinguished from the work of the living, by `remove_abandoned`, whatever process, container or user they were.
 
 Every call blocks: callers on an event loop make it on a worker. Errors of the operating system are canonical ones here.
 """
@@ -37,7 +37,7 @@ def naming(path: str) -> Iterator[None]:
 
 
 def hold(descriptor: int) -> bool:
-    """Take the lock on an open file until it is closed or the process ends; False if somebody has it, or there are no locks."""
+    """Take the lock on an open file until it is closed or the process ends; False if it is taken, or there are no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -1,6 +1,6 @@
 """CRC-32C, the checksum of checkpoints and event files.
 
-A file holds it masked: a checksum over data that holds checksums would tell little. The library is loaded with this module, not
+A file holds it masked: a checksum over data that contains checksums is weak. The library is loaded with this module, not
 by the first checksum: it reads its own version from a file, for which an event loop would wait.
 """
 

@@ -1,6 +1,6 @@
 """Event files: TFRecord files of Event protos, which TensorBoard reads while they grow.
 
-The first record tells the version. Events are encoded by hand, since each is one field behind a time and a step: a training
+The first record holds the version. Events are encoded by hand, since each is one field behind a time and a step: a training
 step that writes a summary pays for it once, and a protobuf message of it would cost more than all the rest.
 
 An `EventFile` holds whole records only: where the disk gave up within one, the file is cut back to the last whole one.
@@ -42,7 +42,7 @@ _numbers = itertools.count()
 
 
 class What(IntEnum):
-    """What an event tells: the number of its field in the proto."""
+    """The content of an event: the number of its field in the proto."""
 
     FILE_VERSION = 3
     GRAPH_DEF = 4
@@ -123,7 +123,7 @@ class EventFile:
         if _ANY_ESCAPE.search(suffix):
             raise InvalidArgumentError(f"filename_suffix must be part of a file name, got {suffix!r}")
         self._size = 0  # of the whole records
-        self._is_listed = False  # whether the directory was told to keep its name
+        self._is_listed = False  # whether the directory was synced, so that its name lasts
 
     def append(self, records: bytes) -> None:
         """Write whole records, all or none of them.
@@ -142,7 +142,7 @@ class EventFile:
         """Have the disk keep what was written, come what may.
 
         Raises:
-            NotFoundError: somebody removed the file; the next record begins another one.
+            NotFoundError: the file was removed; the next record begins another one.
             OpError: the disk did not keep it.
         """
         if self._descriptor < 0:

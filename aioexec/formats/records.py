@@ -1,7 +1,7 @@
 """TFRecord files: records of any bytes, each with its length and checksums; the file may be compressed.
 
 A record is its length (8 bytes), the masked checksum of these, its data, and the masked checksum of the data. A length is only
-believed when its checksum is right, and data is read in pieces, so a bad file cannot make anybody allocate what it has not.
+believed when its checksum is right, and data is read in pieces, so a bad file cannot cause an allocation larger than itself.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A table is data blocks, an empty block, an index block with the last key and the place of each data block, and a footer that
 says where the last two are. A block is entries, a list of where those begin that do not share the beginning of the key before
-them, a byte for the kind of compression, and a checksum. What a reader is told is checked against the size of the file before
+them, a byte for the kind of compression, and a checksum. What a file states is checked against the size of the file before
 it is followed.
 """
 
@@ -92,7 +92,7 @@ class SortedTable:
         if footer != _footer(unused, handle):
             raise DataLossError(f"{file.path}: corrupted footer")
         for _ in self._block(unused):
-            pass  # nothing in it is needed, but it tells whether the file is damaged
+            pass  # nothing in it is needed, but it shows whether the file is damaged
         self._last_keys: list[bytes] = []
         self._handles: list[Handle] = []
         self._latest: tuple[int, dict[bytes, bytes]] | None = None

@@ -301,18 +301,18 @@ def _dtype_of(proto: TensorProto) -> DType:
 
 def _dims_of(shape: TensorShapeProto, dtype: DType) -> tuple[int, ...]:
     """Return the static shape, once it is known that an array of it can be had."""
-    who = f"TensorProto of {dtype.name}"
+    subject = f"TensorProto of {dtype.name}"
     if shape.unknown_rank:
-        raise InvalidArgumentError(f"{who}: expected a fully defined shape, got an unknown rank")
+        raise InvalidArgumentError(f"{subject}: expected a fully defined shape, got an unknown rank")
     dims = tuple(dim.size for dim in shape.dim)
     if len(dims) > _MAX_RANK:
-        raise InvalidArgumentError(f"{who}: expected at most {_MAX_RANK} dimensions, got {len(dims)}")
+        raise InvalidArgumentError(f"{subject}: expected at most {_MAX_RANK} dimensions, got {len(dims)}")
     if any(size < 0 for size in dims):
-        raise InvalidArgumentError(f"{who}: expected a fully defined shape, got {list(dims)}")
+        raise InvalidArgumentError(f"{subject}: expected a fully defined shape, got {list(dims)}")
     needed = math.prod(size or 1 for size in dims) * dtype.numpy.itemsize
     if needed > _MAX_ADDRESSABLE:
         raise InvalidArgumentError(
-            f"{who}: expected at most {_MAX_ADDRESSABLE} bytes, got {needed} by shape {list(dims)}"
+            f"{subject}: expected at most {_MAX_ADDRESSABLE} bytes, got {needed} by shape {list(dims)}"
         )
     return dims
 

@@ -7,7 +7,7 @@ gradients from these. The operation becomes a call of the forward body; so nothi
 drawn once.
 
 What passes from one body to the other must be there whatever branches were taken: for a value in a branch that was not, a
-stand-in is handed over, and nobody uses it.
+stand-in is handed over, and is not used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a node stands: in which loop, and in which branches of conditionals, told from the edges alone.
+"""The place of a node: its loop, and its branches of conditionals, derived from the edges alone.
 
 A gradient must be computed where its forward node is: as often, and only when that one runs. The contexts a graph was built
 in would say so, but a graph that was imported has none. The edges say it too: an Enter leads into a frame, an Exit out of it,

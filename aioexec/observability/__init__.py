@@ -1,1 +1,1 @@
-"""What a program can be told about its own run."""
+"""Observability: metrics, traces and event files."""

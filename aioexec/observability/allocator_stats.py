@@ -1,7 +1,7 @@
 """How much memory a device's programs hold: counted where it is taken and given back, which is rare.
 
-Counted are the arenas of programs, kept between their runs. Results are not: they are the caller's, who tells nobody when he
-drops them; what a step puts out is in its step stats.
+Counted are the arenas of programs, kept between their runs. Results are not: they are the caller's, which does not
+report when it drops them; what a step puts out is in its step stats.
 
 No lock: memory is given back by finalizers, which the garbage collector may run in the middle of anything, a lock held
 included. A sum that is read and written without a call between them needs none under the interpreter lock.

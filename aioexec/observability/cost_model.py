@@ -1,6 +1,6 @@
 """What nodes cost, learned over the steps of a session: how long they take and how much they put out.
 
-A model is fed the records of some steps (`is_measured` says of which) and tells, for each node, the mean and the least time and
+A model is fed the records of some steps (`is_measured` says of which) and gives, for each node, the mean and the least time and
 the most memory; as a CostGraphDef it goes to `RunMetadata.cost_graph`. The least is the better estimate of what a node
 needs, for a busy machine only ever adds; the mean is what it took.
 """
@@ -57,7 +57,7 @@ class NodeCost:
 class CostModel:
     """The costs of the nodes of one graph.
 
-    State: `steps`, how many steps fed it; `nodes`, what they told, by the node's name.
+    State: `steps`, how many steps fed it; `nodes`, what they reported, by the node's name.
     """
 
     def __init__(self) -> None:

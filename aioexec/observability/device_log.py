@@ -14,7 +14,7 @@ _listeners: list[Listener] = []
 
 
 def add_listener(listener: Listener) -> bool:
-    """Have messages told to a listener from now on; False: it is one already."""
+    """Send messages to a listener from now on; False: it is one already."""
     if listener in _listeners:
         return False
     _listeners.append(listener)
@@ -22,7 +22,7 @@ def add_listener(listener: Listener) -> bool:
 
 
 def remove_listener(listener: Listener) -> bool:
-    """Tell a listener nothing any more; False: it was none."""
+    """Remove a listener; False: it was none."""
     if listener not in _listeners:
         return False
     _listeners.remove(listener)
@@ -30,23 +30,23 @@ def remove_listener(listener: Listener) -> bool:
 
 
 def log_to_listeners(message: str) -> bool:
-    """Tell the listeners; False: there is none, the message is the caller's to log.
+    """Call the listeners; False: there is none, the message is the caller's to log.
 
-    A listener that fails is reported and keeps nobody else from hearing.
+    A listener that fails is reported, and the others are called all the same.
     """
-    told = list(_listeners)
-    for listener in told:
+    called = list(_listeners)
+    for listener in called:
         try:
             listener(message)
         except Exception:
             logger.exception("a listener failed on %r", message)
-    return bool(told)
+    return bool(called)
 
 
 def log_notice(message: str) -> None:
-    """Tell the listeners; where there is none the log, or standard error if nobody has set logging up.
+    """Call the listeners; without one write to the log, or to standard error if logging is not set up.
 
-    Logging that is not set up drops whatever is no warning, and somebody has asked for these.
+    Logging that is not set up drops whatever is no warning, and these were asked for.
     """
     if log_to_listeners(message):
         return

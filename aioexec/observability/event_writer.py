@@ -8,7 +8,7 @@ What waits is bounded in bytes. Beyond the bound `add` refuses with ResourceExha
 silently; `await flush()` is how a producer that is faster than its disk keeps in step.
 
 Where the disk fails, nothing that was taken is lost: it waits for the next attempt, made with the next event or flush. The
-error is told once: by the flush, or if none asked, by the next `add`. When the interpreter ends, everything is written.
+error is raised once: by the flush, or without one, by the next `add`. When the interpreter ends, everything is written.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class File(Protocol):
 
 
 Item = bytes | Callable[[], None]
-"""A record, or something else to do in its turn; its errors are `OpError`s, and told, but it is not tried again."""
+"""A record, or something else to do in its turn; its errors are `OpError`s and are raised, but it is not tried again."""
 
 _writers: weakref.WeakSet[EventWriter] = weakref.WeakSet()
 """All of this process: what they hold must be written when it ends, and is not a forked child's."""
@@ -64,7 +64,7 @@ class EventWriter:
     Changing, guarded by `_changed`, which is never held while something is written:
         _waiting: what is not written, oldest first; `_waiting_bytes` also counts what is being written.
         _sync_at: when the disk is to keep what was written; None if it does.
-        _error: of an attempt, until somebody is told.
+        _error: of an attempt, until it is raised.
         _is_closed: nothing is taken any more.
         _thread: None if nothing is to be written or synced, or the last attempt failed.
     """
@@ -78,7 +78,7 @@ class EventWriter:
         _writers.add(self)
 
     def begin_as_child(self) -> None:
-        """Be as new: in a forked child nobody writes, and what waits is the parent's."""
+        """Be as new: a forked child has no writer thread, and what waits is the parent's."""
         self._file.close()
         self._begin()
 
@@ -97,7 +97,7 @@ class EventWriter:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that was taken is on the disk, and nobody needs to be told of an error."""
+        """Whether all that was taken is on the disk, and there is no error to raise."""
         with self._changed:
             return self._is_done() and self._error is None
 
@@ -130,7 +130,7 @@ class EventWriter:
         """Return when all that was added before is on the disk.
 
         Raises:
-            OpError: it could not be written, and still waits; or something earlier failed and nobody was told.
+            OpError: it could not be written, and still waits; or something earlier failed whose error was not raised.
         """
         if not self.is_idle:
             await in_thread(self.flush_now)

@@ -68,7 +68,7 @@ class Gauge(Counter):
 
 
 class LabelledCounter(Metric):
-    """A counter for each value of a label; one that was never counted is not told."""
+    """A counter for each value of a label; one that was never counted is left out."""
 
     __slots__ = ("label", "values")
     kind = "counter"

@@ -1,6 +1,6 @@
-"""What the nodes of one step did, and when: collected as plain records while it runs, told as a StepStats message afterwards.
+"""The nodes that ran in one step, and when: plain records, converted to a StepStats message when the step is over.
 
-A record costs a tuple and an append, from any thread; the messages are built, and loaded, only when somebody asks.
+A record costs a tuple and an append, from any thread; the messages are built, and loaded, only on request.
 
 Times come as `perf_counter_ns` counts them. The wall clock is read once, when the collector is made: a clock that is set while
 the step runs neither reorders its nodes nor stretches them. For every node scheduled <= start <= end.
@@ -83,7 +83,7 @@ class StepStatsCollector:
         """Note that a node has run; safe from any thread.
 
         Args:
-            thread_id: as `threading.get_native_id` tells it.
+            thread_id: as given by `threading.get_native_id`.
             outputs: (slot, dtype name, shape, bytes) of each output that is known.
             inputs: names of the tensors it took.
         """

@@ -1,4 +1,4 @@
-"""FileWriter: what a training program tells TensorBoard, as events in a file.
+"""FileWriter: the events of a training program for TensorBoard, in a file.
 
 The `add_…` methods encode what they are given and return; they wait for nothing, and may be called without a loop. `flush` and
 `close` are awaited. A file begins with the first event: making a writer touches neither the disk nor the loop.

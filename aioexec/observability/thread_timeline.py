@@ -1,6 +1,6 @@
 """Step stats of one or more steps as a trace by thread: each device is a process, each of its threads a row.
 
-Where `timeline` shows what overlapped, this shows who did what, and which steps it belonged to.
+Where `timeline` shows what overlapped, this shows the work of each thread, and the steps it belonged to.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _lanes(spans: list[_Span]) -> list[list[_Span]]:
 
 def _draw(trace: ChromeTrace, span: _Span, process: int, row: int, origin: int) -> None:
     name, op, inputs = label_of(span.stats)
-    told = {"name": name, "op": op, "step": span.step}
-    told.update({f"input{k}": each for k, each in enumerate(inputs)})
+    fields = {"name": name, "op": op, "step": span.step}
+    fields.update({f"input{k}": each for k, each in enumerate(inputs)})
     at, length = (span.start - origin) / 1000, (span.end - span.start) / 1000
-    trace.event("X", "Op", op, process, row, at, dur=length, args=told)
+    trace.event("X", "Op", op, process, row, at, dur=length, args=fields)

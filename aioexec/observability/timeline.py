@@ -24,7 +24,7 @@ _LABEL = re.compile(r"(?P<name>\S+) = (?P<op>[^\s(]+)\((?P<inputs>.*)\)", re.DOT
 _TRANSFER = re.compile(r"(?P<tensor>.+)/_\d+")  # the name a partitioner gives to either end of an edge
 _ALLOCATORS = 0  # the process that shows memory
 UNKNOWN = "unknown"
-"""The op of a node whose label does not tell it."""
+"""The op of a node whose label does not contain it."""
 
 Event = dict[str, Any]
 
@@ -86,7 +86,7 @@ class ChromeTrace:
 
 @dataclass(slots=True, eq=False)
 class _Shown:
-    """A node that ran: what its label tells, when it ran (nanoseconds, absolute), and where it is drawn."""
+    """A node that ran: the content of its label, when it ran (nanoseconds, absolute), and where it is drawn."""
 
     stats: NodeExecStats
     name: str
@@ -102,7 +102,7 @@ class _Shown:
 
 @dataclass(slots=True, eq=False)
 class _Made:
-    """A tensor: who made it, how much memory it takes, and when it was used last."""
+    """A tensor: its producer, how much memory it takes, and when it was used last."""
 
     name: str
     producer: _Shown
@@ -129,7 +129,7 @@ class _Step:
 
 
 def label_of(stats: NodeExecStats) -> tuple[str, str, list[str]]:
-    """What the label of a node tells: its name, its op and the names of its inputs."""
+    """The content of a node's label: its name, its op and the names of its inputs."""
     label = _LABEL.fullmatch(stats.timeline_label)
     if label is None:
         return stats.node_name, UNKNOWN, []
@@ -146,7 +146,7 @@ class Timeline:
     """Draws the step stats of a step.
 
     Args:
-        graph: where to look up nodes whose label does not tell their op and inputs.
+        graph: where to look up nodes whose label does not contain their op and inputs.
     """
 
     def __init__(self, step_stats: StepStats, graph: Graphs | None = None) -> None:
@@ -266,12 +266,12 @@ class _Drawing:
         return _micros(nanoseconds - self._origin)
 
     def _node(self, node: _Shown) -> None:
-        told = {"name": node.name, "op": node.op}
-        told.update({f"input{k}": name for k, name in enumerate(node.inputs)})
+        fields = {"name": node.name, "op": node.op}
+        fields.update({f"input{k}": name for k, name in enumerate(node.inputs)})
         if node.thread:
-            told["thread"] = node.thread
+            fields["thread"] = node.thread
         ts, dur = self._at(node.start), _micros(node.end - node.start)
-        self._trace.event("X", "Op", node.op, node.pid, node.lane, ts, dur=dur, args=told)
+        self._trace.event("X", "Op", node.op, node.pid, node.lane, ts, dur=dur, args=fields)
 
     def _dataflow(self, step: _Step, node: _Shown) -> None:
         sources = node.inputs

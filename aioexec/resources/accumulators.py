@@ -1,6 +1,6 @@
 """Conditional accumulators: gradients are added up, and taken, as sum or mean, once enough have come.
 
-An `Accumulator` is a waiting room for who takes. Its global step is how often it was taken from, or what it was set to; a
+An `Accumulator` is a waiting room for takers. Its global step is how often it was taken from, or what it was set to; a
 gradient of an earlier step is stale, and dropped. What has been accumulated is a value that never changes (`Dense`,
 `Sparse`), so that a large gradient may be added elsewhere and the sum be offered: refused if another one has come between.
 """

@@ -1,11 +1,11 @@
 """Barriers: tuples by key whose components come one by one; those that are complete can be taken, many at once.
 
-A `Barrier` is a waiting room for who takes. Tuples are taken in the order of the calls of `insert_many` that began them, and
-those of one call in the order they were completed. After `close` no new keys are taken in, but the tuples begun may still be
-completed, unless pending ones are cancelled. It `is_finished` when it is closed and nothing more can be completed; then who
-waits for more than there is fails.
+A `Barrier` is a waiting room for takers. Tuples are taken in the order of the calls of `insert_many` that began them,
+and those of one call in the order they were completed. After `close` no new keys are taken in, but the tuples begun
+may still be completed, unless pending ones are cancelled. It `is_finished` when it is closed and nothing more can be
+completed; then a taker that waits for more than there is fails.
 
-Invariant (`check_invariants`): a tuple is either incomplete or ready; nobody waits in a barrier that is finished.
+Invariant (`check_invariants`): a tuple is either incomplete or ready; a finished barrier has no waiters.
 """
 
 from __future__ import annotations

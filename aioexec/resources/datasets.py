@@ -1,9 +1,9 @@
-"""Datasets and iterators: descriptions of sequences of elements, and who goes through one.
+"""Datasets and iterators: descriptions of sequences of elements, and the passes over them.
 
 A dataset is a value: it never changes, and any number of *passes* go through it. A pass is a pure state machine: `next` gives
-an element, None at the end, or a `Request`, what must be done before it can go on. Whoever asked does that, sets the answer
-or the error, and asks again. A request that nobody has answered (its step was cancelled) is given to the next who asks, so an
-element is never lost. Arrays of elements that are not writeable are somebody else's.
+an element, None at the end, or a `Request`, work to be done first. The caller does it, sets the answer
+or the error, and asks again. A request without an answer (its step was cancelled) is returned to the next caller, so an
+element is never lost. Arrays of elements that are not writeable have another owner.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Dataset(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SliceDataset:
-    """The rows of some arrays of equal length, which nobody writes to."""
+    """The rows of some arrays of equal length, which are not written."""
 
     dtypes: tuple[DType, ...]
     components: Element
@@ -338,10 +338,10 @@ InWorker = Callable[[Callable[[], Element]], Awaitable[Element]]
 
 
 class Iterator:
-    """Goes through a dataset, for whoever asks; one after the other.
+    """Iterates over a dataset for its callers, one at a time.
 
-    Constant: name, container, device, dtypes, dims. Changing: `_pass`, once there is a dataset. `_lock` is held by who waits
-    for an element.
+    Constant: name, container, device, dtypes, dims. Changing: `_pass`, once there is a dataset. `_lock` is held by
+    the caller that waits for an element.
     """
 
     def __init__(
@@ -371,7 +371,7 @@ class Iterator:
                 self.begin(await make())
 
     def next_at_once(self) -> Element | None:
-        """The next element, if nothing has to be done for it and nobody waits.
+        """The next element, if nothing has to be done for it and no caller waits.
 
         Raises:
             FailedPreconditionError: there is no dataset.

@@ -1,7 +1,7 @@
 """Memory that vectors of any processor step through line by line: large arrays that begin where a line of its cache does.
 
 NumPy's own begin 16 bytes behind one, where every other vector lies on two lines; to write those takes an eighth longer.
-So such an array has a `base`, though it is no part of another array: `owns_memory` tells.
+So such an array has a `base`, though it is no part of another array; see `owns_memory`.
 """
 
 from __future__ import annotations

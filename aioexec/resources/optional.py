@@ -15,7 +15,7 @@ from aioexec.shapes import Dims, compatible
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptionalValue:
-    """An optional; `components` are its tensors, None if it has no value. Nobody writes to them."""
+    """An optional; `components` are its tensors, None if it has no value. They are not written."""
 
     components: tuple[Array, ...] | None
 

@@ -1,8 +1,8 @@
 """A sequence that never changes: a change makes another one, which shares all but a few short lists with the first.
 
-Items lie in a tree with 32 branches at each node, so reading, replacing, appending and dropping the last one take a few steps,
-whoever else holds the sequence; no owner, no lock. A missing branch stands for items that are all None: a sequence of a hundred
-million of those is as small as an empty one.
+Items lie in a tree with 32 branches at each node, so reading, replacing, appending and dropping the last one take a
+few steps, for all other holders of the sequence; no owner, no lock. A missing branch stands for items that are all
+None: a sequence of a hundred million of those is as small as an empty one.
 
 Rejected: lists that each change copies, because a loop that sets or pushes every element of a tensor list would take quadratic
 time (10,000 elements: 128 ms instead of 8 ms). pyrsistent's vector, because dropping the last item copies the others (10,000
@@ -48,7 +48,7 @@ class PersistentVector:
     def appended(self, item: Any) -> PersistentVector:
         """The same with one item more."""
         grown = self.resized(self.length + 1)
-        grown._root = _put(grown._root, grown._shift, self.length, item)  # nobody else has it yet
+        grown._root = _put(grown._root, grown._shift, self.length, item)  # it has no other reference yet
         return grown
 
     def resized(self, length: int) -> PersistentVector:

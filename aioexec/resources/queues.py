@@ -1,14 +1,15 @@
 """Queues: elements in the order of their kind, callers in the order they called.
 
-A `Queue` is a waiting room with two lines: who brings elements or closes, and who takes them. Only the head of a line is
-served, as far as possible, so `dequeue_many` takes elements as they come, and `enqueue_many` brings its elements in one by one.
+A `Queue` is a waiting room with two lines: callers that bring elements or close, and callers that take them. Only the
+head of a line is served, as far as possible, so `dequeue_many` takes elements as they come, and `enqueue_many` brings
+its elements in one by one.
 
 Many elements are brought in and taken by one operation on what holds them, since one by one they would hold the event loop.
 
 State: `_elements`, tuples with one array for each component; `_bringing` and `_taking`, the two lines; `is_closed`.
 
-Invariants (`check_invariants`): nobody waits for elements while there are some `available`, nobody waits to bring one while
-there is room, nobody waits in a closed queue. There may be more elements than `capacity` only because a withdrawn or failed
+Invariants (`check_invariants`): no caller waits for elements while there are some `available`, none waits to bring one while
+there is room, none waits in a closed queue. There may be more elements than `capacity` only because a withdrawn or failed
 attempt has put back what it took: no element is ever lost.
 """
 
@@ -141,7 +142,7 @@ class Queue(WaitingRoom):
 
     kind = "Queue"
     gives_some = True
-    """Whether who waits for many elements takes them as they come, not all at once."""
+    """Whether a taker of many elements takes them as they come, not all at once."""
     most_at_once = 16384
     """Elements that are taken in one turn of a running loop."""
 
@@ -244,7 +245,7 @@ class Queue(WaitingRoom):
         Raises:
             CancelledError: the queue is closed.
         """
-        if self.is_closed or self.size >= self.capacity:  # else nobody waits in this line
+        if self.is_closed or self.size >= self.capacity:  # else there is no waiter in this line
             served: Attempt | None = self._submit(self._bringing, _Bring(self, [element]))
             return served
         self.push(element)
@@ -302,7 +303,7 @@ class Queue(WaitingRoom):
     def close(self, cancel_pending_enqueues: bool = False) -> Attempt | None:
         """Take no more elements in; None if that is done.
 
-        Who waits to bring elements goes first, or with `cancel_pending_enqueues` fails with CancelledError.
+        Callers that wait to bring elements go first, or with `cancel_pending_enqueues` fails with CancelledError.
 
         Raises:
             CancelledError: the queue was closed before (not with `cancel_pending_enqueues`).

@@ -1,7 +1,7 @@
 """Readers: they take names of files from a queue, one at a time, and give the records of each in turn.
 
 A reader keeps what a worker has read ahead of its callers, so most records cost no hop to a thread. Used on the event loop
-only, but for `_Source._read_ahead`, which workers call, one at a time: while one reads ahead, nobody else looks at the source.
+only, but for `_Source._read_ahead`, which workers call, one at a time: while one reads ahead, no other thread uses the source.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class Reader:
     """A reader of one kind of file.
 
     Constant: name, device, `open_records`; `is_whole`: a file is one record, and is over with it; `keeps_state`.
-    Changing, by who holds `_lock` (a read holds it while it waits for a file): `work` is the name of the last file, `_source`
-    its records until they are over; counts of files begun and finished, and of records given.
+    Changing, by the holder of `_lock` (a read holds it while it waits for a file): `work` is the name of the last
+    file, `_source` its records until they are over; counts of files begun and finished, and of records given.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 class SessionState:
     """The tensors kept on one device.
 
-    `_tensors` by handle: copies that nobody writes; `_numbers` were never given out before.
+    `_tensors` by handle: copies that are not written; `_numbers` were never given out before.
     """
 
     def __init__(self) -> None:

@@ -4,8 +4,8 @@ A `StagingArea` gives tuples in the order they were put. A `StagingMap` gives th
 the one put first, or with `is_ordered` the one of the lowest key. A tuple may be put into a map in parts; it can be had once it
 is complete. Parts of it may be taken one after the other; it is gone when all are.
 
-Both are waiting rooms: who puts waits in line while the area is full; who takes or looks waits for what he asks for, and is
-served when it is there, whoever else waits.
+Both are waiting rooms: a putter waits in line while the area is full; a taker waits for its key, and is
+served when it is there, independently of other waiters.
 """
 
 from __future__ import annotations
@@ -304,7 +304,7 @@ class StagingMap(_Area):
 
     def _look(self, key: int, indices: Sequence[int]) -> Values:
         held = self._whole[key]
-        self._check(key, indices)  # who came before anything was put could not be checked then
+        self._check(key, indices)  # callers that came before the first put could not be checked then
         for index in indices:
             if held[index] is ABSENT:
                 raise InvalidArgumentError(

@@ -1,8 +1,8 @@
 """TensorArray: tensors by index that the nodes of one step write and read, and the gradients by them.
 
 A handle of an array is an edge of the step's graph and holds the array itself, so the array vanishes with the step. An element
-is written once and, unless the array is told to keep what was read, read once. The array of gradients is found at the array it
-belongs to, by the name of who differentiates; there writes to one index add up.
+is written once and, unless the array keeps what was read, read once. The array of gradients is found at the array it
+belongs to, by the name of the gradient computation; there writes to one index add up.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class TensorArray:
     whether a write makes the array longer; `closed`; `elements`, those that were written or have a known shape; `blanks_read`,
     by index, which of the others were read; `gradients`, by source.
 
-    An array may have millions of elements that nobody writes: these are dealt with all at once.
+    An array may have millions of elements that are not written: these are dealt with all at once.
     """
 
     name: str

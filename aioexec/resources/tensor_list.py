@@ -1,10 +1,10 @@
 """TensorList: the value behind TensorFlow's TensorList ops, a list of tensors of one dtype that never changes.
 
 A variant tensor is an array of Python objects; a list travels as one without dimensions that holds a `TensorList` (`boxed`,
-`list_in`). Every verb leaves its list as it was and makes another one, which shares the elements: whoever holds a list sees it
+`list_in`). Every verb leaves its list as it was and makes another one, which shares the elements: a holder of a list sees it
 unchanged, whatever others make of it, and pushing n elements takes n steps.
 
-An element is None until it is set, and then an array that nobody writes: a view of memory that may be used again is copied on
+An element is None until it is set, and then an array that is not written: a view of memory that may be used again is copied on
 its way in. An element that is not set counts as zeros, of the shape that the list, the reader and the other elements
 leave no choice about.
 """
@@ -317,7 +317,7 @@ def _check_part(index: int, element: Array, first: int | None) -> None:
 
 
 def list_of(dtype: DType, dims: Dims, elements: Iterable[Array]) -> TensorList:
-    """A list of these elements, which nobody writes."""
+    """A list of these elements, which are not written."""
     return TensorList(dtype, dims, vector_of(elements))
 
 
@@ -423,7 +423,7 @@ def add_variants(one: Array, other: Array) -> Array:
 
 
 def kept(array: Array) -> Array:
-    """An array that may be held: itself, or a copy if its memory is somebody else's."""
+    """An array that may be held: itself, or a copy if its memory has another owner."""
     return array if owns_memory(array) else array.copy()
 
 

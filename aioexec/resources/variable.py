@@ -3,8 +3,8 @@
 A buffer that has been handed out (`read`) is never written again: the next update makes a new one and swaps. A native program
 pins the buffer instead, for as long as it runs. So a reader keeps the value it read, without a copy, whatever is written later.
 
-State: `buffer` is the present value, None before it is initialised. `escaped`: somebody outside native programs may hold
-`buffer`. `pins`: programs and kernels running on workers that read `buffer`. `spare`: a buffer nobody holds, for the next
+State: `buffer` is the present value, None before it is initialised. `escaped`: code outside native programs may hold
+`buffer`. `pins`: programs and kernels running on workers that read `buffer`. `spare`: a buffer without a reader, for the next
 update. `deviates`: `buffer` has another shape than was declared (assigned without validation), so programs laid out for the
 declared one do not fit. `leased`: a running step has the right to write; others that want to write wait in `waiters`, first
 come first served. All of it changes on the event loop or, for the kernels of a step that holds the lease or a pin, in the
@@ -78,7 +78,7 @@ class Variable:
         return self.buffer
 
     def read(self) -> np.ndarray[Any, Any]:
-        """The present value as a snapshot; whoever gets it must not write it."""
+        """The present value as a snapshot; the caller must not write it."""
         value = self.require()
         self.escaped = True
         return value
@@ -93,7 +93,7 @@ class Variable:
         self._become(aligned_copy(value))
 
     def keep(self, value: np.ndarray[Any, Any], validate_shape: bool = True) -> None:
-        """Replace the value by `value`, which nobody else holds; see `assign` for errors."""
+        """Replace the value by `value`, which has no other reference; see `assign` for errors."""
         self._check(value, validate_shape)
         self._become(np.require(value, requirements=["C", "A", "W"]))
 
@@ -123,7 +123,7 @@ class Variable:
         self.swap(aligned_copy(fresh) if fresh is present else fresh)
 
     def next_buffer(self, in_place: bool) -> np.ndarray[Any, Any]:
-        """A buffer of the declared shape for the new content: the present one if `in_place` and nobody else holds it."""
+        """A buffer of the declared shape for the new content: the present one if `in_place` and it has no other reader."""
         if in_place and self.buffer is not None and not (self.escaped or self.pins or self.deviates):
             return self.buffer
         fresh, self.spare = self.spare, None
@@ -141,7 +141,7 @@ class Variable:
         self.deviates = False
 
     def swap(self, buffer: np.ndarray[Any, Any]) -> None:
-        """Make `buffer`, which nobody else holds, the present value."""
+        """Make `buffer`, which has no other reference, the present value."""
         self.escaped = (
             False  # first: a reader in another thread may come between, and what it reads must stay marked
         )

@@ -1,7 +1,7 @@
 """Waiting without a thread: requests that stand in line for a resource, and the futures of what they come to.
 
 A resource that callers may have to wait for is a `WaitingRoom`: a pure state machine whose verbs return their result if it
-can be had at once, else an `Attempt`, which stands in a `Line` until somebody else's verb lets it be served. `waiting` makes a
+can be had at once, else an `Attempt`, which stands in a `Line` until another verb lets it be served. `waiting` makes a
 future of an attempt for the event loop. All of it is used on one thread.
 
 Invariant: whenever a verb has returned, no line can get any further, or goes on in the next turn of the loop.
@@ -56,7 +56,7 @@ class Attempt:
 
 
 def _nobody() -> None:
-    """Wakes nobody: the caller has not gone to sleep yet, or has left."""
+    """Wakes no caller: it has not gone to sleep yet, or has left."""
 
 
 class When(Attempt):
@@ -91,7 +91,7 @@ class When(Attempt):
 
 
 class Line(deque[Attempt]):
-    """Attempts in the order they came. If it `is_strict` only its head is served, else whoever can be."""
+    """Attempts in the order they came. If it `is_strict` only its head is served, else any that can be."""
 
     def __init__(self, is_strict: bool = True) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class WaitingRoom:
         self._flush()
 
     def undo(self, attempt: Attempt) -> None:
-        """The attempt was served, but nobody has looked at its result: what it took is put back, what it brought stays."""
+        """The attempt was served, but its result was not read: what it took is put back, what it brought stays."""
         attempt.restore()
         self._flush()
 
@@ -140,7 +140,7 @@ class WaitingRoom:
                     changed |= self._serve(line)
                     most += 1 if line.is_strict else 2
             if most < 2:
-                return  # what the only line did lets nobody else get any further
+                return  # what the only line did lets no other attempt proceed
 
     def goes_on_later(self) -> bool:
         """Serve the lines again in the next turn of the running loop; False if there is none."""
@@ -163,7 +163,7 @@ class WaitingRoom:
             for attempt in list(line):
                 if (
                     not attempt.is_done
-                ):  # else it was served meanwhile, by who came when another one was woken
+                ):  # else it was served meanwhile, by an attempt that came when another one was woken
                     changed |= self._serve_one(line, attempt)
             return changed
         while line:
@@ -181,7 +181,7 @@ class WaitingRoom:
         return changed
 
     def _dismiss(self, line: Line, error: Callable[[], OpError]) -> None:
-        """All who stand in a line fail."""
+        """All attempts in a line fail."""
         while line:
             attempt = line.popleft()
             attempt.fail(error())
@@ -200,10 +200,10 @@ class WaitingRoom:
 
 
 class _Waiting(asyncio.Future[Any]):
-    """The future of an attempt. Cancelling it withdraws the attempt at once: no element is handed to who has left.
+    """The future of an attempt. Cancelling it withdraws the attempt at once: no element is handed to a caller that has left.
 
     A task that is cancelled comes to cancel what it awaits only at its next turn; until then it may still be served. So
-    cancelling a future that is done, but whose result nobody has taken (`_is_taken`), gives back what it was served.
+    cancelling a future that is done, but whose result was not taken (`_is_taken`), gives back what it was served.
     """
 
     def __init__(self, room: WaitingRoom, attempt: Attempt, finish: Callable[[Any], Any]) -> None:
@@ -220,7 +220,7 @@ class _Waiting(asyncio.Future[Any]):
             return
         try:
             result = self._finish(self._attempt.result)
-        except Exception as error:  # it is the waiting caller's, not that of who wakes him
+        except Exception as error:  # it is the waiting caller's, not that of the caller that wakes it
             self.set_exception(error)
             self._room.undo(self._attempt)
         else:

@@ -1,7 +1,7 @@
 """Virtual time for asyncio: a loop whose clock jumps to the next timer instead of waiting for it.
 
 The loop asks its selector to wait until the next timer. Ours looks once whether I/O is ready; if not, it
-moves the clock forward by the time it was told to wait and returns. So `asyncio.sleep(3600)` takes
+moves the clock forward by the time it would have waited and returns. So `asyncio.sleep(3600)` takes
 microseconds, timers fire in the order of their deadlines, and code between two timers takes no virtual time
 at all.
 
@@ -138,7 +138,7 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
         except BaseException:
             hold.__exit__(None, None, None)
             raise
-        # A cancelled future does not stop the thread, but nobody waits for it any more.
+        # A cancelled future does not stop the thread, but it is not awaited any more.
         future.add_done_callback(lambda _: hold.__exit__(None, None, None))
         return future
 

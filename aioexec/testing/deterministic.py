@@ -2,8 +2,8 @@
 
 Time is virtual, and what would be a thread's work is done by the loop itself, at once: calls of `run_in_executor` and
 `asyncio.to_thread`, and the jobs of aioexec's own workers. Kernels take turns as the graph says, whatever each of them takes.
-So the loop is held while something is planned or computed, which nobody notices, for no time passes. Compiled kernels are not
-for it, because it is the clock that tells which of them are worth a thread: `config.aioexec.jit = "off"`.
+So the loop is held while something is planned or computed, which has no effect, for no time passes. Compiled kernels are not
+for it, because the clock decides which of them get a thread: `config.aioexec.jit = "off"`.
 """
 
 import asyncio

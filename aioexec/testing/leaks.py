@@ -33,7 +33,7 @@ class LeakError(AssertionError):
 class LeakCheck:
     """Fail with `LeakError` if tasks, threads or file descriptors are left at the end of the block.
 
-    `lasting_threads` are prefixes of names; `lasting_descriptors` tells at the end what belongs to the process.
+    `lasting_threads` are prefixes of names; `lasting_descriptors` returns at the end what belongs to the process.
     `task_passes` are the passes of the loop in which a cancelled task must finish; `join_seconds` the real time, all
     together, in which threads that are about to end must, and tasks of compiled libraries.
 
@@ -134,7 +134,7 @@ class LeakCheck:
 
 
 def open_descriptors() -> dict[int, str]:
-    """Return what each open file descriptor of this process leads to; empty where that cannot be told."""
+    """Return what each open file descriptor of this process leads to; empty where that is unknown."""
     descriptors = {}
     try:
         names = os.listdir("/proc/self/fd")

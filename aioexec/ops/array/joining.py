@@ -421,7 +421,7 @@ def split(
     sizes = convert_to_tensor(num_or_size_splits)
     known = num if num is not None else sizes.dims[0] if sizes.dims else None
     if known is None:
-        raise GraphValueError(f"split: how many parts cannot be told from {sizes!r}: give num")
+        raise GraphValueError(f"split: the number of parts does not follow from {sizes!r}: give num")
     return _listed(apply_list_op("SplitV", value, sizes, axis, name=name, num_split=known))
 
 

@@ -237,7 +237,7 @@ def _range_of(k: int, dim: int | None, spec: Sequence[int | None], masked: tuple
 def _count_without_dim(
     begin: int | None, end: int | None, step: int, masked: tuple[bool, bool]
 ) -> int | None:
-    """Bounds may tell that nothing is taken, whatever the size of the dimension; anything else depends on it."""
+    """Bounds may imply that nothing is taken, whatever the size of the dimension; anything else depends on it."""
     if masked[0] or masked[1] or begin is None or end is None or (begin < 0) != (end < 0):
         return None
     return 0 if (end - begin) * step <= 0 else None

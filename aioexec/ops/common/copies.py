@@ -1,4 +1,4 @@
-"""Copies of values that state keeps longer than their step: nobody else holds what comes out of it later."""
+"""Copies of values that state keeps longer than their step, so that what comes out later has no other reference."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def op_scope(name: str | None, default_name: str, *values: Any) -> Iterator[str]
 
 
 def function_of(op_type: str, summary: str, name_of_function: str | None = None) -> Callable[..., Tensor]:
-    """The Python function of an op of one argument; named as the op, in small letters, unless told otherwise."""
+    """The Python function of an op of one argument; named as the op, in small letters, unless a name is given."""
 
     def function(x: Any, name: str | None = None) -> Tensor:
         return apply_op(op_type, x, name=name)

@@ -33,7 +33,7 @@ def maker(
 
     Args:
         make: `make(context, name, *inputs)` makes it.
-        check: raises if the one found is not as the node wants it; both are told.
+        check: called with the resource and the node; raises if they do not fit.
     """
 
     def kernel(context: KernelContext) -> Compute:

@@ -1,6 +1,6 @@
 """The verbs on queues. They wait without a thread, and are cancelled with their step.
 
-All run on the event loop, where queues live. What goes into a queue is a copy, so nobody else holds what comes out.
+All run on the event loop, where queues live. Elements are copied into a queue, so what comes out has no other reference.
 """
 
 from __future__ import annotations

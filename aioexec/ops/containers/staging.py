@@ -72,7 +72,7 @@ def _takes(kind: type[WaitingRoom], ask: Ask, finish: Finish) -> Reference:
 
 
 def _puts(kind: type[WaitingRoom], asks: Callable[[Attrs], Ask], operands: int) -> Reference:
-    """The kernel of a verb that puts what comes behind its first operands; `asks` is told the attributes."""
+    """The kernel of a verb that puts what comes behind its first operands; `asks` receives the attributes."""
 
     def kernel(context: KernelContext) -> Compute:
         area = _area(context, kind)

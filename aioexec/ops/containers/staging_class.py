@@ -155,7 +155,7 @@ class BaseStagingArea:
 
 
 class StagingArea(BaseStagingArea):
-    """Tuples of tensors that one step leaves for another, in order; who finds none waits, and who finds no room.
+    """Tuples of tensors that one step leaves for another, in order. A taker waits for a tuple, a putter for room.
 
     Args: see `BaseStagingArea`.
     """
@@ -183,7 +183,7 @@ class StagingArea(BaseStagingArea):
 
 
 class MapStagingArea(BaseStagingArea):
-    """Tuples of tensors by key, which may be put and taken in parts; who finds no such key waits, and who finds no room.
+    """Tuples of tensors by key, which may be put and taken in parts. A taker waits for its key, a putter for room.
 
     Args:
         ordered: whether `get` without a key gives the tuple of the lowest one.

@@ -217,7 +217,7 @@ def _split_shape(context: ShapeContext) -> Sequence[Dims]:
 
 
 def _gradient_name(op: Operation) -> str:
-    """Who differentiates: the scope of the call of `gradients` that asks for the gradient of `op`.
+    """The gradient computation: the scope of the call of `gradients` that asks for the gradient of `op`.
 
     A gradient inside a loop, or in a function, and one outside of it must come to the same name.
     """
@@ -238,7 +238,7 @@ def version_of(handle: Tensor) -> str:
 def gradient_array(handle: Tensor, flow: Tensor, source: str) -> tuple[Tensor, Tensor]:
     """The handle of the gradients of an array, and a flow that comes after it was made.
 
-    An array from outside of a loop has its gradients made there, too: once, and where everybody may see them.
+    The gradients of an array from outside of a loop are made outside, too: once, and visible to all of the loop.
     """
     graph = get_default_graph()
     outer = [_from_outside(tensor) for tensor in (handle, flow)]

@@ -1,8 +1,8 @@
 """`TensorArray`: an array of tensors that a loop writes and reads, as a handle and the flow that orders what is done to it.
 
-A method that changes the array returns another object, with the same handle and a later flow; whoever goes on with the older
-one does something that nothing orders. In the structures that conditionals and loops take it stands for its flow: the handle is
-the same all the time.
+A method that changes the array returns another object, with the same handle and a later flow; code that continues
+with the older one does something that nothing orders. In the structures that conditionals and loops take it stands
+for its flow: the handle is the same all the time.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class TensorArray:
         """The array of the gradients by the elements.
 
         Args:
-            source: who differentiates: there is one array for each.
+            source: the gradient computation; each has an array of its own.
             flow: after what it is made; by default after all that was done to this one up to here.
         """
         with get_default_graph().name_scope(name or "TensorArrayGrad"):
@@ -266,7 +266,7 @@ class TensorArray:
 
 
 def _placed(graph: Graph, op: Operation | None, colocates: bool) -> contextlib.AbstractContextManager[None]:
-    """Where a node is put: with `op`, or nowhere yet, so that who uses it decides; or where the scopes say."""
+    """Where a node is put: with `op`, or nowhere yet, so that its consumer decides; or where the scopes say."""
     if not colocates or (op is not None and op.graph is not graph):
         return contextlib.nullcontext()
     return graph.colocate_with(op, ignore_existing=True)

@@ -44,7 +44,7 @@ def _check_kernel(context: KernelContext) -> Compute:
 
 
 def copy_checked(x: Pointer, y: Pointer, count: int) -> int:
-    """Copy, and tell what was found that is not finite. For such x, x - x is NaN."""
+    """Copy, and report which kinds of non-finite values were found. For such x, x - x is NaN."""
     doubts = 0
     for i in range(count):
         difference = x[i] - x[i]

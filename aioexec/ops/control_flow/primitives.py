@@ -1,4 +1,4 @@
-"""The nodes that decide who runs: switches, merges, and the way into, around and out of a frame.
+"""The nodes of control flow: switches, merges, and the way into, around and out of a frame.
 
 Most have no kernel: the executor runs them by their role, since a kernel cannot see which of its inputs are dead.
 """
@@ -24,7 +24,7 @@ from aioexec.shapes import Dims
 
 
 def _by_role(op: Operation, *gradients: Any) -> NoReturn:
-    """The gradient of a node that decides who runs is that of the conditional or loop it belongs to, told by its role."""
+    """The gradient of a node of control flow is that of the conditional or loop it belongs to, by its role."""
     raise UnimplementedError(f"{op.type} {op.name!r} has no gradient by itself")
 
 

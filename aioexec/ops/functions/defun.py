@@ -37,7 +37,7 @@ class Defun:
 
     Args:
         input_types: dtypes of the arguments; left out, there is one function for each combination of dtypes it is called with.
-        func_name: its name in the graph; by default that of the Python function, and something that tells its body.
+        func_name: its name in the graph; by default that of the Python function, and a hash of its body.
         grad_func: the DefinedFunction that computes its gradient, of the inputs and the gradients of the outputs.
         python_grad_func: the gradient rule of a call, `(op, *gradients of the outputs)`.
         out_names: names of the outputs.
@@ -257,7 +257,7 @@ def _tensors(result: Any) -> list[Tensor]:
 
 
 def _digest(body: FuncGraph) -> str:
-    """Eleven letters that tell a body from others."""
+    """A hash of a body, in eleven letters."""
     parts = [
         (op.name, op.type, op.device, [tensor.name for tensor in op.inputs], content(op.attrs))
         for op in body.get_operations()

@@ -65,7 +65,7 @@ def _argument(value: Array) -> Any:
 
 
 def _outputs(function: _Function, result: Any, expected: Sequence[DType]) -> tuple[Array, ...]:
-    """What a function returned as arrays nobody else holds, in the form kernels return outputs in.
+    """What a function returned, as arrays without another reference, in the form kernels return outputs in.
 
     Raises:
         InvalidArgumentError: there are more or fewer than declared, or of another dtype.

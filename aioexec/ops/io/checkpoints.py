@@ -32,7 +32,7 @@ _MOST_WORKERS: Final = min(4, os.cpu_count() or 1)
 
 Proceed = Callable[[], None]
 Work = Callable[..., Any]
-"""Called on a worker with a function that it calls now and then, and that raises if the step was given up."""
+"""Called on a worker with a function to call at intervals, which raises if the step was cancelled."""
 
 
 async def on_worker(step: StepContext, work: Work, *arguments: Any) -> Any:
@@ -43,7 +43,7 @@ async def on_worker(step: StepContext, work: Work, *arguments: Any) -> Any:
 
 @contextlib.contextmanager
 def _watched(step: StepContext) -> Iterator[Proceed]:
-    """What work is to call now and then, until it has ended."""
+    """The function that work calls at intervals until it has ended."""
     given_up = threading.Event()
 
     def proceed() -> None:

@@ -219,7 +219,7 @@ def _get_next(context: KernelContext) -> Compute:
 
 
 def _given(attrs: Attrs) -> Callable[[Element], Any]:
-    """An element in the form kernels return outputs in: arrays nobody else holds, checked to be as the node says."""
+    """An element as kernels return outputs: arrays without another reference, checked against the node."""
     types, dims = attrs["output_types"], attrs["output_shapes"]
 
     def given(element: Element) -> Any:

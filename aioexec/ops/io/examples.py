@@ -38,9 +38,9 @@ class Slot(Protocol):
     @property
     def dtype(self) -> DType: ...
 
-    def single(self, values: Array | None, who: str) -> tuple[Array, ...]: ...
+    def single(self, values: Array | None, prefix: str) -> tuple[Array, ...]: ...
 
-    def batch(self, values: Sequence[Array | None], who: Sequence[str]) -> tuple[Array, ...]: ...
+    def batch(self, values: Sequence[Array | None], prefix: Sequence[str]) -> tuple[Array, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -74,40 +74,40 @@ class _Dense:
                 f"{_described(self.dims)}"
             )
 
-    def _rows(self, values: Array, who: str) -> Array:
+    def _rows(self, values: Array, prefix: str) -> Array:
         """Elements in the shape that is wanted."""
         inner, size = self._inner, math.prod(self._inner)
         if self._is_variable:
             count = values.size // size if size else 0
             if count * size != values.size:
                 raise InvalidArgumentError(
-                    f"{who}Key: {text_of(self.key)}.  Number of {KINDS[self.dtype]} values is not a multiple of stride "
+                    f"{prefix}Key: {text_of(self.key)}.  Number of {KINDS[self.dtype]} values is not a multiple of stride "
                     f"length. Saw {values.size} values but output shape is: {_described(self.dims)}"
                 )
             return values.reshape(count, *inner)
         if values.size != size:
             raise InvalidArgumentError(
-                f"{who}Key: {text_of(self.key)}.  Number of {KINDS[self.dtype]} values != expected.  Values size: "
+                f"{prefix}Key: {text_of(self.key)}.  Number of {KINDS[self.dtype]} values != expected.  Values size: "
                 f"{values.size} but output shape: {_described(self.dims)}"
             )
         return values.reshape(inner)
 
-    def _element(self, values: Array | None, who: str) -> Array:
+    def _element(self, values: Array | None, prefix: str) -> Array:
         if values is not None:
-            return self._rows(values, who)
+            return self._rows(values, prefix)
         if self._is_variable:
             return _nothing(self.dtype, (0, *self._inner))
         if not self.default.size:
             raise InvalidArgumentError(
-                f"{who}Feature: {text_of(self.key)} (data type: {KINDS[self.dtype]}) is required but could not be found."
+                f"{prefix}Feature: {text_of(self.key)} (data type: {KINDS[self.dtype]}) is required but could not be found."
             )
         return self.default
 
-    def single(self, values: Array | None, who: str) -> tuple[Array, ...]:
-        return (self._element(values, who).copy(),)
+    def single(self, values: Array | None, prefix: str) -> tuple[Array, ...]:
+        return (self._element(values, prefix).copy(),)
 
-    def batch(self, values: Sequence[Array | None], who: Sequence[str]) -> tuple[Array, ...]:
-        rows = [self._element(each, name) for each, name in zip(values, who, strict=True)]
+    def batch(self, values: Sequence[Array | None], prefix: Sequence[str]) -> tuple[Array, ...]:
+        rows = [self._element(each, name) for each, name in zip(values, prefix, strict=True)]
         dims = (len(rows), *self._inner)
         if self._is_variable:
             return (self._padded(rows),)
@@ -134,11 +134,11 @@ class _Sparse:
     key: bytes
     dtype: DType
 
-    def single(self, values: Array | None, who: str) -> tuple[Array, ...]:
+    def single(self, values: Array | None, prefix: str) -> tuple[Array, ...]:
         found = _nothing(self.dtype, (0,)) if values is None else values.copy()
         return np.arange(found.size)[:, None], found, np.array([found.size])
 
-    def batch(self, values: Sequence[Array | None], who: Sequence[str]) -> tuple[Array, ...]:
+    def batch(self, values: Sequence[Array | None], prefix: Sequence[str]) -> tuple[Array, ...]:
         found, lengths = _together(self.dtype, values)
         rows = np.repeat(np.arange(len(lengths)), lengths)
         starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -154,11 +154,11 @@ class _Ragged:
     dtype: DType
     splits: DType
 
-    def single(self, values: Array | None, who: str) -> tuple[Array, ...]:
+    def single(self, values: Array | None, prefix: str) -> tuple[Array, ...]:
         found = _nothing(self.dtype, (0,)) if values is None else values.copy()
         return found, np.zeros(0, self.splits.numpy)
 
-    def batch(self, values: Sequence[Array | None], who: Sequence[str]) -> tuple[Array, ...]:
+    def batch(self, values: Sequence[Array | None], prefix: Sequence[str]) -> tuple[Array, ...]:
         found, lengths = _together(self.dtype, values)
         return found, np.concatenate([[0], np.cumsum(lengths)]).astype(self.splits.numpy)
 
@@ -182,15 +182,15 @@ def _described(dims: Dims) -> str:
 # From bytes to values
 
 
-def _features(serialized: bytes, who: str) -> dict[bytes, bytes]:
+def _features(serialized: bytes, prefix: str) -> dict[bytes, bytes]:
     try:
         return features_of(serialized)
     except ValueError as error:
         start = text_of(serialized[:100])
-        raise InvalidArgumentError(f"{who}Could not parse example input, value: '{start}'") from error
+        raise InvalidArgumentError(f"{prefix}Could not parse example input, value: '{start}'") from error
 
 
-def _values(features: dict[bytes, bytes], slot: Slot, who: str) -> Array | None:
+def _values(features: dict[bytes, bytes], slot: Slot, prefix: str) -> Array | None:
     feature = features.get(slot.key)
     if not feature:
         return None
@@ -200,39 +200,39 @@ def _values(features: dict[bytes, bytes], slot: Slot, who: str) -> Array | None:
             return values_of(feature)
     except ValueError as error:
         raise InvalidArgumentError(
-            f"{who}Key: {text_of(slot.key)}.  Can't parse serialized Example."
+            f"{prefix}Key: {text_of(slot.key)}.  Can't parse serialized Example."
         ) from error
     raise InvalidArgumentError(
-        f"{who}Key: {text_of(slot.key)}.  Data types don't match. Expected type: {KINDS[slot.dtype]}, "
+        f"{prefix}Key: {text_of(slot.key)}.  Data types don't match. Expected type: {KINDS[slot.dtype]}, "
         f"Actual type: {KINDS[kind] if kind else 'none'}"
     )
 
 
-def _filled(slots: Sequence[Slot], features: dict[bytes, bytes], who: str) -> list[Array | None]:
+def _filled(slots: Sequence[Slot], features: dict[bytes, bytes], prefix: str) -> list[Array | None]:
     last = {slot.key: number for number, slot in enumerate(slots)}
     return [
-        _values(features, slot, who) if last[slot.key] == number else None
+        _values(features, slot, prefix) if last[slot.key] == number else None
         for number, slot in enumerate(slots)
     ]
 
 
 def parse_one(slots: Sequence[Slot], serialized: bytes, name: str = "") -> list[tuple[Array, ...]]:
     """What each slot makes of one Example."""
-    who = f"Name: {name}, " if name else ""
-    values = _filled(slots, _features(serialized, who), who)
-    return [slot.single(found, who) for slot, found in zip(slots, values, strict=True)]
+    prefix = f"Name: {name}, " if name else ""
+    values = _filled(slots, _features(serialized, prefix), prefix)
+    return [slot.single(found, prefix) for slot, found in zip(slots, values, strict=True)]
 
 
 def parse_batch(
     slots: Sequence[Slot], serialized: Array, names: Sequence[str] = ()
 ) -> list[tuple[Array, ...]]:
     """What each slot makes of a batch of Examples."""
-    who = [f"Name: {name}, " for name in names] or ["Name: <unknown>, "] * len(serialized)
+    prefix = [f"Name: {name}, " for name in names] or ["Name: <unknown>, "] * len(serialized)
     rows = [
         _filled(slots, _features(one, name), f"{name}Index: {number}, ")
-        for number, (one, name) in enumerate(zip(serialized, who, strict=True))
+        for number, (one, name) in enumerate(zip(serialized, prefix, strict=True))
     ]
-    return [slot.batch([row[number] for row in rows], who) for number, slot in enumerate(slots)]
+    return [slot.batch([row[number] for row in rows], prefix) for number, slot in enumerate(slots)]
 
 
 # Kernels

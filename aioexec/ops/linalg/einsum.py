@@ -338,7 +338,7 @@ register(
 
 
 def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
-    """The sums of products that an equation such as "ij,jk->ik" tells; without "->" over the labels that repeat.
+    """The sums of products of an equation such as "ij,jk->ik"; without "->" over the labels that repeat.
 
     Several operands are multiplied one after the other.
 

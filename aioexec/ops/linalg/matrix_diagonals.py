@@ -198,10 +198,10 @@ def _number(value: Array | None) -> int:
 
 
 def _matrix_size(length: int, k: tuple[int, int], rows: int, columns: int) -> tuple[int, int]:
-    """How large matrices with these diagonals are: as told, else as small as they can be.
+    """The size of matrices with these diagonals: as given, else the least possible.
 
     Raises:
-        GraphValueError: as told does not fit the diagonals.
+        GraphValueError: the given size does not fit the diagonals.
     """
     least_rows, least_columns = length - min(k[1], 0), length + max(k[0], 0)
     if rows == -1 and columns == -1:

@@ -1,6 +1,6 @@
 """Lookup tables in graphs: the nodes that make them, fill them, look up and change what they hold.
 
-Nobody waits for a table, so the verbs are plain kernels; a file is read on a worker. The first versions are stateful here,
+No verb waits for a table, so all are plain kernels; a file is read on a worker. The first versions are stateful here,
 which they are not in TensorFlow, so that none is merged with another.
 """
 

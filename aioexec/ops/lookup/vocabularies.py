@@ -41,7 +41,7 @@ FastHashSpec = HasherSpec("fasthash", None)
 
 
 class StrongHashSpec(HasherSpec):
-    """A hash nobody can choose keys for who does not know its key, two integers.
+    """A keyed hash: without its key, two integers, colliding inputs cannot be chosen.
 
     Raises:
         GraphValueError, GraphTypeError: it is not such a key.

@@ -180,7 +180,7 @@ def entropy_launches(
 
 
 def is_zero(gradient: Tensor | None) -> bool:
-    """Whether a gradient is zero by its making: nobody asked for the second output."""
+    """Whether a gradient is the zeros made for an unused second output."""
     if gradient is None or gradient.op.type == "ZerosLike":
         return True
     if gradient.op.type == "Fill":

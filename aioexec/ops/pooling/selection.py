@@ -1,4 +1,4 @@
-"""Max pooling that tells where each maximum was, and max pooling whose windows are tensors instead of attributes."""
+"""Max pooling that also returns the position of each maximum, and max pooling with windows given as tensors."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class Fixed:
 
 
 def _aliases(weights: Array) -> tuple[list[float], list[int]]:
-    """What each place keeps of its share, and who gets the rest."""
+    """The alias table: the share that each place keeps, and the place that gets the rest."""
     count = len(weights)
     total = float(np.sum(weights, dtype=np.float64))
     shares = [float(weight) * count / total for weight in weights]

@@ -28,7 +28,7 @@ _MOST_ADDED: Final = 1 << 24
 
 
 def _map_of(context: KernelContext) -> Callable[[], SparseTensorsMap[Held]]:
-    """Finds the map a node's attributes name, or the one of its own name; made where nobody has made it."""
+    """Finds the map a node's attributes name, or the one of its own name; makes it if there is none."""
     place = place_of(context.attrs, context.node_name, shared_by_node_name=True)
     return lambda: context.resources.lookup_or_create(
         SparseTensorsMap, place.container, place.name, lambda: SparseTensorsMap(place.name)

@@ -252,7 +252,7 @@ def _replaced_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
 
 
 def _extreme_gradient(op: Operation, dy: Tensor) -> Sequence[Any]:
-    """Whoever is the extreme gets the gradient; several share it."""
+    """The gradient goes to the element that is the extreme; several share it."""
     tensor, indices, updates = op.inputs
     result, dtype = op.outputs[0], dy.dtype.base_dtype
     mine = apply_op("Cast", apply_op("Equal", tensor, result), DstT=dtype)

@@ -93,7 +93,7 @@ register(
 class TensorHandle:
     """What fetching `get_session_handle(...)` gives: stands for a tensor kept in a session, and may be fed in its place.
 
-    The tensor is forgotten when its TensorHandle is deleted, or nobody holds it any more; `get_raw_handle` leaves that to
+    The tensor is forgotten when its TensorHandle is deleted, or garbage-collected; `get_raw_handle` leaves that to
     `delete_session_tensor`.
 
     Args:

@@ -46,7 +46,7 @@ def _destroyed(context: KernelContext) -> Compute:
 
     def destroy(step: StepContext, variable: Variable) -> Array:
         context.resources.delete(TemporaryVariable, step.container, name)
-        return variable.require()  # nobody writes it any more
+        return variable.require()  # it is not written any more
 
     return destroy
 

@@ -162,7 +162,7 @@ def register_twins(
     states: tuple[int, ...],
     references: bool,
 ) -> None:
-    """Register an update and its twin on resources; `shape` and `kernel` are told by `is_ref` which.
+    """Register an update and its twin on resources; `shape` and `kernel` receive `is_ref`.
 
     Args:
         references: whether TensorFlow has the op on references as well.

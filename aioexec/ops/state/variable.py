@@ -120,7 +120,7 @@ class Variable(Operators):
 
     synchronization: VariableSynchronization
     aggregation: VariableAggregation
-    _initial_value: Tensor | None = None  # None if it was imported and nobody says
+    _initial_value: Tensor | None = None  # None if it was imported without one
     _initializer: Operation
     _tensor: Tensor  # the reference, or the handle
     _element: Tensor  # the read that fetching and evaluating means

@@ -1,6 +1,6 @@
 """What kinds of variables there are: in reference or resource, and how copies of one on several devices would be kept alike.
 
-Which of the first two is made where the caller does not say, the variable scope tells, else one setting of the process. The
+The default between the first two is set by the variable scope, else by one setting of the process. The
 others are kept for programs and MetaGraphs that name them: there is one copy of a variable here.
 """
 

@@ -53,7 +53,7 @@ _MOST_WIDTH = 1 << 16
 
 
 def _format(dtype: DType, attrs: Attrs) -> str:
-    """How C's printf is told to show a number.
+    """The format of C's printf for a number.
 
     Raises:
         InvalidArgumentError: what the attributes ask for is not to be had for the dtype.
@@ -193,7 +193,7 @@ def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = 
 def string_to_hash_bucket_strong(
     input: Any, num_buckets: int, key: Sequence[int], name: str | None = None
 ) -> Tensor:
-    """A bucket for each string, which nobody can aim at without the key, two integers."""
+    """A bucket for each string, which cannot be predicted without the key, two integers."""
     return apply_op("StringToHashBucketStrong", input, num_buckets=num_buckets, key=list(key), name=name)
 
 
