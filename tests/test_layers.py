@@ -45,6 +45,19 @@ ORDER_OF_TOPICS = (
 )
 TOPICS = ORDER_OF_TOPICS.split(" < ")
 
+MOST_MODULES = 25
+
+# What is left of the groups of modules that import each other; no other may be added.
+IMPORT_EACH_OTHER = [
+    "execution.programs.frame execution.programs.parallel_regions execution.programs.program execution.programs.walk",
+    "graph.control_flow graph.control_flow_context graph.function_library graph.functions graph.gradient_names graph.graph "
+    "graph.io.control_flow_defs graph.kernels.kernel graph.kernels.work graph.node graph.operators graph.registry "
+    "graph.static_values",
+    "ops.state.variable ops.state.variable_defs",
+    "planning.layout.item planning.layout.lists planning.layout.structures",
+    "sessions.direct sessions.named_steps sessions.partial_runs",
+]
+
 # A heavy or optional library enters through one door.
 DOORS = {
     "aiohttp": "aioexec.serving",
@@ -168,6 +181,41 @@ def test_packages_of_ops_import_only_earlier_ones():
     ]
 
     assert wrong == []
+
+
+def test_no_package_has_more_than_25_modules():
+    generated = ROOT / "formats" / "protos"
+    sizes = {
+        folder: len(list(folder.glob("*.py")))
+        for folder in ROOT.rglob("*")
+        if folder.is_dir() and folder != generated
+    }
+
+    assert {str(folder): size for folder, size in sizes.items() if size > MOST_MODULES} == {}
+
+
+def groups_that_import_each_other() -> list[set[str]]:
+    """Return the strongly connected components of more than one module."""
+    reached: dict[str, set[str]] = {}
+    direct = {
+        name: {found.imported for found in imports_of(name, path)} & set(modules())
+        for name, path in modules().items()
+    }
+    for name in direct:
+        waiting, seen = [name], set[str]()
+        while waiting:
+            for each in direct[waiting.pop()] - seen:
+                seen.add(each)
+                waiting.append(each)
+        reached[name] = seen
+    groups = {frozenset(each for each in reached[name] if name in reached[each]) | {name} for name in direct}
+    return [set(group) for group in groups if len(group) > 1]
+
+
+def test_no_further_modules_import_each_other():
+    known = {frozenset(f"aioexec.{name}" for name in text.split()) for text in IMPORT_EACH_OTHER}
+
+    assert {frozenset(group) for group in groups_that_import_each_other()} <= known
 
 
 @pytest.mark.parametrize("library", DOORS)
