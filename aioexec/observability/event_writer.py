@@ -78,7 +78,7 @@ class EventWriter:
         _writers.add(self)
 
     def begin_as_child(self) -> None:
-        """Be as new: a forked child has no writer thread, and what waits is the parent's."""
+        """Be as new: a forked child has no writer thread, and the waiting records are the parent's."""
         self._file.close()
         self._begin()
 

@@ -238,7 +238,7 @@ def short_writes(chance: Random) -> Iterator[None]:
 def large_files_refused(chance: Random) -> Iterator[None]:
     """Files may be no larger than a few KiB, by the limit of the process.
 
-    Nobody writes compiled modules meanwhile, the compiler of kernels included: Python keeps what the limit has cut off.
+    No process writes compiled modules meanwhile, the compiler of kernels included: Python keeps what the limit has cut off.
     """
     compiler = library_module.library().process
     no_modules = patch.object(compiler, "command", [compiler.command[0], "-B", *compiler.command[1:]])
@@ -328,7 +328,7 @@ def unusable_cache(chance: Random) -> Iterator[None]:
 
 @contextlib.contextmanager
 def killed_compiler(chance: Random) -> Iterator[None]:
-    """The child that compiles loops is killed now and then."""
+    """The child that compiles loops is killed occasionally."""
     with tempfile.TemporaryDirectory() as folder, _library(Path(folder)) as made:
 
         async def kill() -> None:
@@ -363,7 +363,7 @@ DISK_BYTES = 700_000
 
 @contextlib.contextmanager
 def folder_of(chance: Random) -> Iterator[tuple[Path, Callable[[], None]]]:
-    """A folder for a case, now and then on a disk that is soon full, and what gives that disk more room."""
+    """A folder for a case, occasionally on a disk that is soon full, and what gives that disk more room."""
     with tempfile.TemporaryDirectory(prefix="aioexec-faults-") as name:
         if chance.random() >= 0.2 or not _can_mount():
             yield Path(name), lambda: None

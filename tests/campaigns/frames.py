@@ -3,7 +3,7 @@
 One seed is a batch. Most mutants go to a reader of frames, within the bounds of time and memory (`mutants.bounded`); what it
 makes of them becomes payloads, as in a connection. Others go to a whole connection of either side, in memory: nothing but a
 canonical error may come of a call, no handler may run before the other side has proved the token, and a good connection must be
-served afterwards. Now and then one goes to a listener over a socket, and a good channel must be served then.
+served afterwards. Occasionally one goes to a listener over a socket, and a good channel must be served then.
 
     python -m tests.campaigns.frames --count 10000
 """

@@ -1,4 +1,4 @@
-"""Guard pages: every array that native kernels read or write ends where a page begins that nobody may touch.
+"""Guard pages: every array that native kernels read or write ends where a page begins that no thread may touch.
 
 An access beyond the end, or before the beginning, of even one element ends the process with SIGSEGV. Inputs, outputs,
 variables, growing lists, and what is computed between two stretches of a program get memory of their own; constants and the
@@ -34,7 +34,7 @@ _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
 def protect(address: int, nbytes: int = PAGE) -> None:
-    """Let nobody touch these pages any more."""
+    """Forbid all access to these pages from now on."""
     if _libc.mprotect(address, nbytes, PROT_NONE):
         raise OSError(ctypes.get_errno(), "mprotect")
 

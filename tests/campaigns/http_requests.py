@@ -2,7 +2,7 @@
 
 One seed is a batch. Its bodies are decoded for models of several signatures, each within the bounds of time and memory
 (`mutants.bounded`). Then a connection in memory sends mutants of whole requests; the answers must be JSON, with a status of 4xx
-for what is wrong, and the server must serve a good request afterwards, now and then over a socket.
+for what is wrong, and the server must serve a good request afterwards, occasionally over a socket.
 
     python -m tests.campaigns.http_requests --count 10000
 """

@@ -198,7 +198,7 @@ def _others(said: Sequence[Said]) -> list[Said]:
 
 
 def _decoded(random: Random, said: Sequence[Said]) -> str | None:
-    """Decode mutants of messages, as those who receive them do."""
+    """Decode mutants of messages, as their receivers do."""
     for _ in range(DECODED):
         each = random.choice(said)
         is_message = random.random() < 0.5

@@ -67,7 +67,7 @@ def test_other_threads_run_while_a_checksum_of_much_is_computed():
     sys.setswitchinterval(1e3)  # no thread is made to release the interpreter
     try:
         with open("/dev/zero", "rb", buffering=0) as zeros:
-            while not any(seen):  # now and then the checksum is ready before this thread is woken
+            while not any(seen):  # sometimes the checksum is ready before this thread is woken
                 computing, count = threading.Thread(target=compute), len(seen)
                 computing.start()
                 while len(seen) == count:

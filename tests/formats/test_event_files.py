@@ -179,7 +179,7 @@ def test_a_directory_that_is_a_file_is_told_as_such(tmp_path):
         EventFile(str(tmp_path / "taken" / "run")).append(record(1))
 
 
-def test_a_file_somebody_removed_is_told_once_and_another_one_begins(tmp_path):
+def test_a_removed_file_is_reported_once_and_another_one_begins(tmp_path):
     file = EventFile(str(tmp_path))
     file.append(record(1))
     assert file.path is not None

@@ -1,4 +1,4 @@
-"""Files opened by names that anybody may have chosen: none is waited for, and each is read to its end or refused."""
+"""Files opened by names from untrusted graphs: none is waited for, and each is read to its end or refused."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_file_is_written_anew_or_appended_to(tmp_path):
     assert read_whole(path) == b"second, third"
 
 
-def test_a_pipe_that_nobody_reads_is_refused_without_waiting_for_a_reader(tmp_path):
+def test_a_pipe_without_a_reader_is_refused_without_waiting_for_one(tmp_path):
     os.mkfifo(tmp_path / "a")
 
     with pytest.raises(NotFoundError, match="No such device"):

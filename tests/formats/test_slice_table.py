@@ -1,4 +1,4 @@
-"""Checkpoints of the first format: TensorFlow's own bytes, parts, several files, and damage that is told."""
+"""Checkpoints of the first format: TensorFlow's own bytes, parts, several files, and damage that is reported."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_a_named_rule_may_be_that_there_is_none(x: Any):
     assert get_gradient_function(y.op) is None
 
 
-def test_a_name_nobody_registered_is_refused(x: Any):
+def test_a_name_that_is_not_registered_is_refused(x: Any):
     with x.graph.gradient_override_map({"Square": "NobodyRegisteredThis"}):
         y = ax.square(x)
 

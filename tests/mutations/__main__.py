@@ -22,7 +22,7 @@ WANTED = 0.9
 
 
 def main() -> int:
-    """Draw mutants, try them, and tell of each."""
+    """Draw mutants, try them, and report each."""
     arguments = _parser().parse_args()
     mutants = _drawn(arguments.paths or _files(), arguments.count, arguments.seed)
     if arguments.list:

@@ -1,4 +1,4 @@
-"""Allocator statistics: the arenas of programs are counted as long as somebody holds them."""
+"""Allocator statistics: the arenas of programs are counted as long as they are referenced."""
 
 from __future__ import annotations
 

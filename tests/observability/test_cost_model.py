@@ -1,4 +1,4 @@
-"""Cost models: which steps feed them, what they learn, and how it is told."""
+"""Cost models: which steps feed them, what they learn, and how it is reported."""
 
 from __future__ import annotations
 

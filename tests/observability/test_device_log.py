@@ -1,4 +1,4 @@
-"""Notices go to the listeners, and to the log where nobody listens."""
+"""Notices go to the listeners, and to the log where there is no listener."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_without_listeners_a_notice_goes_to_the_log(caplog: pytest.LogCaptureFix
     assert caplog.messages == ["Device mapping: 100%"]
 
 
-def test_a_notice_is_seen_although_nobody_has_set_logging_up(
+def test_a_notice_is_seen_although_logging_is_not_set_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(logging.getLogger(log_notice.__module__), "propagate", False)
@@ -59,7 +59,7 @@ def test_a_listener_is_added_and_removed_once(heard: list[str]):
     assert not log_to_listeners("two")
 
 
-def test_a_listener_that_fails_keeps_nobody_from_hearing(heard: list[str], caplog: pytest.LogCaptureFixture):
+def test_the_other_listeners_are_notified_when_one_fails(heard: list[str], caplog: pytest.LogCaptureFixture):
     def fail(message: str) -> NoReturn:
         raise RuntimeError("deaf")
 

@@ -23,7 +23,7 @@ class Disk:
         self.log: list[Any] = []
         self.open = threading.Event()  # while it is not set, nothing is written
         self.open.set()
-        self.asked = threading.Event()  # somebody wants to write
+        self.asked = threading.Event()  # a thread wants to write
         self.synced = threading.Event()
         self.failures: list[OpError] = []
         self.content = b""
@@ -86,7 +86,7 @@ async def test_adding_never_waits_for_the_disk(disk):
     await writer.close()
 
 
-async def test_what_was_added_is_written_in_order_by_whoever_adds_it(disk):
+async def test_what_was_added_is_written_in_order_from_any_thread(disk):
     writer = EventWriter(disk, LONG)
 
     def add(name: str) -> None:
@@ -291,7 +291,7 @@ async def test_a_flush_that_fails_says_why_and_the_next_writes_everything_in_ord
     await writer.close()
 
 
-def test_an_error_nobody_waited_for_is_told_to_the_next_who_adds_once(disk):
+def test_an_error_without_a_waiter_is_raised_once_by_the_next_add(disk):
     writer = EventWriter(disk, LONG)
     disk.failures = [UnknownError("no space")]
     writer.add(b"a")
@@ -305,7 +305,7 @@ def test_an_error_nobody_waited_for_is_told_to_the_next_who_adds_once(disk):
     join_threads()
 
 
-async def test_an_error_nobody_waited_for_is_told_to_the_next_flush_once(disk):
+async def test_an_error_without_a_waiter_is_raised_once_by_the_next_flush(disk):
     writer = EventWriter(disk, LONG)
     disk.failures = [UnknownError("no space")]
     writer.add(b"a")

@@ -52,7 +52,7 @@ def files(directory: Path) -> list[Path]:
 
 
 async def events(directory: Path) -> list[Event]:
-    """All but the first, which tells the version."""
+    """All but the first, which states the version."""
     return await asyncio.to_thread(
         lambda: [event for path in files(directory) for event in summary_iterator(path)][1:]
     )

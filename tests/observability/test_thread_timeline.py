@@ -1,4 +1,4 @@
-"""A trace by thread shows who did what, and in which step."""
+"""A trace by thread shows what each thread did, and in which step."""
 
 import json
 

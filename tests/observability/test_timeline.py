@@ -91,7 +91,7 @@ def test_arrows_lead_from_the_end_of_a_node_to_the_start_of_the_next_in_another_
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_arrows_lead_across_devices_whether_the_transfer_is_told_or_not(told: bool):
+def test_arrows_lead_across_devices_whether_the_transfer_is_recorded_or_not(told: bool):
     nodes = [(ONE, "h", "MatMul", [], 0, 10), (TWO, "y", "Neg", ["h/_3"], 30, 40)]
     if told:
         nodes.insert(1, (TWO, "h/_3", "_Recv", [], 20, 25))

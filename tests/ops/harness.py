@@ -186,7 +186,7 @@ def flat_inputs(case: Case) -> list[tuple[ArgDef, Any]]:
 
 
 def attrs_of(case: Case) -> dict[str, Any]:
-    """Attributes, with the lengths of the lists: two lists of one length cannot be told apart otherwise."""
+    """Attributes, with the lengths of the lists: two lists of one length cannot be distinguished otherwise."""
     definition = registry.lookup(case.op_type).definition
     pairs = zip(definition.inputs, case.inputs, strict=True)
     return {arg.number_attr: len(value) for arg, value in pairs if arg.number_attr} | case.attrs

@@ -19,7 +19,7 @@ HEADER = 8
 """Words of a frame before its slots."""
 
 GARBAGE = 0xA5
-"""What memory holds that nobody has written."""
+"""The content of memory that was not written."""
 
 Array = np.ndarray[Any, Any]
 Kernel = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)

@@ -1,4 +1,4 @@
-"""Conditional accumulators in graphs: means of enough gradients, stale ones, slices, large ones, and who leaves."""
+"""Conditional accumulators in graphs: means of enough gradients, stale ones, slices, large ones, and callers that leave."""
 
 from __future__ import annotations
 

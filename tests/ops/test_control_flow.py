@@ -1,4 +1,4 @@
-"""The nodes that decide who runs: what they are made of, and what becomes of values that go through them."""
+"""The nodes that decide which nodes run: what they are made of, and what becomes of values that go through them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets and iterators in sessions: who gets which element, functions of elements, cancelling, what is refused."""
+"""Datasets and iterators in sessions: which step gets which element, functions of elements, cancelling, what is refused."""
 
 from __future__ import annotations
 

@@ -405,7 +405,7 @@ async def test_an_error_in_a_body_names_the_node_where_it_was_called(graph):
         await results(graph, "off", call("checked", [x], name="outer"), feeds={x: [1.0, 2.0]})
 
 
-async def test_inputs_and_outputs_of_functions_are_nodes_like_others_where_nobody_calls(graph):
+async def test_inputs_and_outputs_of_functions_are_nodes_like_others_without_a_call(graph):
     given = node("_Arg", [], name="given", T=FLOAT, index=0)
     handed = node("_Retval", [given.outputs[0]], name="handed", index=0)
 

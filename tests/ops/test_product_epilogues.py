@@ -1,4 +1,4 @@
-"""A bias and a rectifier at the end of a product have the bits of rows of their own, whoever shares the work."""
+"""A bias and a rectifier at the end of a product have the bits of rows of their own, whichever threads share the work."""
 
 from __future__ import annotations
 

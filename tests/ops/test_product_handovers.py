@@ -1,4 +1,4 @@
-"""Steps of optimizers that make their gradient have the bits of a product and a step, whoever shares the work."""
+"""Steps of optimizers that make their gradient have the bits of a product and a step, whichever threads share the work."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_a_step_makes_its_gradient(monkeypatch, case, workers):
     monkeypatch.setattr(variants, "fuse_epilogues", lambda layout: None)
     apart, others = await result(case, 1)
 
-    assert "ApplyGradientDescent" not in kinds  # a row that does several nodes is told by the first
+    assert "ApplyGradientDescent" not in kinds  # a row that does several nodes is named by the first
     assert "ApplyGradientDescent" in others
     assert found.tobytes() == apart.tobytes()
     x, y, w = values(case)

@@ -206,7 +206,7 @@ async def test_errors_name_the_node(tier: Tier, graph: Graph, x: Tensor):
             await session.run(twice.flow, {x: X})
 
 
-async def test_a_gradient_nobody_wrote_is_zeros_where_there_was_an_element_and_else_of_no_shape(
+async def test_an_unwritten_gradient_is_zeros_where_there_was_an_element_and_else_of_no_shape(
     tier: Tier, graph: Graph, x: Tensor
 ):
     of = {"dtype": ax.float32}

@@ -1,4 +1,4 @@
-"""Conditional accumulators: sums and means, stale gradients, slices, and callers who leave."""
+"""Conditional accumulators: sums and means, stale gradients, slices, and callers that leave."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_a_dataset_without_end_goes_on():
     assert [through.next()[0].item() for _ in range(5)] == [1, 2, 1, 2, 1]
 
 
-def test_a_request_nobody_answers_is_made_again():
+def test_a_request_without_an_answer_is_made_again():
     through = BatchDataset(mapped(slices(1, 2)), 2).begin()
 
     first = through.next()

@@ -1,4 +1,4 @@
-"""FIFO queues: order, capacity, closing, and callers who leave."""
+"""FIFO queues: order, capacity, closing, and callers that leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staging areas and maps: order, keys, parts, room, and callers who leave."""
+"""Staging areas and maps: order, keys, parts, room, and callers that leave."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ EVENTS = st.tuples(
 
 
 @given(st.integers(0, 2), st.sampled_from([0, 12]), st.booleans(), st.lists(EVENTS, max_size=40))
-def test_in_any_order_of_events_nobody_waits_for_what_is_there(
+def test_in_any_order_of_events_no_caller_waits_for_what_is_there(
     capacity: int, limit: int, is_ordered: bool, events: list[tuple[str, int]]
 ):
     made = StagingMap(is_ordered, capacity, limit)

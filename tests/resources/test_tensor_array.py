@@ -87,7 +87,7 @@ def test_absurd_sizes_are_refused_before_anything_is_allocated():
         array(dynamic=True).write(2**31 - 1, ONE)
 
 
-def test_elements_that_nobody_wrote_are_zeros_and_count_as_read():
+def test_unwritten_elements_are_zeros_and_count_as_read():
     made = array(4, dims=(2,))
     made.write(2, ONE)
 
@@ -101,7 +101,7 @@ def test_elements_that_nobody_wrote_are_zeros_and_count_as_read():
         array(4, dims=(2,)).gather(np.array([0, 1, 1]), None)
 
 
-def test_parts_that_nobody_wrote_are_joined_as_zeros():
+def test_unwritten_parts_are_joined_as_zeros():
     made = array(3, dims=(None, 2), clears=False)
     made.write(1, np.ones((3, 2), np.float32))
     with pytest.raises(InvalidArgumentError, match="Could not read from TensorArray index 0"):

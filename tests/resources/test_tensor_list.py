@@ -12,7 +12,7 @@ from aioexec.resources.tensor_list import TensorList, boxed, list_in, list_of, r
 ONE, TWO = np.array([1.0, 2.0], np.float32), np.array([3.0, 4.0], np.float32)
 
 
-def test_whoever_holds_a_list_sees_it_unchanged():
+def test_every_holder_of_a_list_sees_it_unchanged():
     base = list_of(dtypes.float32, (2,), [ONE])
 
     longer, other, shorter = base.pushed(TWO), base.replaced(0, TWO), base.popped(lambda: None)[0]

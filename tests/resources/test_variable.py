@@ -1,4 +1,4 @@
-"""Variables: snapshots never change, buffers are reused only when nobody holds them."""
+"""Variables: snapshots never change, buffers are reused only when they are not referenced."""
 
 from __future__ import annotations
 

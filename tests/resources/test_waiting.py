@@ -138,7 +138,7 @@ async def test_a_result_that_was_taken_is_not_given_back():
     assert queue.size == 0
 
 
-async def test_what_was_brought_stays_though_nobody_looks_whether_it_was():
+async def test_what_was_brought_stays_though_the_result_is_not_read():
     queue = queue_of(1, capacity=1)
     future = waiting(queue, waits(queue.enqueue((2,))))
     queue.dequeue()

@@ -32,7 +32,7 @@ who: contextvars.ContextVar[int] = contextvars.ContextVar("who", default=-1)
 
 
 class Client(Protocol):
-    """What a kind asks of whom it runs for."""
+    """What a kind requires of the client that it runs for."""
 
     session: Any
     random: Random
@@ -120,7 +120,7 @@ def _forward(x: Array, weights: Sequence[Array]) -> Array:
 
 
 class AsyncNode:
-    """An `async def` function in the graph, that takes some passes of the loop and tells whose context it runs in.
+    """An `async def` function in the graph, that takes some passes of the loop and reports whose context it runs in.
 
     `_inside` are the clients whose functions are running.
     """
@@ -159,7 +159,7 @@ class AsyncNode:
 class BlockedDequeue:
     """A dequeue that waits for the enqueue of another run. Each transaction has a queue to itself, so that all is known of it.
 
-    `_free` are the queues (enqueue, dequeue, size) nobody has; `_numbers` makes elements that differ.
+    `_free` are the queues (enqueue, dequeue, size) not in use; `_numbers` makes elements that differ.
     """
 
     def __init__(self, queues: int) -> None:
@@ -208,7 +208,7 @@ class BlockedDequeue:
 
 
 class PartialRun:
-    """A partial run in two parts; what a cancellation ended can be gone on with by nobody."""
+    """A partial run in two parts; what a cancellation ended cannot be continued."""
 
     def __init__(self) -> None:
         self._a = ax.placeholder(ax.float32, [64], name="a")

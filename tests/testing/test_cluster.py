@@ -148,7 +148,7 @@ async def test_a_task_that_is_up_is_not_restarted(cluster: InMemoryCluster) -> N
     assert len(cluster.servers) == 2
 
 
-async def test_targets_are_for_whoever_makes_sessions_itself(
+async def test_targets_are_for_callers_that_make_sessions_themselves(
     cluster: InMemoryCluster, graph: tf.Graph
 ) -> None:
     tf.train.get_or_create_global_step()
