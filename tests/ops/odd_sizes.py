@@ -286,6 +286,10 @@ odd("a JPEG by the fast transform", "DecodeJpeg", [_JPEG], ((8, 8, 3),), dct_met
 for _corner in (np.nan, np.inf, -np.inf):
     _boxes = np.array([[0, 0, 1, _corner]], np.float32)
     odd(f"a crop to {_corner}", "CropAndResize", [IMAGE, _boxes, ints(0), ints(2, 2)], INVALID)
+for _place, _what in ((3, "mean"), (4, "variance")):
+    _inputs = [zeros(2, 3, 2, 3), *[zeros(3)] * 4]
+    _inputs[_place] = zeros(3, 1)
+    odd(f"a {_what} of rank 2 to normalize by", "FusedBatchNormV2", _inputs, INVALID, U=dt.float32)
 odd("a vector of complex numbers as a condition", "ToBool", [np.zeros(1, np.complex64)], ((),))
 
 # Windows along batch or channels, and larger than the padding

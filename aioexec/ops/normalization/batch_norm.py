@@ -130,6 +130,10 @@ def _forward_kernel(context: KernelContext) -> Compute:
         if _uses_given(attrs):
             vectors |= {"mean": mean, "variance": variance}
         _check_vectors(attrs, x, vectors)
+        if mean.ndim != 1 or variance.ndim != 1:
+            raise InvalidArgumentError(
+                f"mean and variance must be 1-dimensional, got {list(mean.shape)} and {list(variance.shape)}"
+            )
         seen = _flat(attrs, x)
         given = mean.astype(np.float32), variance.astype(np.float32)
         if attrs["is_training"]:

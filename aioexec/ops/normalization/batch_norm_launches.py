@@ -131,7 +131,7 @@ def _inputs(*names: str) -> dict[str, Operand]:
 def bind_forward(attrs: Attrs, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Launches | None:
     uses_given = not attrs["is_training"] or attrs["exponential_avg_factor"] != 1.0
     image = _image(attrs, inputs[0], inputs[1:] if uses_given else inputs[1:3])
-    if image is None:
+    if image is None or any(len(given.shape) != 1 for given in inputs[3:]):
         return None
     scratch = Scratch()
     given = _inputs("x", "scale", "offset", "mean", "variance")
