@@ -101,7 +101,7 @@ DECIDED = (
     ),
     Accepted("TensorSliceDataset", ANY, INVALID, "metadata is not read", "Could not parse the 'metadata'"),
     Accepted(
-        "PriorityQueue",
+        "PriorityQueue PriorityQueueV2",
         VALUES,
         INVALID,
         "TensorFlow's own queue, made with its shapes, does not fit the node the second time it runs",
@@ -155,6 +155,14 @@ DECIDED = (
         INVALID,
         "a vector of labels is broadcast, as in TensorFlow's kernel; its shape function refuses one",
         "building: Shape must be broadcasted with rank 2",
+    ),
+    Accepted(
+        "ApplyFtrl ApplyFtrlV2 SparseApplyFtrl SparseApplyFtrlV2 ResourceApplyFtrl ResourceApplyFtrlV2 "
+        "ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2",
+        INVALID,
+        VALUES,
+        "a power that is greater than zero is refused; TensorFlow takes numbers below the normal ones for zero",
+        only=has_denormals,
     ),
     Accepted(
         "ResourceScatterDiv",
