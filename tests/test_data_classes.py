@@ -47,7 +47,7 @@ def both(options: dict[str, bool]) -> tuple[Any, Any]:
     return of_fields(data_classes.dataclass, options), of_fields(dataclasses.dataclass, options)
 
 
-def told(call: Callable[[], Any]) -> object:
+def reported(call: Callable[[], Any]) -> object:
     """What a call returns, or the type and text of what it raises."""
     try:
         return call()
@@ -87,7 +87,7 @@ def told(call: Callable[[], Any]) -> object:
 def test_a_class_does_what_the_standard_decorators_does(options, ask):
     ours, standard = both(options)
 
-    assert told(lambda: ask(ours)) == told(lambda: ask(standard))
+    assert reported(lambda: ask(ours)) == reported(lambda: ask(standard))
 
 
 def test_a_hash_belongs_to_what_cannot_change():
@@ -247,7 +247,7 @@ def test_whatever_is_used_first_completes_the_class(use):
     ours = base_and_derived(data_classes.dataclass, True)
     standard = base_and_derived(dataclasses.dataclass, True)
 
-    assert told(lambda: use(*ours)) == told(lambda: use(*standard))
+    assert reported(lambda: use(*ours)) == reported(lambda: use(*standard))
 
 
 def test_the_package_has_one_decorator():

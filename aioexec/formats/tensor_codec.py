@@ -31,9 +31,7 @@ Array = npt.NDArray[Any]
 MAX_BYTES: Final = (
     1 << 28
 )  # of one decoded value that is not written out in full, nor one element again and again
-MAX_REPEATED: Final = (
-    1 << 32
-)  # of one that is: it takes no memory, but whoever looks at all its elements takes time
+MAX_REPEATED: Final = 1 << 32  # of one that is: it takes no memory, but reading all its elements takes time
 _MAX_CONTENT: Final = (1 << 31) - 1  # of one message: protobuf's own bound
 _MAX_RANK: Final = 64  # numpy's
 _SLICE: Final = 1 << 16  # elements that are Python objects at a time

@@ -1,7 +1,7 @@
 """A sequence that never changes: a change makes another one, which shares all but a few short lists with the first.
 
 Items lie in a tree with 32 branches at each node, so reading, replacing, appending and dropping the last one take a
-few steps, for all other holders of the sequence; no owner, no lock. A missing branch stands for items that are all
+few steps, however many others hold the sequence; no owner, no lock. A missing branch stands for items that are all
 None: a sequence of a hundred million of those is as small as an empty one.
 
 Rejected: lists that each change copies, because a loop that sets or pushes every element of a tensor list would take quadratic

@@ -29,7 +29,7 @@ class Attempt:
         self.is_done = False
         self.error: OpError | None = None
         self.result: Any = None
-        self.wake: Callable[[], None] = _nobody
+        self.wake: Callable[[], None] = _no_waiter
 
     def advance(self) -> bool:
         """Do what can be done now; whether the resource changed."""
@@ -55,7 +55,7 @@ class Attempt:
         return self.result
 
 
-def _nobody() -> None:
+def _no_waiter() -> None:
     """Wakes no caller: it has not gone to sleep yet, or has left."""
 
 
@@ -112,7 +112,7 @@ class WaitingRoom:
         """The caller no longer waits: what it took is put back, what it brought stays. Harmless when it is done."""
         if attempt.is_done:
             return
-        attempt.is_done, attempt.wake = True, _nobody
+        attempt.is_done, attempt.wake = True, _no_waiter
         for line in self._lines:
             if attempt in line:
                 line.remove(attempt)
@@ -189,7 +189,7 @@ class WaitingRoom:
 
     @staticmethod
     def _wake(attempt: Attempt) -> None:
-        wake, attempt.wake = attempt.wake, _nobody
+        wake, attempt.wake = attempt.wake, _no_waiter
         wake()
 
     def check_invariants(self) -> None:

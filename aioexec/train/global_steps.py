@@ -106,8 +106,9 @@ def _get_global_step_read(graph: Graph | None = None) -> Any:
 def _get_or_create_global_step_read(graph: Graph | None = None) -> Any:
     """A tensor that reads the global step; None without a global step.
 
-    There is one such tensor in a graph, so that all who need the step of a run get the same. It is a read and no more: asking
-    in each step whether the variable is initialised, as TensorFlow's does, costs several times as much as the step.
+    There is one such tensor in a graph, so that all consumers of the step in a run get the same value. It is a read
+    and no more: asking in each step whether the variable is initialised, as TensorFlow's does, costs several times as
+    much as the step.
     """
     graph = graph or get_default_graph()
     read, found = _get_global_step_read(graph), get_global_step(graph)

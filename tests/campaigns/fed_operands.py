@@ -121,9 +121,9 @@ def _wrong(call: Call, reference: Run, others: list[Run]) -> str | None:
         if is_unexpected(call, expected):
             return str(expected)
         for run in others:
-            told = difference(call, expected, run())
-            if told is not None:
-                return told
+            reported = difference(call, expected, run())
+            if reported is not None:
+                return reported
     except ForeignExceptionError as error:
         return str(error)
     return None

@@ -140,9 +140,11 @@ class Target:
         if is_proved:
             stream.send(_welcome(token, bytes(stream.written)))
             await greeted
-        told: list[Any] = []
+        reported: list[Any] = []
         under_way = [
-            asyncio.ensure_future(connection.call(method, payload, None, told.append if follows else None))
+            asyncio.ensure_future(
+                connection.call(method, payload, None, reported.append if follows else None)
+            )
             for method, payload, follows in CALLS
         ]
         posted: asyncio.Future[Any] = self._loop.create_future()

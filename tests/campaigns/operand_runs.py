@@ -418,14 +418,14 @@ def tier_differences(
     if not native:
         return expected, None
     found = runs.outcome(built, "eager", 2)
-    told = difference(call, expected, found)
-    if told is None and random.random() < 0.2:
+    reported = difference(call, expected, found)
+    if reported is None and random.random() < 0.2:
         with Tier("worker").chosen():
             found = runs.outcome(built, "eager", 2)
-        told = difference(call, expected, found)
-        told = None if told is None else f"in workers {told}"
-    if told is None and random.random() < 0.1:
+        reported = difference(call, expected, found)
+        reported = None if reported is None else f"in workers {reported}"
+    if reported is None and random.random() < 0.1:
         found = runs.outcome(built, "background", 4)
-        told = difference(call, expected, found)
-        told = None if told is None else f"in the background {told}"
-    return expected, told
+        reported = difference(call, expected, found)
+        reported = None if reported is None else f"in the background {reported}"
+    return expected, reported

@@ -23,7 +23,7 @@ def heard() -> Iterator[list[str]]:
 def test_without_listeners_a_notice_goes_to_the_log(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO)
 
-    assert not log_to_listeners("nobody hears")
+    assert not log_to_listeners("no listener")
     log_notice("Device mapping: 100%")
 
     assert caplog.messages == ["Device mapping: 100%"]

@@ -88,13 +88,13 @@ def test_where_a_file_may_not_grow_it_holds_whole_events_and_goes_on_when_it_may
                 try:
                     return function(*arguments)
                 except Exception as error:
-                    told.append(str(error))
+                    reported.append(str(error))
 
-        told = []
+        reported = []
         limit(10_001)
         for step in range(1000): insist(add, step)
         insist(writer._events.flush_now)
-        assert told and all("File too large" in each for each in told), told
+        assert reported and all("File too large" in each for each in reported), reported
         from aioexec.formats.event_files import summary_iterator
         (name,) = os.listdir(sys.argv[1])
         with writer._events._writing:  # else its thread may be about to cut off what did not fit

@@ -90,17 +90,17 @@ def test_arrows_lead_from_the_end_of_a_node_to_the_start_of_the_next_in_another_
     assert events(Timeline(stats).generate_chrome_trace_format(show_dataflow=False), "s") == []
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_arrows_lead_across_devices_whether_the_transfer_is_recorded_or_not(told: bool):
+@pytest.mark.parametrize("reported", [True, False])
+def test_arrows_lead_across_devices_whether_the_transfer_is_recorded_or_not(reported: bool):
     nodes = [(ONE, "h", "MatMul", [], 0, 10), (TWO, "y", "Neg", ["h/_3"], 30, 40)]
-    if told:
+    if reported:
         nodes.insert(1, (TWO, "h/_3", "_Recv", [], 20, 25))
 
     trace = Timeline(step_stats(*nodes)).generate_chrome_trace_format()
 
     (start,) = events(trace, "s")
     assert (start["name"], start["ts"]) == ("h", 0.01)
-    assert events(trace, "t")[0]["ts"] == (0.02 if told else 0.03)
+    assert events(trace, "t")[0]["ts"] == (0.02 if reported else 0.03)
 
 
 def test_memory_is_held_from_where_a_tensor_is_made_to_where_it_is_used_last():
@@ -141,9 +141,9 @@ def test_a_node_whose_label_tells_nothing_is_looked_up_in_the_graph():
 
     graph = SimpleNamespace(get_operation_by_name=look_up)
 
-    told = [event["args"] for event in events(Timeline(stats, graph).generate_chrome_trace_format(), "X")]
+    reported = [event["args"] for event in events(Timeline(stats, graph).generate_chrome_trace_format(), "X")]
 
-    assert told == [{"name": "a", "op": "Neg", "input0": "x:1"}, {"name": "b", "op": "unknown"}]
+    assert reported == [{"name": "a", "op": "Neg", "input0": "x:1"}, {"name": "b", "op": "unknown"}]
 
 
 def test_stats_in_microseconds_alone_are_drawn_too():

@@ -286,7 +286,7 @@ class Story:
         self.made = 0
         self.delivered: list[int] = []
         self.waiting: list[Attempt] = []
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     def elements(self, count: int) -> list[Any]:
         made = [(self.made + k,) for k in range(count)]
@@ -294,7 +294,7 @@ class Story:
         return made
 
     def run(self, event: str, count: int) -> None:
-        self.told.append(f"{event} {count}")
+        self.reported.append(f"{event} {count}")
         try:
             outcome = getattr(self, event)(count)
         except OpError:
@@ -305,7 +305,7 @@ class Story:
             else:
                 self.deliver(outcome)
         self.queue.check_invariants()
-        assert self.delivered == sorted(set(self.delivered)), self.told
+        assert self.delivered == sorted(set(self.delivered)), self.reported
 
     def follow(self, attempt: Attempt) -> None:
         """Deliver what the attempt gets at the moment it gets it: that is the order that counts."""
@@ -369,7 +369,7 @@ def test_in_any_order_of_events_elements_come_out_once_and_in_order(
     story.queue.close(cancel_pending_enqueues=True)
     story.queue.check_invariants()
     left = content(story.queue)
-    assert story.delivered + left == sorted({*story.delivered, *left}), story.told
+    assert story.delivered + left == sorted({*story.delivered, *left}), story.reported
 
 
 @given(
@@ -384,7 +384,7 @@ def test_without_bound_and_close_nothing_is_ever_lost(events: list[tuple[str, in
         story.run(event, count)
 
     story.queue.close()
-    assert story.delivered + content(story.queue) == list(range(story.made)), story.told
+    assert story.delivered + content(story.queue) == list(range(story.made)), story.reported
 
 
 def test_arrays_pass_through_untouched():

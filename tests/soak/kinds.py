@@ -27,7 +27,7 @@ CANCELLED = object()
 INPUTS = 8
 LAYERS = [(784, 512), (512, 512), (512, 10)]
 BATCH = 32
-who: contextvars.ContextVar[int] = contextvars.ContextVar("who", default=-1)
+client_number: contextvars.ContextVar[int] = contextvars.ContextVar("client_number", default=-1)
 """The number of the client; functions in the graph see the one of the client whose run they belong to."""
 
 
@@ -136,7 +136,7 @@ class AsyncNode:
         self._cases = [(fed, fed * np.float32(3) + np.float32(1)) for fed in _inputs(64)]
 
     async def _call(self, x: Array, passes: Any) -> tuple[Array, Any]:
-        client = who.get()
+        client = client_number.get()
         self._inside.add(client)
         try:
             for _ in range(passes):

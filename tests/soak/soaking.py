@@ -26,10 +26,10 @@ from tests.soak.kinds import (
     BlockedDequeue,
     Kind,
     PartialRun,
+    client_number,
     mlp,
     one_node,
     two_devices,
-    who,
 )
 
 DEVICES = [f"/job:localhost/replica:0/task:0/device:CPU:{k}" for k in range(2)]
@@ -51,7 +51,7 @@ class SoakClient:
 
     async def repeat(self) -> None:
         """Run until the soak has done as many steps as it shall."""
-        who.set(self.number)
+        client_number.set(self.number)
         while self._soak.steps < self._soak.goal:
             name = self.random.choice(self._soak.names)
             await self._soak.kinds[name].transact(self)

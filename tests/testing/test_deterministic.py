@@ -27,11 +27,11 @@ async def test_errors_of_such_calls_are_theirs() -> None:
 
 async def test_workers_start_no_thread() -> None:
     workers = Workers(2, "simulated")
-    told: list[int] = []
+    reported: list[int] = []
 
-    job = workers.submit(threading.get_ident, lambda job: told.append(job.outcome()))
+    job = workers.submit(threading.get_ident, lambda job: reported.append(job.outcome()))
 
-    assert told == [threading.get_ident()]
+    assert reported == [threading.get_ident()]
     assert await job.result() == threading.get_ident()
     await workers.close()
 

@@ -75,7 +75,7 @@ async def test_a_frozen_task_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "reported"),
     [
         (FaultKind.DROP, "lost"),
         (FaultKind.DELAY, "after 0.500000 s more"),
@@ -84,7 +84,7 @@ async def test_a_frozen_task_goes_on(
     ],
 )
 async def test_a_message_meets_its_fate(
-    cluster: InMemoryCluster, y: tf.Tensor, kind: FaultKind, told: str
+    cluster: InMemoryCluster, y: tf.Tensor, kind: FaultKind, reported: str
 ) -> None:
     events: list[str] = []
     cluster.network.log = events.append
@@ -93,7 +93,7 @@ async def test_a_message_meets_its_fate(
         outcome = await asyncio.gather(session.run(y), return_exceptions=True)
 
     assert events[1] == f"fault {kind.value} at 2"
-    assert events[2].endswith(told)
+    assert events[2].endswith(reported)
     if kind is FaultKind.DROP:
         assert isinstance(outcome[0], errors.UnavailableError)
     else:
