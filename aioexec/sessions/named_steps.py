@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from aioexec.data_classes import dataclass
+from aioexec.devices.device import Device
+from aioexec.devices.device_set import DeviceMgr
+from aioexec.devices.threads.workers import Workers
 from aioexec.errors import InvalidArgumentError, UnimplementedError
 from aioexec.execution.executor import Executor
 from aioexec.graph.graph import Graph
@@ -15,10 +18,27 @@ from aioexec.sessions.feeds import FeedConverter, converted
 from aioexec.sessions.names import canonical, fed_tensor, find_operation, parse_tensor_name, signature_of
 from aioexec.sessions.reordering import Reordered
 from aioexec.sessions.run_options import StepOptions
-from aioexec.sessions.steps import StepScope
+from aioexec.sessions.steps import Steps, StepScope
 
-if TYPE_CHECKING:
-    from aioexec.sessions.direct import DirectSession
+Result = TypeVar("Result")
+
+
+class LocalRuntime(Protocol):
+    """The part of `DirectSession` with which named steps and partial runs are planned and run."""
+
+    steps: Steps
+    pools: list[Workers]
+    device_mgr: DeviceMgr
+    session_handle: str
+
+    @property
+    def client_device(self) -> Device: ...
+    def scope_of(self, options: StepOptions) -> StepScope: ...
+    async def executor(self, signature: Signature) -> Executor | Reordered: ...
+    async def convert(self, call: Callable[[], Result]) -> Result: ...
+    async def run_step(
+        self, executor: Any, feeds: Sequence[Any], options: StepOptions, metadata: Any, scope: StepScope
+    ) -> list[Any]: ...
 
 
 class NamedStep:
@@ -36,7 +56,7 @@ class NamedStep:
 
     async def run(
         self,
-        session: DirectSession,
+        session: LocalRuntime,
         feeds: Sequence[Any],
         options: StepOptions,
         metadata: Any,
@@ -65,7 +85,7 @@ class _Callable:
 class Callables:
     """The prepared steps of a direct session, by handle; `_made` counts all, including those released."""
 
-    def __init__(self, session: DirectSession) -> None:
+    def __init__(self, session: LocalRuntime) -> None:
         self._session = session
         self._steps: dict[int, _Callable] = {}
         self._made = 0

@@ -10,7 +10,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +22,11 @@ from aioexec.graph.graph import Graph
 from aioexec.graph.node import Operation
 from aioexec.planning.workload import HEAVY_BYTES
 from aioexec.sessions.feeds import FeedConverter, converted
+from aioexec.sessions.named_steps import LocalRuntime
 from aioexec.sessions.names import canonical, signature_of
 from aioexec.sessions.partial_run import PartialRun, needs_of
 from aioexec.sessions.reordering import Reordered
 from aioexec.sessions.run_options import DEFAULT
-
-if TYPE_CHECKING:
-    from aioexec.sessions.direct import DirectSession
 
 Names = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
@@ -125,7 +123,7 @@ class _Open:
 class PartialRuns:
     """`_open` are the open runs by handle, `_forms` the forms by names; `_handles` numbers the runs."""
 
-    def __init__(self, session: DirectSession) -> None:
+    def __init__(self, session: LocalRuntime) -> None:
         self._session = session
         self._open: dict[str, _Open] = {}
         self._forms: dict[Names, _Form] = {}
@@ -279,7 +277,7 @@ class PartialRuns:
             await self._end(handle, found, SessionClosedError("Session has been closed."))
 
 
-def _form_of(executor: Executor, names: Names, session: DirectSession) -> _Form:
+def _form_of(executor: Executor, names: Names, session: LocalRuntime) -> _Form:
     signature = executor.plan.signature
     feeds = {tensor.name: place for place, tensor in enumerate(signature.feeds)}
     fetches = {tensor.name: place for place, tensor in enumerate(signature.fetches)}

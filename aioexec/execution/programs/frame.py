@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import mmap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import finalize
 
 import numpy as np
@@ -18,14 +18,24 @@ from aioexec.planning.layout.buffers import ALIGNMENT
 
 if TYPE_CHECKING:
     from aioexec.execution.programs.parallel_regions import SharedRegion
-    from aioexec.execution.programs.program import Program
+    from aioexec.planning.layout.variant import Variant
 
 
+Array = np.ndarray[Any, Any]
 IDLE_FRAMES = 4
 """Frames a program keeps between its runs."""
 MAPPED_BYTES = 1 << 16
 """Arenas of at least this size are mapped: they return to the system when they are dropped, however fragmented the heap is."""
 _HUGE_BYTES = 1 << 22  # arenas of at least this size use huge pages, as NumPy's arrays do
+
+
+class FrameProgram(Protocol):
+    """The part of `Program` that a frame is made for."""
+
+    variant: Variant
+    rows: Array
+    device: str
+    fuel: int
 
 
 class Frame:
@@ -37,7 +47,7 @@ class Frame:
 
     __slots__ = ("__weakref__", "arena", "is_admitted", "shared", "spoilt", "words")
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: FrameProgram) -> None:
         variant = program.variant
         self.spoilt = False
         self.is_admitted = False

@@ -15,7 +15,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterator
 from threading import get_native_id
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -28,10 +28,39 @@ from aioexec.execution.programs.trace import Trace
 from aioexec.planning.layout.variant import Task
 
 if TYPE_CHECKING:
-    from aioexec.execution.programs.walk import Walk
+    from aioexec.devices.threads.workers import Workers
+    from aioexec.planning.layout.variant import Variant
 
 Array = np.ndarray[Any, Any]
 _OWNER = np.array([-1, -1], np.int64)
+
+
+class RegionFrame(Protocol):
+    """The part of `Frame` that an execution uses."""
+
+    words: Array
+    shared: dict[int, SharedRegion]
+
+
+class RegionProgram(Protocol):
+    """The part of `Program` that an execution uses."""
+
+    variant: Variant
+    walker: Walker
+    workers: Workers
+    parallel_regions: dict[int, LinkedRegion]
+
+
+class RegionOwner(Protocol):
+    """The part of `Walk` that an execution uses: the run whose region it is."""
+
+    walker: Walker
+    trace: Trace | None
+
+    @property
+    def frame(self) -> RegionFrame: ...
+    @property
+    def program(self) -> RegionProgram: ...
 
 
 class _Execution:
@@ -112,10 +141,10 @@ class RegionRun(_Execution):
     a helper has left or has made tasks ready since the owner last searched.
     """
 
-    def __init__(self, run: Walk, link: LinkedRegion) -> None:
+    def __init__(self, run: RegionOwner, link: LinkedRegion) -> None:
         super().__init__(link, run.frame.words, run.walker)
         variant = run.program.variant
-        self._run: Walk | None = run
+        self._run: RegionOwner | None = run
         self._lanes_at = int(self.words[HEADER + variant.arena_slot]) + link.region.scratch
         self._lane_slot = variant.lane_slot
         self._workers = run.program.workers
@@ -228,7 +257,7 @@ class SharedRegion(_Execution):
     `_pad` holds the data of the region for machine code; `_frames` has a row for the owner and one for each helper.
     """
 
-    def __init__(self, run: Walk, link: LinkedRegion) -> None:
+    def __init__(self, run: RegionOwner, link: LinkedRegion) -> None:
         program, region = run.program, link.region
         super().__init__(link, run.frame.words, program.walker)
         self._workers = program.workers
@@ -274,7 +303,7 @@ class SharedRegion(_Execution):
         self._frames[:, walking.CANCEL] = 1
 
 
-def shared_region(run: Walk, row: int) -> SharedRegion:
+def shared_region(run: RegionOwner, row: int) -> SharedRegion:
     """The region at a row of a program, in the frame of a run; made on first use, and kept for the frame's next runs."""
     found = run.frame.shared.get(row)
     if found is None:

@@ -6,16 +6,16 @@ it, the tensor that reads it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aioexec.dtypes import resource
 from aioexec.errors import GraphTypeError, GraphValueError
 from aioexec.graph.graph import get_default_graph
 from aioexec.graph.keys import GraphKeys
-from aioexec.graph.node import Tensor
+from aioexec.graph.node import Operation, Tensor
 from aioexec.graph.scope_names import is_in_scope, prepend_name_scope, strip_name_scope
 from aioexec.ops.state.save_slices import SaveSliceInfo
-from aioexec.ops.state.variable_kinds import checked_copies
+from aioexec.ops.state.variable_kinds import VariableAggregation, VariableSynchronization, checked_copies
 from aioexec.ops.state.variable_ops import var_is_initialized_op
 
 COLLECTIONS: Final = (
@@ -31,7 +31,24 @@ COLLECTIONS: Final = (
 
 if TYPE_CHECKING:
     from aioexec.formats.protos import VariableDef
-    from aioexec.ops.state.variable import Variable
+
+
+class Variable(Protocol):
+    """The part of `variable.Variable` that a VariableDef describes."""
+
+    synchronization: VariableSynchronization
+    aggregation: VariableAggregation
+    slice_info: SaveSliceInfo | None
+    _initial_value: Tensor | None
+    _initializer: Operation
+    _snapshot: Tensor
+    _tensor: Tensor
+    _trainable: bool
+    _validate_shape: bool
+
+    @property
+    def name(self) -> str: ...
+    def _take_snapshot(self, snapshot: Tensor | None) -> None: ...
 
 
 def to_proto(variable: Variable, export_scope: str | None = None) -> VariableDef | None:
@@ -48,15 +65,15 @@ def to_proto(variable: Variable, export_scope: str | None = None) -> VariableDef
     aggregation: Any = variable.aggregation.value
     proto = VariableDef(
         variable_name=strip_name_scope(variable.name, export_scope),
-        initializer_name=strip_name_scope(variable.initializer.name, export_scope),
+        initializer_name=strip_name_scope(variable._initializer.name, export_scope),
         snapshot_name=strip_name_scope(variable._snapshot.name, export_scope),
         is_resource=variable._tensor.dtype == resource,
-        trainable=variable.trainable,
+        trainable=variable._trainable,
         synchronization=synchronization,
         aggregation=aggregation,
     )
-    if variable.initial_value is not None:
-        proto.initial_value_name = strip_name_scope(variable.initial_value.name, export_scope)
+    if variable._initial_value is not None:
+        proto.initial_value_name = strip_name_scope(variable._initial_value.name, export_scope)
     part = variable.slice_info
     if part is not None:
         held = proto.save_slice_info_def

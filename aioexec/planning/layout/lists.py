@@ -9,9 +9,8 @@ If lists are values, an op that changes one yields another list. Both share one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -49,17 +48,15 @@ from aioexec.planning.layout.pending import (
     PendingRow,
     Slab,
 )
+from aioexec.planning.layout.state import LayoutState
 from aioexec.resources.tensor_list import element_dims, spelled
-
-if TYPE_CHECKING:
-    from aioexec.planning.layout.item import Layout
 
 _LONGEST = 1 << 24
 """Most bytes of a list of fixed length in memory; a longer one is an object."""
 _WORD = 8
 
 
-def lay_list(layout: Layout, position: int, instruction: Instruction, inputs: list[Held]) -> None:
+def lay_list(layout: LayoutState, position: int, instruction: Instruction, inputs: list[Held]) -> None:
     """Append the rows of an op on a list, and set its outputs.
 
     Raises:
@@ -70,15 +67,9 @@ def lay_list(layout: Layout, position: int, instruction: Instruction, inputs: li
     _Verb(layout, position, instruction, inputs, use).lay()
 
 
-def gradient_sources(instructions: Sequence[Instruction]) -> list[str]:
-    """The sources of the lists of gradients that the instructions use."""
-    uses = ((each.node.row.lists, each.node.op.attrs) for each in instructions if each.node.feed is None)
-    return sorted({attrs["source"] for use, attrs in uses if use and use.verb is ListVerb.GRADIENT})
-
-
 @dataclass(slots=True)
 class _Verb:
-    layout: Layout
+    layout: LayoutState
     position: int
     instruction: Instruction
     inputs: list[Held]

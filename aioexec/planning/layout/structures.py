@@ -8,8 +8,6 @@ run more than once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from aioexec.data_classes import dataclass
@@ -28,16 +26,16 @@ from aioexec.planning.layout.pending import (
     Slab,
     copy_row,
 )
+from aioexec.planning.layout.state import LayoutState
 from aioexec.resources.variable import Variable
-
-if TYPE_CHECKING:
-    from aioexec.planning.layout.item import Layout
 
 ROUNDS = 16
 """The number of iterations that is assumed when the cost of a loop is estimated."""
 
 
-def lay_structure(layout: Layout, position: int, instruction: Instruction, inputs: list[Held]) -> str | None:
+def lay_structure(
+    layout: LayoutState, position: int, instruction: Instruction, inputs: list[Held]
+) -> str | None:
     """Append the rows of a loop or conditional; returns the reason if it cannot have any, with the layout unchanged."""
     structure = instruction.structure
     assert structure is not None
@@ -63,7 +61,7 @@ def lay_structure(layout: Layout, position: int, instruction: Instruction, input
 class _Attempt:
     """One attempt at a layout, in which results are objects if their shapes changed in earlier attempts."""
 
-    layout: Layout
+    layout: LayoutState
     position: int
     instruction: Instruction
     inputs: list[Held]
