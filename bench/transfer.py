@@ -25,7 +25,7 @@ CASES = [
     Case("64 MiB", size=64, variant="tensor"),
     Case("lag at 64 MiB", size=64, variant="tensor lag"),
 ]
-FAST, GRPC = "negotiated_transport NegotiatedTransport", "grpc_transport GrpcTransport"
+FAST, GRPC = "transport.negotiated_transport NegotiatedTransport", "transport.grpc GrpcTransport"
 
 _HOLDER = """
 import asyncio, importlib, sys

@@ -38,8 +38,8 @@ _FACTORS = [2**k for k in range(20, -1, -1)]
 @cache
 def op_types() -> list[str]:
     """The ops whose kernels are called on the event loop unless they are found to take long."""
-    for module in pkgutil.iter_modules(aioexec.ops.__path__):
-        importlib.import_module(f"aioexec.ops.{module.name}")
+    for module in pkgutil.walk_packages(aioexec.ops.__path__, "aioexec.ops."):
+        importlib.import_module(module.name)
     return sorted(
         row.name
         for row in registry.registered()

@@ -56,7 +56,7 @@ def _files() -> list[str]:
     return [
         str(file.relative_to(REPOSITORY))
         for package in PACKAGES
-        for file in sorted((REPOSITORY / "aioexec" / package).glob("*.py"))
+        for file in sorted((REPOSITORY / "aioexec" / package).rglob("*.py"))
         if file.name != "explain.py"
     ]
 

@@ -21,8 +21,8 @@ from tests.ops import harness
 from tests.ops.harness import Case, Ref
 from tests.ops.native import NativeStatusError, bind, output_specs, run_native
 
-for module in pkgutil.iter_modules(aioexec.ops.__path__):
-    importlib.import_module(f"aioexec.ops.{module.name}")
+for module in pkgutil.walk_packages(aioexec.ops.__path__, "aioexec.ops."):
+    importlib.import_module(module.name)
 
 CASES = harness.tables()
 

@@ -19,7 +19,7 @@ def data_flow(engine):
     class Names:
         def __getattr__(self, name):
             for module in ("barrier", "staging_class", "accumulator_classes"):
-                found = getattr(importlib.import_module(f"aioexec.ops.{module}"), name, None)
+                found = getattr(importlib.import_module(f"aioexec.ops.containers.{module}"), name, None)
                 if found is not None:
                     return found
             raise AttributeError(name)

@@ -18,7 +18,7 @@ def lookup_ops(engine):
     class Names:
         def __getattr__(self, name):
             for module in ("lookup_tables", "vocabularies", "table_initializers"):
-                found = getattr(importlib.import_module(f"aioexec.ops.{module}"), name, None)
+                found = getattr(importlib.import_module(f"aioexec.ops.lookup.{module}"), name, None)
                 if found is not None:
                     return found
             raise AttributeError(name)

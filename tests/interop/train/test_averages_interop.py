@@ -19,7 +19,7 @@ STEPS = [np.float32(1.5), np.float32(-2.0), np.float32(4.0), np.float32(0.25)]
 
 def moving_averages(tf: Any) -> Any:
     """The module of the functions that are not public."""
-    package = "aioexec.train" if tf.__name__ == "aioexec" else "tensorflow.python.training"
+    package = "aioexec.train.optimizers" if tf.__name__ == "aioexec" else "tensorflow.python.training"
     return importlib.import_module(f"{package}.moving_averages")
 
 
