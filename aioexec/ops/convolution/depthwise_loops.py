@@ -10,7 +10,7 @@ from __future__ import annotations
 from aioexec.graph.kernels.loop_language import Pointer, offset
 from aioexec.ops.convolution.loops import clear, pad_lines
 
-# Sizes are as in conv_loops. `cm` is c m, `wq` the width of one phase of a padded line, `group` the columns of a strip.
+# Sizes are as in `loops`. `cm` is c m, `wq` the width of one phase of a padded line, `group` the columns of a strip.
 
 
 def place(x: int, sw: int, wq: int) -> int:

@@ -132,18 +132,20 @@ def make_axes(attrs: Attrs, image: Sequence[int], window: Sequence[int]) -> Axes
     )
 
 
-def taps(axes: Axes) -> Iterator[tuple[int, ...]]:
-    """The taps of a window, numbered along each axis, in order."""
-    for tap in np.ndindex(*(axis.window for axis in axes)):
+def taps(axes: Axes, seen: bool = False) -> Iterator[tuple[int, ...]]:
+    """The taps of a window, numbered along each axis, in order.
+
+    Args:
+        seen: leave out the first and last ones, which lie in the padding in all windows.
+    """
+    for tap in itertools.product(*(axis.seen_taps() if seen else range(axis.window) for axis in axes)):
         check_cancelled()
         yield tap
 
 
-def seen_taps(axes: Axes) -> Iterator[tuple[int, ...]]:
-    """Those of the taps that do not lie in the padding in all windows, in order."""
-    for tap in itertools.product(*(axis.seen_taps() for axis in axes)):
-        check_cancelled()
-        yield tap
+def sees_all(axes: Axes) -> bool:
+    """Whether no tap is left out of the seen ones."""
+    return all(len(axis.seen_taps()) == axis.window for axis in axes)
 
 
 def seen_by(axes: Axes, tap: tuple[int, ...]) -> tuple[slice, ...]:

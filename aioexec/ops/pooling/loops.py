@@ -13,7 +13,7 @@ from aioexec.graph.kernels.loop_language import Pointer, int32, offset
 from aioexec.ops.common.shares import Scratch, Work
 from aioexec.ops.convolution.windows import Axis, make_axes
 
-# Loops. Sizes are as in conv_loops; a line is a row of the output, all images in order.
+# Loops. Sizes are as in `convolution.loops`; a line is a row of the output, all images in order.
 # A window's taps are cut to those in the image: i0 … i1 - 1, j0 … j1 - 1 are places there.
 
 
