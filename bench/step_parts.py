@@ -36,7 +36,7 @@ LEVELS = [
     (
         "runner.run_at_once(inputs)",
         "can that program run here and now",
-        [("the program for these shapes", "runner.programs.get(runner.key_of(inputs))")],
+        [("the program for these shapes", "runner.programs.get(runner.cache.key_of(inputs))")],
     ),
     (
         "runner._walk_stateless(program, inputs)",

@@ -67,7 +67,7 @@ class _Crashes(logging.Handler):
 def planner_crashes() -> Iterator[list[str]]:
     """Fail a test for whose graphs no program could be made because of a fault of ours; what it expects it removes."""
     crashes = _Crashes()
-    logger = logging.getLogger("aioexec.execution.item_runner")
+    logger = logging.getLogger("aioexec.execution.program_cache")
     logger.addHandler(crashes)
     try:
         yield crashes.said

@@ -168,7 +168,7 @@ def _items(executor: Executor, partition: Partition) -> Iterator[ItemReport]:
                 tuple(instruction.node.name for instruction in item.instructions),
                 tuple(variable.name for variable in item.writes),
                 tuple(_program(str(shapes), program) for shapes, program in runner.programs.items()),
-                tuple((str(shapes), reason) for shapes, reason in runner.unfit.items()),
+                tuple((str(shapes), reason) for shapes, reason in runner.cache.unfit.items()),
             )
 
 

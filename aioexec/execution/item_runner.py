@@ -1,30 +1,22 @@
-"""Runs one item of a plan: selects the tier and the program, and stores the outputs.
+"""Runs one item of a plan: by a program of its cache, or by the reference tier; and stores the outputs.
 
-An item has a program for each set of input shapes. When a set occurs for the second time, its program is built in the
-background; until it exists, the reference tier runs the item. `program_run` runs a program.
-
-All state is changed on the event loop only: `programs` by shapes, at most `MOST_PROGRAMS`, the least recently used of which is
-evicted; `_misses`, how often shapes without a program were met; `unfit`, shapes that have no program, and why; `_building`, an
-event for each build under way; `_costs`, the measured costs of the nodes, if they are measured.
+`program_cache` holds and builds programs, `program_run` runs one. Used on the event loop only.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-import logging
-from collections.abc import Awaitable, Hashable, Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Mapping, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from aioexec.devices.jit.walker import Outcome
-from aioexec.devices.threads.workers import Job
-from aioexec.errors import OpError, ResourceExhaustedError
+from aioexec.errors import OpError
 from aioexec.execution.budget import TICK_NS
-from aioexec.execution.engine import Engine, spec_of
+from aioexec.execution.engine import Engine
+from aioexec.execution.program_cache import Key, ProgramCache, uses
 from aioexec.execution.programs.arena_limit import NoRoomError
 from aioexec.execution.programs.arenas import out_of_memory
 from aioexec.execution.programs.program import Program
@@ -38,16 +30,7 @@ from aioexec.planning.plan import Item, Partition
 if TYPE_CHECKING:
     from aioexec.observability.cost_model import CostModel
 
-logger = logging.getLogger(__name__)
-
-MOST_PROGRAMS = 16
-"""Sets of shapes for which an item keeps programs; beyond that the least recently used is evicted."""
-_MOST_MISSES = 1024
 _NO_OBJECTS: Mapping[int, Any] = {}
-_LARGEST_CONTENT = 16  # elements of an input whose content may join the key
-
-Key = tuple[Hashable, ...]
-_uses = itertools.count()
 
 
 class ItemRunner:
@@ -59,111 +42,14 @@ class ItemRunner:
         self.engine = engine
         self._is_native = engine.jit != "off" and engine.devices[item.device].is_native
         self._reference = ReferenceTier(item, engine)
-        self.programs: dict[Key, Program] = {}
-        self.unfit: dict[Key, str] = {}
-        self._misses: dict[Key, int] = {}
-        self._building: dict[Key, asyncio.Event] = {}
-        self._costs: CostModel | None = None
-        self._content = tuple(k for k, value in enumerate(item.inputs) if value in item.shape_inputs)
+        self.cache = ProgramCache(item, partition, engine)
+        self.programs = self.cache.programs
+        self._key_of = self.cache.key_of
 
     def learn(self, costs: CostModel) -> None:
         """Let measured costs decide where reference kernels and new programs run."""
-        self._costs = costs
+        self.cache.learn(costs)
         self._reference.learn(costs)
-
-    # Choosing a program
-
-    def key_of(self, inputs: Sequence[Array]) -> Key | None:
-        """The key of the program for these inputs; None if it depends on the content of an input that is too large."""
-        shapes: list[Hashable] = []
-        for value in inputs:
-            shapes.append(value.shape)  # noqa: PERF401 (what every step does is in loops: they take half as long)
-        if not self._content:
-            return tuple(shapes)
-        content = []
-        for k in self._content:
-            if inputs[k].dtype.kind not in "iub":
-                continue  # no shape follows from it
-            if inputs[k].size > _LARGEST_CONTENT:
-                return None
-            content.append(inputs[k].tobytes())
-        return (*shapes, *content)
-
-    def _count_miss(self, key: Key, inputs: Sequence[Array]) -> None:
-        """Count a miss; the second one for a key starts a build in the background."""
-        if len(self._misses) > _MOST_MISSES:
-            self._misses.clear()
-        self._misses[key] = self._misses.get(key, 0) + 1
-        if self._misses[key] >= 2 and key not in self._building:
-            self._start_build(key, inputs)
-
-    async def _program_for(self, key: Key, inputs: Sequence[Array]) -> Program | None:
-        """The program for these inputs, built if necessary; None: there is none, and the reference tier runs them."""
-        if key not in self.programs:
-            if key not in self._building:
-                self._start_build(key, inputs)
-            if key in self._building:
-                await self._building[key].wait()
-        program = self.programs.get(key)
-        if program is not None:
-            program.last_used = next(_uses)
-        return program
-
-    def _start_build(self, key: Key, inputs: Sequence[Array]) -> None:
-        finished = self._building[key] = asyncio.Event()
-        specs = {
-            value: spec_of(inputs[k], with_content=k in self._content and inputs[k].dtype.kind in "iub")
-            for k, value in enumerate(self.item.inputs)
-        }
-
-        def done(job: Job[Program | None]) -> None:
-            del self._building[key]
-            finished.set()
-            self._settle(key, job)
-
-        try:
-            self.engine.builder.submit(partial(self.engine.build, self.item, self.partition, specs), done)
-        except ResourceExhaustedError:  # no thread: NumPy computes, and the next step tries again
-            del self._building[key]
-
-    def _settle(self, key: Key, job: Job[Program | None]) -> None:
-        """Store the program that was built, or the reason why there is none."""
-        try:
-            program = job.outcome()
-        except OpError as error:
-            self._refuse(key, str(error))  # the reference tier raises the error, with the node
-        except Exception as error:
-            logger.warning(
-                "item %d: no program for %s, NumPy computes instead", self.item.index, key, exc_info=True
-            )
-            self._refuse(key, f"{type(error).__name__}: {error}")
-        else:
-            if program is not None:
-                self._keep(key, program)
-            else:
-                self._refuse(key, "no native tier here")
-
-    def _refuse(self, key: Key, reason: str) -> None:
-        if len(self.unfit) >= _MOST_MISSES:
-            self.unfit.clear()
-        self.unfit[key] = reason
-
-    async def built(self) -> None:
-        """Wait until no program is being built."""
-        for finished in list(self._building.values()):
-            await finished.wait()
-
-    def _keep(self, key: Key, program: Program) -> None:
-        if len(self.programs) >= MOST_PROGRAMS:
-            del self.programs[min(self.programs, key=lambda k: self.programs[k].last_used)]
-        self._misses.pop(key, None)
-        if self._costs is not None:
-            program.expect(self._costs)
-        if program.parallel_regions:
-            self.engine.devices[self.item.device].workers.start_all()
-        self.programs[key] = program
-
-    # Running
 
     def begin(self, values: Values, fresh: set[int], step: Step) -> Awaitable[None] | None:
         """Run the item if that needs no waiting; else return an awaitable for the rest.
@@ -180,11 +66,11 @@ class ItemRunner:
             if not isinstance(value, np.ndarray):
                 return self._reference.begin(values, step)
             inputs.append(value)
-        key = self.key_of(inputs)
+        key = self._key_of(inputs)
         program = self.programs.get(key) if key is not None else None
         if key is None or program is None or not program.inline:
             return self._begin_later(key, inputs, values, fresh, step)
-        program.last_used = next(_uses)
+        program.last_used = next(uses)
         try:
             if program.is_stateless and step.collector is None:
                 outputs = self._walk_stateless(program, inputs)
@@ -215,10 +101,10 @@ class ItemRunner:
 
         A run by a program begins when it is awaited: until then it holds nothing, and needs no task.
         """
-        if key is None or key in self.unfit:
+        if key is None or key in self.cache.unfit:
             return self._reference.begin(values, step)
         if key not in self.programs and self.engine.jit == "background":
-            self._count_miss(key, inputs)
+            self.cache.count_miss(key, inputs)
             return self._reference.begin(values, step)
         return self._run(key, inputs, values, fresh, step)
 
@@ -226,7 +112,7 @@ class ItemRunner:
         self, key: Key, inputs: Sequence[Array], values: Values, fresh: set[int], step: Step
     ) -> None:
         """Run the item once its program is there, and the leases and the arena that it needs."""
-        program = await self._program_for(key, inputs)
+        program = await self.cache.program_for(key, inputs)
         budget = self.engine.budget
         if budget.spent > TICK_NS:
             await budget.turn()  # many may have waited for one program
@@ -273,11 +159,11 @@ class ItemRunner:
         Raises:
             OpError: a node failed.
         """
-        key = self.key_of(inputs)
+        key = self._key_of(inputs)
         program = self.programs.get(key) if key is not None else None
         if program is None:
             return None
-        program.last_used = next(_uses)
+        program.last_used = next(uses)
         try:
             if program.is_stateless and program.inline:
                 outputs = self._walk_stateless(program, inputs)
@@ -292,11 +178,11 @@ class ItemRunner:
 
     def run_inline(self, inputs: Sequence[Array]) -> list[Array] | None:
         """Run a program that ends on the loop, as `run_now` does; None: it is not such a program."""
-        key = self.key_of(inputs)
+        key = self._key_of(inputs)
         program = self.programs.get(key) if key is not None else None
         if program is None or not program.inline or not program.is_stateless:
             return None
-        program.last_used = next(_uses)
+        program.last_used = next(uses)
         try:
             return self._walk_stateless(program, inputs)
         except MemoryError:

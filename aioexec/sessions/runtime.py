@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aioexec.errors import UnimplementedError
+from aioexec.execution.begun import Pending
 from aioexec.graph.graph import Graph
 from aioexec.in_thread import in_thread
 from aioexec.planning.subgraph import Signature
@@ -30,14 +31,6 @@ from aioexec.sessions.steps import Steps, StepScope
 
 if TYPE_CHECKING:
     from aioexec.devices.device import DeviceAttributes
-
-
-class Pending(Protocol):
-    """A step that has begun."""
-
-    async def finish(self) -> list[Any]:
-        """Wait for its results."""
-        ...
 
 
 class SignatureExecutor(Protocol):

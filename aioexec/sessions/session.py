@@ -22,6 +22,7 @@ from typing import Any
 from aioexec.dtypes import DType
 from aioexec.errors import FailedPreconditionError, GraphTypeError, GraphValueError, UnimplementedError
 from aioexec.execution import explain
+from aioexec.execution.begun import Pending
 from aioexec.execution.executor import Executor
 from aioexec.execution.explain import PlanReport
 from aioexec.graph.defaults import default_graphs, default_sessions
@@ -43,7 +44,7 @@ from aioexec.sessions.fetches import (
 from aioexec.sessions.lifecycle import State, closed_error
 from aioexec.sessions.options import SessionOptions
 from aioexec.sessions.run_options import DEFAULT, StepOptions
-from aioexec.sessions.runtime import Pending, SessionRuntime, SignatureExecutor
+from aioexec.sessions.runtime import SessionRuntime, SignatureExecutor
 
 _MOST_PREPARED = 4096
 

@@ -240,7 +240,7 @@ class _Crashes(logging.Handler):
 
 @contextlib.contextmanager
 def _planner_crashes() -> Iterator[list[str]]:
-    crashes, logger = _Crashes(), logging.getLogger("aioexec.execution.item_runner")
+    crashes, logger = _Crashes(), logging.getLogger("aioexec.execution.program_cache")
     logger.addHandler(crashes)
     propagates, logger.propagate = logger.propagate, False
     try:

@@ -335,7 +335,7 @@ async def test_closing_does_not_wait_for_the_compiler():
     await session.run(one)
     gate = held_builder(session)
     waiting = asyncio.create_task(session.run(y, {x: [1.0, 2.0]}))
-    while not any(runner._building for executor in executors(session) for runner in executor.runners):
+    while not any(runner.cache._building for executor in executors(session) for runner in executor.runners):
         await asyncio.sleep(0)
 
     closing = asyncio.create_task(session.close())

@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from aioexec import dtypes
 from aioexec.errors import GraphTypeError, GraphValueError, InvalidArgumentError
-from aioexec.execution.item_runner import MOST_PROGRAMS
+from aioexec.execution.program_cache import MOST_PROGRAMS
 from tests.tiers import Ops, Tier, constant, executors, feed, graph, op, read, resource, session_on
 
 BASE = np.arange(24, dtype=np.float32).reshape(4, 6) - 11
@@ -219,8 +219,8 @@ async def test_shapes_that_change_every_call_leave_a_bounded_number_of_programs_
         await executor.built()
         (runner,) = executor.runners
         assert len(runner.programs) == (0 if jit == "background" else MOST_PROGRAMS)
-        assert len(runner._misses) <= 1025
-        assert len(runner._building) == 0
+        assert len(runner.cache._misses) <= 1025
+        assert len(runner.cache._building) == 0
         assert len(session.prepared) == 1
 
 

@@ -5,40 +5,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from aioexec.distributed.transport.answers import Answer
 from aioexec.distributed.transport.transport import Payload
 from aioexec.errors import CancelledError, OpError, from_exception
-from aioexec.execution.executor import InTurn
-from aioexec.execution.programs.program_run import ProgramRun
-from aioexec.sessions.runtime import Pending
+from aioexec.execution.begun import Begun, Pending
 from aioexec.sessions.steps import Steps
 
 Replied = Callable[[list[Any] | OpError], Payload | OpError]
 """Makes the reply to a step's caller, of its values or its error."""
 
 
-class BegunStep(Protocol):
-    """The methods used of a step that has begun; see `execution.executor.Begun`."""
-
-    @property
-    def has_ended(self) -> bool: ...
-    def fail(self, error: BaseException) -> None: ...
-    def when_over(self, callback: Callable[[], object]) -> None: ...
-    def results_at_once(self) -> list[Any] | None: ...
-    async def finish(self) -> list[Any]: ...
-
-
-def answer_of(begun: BegunStep | ProgramRun | InTurn, steps: Steps, replied: Replied) -> Answer:
+def answer_of(begun: Pending, steps: Steps, replied: Replied) -> Answer:
     """The reply of a step of a session that has begun, or will in its turn; it may be there."""
-    if isinstance(begun, ProgramRun | InTurn):
+    if not isinstance(begun, Begun):
         return _TaskStep(begun, steps, replied).answer
     came = _came_to(begun, None)
     return _EventStep(begun, steps, replied).answer if came is None else Answer(came=replied(came))
 
 
-def _came_to(begun: BegunStep, reason: OpError | None) -> list[Any] | OpError | None:
+def _came_to(begun: Begun, reason: OpError | None) -> list[Any] | OpError | None:
     """The result of a step, which may have been ended for a `reason`; None: it is still running, or its values are large."""
     try:
         return begun.results_at_once()
@@ -95,7 +82,7 @@ class _EventStep(_StepUnderWay):
 
     __slots__ = ("_begun",)
 
-    def __init__(self, begun: BegunStep, steps: Steps, replied: Replied) -> None:
+    def __init__(self, begun: Begun, steps: Steps, replied: Replied) -> None:
         super().__init__(steps, replied)
         self._begun = begun
         if begun.has_ended:  # but its values are large

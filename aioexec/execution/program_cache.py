@@ -1,0 +1,148 @@
+"""The programs of one item, by the shapes of its inputs: lookup, builds in the background, eviction.
+
+When a set of shapes occurs for the second time, its program is built in a builder thread; until it exists, the reference tier
+runs the item. All state is changed on the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from aioexec.devices.threads.workers import Job
+from aioexec.errors import OpError, ResourceExhaustedError
+from aioexec.execution.engine import Engine, spec_of
+from aioexec.execution.programs.program import Program
+from aioexec.execution.programs.walk import Array
+from aioexec.planning.plan import Item, Partition
+
+if TYPE_CHECKING:
+    from aioexec.observability.cost_model import CostModel
+
+logger = logging.getLogger(__name__)
+
+MOST_PROGRAMS = 16
+"""Sets of shapes for which an item keeps programs; beyond that the least recently used is evicted."""
+_MOST_MISSES = 1024
+_LARGEST_CONTENT = 16  # elements of an input whose content may join the key
+
+Key = tuple[Hashable, ...]
+uses = itertools.count()
+
+
+class ProgramCache:
+    """The programs of one item.
+
+    State: `programs` by key, at most `MOST_PROGRAMS`; `unfit`, keys that have no program, and why; `_misses`, how often a key
+    without a program was met; `_building`, an event for each build under way; `_costs`, the measured costs of the nodes, if
+    they are measured. `_content` are the positions of the inputs whose content is part of the key.
+    """
+
+    def __init__(self, item: Item, partition: Partition, engine: Engine) -> None:
+        self._item = item
+        self._partition = partition
+        self._engine = engine
+        self.programs: dict[Key, Program] = {}
+        self.unfit: dict[Key, str] = {}
+        self._misses: dict[Key, int] = {}
+        self._building: dict[Key, asyncio.Event] = {}
+        self._costs: CostModel | None = None
+        self._content = tuple(k for k, value in enumerate(item.inputs) if value in item.shape_inputs)
+
+    def learn(self, costs: CostModel) -> None:
+        """Let measured costs decide where new programs run."""
+        self._costs = costs
+
+    def key_of(self, inputs: Sequence[Array]) -> Key | None:
+        """The key of the program for these inputs; None if it depends on the content of an input that is too large."""
+        shapes: list[Hashable] = []
+        for value in inputs:
+            shapes.append(value.shape)  # noqa: PERF401 (what every step does is in loops: they take half as long)
+        if not self._content:
+            return tuple(shapes)
+        content = []
+        for k in self._content:
+            if inputs[k].dtype.kind not in "iub":
+                continue  # no shape follows from it
+            if inputs[k].size > _LARGEST_CONTENT:
+                return None
+            content.append(inputs[k].tobytes())
+        return (*shapes, *content)
+
+    def count_miss(self, key: Key, inputs: Sequence[Array]) -> None:
+        """Count a miss; the second one for a key starts a build in the background."""
+        if len(self._misses) > _MOST_MISSES:
+            self._misses.clear()
+        self._misses[key] = self._misses.get(key, 0) + 1
+        if self._misses[key] >= 2 and key not in self._building:
+            self._start_build(key, inputs)
+
+    async def program_for(self, key: Key, inputs: Sequence[Array]) -> Program | None:
+        """The program for these inputs, built if necessary; None: there is none, and the reference tier runs them."""
+        if key not in self.programs:
+            if key not in self._building:
+                self._start_build(key, inputs)
+            if key in self._building:
+                await self._building[key].wait()
+        program = self.programs.get(key)
+        if program is not None:
+            program.last_used = next(uses)
+        return program
+
+    def _start_build(self, key: Key, inputs: Sequence[Array]) -> None:
+        finished = self._building[key] = asyncio.Event()
+        specs = {
+            value: spec_of(inputs[k], with_content=k in self._content and inputs[k].dtype.kind in "iub")
+            for k, value in enumerate(self._item.inputs)
+        }
+
+        def done(job: Job[Program | None]) -> None:
+            del self._building[key]
+            finished.set()
+            self._settle(key, job)
+
+        try:
+            self._engine.builder.submit(partial(self._engine.build, self._item, self._partition, specs), done)
+        except ResourceExhaustedError:  # no thread: NumPy computes, and the next step tries again
+            del self._building[key]
+
+    def _settle(self, key: Key, job: Job[Program | None]) -> None:
+        """Store the program that was built, or the reason why there is none."""
+        try:
+            program = job.outcome()
+        except OpError as error:
+            self._refuse(key, str(error))  # the reference tier raises the error, with the node
+        except Exception as error:
+            logger.warning(
+                "item %d: no program for %s, NumPy computes instead", self._item.index, key, exc_info=True
+            )
+            self._refuse(key, f"{type(error).__name__}: {error}")
+        else:
+            if program is not None:
+                self._keep(key, program)
+            else:
+                self._refuse(key, "no native tier here")
+
+    def _refuse(self, key: Key, reason: str) -> None:
+        if len(self.unfit) >= _MOST_MISSES:
+            self.unfit.clear()
+        self.unfit[key] = reason
+
+    async def built(self) -> None:
+        """Wait until no program is being built."""
+        for finished in list(self._building.values()):
+            await finished.wait()
+
+    def _keep(self, key: Key, program: Program) -> None:
+        if len(self.programs) >= MOST_PROGRAMS:
+            del self.programs[min(self.programs, key=lambda k: self.programs[k].last_used)]
+        self._misses.pop(key, None)
+        if self._costs is not None:
+            program.expect(self._costs)
+        if program.parallel_regions:
+            self._engine.devices[self._item.device].workers.start_all()
+        self.programs[key] = program
