@@ -198,7 +198,9 @@ async def test_runs_that_waited_for_one_program_do_not_all_run_in_one_tick(clock
         await session.run(constant(1.0))
         runtime(session).engine.builder.submit(gate.wait)
         tasks += [asyncio.create_task(session.run(y, feeds)) for _ in range(200)]
-        while not any(runner.cache._building for executor in executors(session) for runner in executor.runners):
+        while not any(
+            runner.cache._building for executor in executors(session) for runner in executor.runners
+        ):
             await asyncio.sleep(0)
         count()
         gate.set()
