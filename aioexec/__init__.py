@@ -80,7 +80,7 @@ newaxis = None
 register_builtin_factories()
 register_direct_sessions()
 register_grpc_sessions()
-registry.import_when_asked(OP_MODULES)
+registry.import_on_lookup(OP_MODULES)
 node.OPERATORS.load = lambda: import_module("aioexec.ops.linalg.operators").OPERATORS_TABLE
 node.EVALUATORS.update(
     eval=eval_tensor,

@@ -82,7 +82,7 @@ class Contexts:
         """Say that a tensor made for a place of the forward graph is there when that is."""
         context = self.context(place)
         if isinstance(context, BranchContext):
-            context._add_everywhere([tensor])
+            context._add_to_enclosing([tensor])
 
     def value(self, tensor: Tensor, place: Place) -> Tensor | None:
         """What stands for a forward tensor of a place or of a branch in it; None if it is from outside of it."""
@@ -133,7 +133,7 @@ class BranchContext(CondContext):
             with entered(self._graph, self._outer_context):
                 sides = self._graph.create_op("Switch", [self._pred, self._pred]).outputs
                 self._made_pivot = self._graph.create_op("Identity", [sides[self._branch]]).outputs[0]
-            self._add_everywhere([self._made_pivot])
+            self._add_to_enclosing([self._made_pivot])
         return self._made_pivot
 
     def AddValue(self, val: Tensor) -> Tensor:
@@ -147,7 +147,7 @@ class BranchContext(CondContext):
         return self._contexts.value(val, self._place)
 
     def _stand_in(self, val: Tensor, inside: Tensor) -> None:
-        self._add_everywhere([inside])
+        self._add_to_enclosing([inside])
         self._values.add(val)
         if inside is not val:
             self._external_values[val] = inside

@@ -1,1 +1,1 @@
-"""What a graph is: op registry, nodes, scopes, import and export."""
+"""The graph: nodes, tensors and scopes, the op registry, function bodies, and import and export of GraphDefs."""

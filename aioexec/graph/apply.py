@@ -1,4 +1,4 @@
-"""Applying an op to arguments: conversion by its signature, then a node."""
+"""Applies an op to arguments: converts them by the op's signature, infers attributes and appends a node."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from aioexec.graph.opdef import ArgDef, OpDef
 
 
 def graph_of(values: Sequence[Any]) -> Graph:
-    """The graph of the first symbolic value among `values`, also nested ones; the default graph if there is none.
+    """The graph of the first symbolic value among `values`, which may be nested; the default graph if there is none.
 
-    In the body of a function it is the body, which captures what is from outside.
+    While a function body is being built, the result is that body; it captures tensors of the graphs around it.
     """
     for value in values:
         if isinstance(value, list | tuple):
@@ -38,12 +38,12 @@ def graph_of(values: Sequence[Any]) -> Graph:
 def apply_op(op_type: str, *arguments: Any, name: str | None = None, **attrs: Any) -> Tensor:
     """Make a node of `op_type`, an op with one output, and return the output.
 
-    The arguments follow the op's signature, Python values are converted. A Python value takes the dtype of the tensors it must
-    agree with, or the default of its type attribute. Attributes given as None are left to inference or to their default. The
-    name is a scope, in which the converted constants lie.
+    Arguments follow the op's signature. Python values become constants; each takes the dtype of the tensors it must agree with,
+    or the default of its type attribute. Attributes that are None are inferred or take their default. `name` is also the name
+    scope of the converted constants.
 
-    The other functions of this file differ in what they return only: one for each form that an op's outputs can have, so that
-    type checkers know it, and `apply_any_op` for an op of unknown form.
+    The other `apply_…_op` functions differ in their return type only: one for each form of an op's outputs, for the sake of
+    static types, and `apply_any_op` for an op whose form is not known statically.
     """
     node = _apply(op_type, arguments, name, attrs)
     (output,) = node.row.definition.outputs
@@ -77,7 +77,7 @@ def apply_tuple_op(
 
 
 def apply_any_op(op_type: str, *arguments: Any, name: str | None = None, **attrs: Any) -> Any:
-    """Make a node of an op; return what `structured_outputs` makes of it."""
+    """Make a node of an op and return its outputs in the form of `structured_outputs`."""
     return structured_outputs(_apply(op_type, arguments, name, attrs))
 
 
@@ -122,7 +122,7 @@ def _convert(definition: OpDef, arguments: Sequence[Any], attrs: dict[str, Any])
 
 
 def _known_dtypes(definition: OpDef, arguments: Sequence[Any], attrs: dict[str, Any]) -> dict[str, DType]:
-    """The dtype of each type attribute as far as attributes and symbolic arguments determine it."""
+    """The dtypes of type attributes that are fixed by explicit attributes or by symbolic arguments."""
     known = {
         attr.name: attrs[attr.name] for attr in definition.attrs if attr.kind == "type" and attr.name in attrs
     }

@@ -1,8 +1,8 @@
-"""Attributes of nodes as AttrValue protos and back.
+"""Conversion of node attributes to AttrValue protos and back.
 
-An attribute its op defines has a kind, and its Python form is the one `graph.attrs` keeps: a shape is a plain tuple or None.
-A private attribute (its name starts with "_") has no definition: it is read for what the proto holds, a shape as a
-TensorShape, so that writing it again gives the same proto.
+An attribute that the op defines has a kind; its Python form is that of `graph.attrs`, in which a shape is a plain tuple or
+None. A private attribute (name with a leading "_") has no definition: the field that is set in the proto determines its kind,
+and a shape is read as a TensorShape, so that writing it again yields the same proto.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aioexec.shapes import HIGHEST_RANK, Dims, TensorShape, as_dims, is_too_larg
 
 
 class _Form(NamedTuple):
-    """How one kind of value lies in an AttrValue: its field, from the proto's value, and to it."""
+    """The encoding of one kind of value in an AttrValue: the proto's field, and functions to read and write it."""
 
     field: str
     read: Callable[[Any], Any]
@@ -81,7 +81,7 @@ def _write_shape(value: Any) -> Any:
 
 
 def read_function(proto: Any) -> NameAttrList:
-    """The function an attribute names, with the attributes it is called with."""
+    """The function named by an attribute, with the attributes of the call."""
     if not isinstance(proto, NameAttrListProto):
         proto = NameAttrListProto.FromString(proto.SerializeToString())
     return NameAttrList(proto.name, {name: read_private_attr(held) for name, held in proto.attr.items()})
@@ -107,11 +107,11 @@ _FORMS: Final = {
 _KIND_OF_FIELD: Final = {form.field: kind for kind, form in _FORMS.items()}
 _MESSAGES: Final = frozenset(
     {"shape", "tensor", "func"}
-)  # kinds that are messages: copied into place, not assigned
+)  # kinds that are messages: set by CopyFrom, not by assignment
 
 
 def read_attr(attr: AttrDef, proto: AttrValue) -> Any:
-    """The value of an attribute of this definition; it may still break its bounds.
+    """The value of an attribute with definition `attr`; its bounds are not checked here.
 
     Raises:
         InvalidArgumentError: the proto holds another kind of value, or a malformed one.
@@ -137,7 +137,7 @@ def _unlike(attr: AttrDef, held: str | None) -> GraphValueError:
 
 
 def read_private_attr(proto: AttrValue) -> Any:
-    """The value of an attribute that no definition describes.
+    """The value of an attribute without a definition.
 
     Raises:
         InvalidArgumentError: malformed.
@@ -161,7 +161,7 @@ def _read_undeclared(kind: str, value: Any) -> Any:
 
 
 def write_attr(target: AttrValue, kind: str, value: Any) -> None:
-    """Put a value of a defined kind ("int", "list(shape)", …) into an empty proto."""
+    """Write a value of a defined kind ("int", "list(shape)", …) to an empty proto."""
     if kind.startswith("list("):
         kind = kind[5:-1]
         form = _FORMS[kind]
@@ -176,10 +176,10 @@ def write_attr(target: AttrValue, kind: str, value: Any) -> None:
 
 
 def write_private_attr(target: AttrValue, value: Any) -> None:
-    """Put a value of any kind into an empty proto, choosing the kind by its Python type.
+    """Write a value to an empty proto; its Python type determines the kind.
 
     Raises:
-        GraphTypeError: no attribute holds such a value.
+        GraphTypeError: no kind of attribute holds such a value.
     """
     if isinstance(value, AttrValue):
         target.CopyFrom(value)
@@ -189,7 +189,7 @@ def write_private_attr(target: AttrValue, value: Any) -> None:
         write_attr(target, _kind_of(value), value)
 
 
-# In this order: a bool is an int to Python.
+# The order matters: bool is a subclass of int.
 _KINDS_BY_TYPE: Final[tuple[tuple[Any, str], ...]] = (
     ((bool, np.bool_), "bool"),
     ((int, np.integer), "int"),

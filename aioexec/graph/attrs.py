@@ -1,4 +1,4 @@
-"""Attributes of a node: inferred from its inputs, completed with defaults, checked against the definition."""
+"""Attributes of a node: infers them from the inputs, adds defaults, and checks them against the op's definition."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from aioexec.graph.opdef import ArgDef, AttrDef, OpDef
 from aioexec.shapes import is_too_large
 
 MOST_TENSORS: Final = 1 << 16
-"""That one argument of a node may stand for."""
+"""The largest number of tensors in one argument of a node."""
 
 
 def input_count(arg: ArgDef, attrs: dict[str, Any]) -> int:
-    """How many tensors an argument stands for."""
+    """The number of tensors in an argument."""
     if arg.number_attr:
         return int(attrs[arg.number_attr])
     if arg.type_list_attr:
@@ -28,7 +28,7 @@ def input_count(arg: ArgDef, attrs: dict[str, Any]) -> int:
 
 
 def arg_dtypes(arg: ArgDef, attrs: dict[str, Any]) -> list[DType]:
-    """The dtype of each tensor of an argument.
+    """The dtype of each tensor in an argument.
 
     Raises:
         GraphValueError: there would be more tensors than a node can have.
@@ -53,10 +53,10 @@ def output_dtypes(definition: OpDef, attrs: dict[str, Any]) -> list[DType]:
 def complete_attrs(
     definition: OpDef, name: str, attrs: dict[str, Any], input_types: Sequence[DType]
 ) -> dict[str, Any]:
-    """Fill in what follows from the inputs and what has a default, and check everything.
+    """Infer attributes from the inputs, add defaults, and check everything.
 
-    Most nodes of a graph are like others in this, so what came of it is kept where all attributes are plain: others may be
-    equal without being the same (0.0 and -0.0), or cannot be looked up (arrays).
+    Results are cached if all attributes are of plain types. Others are not cached: they may be equal without being identical
+    (0.0 and -0.0) or are not hashable (arrays).
 
     Raises:
         GraphValueError, GraphTypeError: a wrong number or dtype of inputs, a missing, unknown or ill-typed attribute.
@@ -76,7 +76,7 @@ def complete_attrs(
 _MOST_KEPT: Final = 4096
 _PLAIN: Final = frozenset({bool, int, str, bytes, DType})
 _completed: dict[tuple[Any, ...], tuple[OpDef, dict[str, Any]]] = {}
-"""With the definition, so that no other gets its id."""
+"""The key contains the definition's id; the entry refers to the definition so that its id is not reused."""
 
 
 def _complete(
@@ -92,7 +92,7 @@ def _complete(
         raise GraphValueError(
             f"{where} has no attr {unknown[0]!r}; it has {[attr.name for attr in definition.attrs]}"
         )
-    _match_inputs(where, definition, done, input_types)
+    _bind_input_attrs(where, definition, done, input_types)
     for attr in definition.attrs:
         if attr.name not in done:
             if attr.required:
@@ -101,8 +101,10 @@ def _complete(
     return done
 
 
-def _match_inputs(where: str, definition: OpDef, attrs: dict[str, Any], input_types: Sequence[DType]) -> None:
-    """Bind type and number attributes to the inputs given, and check every input's dtype."""
+def _bind_input_attrs(
+    where: str, definition: OpDef, attrs: dict[str, Any], input_types: Sequence[DType]
+) -> None:
+    """Set type and number attributes from the given inputs, and check every input's dtype."""
     position = 0
     for arg in definition.inputs:
         rest = len(input_types) - position
@@ -169,10 +171,10 @@ def _signature(definition: OpDef) -> str:
 
 
 def check_attr(where: str, attr: AttrDef, value: Any) -> Any:
-    """The value of an attribute in its canonical form.
+    """The value of an attribute in canonical form.
 
     Raises:
-        GraphTypeError, GraphValueError: it does not fit the definition.
+        GraphTypeError, GraphValueError: the value does not fit the definition.
     """
     if attr.kind.startswith("list("):
         if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
@@ -242,7 +244,7 @@ def _function(value: Any) -> NameAttrList:
     if isinstance(value, str):
         return NameAttrList(value)
     if hasattr(value, "ListFields"):
-        from aioexec.graph.attr_values import read_function  # a message: what reads it is loaded already
+        from aioexec.graph.attr_values import read_function  # loaded already if it is a proto
 
         return read_function(value)
     return NameAttrList(value.name)
@@ -254,7 +256,7 @@ def _identity(value: Any) -> Any:
 
 _CANONICAL: dict[str, Callable[[Any], Any]] = {
     "int": _integer,
-    "float": lambda value: float(np.float32(value)),  # as wide as in a GraphDef
+    "float": lambda value: float(np.float32(value)),  # rounded to float32, the precision of a GraphDef
     "bool": _boolean,
     "string": _text,
     "type": lambda value: dtypes.as_dtype(value).base_dtype,

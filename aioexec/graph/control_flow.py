@@ -1,13 +1,12 @@
-"""Conditionals and loops while they are built: contexts that bring tensors from outside into a branch or a loop.
+"""Contexts of conditionals and loops under construction: they route tensors from outside into a branch or a loop body.
 
-A branch of a conditional is guarded by nodes, not by edges of the program text: a tensor from outside that is used in it goes
-through a Switch, and a node without inputs waits for the *pivot* of the branch, which is dead when the branch is not taken. In
-a loop a tensor from outside goes through a constant Enter, and a node that depends on nothing of the iteration waits for the
-pivot of the iteration. A node is thus given its inputs before it is made (`bring_in`) and made known to its context after
-(`AddOp`); `Graph.create_op` does both for the context that is entered.
+Nodes guard a branch of a conditional. A tensor from outside enters the branch through a Switch; a node without inputs gets a
+control edge from the branch's *pivot*, which is dead if the branch is not taken. A tensor from outside enters a loop through a
+constant Enter; a node that does not depend on the iteration gets a control edge from the iteration's pivot. `Graph.create_op`
+calls `bring_in` of the current context before it makes a node, to replace the node's inputs, and `AddOp` afterwards.
 
-Contexts nest, and a tensor is brought in from outside inwards, by each context in turn. Method names are TensorFlow's where it
-has one.
+Contexts nest; each in turn, from the outermost to the innermost, brings a tensor in. Method names are TensorFlow's where it has
+one.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from aioexec.graph.node import Operation, Tensor
 
 
 class CondContext(ControlFlowContext):
-    """One branch of a conditional: `branch` 1 is taken when `pred` holds, 0 when it does not.
+    """One branch of a conditional: `branch` 1 is taken if `pred` is true, 0 if it is false.
 
-    Its pivot is the output of a Switch that is alive when the branch is taken.
+    Its pivot is an output of a Switch, alive if the branch is taken.
     """
 
     def __init__(self, pred: Tensor, pivot: Tensor, branch: int, name: str = "cond_text") -> None:
@@ -84,7 +83,7 @@ class CondContext(ControlFlowContext):
             result = switch_ref_or_tensor(result, self._pred)[self._branch]
         self._graph.prevent_fetching(result.op)
         result.op._set_control_flow_context(self)
-        self._add_everywhere([result])
+        self._add_to_enclosing([result])
         self._external_values[val] = result
         return result
 
@@ -95,14 +94,14 @@ class CondContext(ControlFlowContext):
         kept, external = self._internal_controls(controls)
         if not inputs and not any(is_inside(op._control_flow_context, self) for op in kept):
             kept.append(self.pivot.op)
-        return brought, kept + self._waiting_inside(external)
+        return brought, kept + self._controls_as_data(external)
 
     def AddOp(self, op: Operation) -> None:
-        self._add_everywhere(op.outputs)
+        self._add_to_enclosing(op.outputs)
         self._adopt(op)
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """The branch as a CondContextDef; None if it is not in `export_scope`, which is taken off names."""
+        """The branch as a CondContextDef, names without `export_scope`; None if it is not in that scope."""
         return control_flow_defs.cond_to_proto(self, export_scope)
 
     def to_control_flow_context_def(self, context_def: Any, export_scope: str | None = None) -> None:
@@ -110,14 +109,14 @@ class CondContext(ControlFlowContext):
 
     @staticmethod
     def from_proto(context_def: Any, import_scope: str | None = None) -> CondContext:
-        """The branch a CondContextDef describes, of nodes that are in the default graph."""
+        """The branch that a CondContextDef describes; its nodes are in the default graph already."""
         context = CondContext._named(context_def.context_name, import_scope)
         control_flow_defs.fill_cond(context, context_def, import_scope)
         _add_nested(context, context_def.nested_contexts, import_scope)
         return context
 
-    def _add_everywhere(self, tensors: Iterable[Tensor]) -> None:
-        """Add tensors of a branch to the contexts around it too, where they may be used, because they are in the same frame."""
+    def _add_to_enclosing(self, tensors: Iterable[Tensor]) -> None:
+        """Make tensors of a branch usable in the enclosing contexts too: a conditional has no frame of its own."""
         known = list(tensors)
         context: ControlFlowContext | None = self
         while context is not None:
@@ -126,10 +125,10 @@ class CondContext(ControlFlowContext):
 
 
 class WhileContext(ControlFlowContext):
-    """A loop: the frame named after it.
+    """A loop; `name` is also the name of its frame.
 
-    `_pivot_for_pred` and `_pivot_for_body` are alive in each iteration whose condition is computed, or whose body is run;
-    None until they are made.
+    `_pivot_for_pred` is alive in each iteration that computes the condition, `_pivot_for_body` in each that runs the body; both
+    are None until they are made.
     """
 
     def __init__(
@@ -174,12 +173,12 @@ class WhileContext(ControlFlowContext):
 
     @property
     def pivot(self) -> Tensor | None:
-        """The condition, as the loop sees it."""
+        """The loop condition: the output of LoopCond."""
         return self._pivot
 
     @property
     def differentiated(self) -> WhileContext | None:
-        """The loop whose gradient this one computes: its tensors may be used here, where others stand for them."""
+        """The loop whose gradient this loop computes; its tensors may be used here, replaced by their saved values."""
         return None
 
     @property
@@ -200,7 +199,7 @@ class WhileContext(ControlFlowContext):
         return self._pivot_for_pred if self._pivot_for_body is None else self._pivot_for_body
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """The loop as a WhileContextDef; None if it is not in `export_scope`, which is taken off names."""
+        """The loop as a WhileContextDef, names without `export_scope`; None if it is not in that scope."""
         return control_flow_defs.while_to_proto(self, export_scope)
 
     def to_control_flow_context_def(self, context_def: Any, export_scope: str | None = None) -> None:
@@ -208,7 +207,7 @@ class WhileContext(ControlFlowContext):
 
     @staticmethod
     def from_proto(context_def: Any, import_scope: str | None = None) -> WhileContext:
-        """The loop a WhileContextDef describes, of nodes that are in the default graph."""
+        """The loop that a WhileContextDef describes; its nodes are in the default graph already."""
         context = WhileContext._named(context_def.context_name, import_scope)
         control_flow_defs.fill_while(context, context_def, import_scope)
         _add_nested(context, context_def.nested_contexts, import_scope)
@@ -217,7 +216,7 @@ class WhileContext(ControlFlowContext):
     # Loop variables
 
     def enter_loop_vars(self, values: Sequence[Tensor], keep_shapes: bool) -> list[Tensor]:
-        """Bring the first values of the loop variables in; with `keep_shapes` they have these shapes in every iteration."""
+        """Make the Enters of the initial values of loop variables; `keep_shapes` declares their shapes loop-invariant."""
         enters = [self.enter_loop_var(value, keep_shapes) for value in values]
         self._loop_enters = enters
         self._values = set(enters)
@@ -235,7 +234,7 @@ class WhileContext(ControlFlowContext):
         return enter
 
     def merge_loop_vars(self, enters: Sequence[Tensor]) -> list[Tensor]:
-        """Make the merges of first and later values; their back edges are added by `add_back_edge`."""
+        """Make the Merges of initial and next values; `add_back_edge` sets the second input of each."""
         merges = []
         for enter in enters:
             op_type = "RefMerge" if enter.dtype.is_ref else "Merge"
@@ -244,12 +243,12 @@ class WhileContext(ControlFlowContext):
         return merges
 
     def switch_loop_vars(self, merges: Sequence[Tensor], condition: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Part the loop variables by the condition of an iteration: (out of the loop, into the body)."""
+        """Switch the loop variables on the condition; for each a pair (exit value, body value)."""
         self._pivot = self._graph.create_op("LoopCond", [condition]).outputs[0]
         return [switch_ref_or_tensor(merge, self._pivot) for merge in merges]
 
     def enter_body(self, switches: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
-        """The loop variables as the body sees them."""
+        """The loop variables in the body."""
         inside = []
         for _, tensor in switches:
             op_type = "RefIdentity" if tensor.dtype.is_ref else "Identity"
@@ -258,14 +257,14 @@ class WhileContext(ControlFlowContext):
         return inside
 
     def add_back_edge(self, merge: Tensor, value: Tensor) -> Tensor:
-        """Let a loop variable be `value` in the next iteration."""
+        """Make `value` the loop variable's value in the next iteration."""
         op_type = "RefNextIteration" if value.dtype.is_ref else "NextIteration"
         following = self._graph.create_op(op_type, [value]).outputs[0]
         merge.op.set_input(1, following)
         return following
 
     def leave(self, switches: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
-        """The loop variables after the loop."""
+        """Make the Exits: the loop variables after the loop."""
         for tensor, _ in switches:
             op_type = "RefExit" if tensor.dtype.is_ref else "Exit"
             self._loop_exits.append(self._graph.create_op(op_type, [tensor]).outputs[0])
@@ -294,7 +293,7 @@ class WhileContext(ControlFlowContext):
         pivot = self.GetControlPivot()
         if not kept and pivot is not None and all(is_loop_constant(tensor.op) for tensor in brought):
             kept.append(pivot.op)
-        return brought, kept + self._waiting_inside(external)
+        return brought, kept + self._controls_as_data(external)
 
     def AddOp(self, op: Operation) -> None:
         self._values.update(op.outputs)
@@ -311,7 +310,7 @@ class WhileContext(ControlFlowContext):
             return self._graph.create_op(op_type, [data], attrs=attrs).outputs[0]
 
     def _place_enter(self, enter: Tensor) -> None:
-        """Make an Enter part of the loop, and let it wait for the open control dependencies that are outside of the loop."""
+        """Add an Enter to the loop, with control edges from the open control dependencies outside the loop."""
         graph = self._graph
         waited_for = [op for op in graph._control_inputs_for(enter.op.inputs) if self._may_wait_for(op)]
         if waited_for:
@@ -321,7 +320,7 @@ class WhileContext(ControlFlowContext):
         graph._record_op_seen_by_control_dependencies(enter.op)
 
     def _may_wait_for(self, op: Operation) -> bool:
-        """Whether an operation is in a context around this one, but not beyond the next loop."""
+        """Whether `op` is in an enclosing context of the same frame, so that a control edge from it is allowed."""
         made_in, around = output_context(op), self._outer_context
         loop = while_context(around)
         while around is not made_in:
@@ -338,7 +337,7 @@ class WhileContext(ControlFlowContext):
 
 
 def from_control_flow_context_def(context_def: Any, import_scope: str | None = None) -> ControlFlowContext:
-    """The branch or loop a message describes, of nodes that are in the default graph."""
+    """The branch or loop that a message describes; its nodes are in the default graph already."""
     if context_def.HasField("cond_ctxt"):
         return CondContext.from_proto(context_def.cond_ctxt, import_scope)
     return WhileContext.from_proto(context_def.while_ctxt, import_scope)

@@ -1,4 +1,4 @@
-"""The common base of conditional and loop contexts; see `control_flow`."""
+"""The base class of conditional and loop contexts; see `control_flow`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLEAR_CONTEXT: Final = (Role.SWITCH, Role.ENTER)  # made outside of any context
 
 
 def output_context(op: Operation) -> ControlFlowContext | None:
-    """The context in which the outputs of an operation are: of an Exit, the one around its loop."""
+    """The context of an operation's outputs: that of the operation, but for an Exit the one around its loop."""
     context = op._control_flow_context
     if context is not None and op.row.role is Role.EXIT:
         return context.outer_context
@@ -28,19 +28,19 @@ def output_context(op: Operation) -> ControlFlowContext | None:
 
 
 def while_context(context: ControlFlowContext | None) -> WhileContext | None:
-    """The innermost loop around or at a context."""
+    """The innermost loop that `context` is, or is nested in."""
     return None if context is None else context.GetWhileContext()
 
 
 def is_inside(inner: ControlFlowContext | None, outer: ControlFlowContext | None) -> bool:
-    """Whether a context is `outer` or lies in it; everything lies in None."""
+    """Whether `inner` is `outer` or nested in it; every context is nested in None."""
     while inner is not outer and inner is not None:
         inner = inner.outer_context
     return inner is outer
 
 
 def loops_around(context: ControlFlowContext | None) -> Iterator[WhileContext]:
-    """The loops around or at a context, the innermost first."""
+    """The loops that `context` is, or is nested in, from the innermost outwards."""
     loop = while_context(context)
     while loop is not None:
         yield loop
@@ -48,7 +48,7 @@ def loops_around(context: ControlFlowContext | None) -> Iterator[WhileContext]:
 
 
 def switch_ref_or_tensor(data: Tensor, pred: Tensor, name: str = "Switch") -> tuple[Tensor, Tensor]:
-    """A Switch beside the node of `data`; of a reference, one that hands the reference on."""
+    """A Switch colocated with `data`; a RefSwitch if `data` is a reference."""
     graph = data.graph
     with graph.colocate_with(data.op, ignore_existing=True):
         op_type = "RefSwitch" if data.dtype.is_ref else "Switch"
@@ -59,8 +59,8 @@ def switch_ref_or_tensor(data: Tensor, pred: Tensor, name: str = "Switch") -> tu
 class ControlFlowContext(abc.ABC):
     """A branch of a conditional, or a loop.
 
-    Constant: the graph, the context around it. Growing: `_values`, the tensors that may be used inside as they are;
-    `_external_values`, what stands inside for a tensor from outside; `_nested_contexts`, those in it.
+    Constant: the graph, the enclosing context. Growing: `_values`, the tensors usable inside without conversion;
+    `_external_values`, from a tensor outside to its replacement inside; `_nested_contexts`.
     """
 
     def __init__(self, graph: Graph, name: str) -> None:
@@ -83,7 +83,7 @@ class ControlFlowContext(abc.ABC):
         return self._outer_context
 
     replaces_foreign: ClassVar[bool] = False
-    """Whether something stands inside also for tensors of contexts that are not around this one: in gradients."""
+    """Whether tensors of contexts that do not enclose this one are replaced too; gradients need that."""
 
     @property
     @abc.abstractmethod
@@ -91,28 +91,28 @@ class ControlFlowContext(abc.ABC):
 
     @abc.abstractmethod
     def GetWhileContext(self) -> WhileContext | None:
-        """The innermost loop around or at this context."""
+        """The innermost loop that this context is, or is nested in."""
 
     @abc.abstractmethod
     def GetControlPivot(self) -> Tensor | None:
-        """The tensor that is alive exactly when a node of this context should run."""
+        """The tensor that is alive exactly if nodes of this context run."""
 
     @abc.abstractmethod
     def AddValue(self, val: Tensor) -> Tensor:
-        """Return what stands inside for a tensor, which is brought in if it is from outside."""
+        """Return the replacement of a tensor in this context; a tensor from outside is brought in."""
 
     @abc.abstractmethod
     def bring_in(
         self, inputs: Sequence[Tensor], controls: Sequence[Operation]
     ) -> tuple[list[Tensor], list[Operation]]:
-        """Return the inputs and control inputs that a node made here gets for those it was given."""
+        """Return the inputs and control inputs for a node of this context, with replacements for those from outside."""
 
     @abc.abstractmethod
     def AddOp(self, op: Operation) -> None:
-        """Note an operation just made here."""
+        """Record an operation just made in this context."""
 
     def known(self, row: Row, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Operation | None:
-        """An operation that gives what the one about to be made would; None if there is none."""
+        """An existing operation with the same outputs as a node of this row, inputs and attrs; None if there is none."""
         return None
 
     def IsCondContext(self) -> bool:
@@ -122,24 +122,24 @@ class ControlFlowContext(abc.ABC):
         return False
 
     def Enter(self) -> None:
-        """Make the nodes that follow in this context."""
+        """Make this the current context of the graph."""
         self._entered_from.append(self._graph._get_control_flow_context())
         self._graph._set_control_flow_context(self)
 
     def Exit(self) -> None:
-        """Go back to where this context was entered from."""
+        """Restore the context that was current before `Enter`."""
         self._graph._set_control_flow_context(self._entered_from.pop())
 
     def ExitResult(self, result: Iterable[Tensor]) -> None:
-        """Let the context around use these tensors of this one."""
+        """Let the enclosing context use these tensors of this one."""
         if self._outer_context is not None:
             self._outer_context._values.update(result)
 
     def check_use(self, tensor: Tensor, row: Row, name: str, user: ControlFlowContext | None) -> None:
-        """Check that a node `name` made in the context `user` may use `tensor`, which was made in this one.
+        """Check that node `name`, made in context `user`, may use `tensor`, made in this context.
 
         Raises:
-            GraphValueError: it is in a loop that the node is not in.
+            GraphValueError: the tensor is in a loop that does not contain the node.
         """
         made_in = while_context(output_context(tensor.op))
         used_in = while_context(user)
@@ -152,7 +152,7 @@ class ControlFlowContext(abc.ABC):
         raise GraphValueError(f"Cannot use {source!r} as input to {name!r} because {reason}")
 
     def _adopt(self, op: Operation) -> None:
-        """Set the context of a node whose values are not visible outside of the program."""
+        """Set the context of a node whose outputs are not visible outside of this context."""
         op._set_control_flow_context(self)
         if self._outer_context is not None or op.row.role is not Role.EXIT:
             self._graph.prevent_fetching(op)
@@ -160,7 +160,7 @@ class ControlFlowContext(abc.ABC):
                 self._graph.prevent_feeding(tensor)
 
     def _internal_controls(self, controls: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
-        """Part control inputs into those of the same loop, and those from outside of it."""
+        """Split control inputs into those in the same loop and those outside of it."""
         loop = self.GetWhileContext()
         if loop is None:
             return list(controls), []
@@ -178,15 +178,15 @@ class ControlFlowContext(abc.ABC):
 
     @classmethod
     def _named(cls, name: str, import_scope: str | None) -> Self:
-        """A context of the default graph that is known by its name alone."""
+        """A context of the default graph of which only the name is known."""
         context = cls.__new__(cls)
         ControlFlowContext.__init__(context, get_default_graph(), prepend_name_scope(name, import_scope))
         return context
 
-    def _waiting_inside(self, external: Sequence[Operation]) -> list[Operation]:
-        """Nodes of this context that wait for operations outside of the loop, as far as those have outputs.
+    def _controls_as_data(self, external: Sequence[Operation]) -> list[Operation]:
+        """Nodes of this context that stand for control inputs from outside the loop; operations without outputs are left out.
 
-        A control edge may not lead into a loop, so an output is brought in as data.
+        A control edge must not lead into a loop, so an output of the operation is brought in as data.
         """
         if not external:
             return []
@@ -203,5 +203,5 @@ class ControlFlowContext(abc.ABC):
 
 
 def is_loop_constant(op: Operation) -> bool:
-    """Whether an operation is what stands in a loop for a tensor from outside: the same in each iteration."""
+    """Whether an operation is a constant Enter: it yields the same tensor in each iteration."""
     return op.row.role is Role.ENTER and bool(op.attrs["is_constant"])

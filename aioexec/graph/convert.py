@@ -23,9 +23,9 @@ _conversions: list[tuple[type | tuple[type, ...], Conversion]] = []
 def register_tensor_conversion_function(
     base_type: type | tuple[type, ...], conversion_func: Conversion, priority: int = 100
 ) -> None:
-    """Let objects of `base_type` be used as tensors: `conversion_func(value, dtype, name, as_ref) -> Tensor`.
+    """Register a conversion of objects of `base_type` to tensors: `conversion_func(value, dtype, name, as_ref) -> Tensor`.
 
-    Later registrations are tried first; `priority` is accepted and unused, since types here do not overlap.
+    Later registrations are tried first; `priority` is accepted and ignored.
     """
     _conversions.insert(0, (base_type, conversion_func))
 
@@ -33,12 +33,12 @@ def register_tensor_conversion_function(
 def constant(
     value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False
 ) -> Tensor:
-    """A tensor that always has this value.
+    """A constant tensor.
 
     Args:
-        shape: the shape to give it; a value with fewer elements is repeated from its last one, and a shape without
-            elements takes any. One number repeated takes the memory of one, whatever the shape.
-        verify_shape: refuse a value of another shape instead.
+        shape: the shape of the tensor; if `value` has fewer elements, its last one is repeated, and a shape without elements
+            accepts any value. One number repeated takes the memory of one, whatever the shape.
+        verify_shape: refuse a value of another shape instead of repeating.
 
     Raises:
         GraphTypeError, GraphValueError: the value does not convert to `dtype` or `shape`.
@@ -89,10 +89,10 @@ def convert_to_tensor(
     preferred_dtype: Any = None,
     as_ref: bool = False,
 ) -> Tensor:
-    """The tensor `value` is or stands for; Python and NumPy values become constants.
+    """Convert `value` to a tensor: registered types by their conversion, Python and NumPy values to constants.
 
     Args:
-        preferred_dtype: the dtype to take when `dtype` is not given and the value allows it.
+        preferred_dtype: the dtype to use if `dtype` is None and the value converts to it.
 
     Raises:
         GraphTypeError: the value does not convert, or is a tensor of another dtype.
@@ -116,14 +116,14 @@ def convert_to_tensor(
         try:
             return constant(value, preferred_dtype, name=name or "Const")
         except (GraphTypeError, GraphValueError):
-            pass  # only a preference
+            pass  # `preferred_dtype` is only a preference
     return constant(value, wanted, name=name or "Const")
 
 
 def convert_to_tensor_or_indexed_slices(
     value: Any, dtype: Any = None, name: str | None = None
 ) -> Tensor | IndexedSlices:
-    """The IndexedSlices `value` is, else the tensor it is or stands for.
+    """IndexedSlices as they are; any other value as a tensor.
 
     Raises:
         GraphTypeError: the value does not convert, or is of another dtype.
@@ -143,7 +143,7 @@ def stands_for_tensor(value: Any) -> bool:
 
 
 def building(symbolic: Any) -> Graph:
-    """The graph in which a node that uses a symbolic value is made: its own, or the body of a function that captures it."""
+    """The graph for a node that uses `symbolic`: that of the value, or the function body being built, which captures it."""
     graph: Graph = symbolic.graph
     default = get_default_graph()
     return default if default.is_inside(graph) else graph
@@ -165,14 +165,14 @@ def _pack(values: Sequence[Any], dtype: DType | None, name: str | None) -> Tenso
 def convert_n_to_tensor(
     values: Sequence[Any], dtype: DType | None = None, name: str | None = None
 ) -> list[Tensor]:
-    """Convert each value, giving Python values the dtype of the first tensor among them, and names with their place."""
+    """Convert each value to a tensor; Python values take the dtype of the first tensor, and names are numbered."""
     if dtype is None:
         dtype = next((symbolic_dtype(value) for value in values if symbolic_dtype(value) is not None), None)
     return [convert_to_tensor(value, dtype, name and f"{name}_{place}") for place, value in enumerate(values)]
 
 
 def symbolic_dtype(value: Any) -> DType | None:
-    """The dtype of a value that stands for a tensor (or of the first one nested in it), else None."""
+    """The dtype of a symbolic value, or of the first one nested in a sequence; None if there is none."""
     if isinstance(value, list | tuple):
         return next((found for item in value if (found := symbolic_dtype(item)) is not None), None)
     if stands_for_tensor(value):
@@ -182,7 +182,7 @@ def symbolic_dtype(value: Any) -> DType | None:
 
 
 def densify(slices: IndexedSlices) -> Tensor:
-    """The dense tensor IndexedSlices stand for.
+    """The dense tensor that IndexedSlices represent.
 
     Raises:
         GraphValueError: their dense shape is not known.

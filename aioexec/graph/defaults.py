@@ -1,4 +1,4 @@
-"""The default graph and the default session: stacks that belong to the running context, task or thread alike."""
+"""The default graph and the default session: stacks in context variables, one for each task and thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 
 
 class DefaultStack(Generic[Item]):
-    """A stack kept in a context variable: a task sees what was the default where it was made, and its own changes."""
+    """A stack in a context variable: a task inherits the stack of its creator, and its changes are visible to itself only."""
 
     def __init__(self, name: str) -> None:
         self._items: ContextVar[tuple[Item, ...]] = ContextVar(name, default=())
@@ -30,7 +30,7 @@ class DefaultStack(Generic[Item]):
         self._items.set((*self._items.get(), item))
 
     def pop(self, item: Item) -> None:
-        """Take `item` off the stack, which must be its top.
+        """Remove `item`, which must be the top of the stack.
 
         Raises:
             GraphValueError: the contexts were left in another order than they were entered.
@@ -43,7 +43,7 @@ class DefaultStack(Generic[Item]):
         self._items.set(items[:-1])
 
     def discard(self, item: Item) -> None:
-        """Take the innermost `item` off the stack, wherever it stands; nothing happens if it is not there."""
+        """Remove the innermost `item` wherever it is in the stack, if it is there."""
         items = self._items.get()
         places = [place for place, each in enumerate(items) if each is item]
         if places:

@@ -1,7 +1,7 @@
-"""Device names: "/job:worker/replica:0/task:1/device:CPU:0", whole or in part.
+"""Device names, full or partial: "/job:worker/replica:0/task:1/device:CPU:0".
 
-A `DeviceName` is a parsed, immutable name, used by placement and the device scopes, and cached by its text. A `DeviceSpec` is
-TensorFlow's class for the same, which can be changed in place.
+A `DeviceName` is a parsed, immutable name, cached by its text; placement and the device scopes use it. `DeviceSpec` is
+TensorFlow's mutable class for the same.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from aioexec.text_cache import cached_by_text
 
 _PART: Final = re.compile(r"^(job|replica|task|device):(.*)$")
 _WORD: Final = re.compile(r"^[A-Za-z][A-Za-z0-9_]*$")
-_SHORT: Final = ("CPU", "GPU", "TPU")  # types that may stand without "device:"
+_SHORT: Final = ("CPU", "GPU", "TPU")  # types that are recognized without "device:"
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceName:
-    """A device name in fields; None is a field that is left open."""
+    """A parsed device name; a field that is None is unspecified."""
 
     job: str | None = None
     replica: int | None = None
@@ -43,7 +43,7 @@ class DeviceName:
         return text
 
     def merged_over(self, other: DeviceName) -> DeviceName:
-        """This name, with the fields it leaves open taken from `other`."""
+        """This name, its unspecified fields taken from `other`."""
         return DeviceName(
             other.job if self.job is None else self.job,
             other.replica if self.replica is None else self.replica,
@@ -53,7 +53,7 @@ class DeviceName:
         )
 
     def matches(self, other: DeviceName) -> bool:
-        """Whether `other` is what this name asks for: equal in each field this one does not leave open."""
+        """Whether `other` satisfies this name: it is equal in each field specified here."""
         return (
             self.job in (None, other.job)
             and self.replica in (None, other.replica)
@@ -63,16 +63,16 @@ class DeviceName:
         )
 
     def is_compatible(self, other: DeviceName) -> bool:
-        """Whether one device could have both names: equal in each field neither leaves open."""
+        """Whether a device can have both names: they are equal in each field that both specify."""
         return self.merged_over(other) == other.merged_over(self)
 
     @property
     def is_open(self) -> bool:
-        """Whether no field is set."""
+        """Whether no field is specified."""
         return self == _ANY
 
     def without_device(self) -> DeviceName:
-        """Which process, but not which of its devices."""
+        """The name of the process: without device type and index."""
         return replace(self, device_type=None, device_index=None)
 
 
@@ -81,7 +81,7 @@ _ANY: Final = DeviceName()
 
 @cached_by_text(4096)
 def parse(text: str) -> DeviceName:
-    """Read a full or partial device name.
+    """Parse a full or partial device name.
 
     Raises:
         GraphValueError: malformed.
@@ -130,12 +130,12 @@ def _malformed(text: str, why: str) -> GraphValueError:
 
 @cached_by_text(4096)
 def merge_names(name: str, over: str) -> str:
-    """`over`, with the fields it leaves open taken from `name`, as a canonical name."""
+    """`over`, its unspecified fields taken from `name`, in canonical form."""
     return parse(over).merged_over(parse(name)).to_string()
 
 
 class _Field:
-    """A field of a DeviceSpec that can be set."""
+    """A settable field of a DeviceSpec."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._field = name
@@ -148,9 +148,9 @@ class _Field:
 
 
 class DeviceSpec:
-    """A full or partial device name in fields that can be set; None is a field that is left open.
+    """A full or partial device name with settable fields; None is unspecified.
 
-    `_name` is replaced by every change, so that what was read from here stays as it was.
+    `_name` is immutable and replaced by every change, so a name read from here earlier does not change.
     """
 
     __slots__ = ("_name",)
@@ -179,7 +179,7 @@ class DeviceSpec:
 
     @classmethod
     def from_string(cls, spec: str) -> DeviceSpec:
-        """Read a full or partial name.
+        """Parse a full or partial name.
 
         Raises:
             GraphValueError: malformed.
@@ -187,7 +187,7 @@ class DeviceSpec:
         return cls().parse_from_string(spec)
 
     def parse_from_string(self, spec: str) -> DeviceSpec:
-        """Become what `spec` names, and return this object.
+        """Set this object to the device named by `spec`, and return it.
 
         Raises:
             GraphValueError: malformed.
@@ -199,17 +199,17 @@ class DeviceSpec:
         return self._name.to_string()
 
     def merge_from(self, dev: DeviceSpec) -> None:
-        """Take over the fields that `dev` does not leave open."""
+        """Set the fields that `dev` specifies."""
         self._name = dev._name.merged_over(self._name)
 
     def make_merged_spec(self, dev: DeviceSpec) -> DeviceSpec:
-        """A new spec: this one with the fields of `dev` that it does not leave open."""
+        """A new spec: this one with the fields that `dev` specifies."""
         merged = DeviceSpec()
         merged._name = dev._name.merged_over(self._name)
         return merged
 
     def replace(self, **fields: Any) -> DeviceSpec:
-        """A new spec with some fields set otherwise."""
+        """A new spec with some fields replaced."""
         return DeviceSpec(**{name: getattr(self, name) for name in DeviceName.__slots__} | fields)
 
     def __eq__(self, other: object) -> bool:
@@ -236,17 +236,17 @@ def check_valid(spec: str) -> None:
     """Check that a device name is well formed.
 
     Raises:
-        GraphValueError: it is not.
+        GraphValueError: malformed.
     """
     parse(spec)
 
 
 def canonical_name(device: DeviceSpec | str | None) -> str:
-    """A device name in its one canonical form; None is the name without fields."""
+    """A device name in canonical form; None yields ""."""
     return "" if device is None else parse(str(device)).to_string()
 
 
 def merge_device(spec: DeviceSpec | str | None) -> Callable[[Any], DeviceSpec]:
-    """A function of a node, for `Graph.device`: `spec`, with what the node asks for already taking precedence."""
+    """A device function for `Graph.device`: `spec` completes the node's own device name, which has precedence."""
     outer = canonical_name(spec)
     return lambda node: DeviceSpec.from_string(merge_names(outer, node.device or ""))

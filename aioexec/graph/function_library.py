@@ -1,8 +1,8 @@
-"""The functions of a graph: by name, with their signature, and their body, which is made on demand.
+"""The functions of a graph: by name, with a signature, and a body that is built at its first use.
 
-A function made here has a body from the start; one that was imported is a definition, perhaps with attributes left open, and
-has a body for each set of attributes it is called with. A body is made once and never changes. A function that calls
-itself, directly or through others, is refused when its body is made: bodies are copied into their callers, which would not end.
+A function made in this process has a body from the start. An imported one is a definition, perhaps with open attributes, and
+has one body for each set of attributes it is called with. A body is built once and never changes. A recursive function, direct
+or indirect, is refused when its body is built: bodies are inlined into their callers, which would not terminate.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aioexec.graph.node import Operation
 
 DEEPEST: Final = 48
-"""Functions calling functions: as deep as the interpreter's own stack allows by far."""
+"""The largest depth of nested calls of functions; far below what the interpreter's stack allows."""
 
 _in_making: ContextVar[tuple[str, ...]] = ContextVar("aioexec_functions_in_making", default=())
 
@@ -38,10 +38,10 @@ _in_making: ContextVar[tuple[str, ...]] = ContextVar("aioexec_functions_in_makin
 class Function:
     """A function of a library.
 
-    Constant: name, definition (its signature as an op), library (where it finds the functions it calls), attrs (its own, none
-    of which is left open), source (the FunctionDef it was imported from, or None), `gradient_rule` (the gradient of its calls,
-    if Python computes it). Changing: `gradient`, the name of the function that computes its gradient, set once, by the library;
-    the bodies made so far.
+    Constant: name; definition, its signature as an op; library, in which its callees are looked up; attrs, its own, none of
+    them open; source, the FunctionDef it was imported from, or None; `gradient_rule`, the gradient of its calls, if Python
+    computes it. Changing: `gradient`, the name of the function that computes its gradient, set once, by the library; the bodies
+    built so far.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class Function:
 
     @property
     def graph(self) -> FuncGraph:
-        """The body, of a function that leaves no attribute open."""
+        """The body of a function without open attributes."""
         return self.body({})
 
     def body(self, attrs: Mapping[str, Any]) -> FuncGraph:
-        """The body for these attributes; those the signature does not name are ignored.
+        """The body for these attributes; those that are not in the signature are ignored.
 
         Raises:
             InvalidArgumentError: an attribute is missing, the body is malformed, or the function calls itself.
@@ -120,16 +120,16 @@ class Function:
             _in_making.reset(token)
 
     def called(self) -> Iterator[Function]:
-        """The functions its body names, as far as they are defined."""
+        """The functions of the library that its body calls."""
         return (self.library[name] for name in self._names() if name in self.library)
 
     def output_dims(
         self, attrs: Mapping[str, Any], inputs: Sequence[Dims], variables: Sequence[Dims]
     ) -> tuple[Dims, ...]:
-        """The shapes of the outputs for inputs of these shapes, and handles of variables of those.
+        """The output shapes for these shapes of inputs, and these shapes of the variables behind handles.
 
         Raises:
-            InvalidArgumentError: the body does not take such inputs.
+            InvalidArgumentError: the body does not accept such inputs.
         """
         body = self.body(attrs)
         if len(inputs) != len(body.inputs):
@@ -155,10 +155,10 @@ class Function:
 
 
 class FunctionLibrary(Mapping[str, Function]):
-    """Functions by name, in the order they were added. A body finds the functions it calls in the library it was made for.
+    """Functions by name, in order of addition. A body looks its callees up in the library it was built for.
 
     Attributes:
-        allowance: what the last GraphDef that was imported may still come to; None if there was none.
+        allowance: what is left of the expansion limits of the last imported GraphDef; None if there was none.
     """
 
     def __init__(self) -> None:
@@ -175,13 +175,13 @@ class FunctionLibrary(Mapping[str, Function]):
         return len(self._functions)
 
     def copy(self) -> FunctionLibrary:
-        """A library of the same functions, to which others can be added."""
+        """A new library of the same functions."""
         made = FunctionLibrary()
         made._functions.update(self._functions)
         return made
 
     def add(self, function: Function) -> None:
-        """Add a function; the same one again, or one that is equal to it, is fine.
+        """Add a function; adding it again, or an equal one, has no effect.
 
         Raises:
             InvalidArgumentError: the name is that of an op, or of a function with another body.
@@ -199,7 +199,7 @@ class FunctionLibrary(Mapping[str, Function]):
             )
 
     def set_gradient(self, name: str, gradient: str) -> None:
-        """Let a function's gradient be computed by another.
+        """Set the function that computes the gradient of another.
 
         Raises:
             InvalidArgumentError: one of them is not there, or the function has another gradient.
@@ -218,7 +218,7 @@ class FunctionLibrary(Mapping[str, Function]):
         function.gradient = gradient
 
     def forget(self, names: Sequence[str]) -> None:
-        """Take out functions that were added last."""
+        """Remove functions; for undoing an addition."""
         for name in names:
             del self._functions[name]
 
@@ -234,11 +234,11 @@ class FunctionLibrary(Mapping[str, Function]):
         return found
 
     def body(self, called: NameAttrList) -> FuncGraph:
-        """The body of the function an attribute names."""
+        """The body of the function that an attribute names."""
         return self.function(called.name).body(called.attrs)
 
     def row(self, op_type: str) -> Row:
-        """The row of an op, or of a function that is called by its name.
+        """The row of an op, or of the call of a function by its name.
 
         Raises:
             NotFoundError: there is neither.
@@ -248,7 +248,7 @@ class FunctionLibrary(Mapping[str, Function]):
 
 
 def content(value: Any) -> Hashable:
-    """Something hashable that is equal for equal attributes only."""
+    """A hashable key; two attribute values have the same key only if they are equal."""
     if isinstance(value, np.ndarray):
         if is_one_repeated(value):
             return value.shape, content(value[(slice(1),) * value.ndim].copy())

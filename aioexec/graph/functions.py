@@ -1,7 +1,7 @@
-"""The body of a function: a graph with inputs and outputs, which may use tensors of the graph around it.
+"""The body of a function: a graph with inputs and outputs, which may use tensors of enclosing graphs.
 
-A tensor that a body uses of the graph around it is *captured*: it becomes one more input, and each call of the function passes
-the captured tensor. So a body depends on nothing but its inputs, and can be copied to wherever it is called.
+A tensor of an enclosing graph is *captured*: it becomes an additional input of the body, and each call of the function passes
+the captured tensor. A body thus depends on its inputs only, and can be inlined anywhere.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from aioexec.shapes import Dims
 
 
 class FuncGraph(Graph):
-    """The body of a function under construction, or finished.
+    """The body of a function, finished or under construction.
 
-    Constant: name, outer_graph (None for an imported body, which captures nothing). Growing: `inputs`, outputs of `_Arg`
-    nodes, explicit ones first, then one for each of `captures`, which maps outer tensors to inputs; `control_captures`, outer
-    operations that the body is to wait for. Set by its builder: `outputs`; `control_outputs`, what is to run besides;
-    `captures_by_value`: what depends on constants alone is copied instead of captured. `derived`: what other modules have made
-    of a finished body and want to find again, its gradient for one.
+    Constant: name, outer_graph (None for an imported body, which captures nothing). Growing: `inputs`, outputs of `_Arg` nodes,
+    explicit ones first, then one for each of `captures`, a map from outer tensors to inputs; `control_captures`, outer
+    operations that the body must wait for. Set by the builder: `outputs`; `control_outputs`, operations that run although no
+    output needs them; `captures_by_value`: tensors that depend on constants only are copied instead of captured. `derived`
+    caches objects that other modules derive from a finished body, such as its gradient.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class FuncGraph(Graph):
     def add_input(
         self, dtype: DType, dims: Dims = None, name: str = "arg", handle_dims: Dims = None
     ) -> Tensor:
-        """Add an input; `handle_dims` is the shape of the variable behind a handle."""
+        """Add an input; `handle_dims` is the shape of the variable behind a resource handle."""
         attrs: dict[str, Any] = {"T": dtype.base_dtype, "index": len(self.inputs)}
         if handle_dims is not None:
             attrs[HANDLE_SHAPE] = shapes.TensorShape(handle_dims)
@@ -67,15 +67,15 @@ class FuncGraph(Graph):
         return tensor
 
     def is_inside(self, graph: Graph) -> bool:
-        """Whether tensors of a graph can be captured: it is around this one."""
+        """Whether tensors of `graph` can be captured: it encloses this one."""
         outer = self.outer_graph
         return outer is not None and (outer is graph or outer.is_inside(graph))
 
     def capture(self, tensor: Tensor) -> Tensor:
-        """The tensor of the body that represents a tensor; one from outside is captured.
+        """The tensor that stands for `tensor` in the body; a tensor of an enclosing graph is captured.
 
         Raises:
-            GraphValueError: it is of a graph that is not around this one.
+            GraphValueError: its graph does not enclose this one.
         """
         self._check_is_tensor(tensor)
         if tensor.graph is self:
@@ -93,7 +93,7 @@ class FuncGraph(Graph):
         return self.captures[tensor]
 
     def _copied(self, tensor: Tensor) -> Tensor | None:
-        """A copy of a tensor from outside that depends on constants alone; None if it does not."""
+        """A copy of an outer tensor that depends on constants only; None if it does not."""
         op = tensor.op
         inputs = [self._copied(each) for each in op.inputs] if op.row.is_pure else [None]
         if None in inputs:
@@ -131,11 +131,11 @@ class FuncGraph(Graph):
         return super()._waited_for(item)
 
     def called_functions(self) -> list[str]:
-        """The names of the functions its operations name."""
+        """The names of the functions that its operations refer to."""
         return list(dict.fromkeys(name for op in self.get_operations() for name in functions_of(op)))
 
     def specialized(self, inputs: Sequence[Dims], variables: Sequence[Dims]) -> FuncGraph:
-        """This body for inputs of these shapes, and for handles of variables of these; itself if that adds nothing."""
+        """A copy of this body for more precise shapes of inputs and variables; the body itself if they add nothing."""
         known = [_narrowed(tensor.dims, dims) for tensor, dims in zip(self.inputs, inputs, strict=True)]
         handles = [
             variable_dims(tensor) if dims is None else dims
@@ -165,7 +165,7 @@ class FuncGraph(Graph):
         """A function with this body, which must be finished.
 
         Raises:
-            GraphValueError: not as many names as outputs, or one is given twice.
+            GraphValueError: the number of names is not that of the outputs, or a name is repeated.
         """
         self.finalize()
         definition = self._definition([f"ret{k}" for k in range(len(self.outputs))], output_names)
@@ -201,7 +201,7 @@ class FuncGraph(Graph):
 
 
 def _free_name(name: str, taken: set[str]) -> str:
-    """A name for an argument, made from another: lower case, a letter first, and not taken; it is from now on."""
+    """An argument name that is not in `taken`, derived from `name`: lower case, first a letter. It is added to `taken`."""
     plain = re.sub(r"[^a-z0-9_]", "_", name.lower()).lstrip("_0123456789") or "arg"
     found, count = plain, 0
     while found in taken:
@@ -212,7 +212,7 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 def functions_of(op: Operation) -> Iterator[str]:
-    """The names of the functions an operation names: its own, if it calls one by its name, and those in its attributes."""
+    """The names of the functions that an operation refers to: by its type, if it is a call, and by its attributes."""
     if op.type in op.graph.functions:
         yield op.type
     for value in op.attrs.values():
@@ -222,22 +222,22 @@ def functions_of(op: Operation) -> Iterator[str]:
 
 
 def _narrowed(known: Dims, given: Dims) -> Dims:
-    """The merge of a known shape and that of the caller; if they contradict each other, that of the caller."""
+    """The merge of a known shape and the caller's; the caller's if they are incompatible."""
     return shapes.merge(known, given) if shapes.compatible(known, given) else given
 
 
 def copy_operations(
     operations: Iterable[Operation], graph: Graph, replacements: dict[Tensor, Tensor], scope: str = ""
 ) -> dict[Operation, Operation]:
-    """Copy operations, which stand in order, into a graph, where shapes are inferred anew.
+    """Copy operations, in topological order, into a graph, which infers their shapes anew.
 
     Args:
-        replacements: what stands there for tensors from elsewhere; operations all of whose outputs are replaced are not
+        replacements: from tensors of the source to tensors of `graph`; operations all of whose outputs are replaced are not
             copied. The outputs of the copies are added.
-        scope: put before each name.
+        scope: the prefix of the names.
 
     Returns:
-        The copy of each operation; for one that was not copied, the operation of what stands for it.
+        From each operation to its copy, or, if it was not copied, to the operation of its replacement.
     """
     copies: dict[Operation, Operation] = {}
     back_edges: list[tuple[Operation, dict[int, Tensor]]] = []

@@ -1,4 +1,4 @@
-"""The names of gradient rules that new nodes of a graph are to use instead of those of their ops."""
+"""`Graph.gradient_override_map`: names of gradient rules that replace those of the ops of new nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GRADIENT_NAME: Final = "_gradient_op_type"
 
 @contextlib.contextmanager
 def gradient_override_map(self: Graph, op_type_map: Mapping[str, str]) -> Iterator[None]:
-    """Let new nodes of these ops use the gradient rules registered under these names."""
+    """Within the block, new nodes of the ops in `op_type_map` use the gradient rules registered under the names given there."""
     if not all(isinstance(item, str) for pair in op_type_map.items() for item in pair):
         raise GraphTypeError(f"op_type_map must map op types to names of gradients, got {op_type_map!r}")
     before = self._gradient_names

@@ -1,8 +1,7 @@
 """The graph: named nodes, the scopes they are made in, and collections.
 
-A graph only grows. Nodes are appended, in an order in which every node comes after its inputs, but for the back edge of a
-loop, from a NextIteration to a Merge; every change of an existing node increments `mutations`. So a plan that was made of some
-nodes stays valid while others are added.
+A graph only grows. Nodes are appended in topological order, back edges of loops (NextIteration to Merge) excepted; every change
+of an existing node increments `mutations`. A plan thus stays valid while nodes are added.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
 
 
 class _ControlDependencies:
-    """One `with graph.control_dependencies(...)`: its operations, and the nodes made under it (which already wait)."""
+    """One `with graph.control_dependencies(...)`: its operations, and the nodes made in the block, which depend on them."""
 
     def __init__(self, operations: Sequence[Operation], clears: bool) -> None:
         self.operations = operations
@@ -42,16 +41,16 @@ class _ControlDependencies:
 class Graph:
     """A dataflow graph under construction.
 
-    State that changes while building: nodes (`_nodes`, `_by_name`), used names (`_names_in_use`), the scope stacks, the
-    conditional or loop being built, the collections, what may not be fed or fetched, the library of functions. `version`
-    counts nodes, `mutations` counts changes to nodes made before.
+    State that changes while building: nodes (`_nodes`, `_by_name`), used names (`_names_in_use`), the scope stacks, the current
+    control-flow context, the collections, the nodes that must not be fed or fetched, the library of functions. `version` counts
+    nodes, `mutations` counts changes of existing nodes.
     """
 
     def __init__(self) -> None:
         self.seed: int | None = None
         self.mutations = 0
         self.functions = FunctionLibrary()
-        self.oldest_producer: int | None = None  # the least version of the GraphDefs that were imported
+        self.oldest_producer: int | None = None  # the lowest producer version of the imported GraphDefs
         self._nodes: list[Operation] = []
         self._by_name: dict[str, Operation] = {}
         self._names_in_use: dict[str, int] = {}
@@ -100,12 +99,12 @@ class Graph:
         name: str | None = None,
         attrs: dict[str, Any] | None = None,
     ) -> Operation:
-        """Append a node; `dtypes` and `input_types` are accepted for TensorFlow's sake and follow from the attributes.
+        """Append a node; `dtypes` and `input_types` are ignored, since attributes determine them.
 
-        Inside a conditional or loop, inputs from outside are first brought in: the node gets what stands for them there.
+        In a control-flow context, inputs from outside are brought in first: the node gets their replacements.
 
         Args:
-            name: a name ending in "/" is taken as it is, any other is put under the current scope and made unique.
+            name: with a trailing "/" it is used as it is, otherwise it is put under the current scope and made unique.
 
         Raises:
             NotFoundError: unknown op.
@@ -140,7 +139,7 @@ class Graph:
         attrs: dict[str, Any],
         device: str | None,
     ) -> Operation:
-        """Append a node under exactly this name; `device` None means the current scopes decide.
+        """Append a node with exactly this name; if `device` is None, the current scopes determine the device.
 
         Raises:
             GraphValueError: the name is taken or malformed.
@@ -160,7 +159,7 @@ class Graph:
 
     @contextlib.contextmanager
     def undone_on_error(self) -> Iterator[None]:
-        """Take out again the nodes and names that were added if the block raises."""
+        """Remove the nodes and names added in the block if it raises."""
         count, names, functions = len(self._nodes), dict(self._names_in_use), len(self.functions)
         try:
             yield
@@ -182,14 +181,14 @@ class Graph:
         """The nodes as a GraphDef proto.
 
         Args:
-            from_version: leave out the nodes that were there when `version` was this.
-            add_shapes: say in each node's attr `_output_shapes` what is known of its output shapes.
+            from_version: leave out the nodes that existed when `version` had this value.
+            add_shapes: write the static output shapes to each node's attr `_output_shapes`.
         """
         return EVALUATORS["graph_def"](self, from_version, add_shapes)
 
     @property
     def graph_def_versions(self) -> Any:
-        """The versions a GraphDef of this graph has, as a VersionDef proto."""
+        """The `versions` of a GraphDef of this graph, as a VersionDef proto."""
         return self.as_graph_def(from_version=self.version).versions
 
     def _check_name(self, name: str) -> None:
@@ -225,7 +224,7 @@ class Graph:
             controller.made_here.add(op)
 
     def _control_inputs_for(self, inputs: Sequence[Tensor]) -> list[Operation]:
-        """Control inputs from the open scopes, less those an input waits for already."""
+        """Control inputs from the open scopes, without those that an input of the node depends on already."""
         producers = {tensor.op for tensor in inputs}
         found: dict[Operation, None] = {}
         for controller in self._open_controllers():
@@ -234,7 +233,7 @@ class Graph:
         return list(found)
 
     def _open_controllers(self) -> list[_ControlDependencies]:
-        """The scopes of control dependencies since the last one that cleared them, the outermost first."""
+        """The open control-dependency scopes after the last one that cleared them, from the outermost inwards."""
         cleared = [place for place, controller in enumerate(self._control_stack) if controller.clears]
         return self._control_stack[cleared[-1] if cleared else 0 :]
 
@@ -281,10 +280,10 @@ class Graph:
 
     @contextlib.contextmanager
     def device(self, device_name_or_function: Any) -> Iterator[None]:
-        """Ask for a device for new nodes: a (partial) name, a function of the node, or None to forget outer scopes."""
+        """Set the device of new nodes: a (partial) name, a function of the node, or None to ignore the enclosing scopes."""
         item = device_name_or_function
         if item is not None and not callable(item):
-            item = canonical_name(item)  # a malformed name is refused here, where it was written
+            item = canonical_name(item)  # validate the name here, at the user's call
         self._device_stack.append(item)
         try:
             yield
@@ -293,7 +292,7 @@ class Graph:
 
     @contextlib.contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
-        """Put new nodes on the device of `op`; None with `ignore_existing`: wherever those they are used with are."""
+        """Put new nodes on the device of `op`; None with `ignore_existing` clears the enclosing colocation scopes."""
         saved = self._colocation_stack
         outer_devices = self._device_stack
         targets = [] if op is None else [self.as_graph_element(op, allow_tensor=True, allow_operation=True)]
@@ -308,7 +307,7 @@ class Graph:
 
     @contextlib.contextmanager
     def control_dependencies(self, control_inputs: Any) -> Iterator[None]:
-        """Make new nodes wait for `control_inputs`; None clears the outer ones, and leaves conditionals and loops."""
+        """Make new nodes depend on `control_inputs`; None clears the enclosing scopes and control-flow contexts."""
         operations = []
         for item in control_inputs or ():
             waited_for = self._waited_for(item)
@@ -327,7 +326,7 @@ class Graph:
                 self._control_flow_context = context
 
     def _waited_for(self, item: Any) -> Operation | None:
-        """The operation of this graph that an item of control inputs means; None if new nodes need not wait for it."""
+        """The operation of this graph that an item of control inputs denotes; None if it implies no control edge."""
         element = self.as_graph_element(item)
         op: Operation = element.op if isinstance(element, Tensor) else element
         return op
@@ -342,7 +341,7 @@ class Graph:
 
     @contextlib.contextmanager
     def container(self, container_name: str) -> Iterator[str]:
-        """Keep the state of new stateful nodes in this container."""
+        """Set the resource container of new stateful nodes."""
         old, self._container = self._container, container_name
         try:
             yield container_name
@@ -354,18 +353,18 @@ class Graph:
         return self._container
 
     def is_inside(self, graph: Graph) -> bool:
-        """Whether this is the body of a function that may use tensors of `graph`."""
+        """Whether this is a function body that may capture tensors of `graph`."""
         return False
 
     def capture(self, tensor: Tensor) -> Tensor:
-        """The tensor that represents a tensor in this graph: itself, except in the body of a function."""
+        """The tensor that stands for `tensor` in this graph; it is `tensor` itself except in a function body."""
         return tensor
 
     def add_function(self, function: Function) -> None:
-        """Add a function, and those its body calls.
+        """Add a function and those its body calls.
 
         Raises:
-            InvalidArgumentError: one of their names has another meaning in this graph.
+            InvalidArgumentError: one of the names has another meaning in this graph.
         """
         waiting = [function]
         while waiting:
@@ -381,12 +380,12 @@ class Graph:
     # Lookup
 
     def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
-        """The Tensor or Operation that `obj` (itself, a name, or something that stands for a tensor) means.
+        """The Tensor or Operation that `obj` denotes: an element, a name, or an object convertible to a tensor.
 
         Raises:
             UnknownNameError: no such name.
             GraphValueError: a malformed name, or an element of another graph.
-            GraphTypeError: `obj` means nothing here, or not what is allowed.
+            GraphTypeError: `obj` denotes no element, or one of a kind that is not allowed.
         """
         if hasattr(obj, "_as_graph_element"):
             obj = obj._as_graph_element()
@@ -460,7 +459,7 @@ class Graph:
         return self._collections.setdefault(name, [])
 
     def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
-        """The values under `name`; with `scope`, those that have a name matching it from the start."""
+        """The values under `name`; with `scope`, those whose name matches that regular expression at its start."""
         values = self._collections.get(name, [])
         if scope is None:
             return list(values)

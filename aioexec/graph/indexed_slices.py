@@ -1,4 +1,4 @@
-"""IndexedSlices: a tensor of which only some rows are given, the usual form of the gradient of a gather."""
+"""IndexedSlices: a sparse tensor given by some of its rows, the usual form of the gradient of a gather."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aioexec.shapes import TensorShape
 
 
 class IndexedSlices:
-    """`values[i]` belongs to row `indices[i]` of a tensor of shape `dense_shape`; repeated rows add up."""
+    """`values[i]` is a summand of row `indices[i]` of a tensor of shape `dense_shape`; repeated rows are added."""
 
     def __init__(self, values: Tensor, indices: Tensor, dense_shape: Tensor | None = None) -> None:
         self.values = values
@@ -47,7 +47,7 @@ class IndexedSlices:
 
 
 class IndexedSlicesValue(NamedTuple):
-    """The value of IndexedSlices, as it is fetched."""
+    """The fetched value of IndexedSlices."""
 
     values: Any
     indices: Any

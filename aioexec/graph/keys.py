@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 class GraphKeys:
-    """Names of the collections the library itself reads and writes."""
+    """Names of the collections that the library itself reads and writes."""
 
     GLOBAL_VARIABLES = "variables"
-    VARIABLES = GLOBAL_VARIABLES  # its older name
+    VARIABLES = GLOBAL_VARIABLES  # deprecated alias
     LOCAL_VARIABLES = "local_variables"
     METRIC_VARIABLES = "metric_variables"
     MODEL_VARIABLES = "model_variables"

@@ -1,4 +1,4 @@
-"""NameAttrList: the value of an attribute that is a function."""
+"""NameAttrList: the value of an attribute of kind "func"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aioexec.data_classes import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NameAttrList:
-    """The name of a function, and the attributes with which it is called."""
+    """The name of a function and the attributes of its call."""
 
     name: str
     attrs: Mapping[str, Any] = field(default_factory=dict)

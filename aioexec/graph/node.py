@@ -1,7 +1,7 @@
 """Nodes of a graph: operations and the symbolic tensors between them.
 
 An operation is immutable except for its control inputs, device, attributes and a loop's back edge. Their setters increment
-`Graph.mutations`, which invalidates the plans made before.
+`Graph.mutations`, which invalidates existing plans.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from aioexec.graph.graph import Graph
 
 EVALUATORS: dict[str, Callable[..., Any]] = {}
-"""How nodes reach what is built on them, filled by the wiring: `tensor.eval()` and `op.run()` the default session ("eval",
-"run"), a graph its proto ("graph_def", "node_def"), functions each other ("equal_functions") and their gradient
+"""Functions of higher layers, set by the wiring, so that nodes need not import them: the default session ("eval", "run"),
+protos of graphs and nodes ("graph_def", "node_def"), comparison of functions ("equal_functions") and their gradient
 ("gradient_of_call")."""
 
 
@@ -84,7 +84,7 @@ class Tensor(Operators):
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Merge what is known of the shape with `shape`.
+        """Merge `shape` into the static shape.
 
         Raises:
             GraphValueError: they contradict each other.
@@ -119,10 +119,9 @@ class Tensor(Operators):
 class Operation:
     """A node: an op applied to tensors.
 
-    Constant after creation: graph, name, row, outputs, index (its place in the graph), created_at, and the conditional or
-    loop it was made in (set by its creator).
-    Changed only by setters that count `Graph.mutations`: attrs, device, control_inputs; of a Merge also an input, once; of
-    what stands for bodies also what it stands for, and how much of that it puts out.
+    Constant after creation: graph, name, row, outputs, index (its position in the graph), created_at, and the control-flow
+    context (set by its creator). Changed only by setters that increment `Graph.mutations`: attrs, device, control_inputs; one
+    input of a Merge, once; for ops with bodies also the op and the number of outputs (`become`).
     """
 
     __slots__ = (
@@ -167,7 +166,7 @@ class Operation:
         """Make the output tensors; called once, by the graph.
 
         Raises:
-            GraphValueError: the function this is a call of has other outputs than its signature says.
+            GraphValueError: this is a call of a function whose outputs differ from its signature.
         """
         if len(dtypes) != len(shapes_of_outputs):
             raise GraphValueError(
@@ -223,7 +222,7 @@ class Operation:
         self.graph.mutations += 1
 
     def set_input(self, index: int, tensor: Tensor) -> None:
-        """Take input `index` from another tensor: how the back edge of a loop, made last, comes into its Merge.
+        """Replace input `index`: sets the back edge of a loop, made last, at its Merge.
 
         Raises:
             GraphTypeError: the dtype differs from that of the present input.
@@ -231,7 +230,7 @@ class Operation:
         self.set_inputs({index: tensor})
 
     def set_inputs(self, tensors: Mapping[int, Tensor]) -> None:
-        """Take several inputs, by their index, from other tensors.
+        """Replace several inputs, by index.
 
         Raises:
             GraphTypeError: a dtype differs from that of the present input.
@@ -256,7 +255,7 @@ class Operation:
         self.graph.mutations += 1
 
     def become(self, row: Row, attrs: dict[str, Any], dtypes: Sequence[DType], dims: Sequence[Dims]) -> None:
-        """Be a node of another op on the same inputs, with outputs behind those there are: a call that returns more."""
+        """Change this node's op, keeping inputs and outputs, and append outputs: for a call that returns more than before."""
         self.row = row
         self.attrs = attrs
         known = len(self._outputs)
@@ -290,7 +289,7 @@ class Operation:
 
 
 def producers(op: Operation) -> Iterator[Operation]:
-    """The operations `op` waits for: of its inputs, then its control inputs."""
+    """The operations that `op` depends on: those of its inputs, then its control inputs."""
     for tensor in op.inputs:
         yield tensor.op
     yield from op._control_inputs

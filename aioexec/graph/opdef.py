@@ -78,7 +78,7 @@ TYPE_SETS = {
 class ArgDef:
     """An input or output: one tensor, N tensors of one type, or a list of tensors of any types.
 
-    Exactly one of `dtype`, `type_attr`, `type_list_attr` says what its type is.
+    Exactly one of `dtype`, `type_attr`, `type_list_attr` is set and determines its type.
     """
 
     name: str
@@ -123,7 +123,7 @@ class OpDef:
 
     @property
     def inferred_attrs(self) -> frozenset[str]:
-        """Attributes that follow from the inputs, so that callers need not give them."""
+        """Attributes that are inferred from the inputs, so callers need not pass them."""
         names = (name for arg in self.inputs for name in (arg.type_attr, arg.number_attr, arg.type_list_attr))
         return frozenset(name for name in names if name)
 
@@ -144,7 +144,7 @@ def _allowed_dtypes(names: str) -> tuple[DType, ...]:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Split at separators that are outside brackets and quotes."""
+    """Split at separators outside of brackets and quotes."""
     parts, depth, quoted, start = [], 0, False, 0
     for position, char in enumerate(text):
         if char == "'":

@@ -13,7 +13,7 @@ class OperatorTable(dict[str, Callable[..., Any]]):
     """The functions of the operators, by name ("add", "getitem", …).
 
     Attributes:
-        load: gives the whole table, when an operator is used first; set by the wiring of the package.
+        load: returns the whole table at the first use of an operator; set by the wiring of the package.
     """
 
     load: Callable[[], Mapping[str, Callable[..., Any]]]
@@ -28,20 +28,20 @@ OPERATORS = OperatorTable()
 
 
 class Operators:
-    """Gives its heirs the operators; == and hash stay identity, as in 1.x."""
+    """A mixin that defines the operators; == and hash stay identity, as in 1.x."""
 
     __slots__ = ()
     __array_priority__ = 100
 
     def _operand(self) -> Any:
-        """The tensor that the operators work on."""
+        """The tensor operand that the operators apply to."""
         return self
 
     def __getitem__(self, key: Any) -> Tensor:
         part: Tensor = OPERATORS["getitem"](self._operand(), key)
         return part
 
-    if TYPE_CHECKING:  # made by _attach, below
+    if TYPE_CHECKING:  # defined by _attach below
 
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
@@ -80,7 +80,7 @@ _UNARY = ["neg", "abs", "invert"]
 
 
 def _attach() -> None:
-    """Each operator looks its meaning up when it is used, since the table is filled after this module is loaded."""
+    """Define each operator as a lookup at call time, since the table is filled after this module is imported."""
 
     def binary(name: str) -> Callable[[Operators, Any], Any]:
         return lambda self, other: OPERATORS[name](self._operand(), other)

@@ -1,7 +1,7 @@
-"""The op registry: one row an op, with everything that the authoring tower and the engine use of it.
+"""The op registry: one row per op, with everything that graph construction and the engine use of it.
 
-Most ops are used by no program, so the modules that register them are imported at the first lookup: the wiring of the package
-says which module has which op.
+A program uses few ops, so the module that registers an op is imported at its first lookup; the wiring of the package supplies
+the table from ops to modules.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOT_DIFFERENTIABLE: Final = NotDifferentiable()
 
 
 def undefined_gradient(op: Operation, *gradients: Any) -> NoReturn:
-    """The gradient rule of an op for which TensorFlow has none: a gradient through it is refused, not zero."""
+    """The gradient rule of an op for which TensorFlow defines none: differentiation through it raises LookupError."""
     raise LookupError(f"No gradient defined for operation {op.name!r} (op type: {op.type})")
 
 
@@ -50,11 +50,11 @@ class ShapeContext:
     Attributes:
         attrs: attributes of the node.
         inputs: shape of each input.
-        value: `value(i)` is the constant content of input i, or None when it is not known.
-        partial: `partial(i)` reads input i as a shape: dims with None where an element is not known; None if nothing is.
+        value: `value(i)` is the constant content of input i, or None if it is not known.
+        partial: `partial(i)` reads input i as a shape: dims with None for unknown elements; None if nothing is known.
         variable: `variable(i)` is the shape of the variable behind input i, a resource handle; None if it is not known.
         elements: `elements(i)` is the shape of each element of the list or array behind input i; None if it is not known.
-        call: `call(f)` are the shapes of the outputs of a function that is given all the inputs.
+        call: `call(f)` are the output shapes of function `f` when it is called with all the inputs.
         maker: `maker(i)` is the node that makes the resource behind input i; None if it is not known.
     """
 
@@ -69,37 +69,38 @@ class ShapeContext:
 
 
 ShapeRule = Callable[[ShapeContext], Sequence[Dims]]
-"""Input shapes to output shapes, one for each output; raises GraphValueError when the inputs do not fit."""
+"""Input shapes to output shapes, one for each output; raises GraphValueError if the inputs do not fit."""
 
 GradientRule = Callable[["Operation", Any], Sequence[Any]]
 """(operation, *output gradients) to one gradient (Tensor, IndexedSlices or None) for each input."""
 
 Bodies = Callable[["Operation"], Sequence["FuncGraph"]]
-"""The bodies that an operation stands for; raises InvalidArgumentError if they do not fit it."""
+"""The bodies of an operation; raises InvalidArgumentError if they do not fit it."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Everything known of an op.
+    """The definition of an op.
 
     Attributes:
-        signature: what it takes and gives; as text it is parsed when it is first read, most ops being used by no program.
+        signature: inputs, outputs and attributes; given as text it is parsed at the first access, since most ops are never
+            used.
         shape: shape rule.
-        kernel: reference kernel; None only where the engine runs the op by its role.
+        kernel: reference kernel; None only if the engine runs the op by its role.
         native: compiled form, if there is one.
         gradient: gradient rule, or NOT_DIFFERENTIABLE.
-        role: what planning must know of it.
-        shape_operands: inputs whose *content* decides the output shape or the layout of the native form (negative: from the
-            end); they must be known when a program is laid out.
+        role: the kind of node for planning and execution.
+        shape_operands: inputs whose *content* determines the output shape or the layout of the native form (negative: from the
+            end); it must be known when a program is laid out.
         shape_only: the outputs depend on the shapes of the inputs alone (Shape, Size, Rank, …).
-        dynamic_shape: the output shape depends on data even when the shape operands are known (Where, Unique).
-        writes: inputs (variables) the op writes.
+        dynamic_shape: the output shape depends on data even if the shape operands are known (Where, Unique).
+        writes: inputs (variables) that the op writes.
         reads: inputs (variables) whose present content the op uses.
-        asynchronous: the kernel may wait; it is called with the step (see `StepContext`) before its inputs.
-        bodies: of an op that stands for bodies (see its role), what they are; it checks that they fit the operation.
-        gives_away: the arrays the kernel puts out have no other reference.
-        lists: what it does with a list of tensors, for programs that keep lists in memory.
-        work: how long the kernel takes, if it may be longer than about a nanosecond for each byte of its inputs and outputs.
+        asynchronous: the kernel may wait; its first argument is the step (see `StepContext`).
+        bodies: for an op with bodies (see its role), returns them, checked against the operation.
+        gives_away: the arrays that the kernel returns have no other reference.
+        lists: the operation on a list of tensors, for programs that keep lists in memory.
+        work: a bound on the kernel's time, if that can exceed about a nanosecond per byte of inputs and outputs.
     """
 
     signature: OpDef | str
@@ -133,9 +134,9 @@ class Row:
 
     @functools.cached_property
     def is_pure(self) -> bool:
-        """Same inputs, same outputs, nothing else: may be folded, merged and dropped.
+        """Same inputs, same outputs, no side effects: may be folded, merged and dropped.
 
-        Not what uses lists: each has memory of its own, which the next change of the list takes over.
+        Ops on lists are not pure: each list has memory of its own, which the next change of the list reuses.
         """
         return (
             not self.definition.is_stateful
@@ -148,7 +149,7 @@ class Row:
 
 @dataclass(slots=True)
 class _Registry:
-    """Rows there are, the module of each row there will be, and what the wiring has to add to rows that come."""
+    """Registered rows, the module of each row that is not imported yet, and fields to add to rows when they are registered."""
 
     rows: dict[str, Row] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
@@ -159,8 +160,8 @@ class _Registry:
 _registry = _Registry()
 
 
-def import_when_asked(modules: Mapping[str, str]) -> None:
-    """Say which module registers which op."""
+def import_on_lookup(modules: Mapping[str, str]) -> None:
+    """Set the table from ops to the modules that register them."""
     _registry.modules = modules
 
 
@@ -188,7 +189,7 @@ def register(
         ValueError: the op is registered already.
     """
     name = signature.partition("(")[0].strip()
-    if name in _registry.rows or _is_to_come(name):
+    if name in _registry.rows or _is_not_imported(name):
         raise ValueError(f"op {name!r} is registered already")
     row = Row(
         signature,
@@ -213,7 +214,7 @@ def register(
 
 
 def complete(op_type: str, **fields: Any) -> None:
-    """Give a row what the module that registers it must not know: for the wiring, before any graph is built."""
+    """Set fields that the registering module cannot import; called by the wiring, before any graph is built."""
     if op_type in _registry.rows:
         _registry.rows[op_type] = replace(_registry.rows[op_type], **fields)
     else:
@@ -221,15 +222,15 @@ def complete(op_type: str, **fields: Any) -> None:
 
 
 def retire(op_type: str, version: int, instead: str) -> None:
-    """Say from which version of GraphDefs on an op is gone, and what to do instead: older ones may still have it."""
+    """Declare that an op is removed from a GraphDef version on, and its replacement; older GraphDefs may contain it."""
     _registry.retired[op_type] = version, instead
 
 
 def check_in_use(op_type: str, version: int) -> None:
-    """Check that GraphDefs of this version may have an op.
+    """Check that a GraphDef of this version may contain an op.
 
     Raises:
-        UnimplementedError: it is gone.
+        UnimplementedError: the op was removed.
     """
     removed, instead = _registry.retired.get(op_type, (version + 1, ""))
     if version >= removed:
@@ -239,16 +240,16 @@ def check_in_use(op_type: str, version: int) -> None:
 
 
 def output_dims(row: Row, context: ShapeContext) -> Sequence[Dims]:
-    """The shapes that the rule of a row infers from inputs and attributes.
+    """The output shapes by the row's shape rule.
 
     Raises:
-        GraphValueError: they do not fit the op.
+        GraphValueError: inputs or attributes do not fit the op.
     """
     try:
         return row.shape(context)
     except OpError:
         raise
-    except Exception as error:  # the rule took for granted what these inputs or attributes are not
+    except Exception as error:  # the rule does not expect such inputs or attributes
         raise GraphValueError(f"inputs or attributes do not fit ({type(error).__name__}: {error})") from error
 
 
@@ -273,13 +274,13 @@ def is_registered(op_type: str) -> bool:
 
 
 def registered() -> Iterator[Row]:
-    """All rows; imports every module that has some."""
+    """All rows; imports every module that registers some."""
     for module in dict.fromkeys(_registry.modules.values()):
         import_module(module)
     yield from list(_registry.rows.values())
 
 
-def _is_to_come(op_type: str) -> bool:
-    """Whether an op belongs to a module whose import has not begun."""
+def _is_not_imported(op_type: str) -> bool:
+    """Whether the module that registers an op has not been imported yet."""
     module = _registry.modules.get(op_type)
     return module is not None and module not in sys.modules

@@ -1,4 +1,4 @@
-"""Names with a scope put before them, or taken off: of nodes, tensors, control inputs ("^a") and groups ("loc:@a")."""
+"""Adds a scope to a name or removes it: names of nodes, tensors, control inputs ("^a") and colocation groups ("loc:@a")."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MARKED: Final = re.compile(r"(\^|loc:@|)(.*)", re.DOTALL)
 
 
 def strip_name_scope(name: Any, export_scope: str | None) -> Any:
-    """A name without the scope it begins with; as it is if it is not in that scope, or is no text."""
+    """A name without the scope as its prefix; unchanged if it is not in that scope, or is not a string."""
     text = _text(name) if export_scope else None
     if text is None or export_scope is None:
         return name
@@ -21,7 +21,7 @@ def strip_name_scope(name: Any, export_scope: str | None) -> Any:
 
 
 def prepend_name_scope(name: Any, import_scope: str | None) -> Any:
-    """A name with a scope before it; as it is if there is no scope, or it is no text."""
+    """A name with the scope as its prefix; unchanged if there is no scope, or it is not a string."""
     text = _text(name) if import_scope else None
     if text is None or import_scope is None:
         return name
@@ -30,7 +30,7 @@ def prepend_name_scope(name: Any, import_scope: str | None) -> Any:
 
 
 def is_in_scope(name: str, scope: str | None) -> bool:
-    """Whether a name is that of a scope or of something in it; without a scope everything is."""
+    """Whether a name is the scope's or is in the scope; without a scope always true."""
     if not scope:
         return True
     scope = scope.removesuffix("/")
@@ -48,7 +48,7 @@ def _text(name: Any) -> str | None:
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """The prefix that marks a name as that of a control input or a group, and the rest of the name."""
+    """The mark of a control input or colocation group ("^", "loc:@"), and the rest of the name."""
     match = _MARKED.fullmatch(name)
     assert match is not None
     return match[1], match[2]

@@ -28,7 +28,7 @@ def op_scope(values: Sequence[Any], name: str | None, default_name: str | None =
 
 
 def device(device_name_or_function: Any) -> contextlib.AbstractContextManager[None]:
-    """Ask for a device for new nodes of the default graph."""
+    """Set the device of new nodes of the default graph."""
     return get_default_graph().device(device_name_or_function)
 
 
@@ -38,17 +38,17 @@ def colocate_with(op: Any, ignore_existing: bool = False) -> contextlib.Abstract
 
 
 def control_dependencies(control_inputs: Any) -> contextlib.AbstractContextManager[None]:
-    """Make new nodes of the default graph wait for `control_inputs`; None clears the outer ones."""
+    """Make new nodes of the default graph depend on `control_inputs`; None clears the enclosing scopes."""
     return get_default_graph().control_dependencies(control_inputs)
 
 
 def init_scope() -> contextlib.AbstractContextManager[None]:
-    """Lift new nodes of the default graph out of conditionals, loops and control dependencies."""
+    """Put new nodes outside of the conditionals, loops and control dependencies of the default graph."""
     return get_default_graph().control_dependencies(None)
 
 
 def container(container_name: str) -> contextlib.AbstractContextManager[str]:
-    """Keep the state of new stateful nodes of the default graph in this container."""
+    """Set the resource container of new stateful nodes of the default graph."""
     return get_default_graph().container(container_name)
 
 
@@ -63,7 +63,7 @@ def add_to_collections(names: Any, value: Any) -> None:
 
 
 def get_collection(key: Any, scope: str | None = None) -> list[Any]:
-    """The values of a collection of the default graph; with `scope`, those whose name matches it from the start."""
+    """The values of a collection of the default graph; with `scope`, those whose name starts with a match of it."""
     return get_default_graph().get_collection(key, scope)
 
 

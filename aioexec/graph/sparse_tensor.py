@@ -51,7 +51,7 @@ class SparseTensor:
 
     @classmethod
     def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
-        """A SparseTensor of a SparseTensorValue, or of another one's parts.
+        """A SparseTensor with the components of a SparseTensorValue or of another SparseTensor.
 
         Raises:
             GraphTypeError: it is neither.
@@ -86,18 +86,18 @@ class SparseTensor:
 
     @property
     def shape(self) -> TensorShape:
-        """The dense shape, as far as it is known while building."""
+        """The static dense shape."""
         return self.get_shape()
 
     def get_shape(self) -> TensorShape:
         return TensorShape(constant_value_as_dims(self._dense_shape))
 
     def consumers(self) -> list[Operation]:
-        """The operations that use one of the parts."""
+        """The operations that use one of the three components."""
         return list(dict.fromkeys(op for part in _parts(self) for op in part.consumers()))
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
-        """A SparseTensorValue, from `session` or the default session; an awaitable."""
+        """Evaluate to a SparseTensorValue in `session` or the default session; an awaitable."""
         return EVALUATORS["eval"](self, feed_dict, session)
 
     def __repr__(self) -> str:
@@ -116,7 +116,7 @@ def is_sparse(x: Any) -> bool:
 
 
 def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
-    """A SparseTensor of what is sparse, a Tensor of everything else.
+    """Convert sparse values to a SparseTensor, all others to a Tensor.
 
     Raises:
         GraphTypeError: a sparse value of another dtype than `dtype`.
@@ -136,7 +136,7 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
     """A SparseTensor that must be fed in every run that needs it.
 
     Args:
-        shape: of the dense tensor; where it is known entirely it need not be fed.
+        shape: of the dense tensor; if it is fully known it need not be fed.
     """
     dtype, dims = dtypes.as_dtype(dtype), shapes.as_dims(shape)
     rank = None if dims is None else len(dims)

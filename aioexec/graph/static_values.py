@@ -1,4 +1,4 @@
-"""What is known of a value before anything runs: static shapes, constants, and integer vectors known in part."""
+"""Static knowledge of values, before a graph runs: shapes, constants, and partly known integer vectors."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ if TYPE_CHECKING:
     from aioexec.graph.node import Operation, Tensor
 
 HANDLE_SHAPE: Final = "_handle_shape"
-"""The attribute in which an input of a function says what is known of the variable behind it."""
+"""The attribute of a function's input with the shape of the variable behind it."""
 _DEPTH = 32
-_MOST_NODES = 1000  # a value may be used many times over on the way, which makes more paths than nodes
-_HAND_ON = (Role.IDENTITY, Role.SWITCH, Role.ENTER)  # output is input 0
-_LARGEST = 1024  # elements of a value worth computing while building, or looked at by a shape rule
+_MOST_NODES = 1000  # bounds nodes, since the paths to a value that is used many times may be far more
+_FORWARDING_ROLES = (Role.IDENTITY, Role.SWITCH, Role.ENTER)  # output is input 0
+_LARGEST = 1024  # the most elements of a value to compute while building, or to pass to a shape rule
 _LARGEST_DIM = (1 << 63) - 1
-_LONGEST_NS = 1_000_000  # that a kernel may take while a graph is built
+_LONGEST_NS = 1_000_000  # the most time of a kernel that runs while a graph is built
 
 
-class _Reach(NamedTuple):
-    """How far to look for a value from here: nodes deep, and, in a list of one, nodes in all."""
+class _SearchLimits(NamedTuple):
+    """The remaining limits of a search for a value: depth, and, in a list of one element, the total number of nodes."""
 
     depth: int
     left: list[int]
 
-    def deeper(self) -> _Reach | None:
+    def deeper(self) -> _SearchLimits | None:
         self.left[0] -= 1
-        return _Reach(self.depth - 1, self.left) if self.depth and self.left[0] > 0 else None
+        return _SearchLimits(self.depth - 1, self.left) if self.depth and self.left[0] > 0 else None
 
 
-def _whole_reach() -> _Reach:
-    return _Reach(_DEPTH, [_MOST_NODES])
+def _initial_limits() -> _SearchLimits:
+    return _SearchLimits(_DEPTH, [_MOST_NODES])
 
 
 def infer_shapes(op: Operation) -> Sequence[Dims]:
-    """Shapes of the outputs of a node that is being made.
+    """The output shapes of a node under construction.
 
     Raises:
-        GraphValueError: the inputs do not fit; names the node.
+        GraphValueError: the inputs do not fit; the message names the node.
     """
     inputs = op.inputs
     context = ShapeContext(
@@ -75,9 +75,9 @@ def infer_shapes(op: Operation) -> Sequence[Dims]:
 
 
 def _operand(op: Operation, index: int) -> np.ndarray[Any, Any] | None:
-    """The value of an input as a shape rule may look at it: element by element, so it is not long.
+    """The value of an input for a shape rule, which reads it element by element; None if it is long.
 
-    What may be longer has one element for each output, as the sizes of a SplitV.
+    The limit does not apply to operands with one element per output, as the sizes of a SplitV.
     """
     value = constant_value(op.inputs[index])
     if value is None or value.size <= _LARGEST:
@@ -95,7 +95,7 @@ def _check_possible(dims: Dims) -> None:
 
 
 def variable_dims(handle: Tensor) -> Dims:
-    """The shape of the variable a resource handle or reference leads to, as far as the node that makes it says."""
+    """The shape of the variable behind a resource handle or reference, as stated by the node that makes it."""
     op = _maker(handle)
     if op.row.role is Role.PLACEHOLDER and HANDLE_SHAPE in op.attrs:
         shape: TensorShape = op.attrs[HANDLE_SHAPE]
@@ -104,14 +104,14 @@ def variable_dims(handle: Tensor) -> Dims:
 
 
 def _maker(handle: Tensor) -> Operation:
-    """The node that makes what a resource handle or reference leads to."""
+    """The node that makes the resource behind a handle or reference."""
     op = handle.op
-    while op.row.role in _HAND_ON and op.inputs:
+    while op.row.role in _FORWARDING_ROLES and op.inputs:
         op = op.inputs[0].op
     return op
 
 
-# Which input of an op that makes a list of tensors says what shape each has.
+# From an op that makes a list of tensors to the index of its input with the element shape.
 _ELEMENT_SHAPE = {
     "EmptyTensorList": 0,
     "TensorListReserve": 0,
@@ -123,14 +123,14 @@ _ELEMENT_SHAPE = {
 _LIST_IN_LIST = (
     ("TensorListPopBack", 1),
     ("TensorListGetItem", 0),
-)  # outputs that may be a list which was in a list
+)  # outputs that may be a list nested in a list
 _LONGEST_CHAIN = 1000
 
 
 def elements_dims(handle: Tensor) -> Dims:
-    """The shape of each element of the list or array behind a handle, as far as the node that makes it says.
+    """The shape of each element of the list or array behind a handle, as stated by the node that makes it.
 
-    An op that makes a handle of a handle changes what is behind it, not what is said of its elements.
+    An op that makes a handle from a handle changes the list, not its element shape.
     """
     op = handle.op
     outer: tuple[int | None, ...] = ()
@@ -147,47 +147,47 @@ def elements_dims(handle: Tensor) -> Dims:
         handle = op.inputs[0]
         op = handle.op
     if op.type in _ELEMENT_SHAPE:
-        inner = _said(op.inputs[_ELEMENT_SHAPE[op.type]])
+        inner = _read_element_shape(op.inputs[_ELEMENT_SHAPE[op.type]])
     elif op.type == "TensorArrayV3":
         inner = op.attrs["element_shape"]
         if not (op.attrs["identical_element_shapes"] or is_fully_defined(inner)):
-            return None  # as TensorFlow has it
+            return None  # as in TensorFlow
     else:
         return None
     return None if inner is None else (*outer, *inner)
 
 
-def _said(tensor: Tensor) -> Dims:
+def _read_element_shape(tensor: Tensor) -> Dims:
     """Read an operand `element_shape`: a vector, or the scalar -1 for an unknown shape."""
     return None if tensor.dims == () else constant_value_as_dims(tensor)
 
 
 def constant_value(tensor: Tensor) -> np.ndarray[Any, Any] | None:
-    """The value of a tensor that does not depend on feeds or state, if it is small and easily computed."""
-    return _value(tensor, _whole_reach())
+    """The value of a tensor that does not depend on feeds or state, if it is small and cheap to compute."""
+    return _value(tensor, _initial_limits())
 
 
-def _value(tensor: Tensor, reach: _Reach | None) -> np.ndarray[Any, Any] | None:
+def _value(tensor: Tensor, limits: _SearchLimits | None) -> np.ndarray[Any, Any] | None:
     op = tensor.op
     row = op.row
     if row.role is Role.CONSTANT:
         value: np.ndarray[Any, Any] = op.attrs["value"]
         return value
     dims = tensor.dims
-    if reach is None or not row.is_pure or row.kernel is None or dims is None or None in dims:
+    if limits is None or not row.is_pure or row.kernel is None or dims is None or None in dims:
         return None
     if math.prod(d for d in dims if d is not None) > _LARGEST:
         return None
-    values = _input_values(op, reach.deeper())
+    values = _input_values(op, limits.deeper())
     if values is None or (row.work is not None and stated(row.work, op.attrs, values) > _LONGEST_NS):
         return None
     return _compute(op, values, tensor.value_index)
 
 
-def _input_values(op: Operation, reach: _Reach | None) -> list[np.ndarray[Any, Any]] | None:
+def _input_values(op: Operation, limits: _SearchLimits | None) -> list[np.ndarray[Any, Any]] | None:
     values = []
     for tensor in op.inputs:
-        value = _value(tensor, reach)
+        value = _value(tensor, limits)
         if value is None and op.row.shape_only and tensor.dims is not None and None not in tensor.dims:
             value = np.broadcast_to(np.zeros((), tensor.dtype.numpy), [int(d or 0) for d in tensor.dims])
         if value is None or (value.size > _LARGEST and not op.row.shape_only):
@@ -211,53 +211,53 @@ def _compute(
         with np.errstate(all="ignore"):
             result = op.row.kernel(context)(*values)
     except Exception:
-        return None  # it will say so when it runs, where what a kernel raises becomes an OpError
+        return None  # the error is raised when the node runs, where it becomes an OpError
     return np.asarray(result[index] if len(op.outputs) > 1 else result)
 
 
 def constant_value_as_dims(tensor: Tensor) -> Dims:
-    """Read an integer vector as a shape: None where an element is unknown, None as a whole if nothing is known.
+    """Read an integer vector as a shape: None for an unknown element, None as a whole if nothing is known.
 
     Raises:
         GraphValueError: it has more elements than a shape has dimensions.
     """
     if tensor.dims is not None and len(tensor.dims) == 1 and (tensor.dims[0] or 0) > HIGHEST_RANK:
         raise GraphValueError(f"a shape has at most {HIGHEST_RANK} dimensions, got {tensor.dims[0]}")
-    return _as_dims(tensor, _whole_reach())
+    return _as_dims(tensor, _initial_limits())
 
 
-def _as_dims(tensor: Tensor, reach: _Reach | None) -> Dims:
+def _as_dims(tensor: Tensor, limits: _SearchLimits | None) -> Dims:
     if tensor.dims is None or len(tensor.dims) != 1 or (tensor.dims[0] or 0) > HIGHEST_RANK:
         return None
     rule = _PARTIAL.get(tensor.op.type)
-    deeper = None if reach is None else reach.deeper()
+    deeper = None if limits is None else limits.deeper()
     known = rule(tensor.op, deeper) if rule is not None and deeper is not None else None
     if known is not None:
         return known
-    value = _value(tensor, reach)
+    value = _value(tensor, limits)
     if value is not None:
         return tuple(None if dim < 0 else int(dim) for dim in value)
     length = tensor.dims[0]
     return of_rank(length)
 
 
-def _partial_shape(op: Operation, reach: _Reach) -> Dims:
+def _partial_shape(op: Operation, limits: _SearchLimits) -> Dims:
     return op.inputs[0].dims
 
 
-def _partial_pack(op: Operation, reach: _Reach) -> Dims:
+def _partial_pack(op: Operation, limits: _SearchLimits) -> Dims:
     if op.attrs["axis"] not in (0, -1) or any(tensor.dims != () for tensor in op.inputs):
         return None
-    return tuple(_scalar(tensor, reach) for tensor in op.inputs)
+    return tuple(_scalar(tensor, limits) for tensor in op.inputs)
 
 
-def _scalar(tensor: Tensor, reach: _Reach) -> int | None:
-    """An integer scalar, also when it is one element of a shape known in part."""
-    value = _value(tensor, reach)
+def _scalar(tensor: Tensor, limits: _SearchLimits) -> int | None:
+    """An integer scalar, which may be one element of a partly known shape."""
+    value = _value(tensor, limits)
     if value is not None:
         return None if int(value) < 0 else int(value)
     op = tensor.op
-    deeper = reach.deeper()
+    deeper = limits.deeper()
     if op.type in ("Cast", "Identity"):
         return None if deeper is None else _scalar(op.inputs[0], deeper)
     if op.type == "StridedSlice" and op.attrs["shrink_axis_mask"] == 1 and deeper is not None:
@@ -272,21 +272,21 @@ def _scalar(tensor: Tensor, reach: _Reach) -> int | None:
     return None
 
 
-def _partial_concat(op: Operation, reach: _Reach) -> Dims:
-    parts = [_as_dims(tensor, reach) for tensor in op.inputs[:-1]]
+def _partial_concat(op: Operation, limits: _SearchLimits) -> Dims:
+    parts = [_as_dims(tensor, limits) for tensor in op.inputs[:-1]]
     if any(part is None for part in parts):
         return None
     return tuple(dim for part in parts if part is not None for dim in part)
 
 
-def _partial_same(op: Operation, reach: _Reach) -> Dims:
-    return _as_dims(op.inputs[0], reach)
+def _partial_same(op: Operation, limits: _SearchLimits) -> Dims:
+    return _as_dims(op.inputs[0], limits)
 
 
-def _partial_slice(op: Operation, reach: _Reach) -> Dims:
+def _partial_slice(op: Operation, limits: _SearchLimits) -> Dims:
     masks = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-    source = _as_dims(op.inputs[0], reach)
-    bounds = [_value(tensor, reach) for tensor in op.inputs[1:]]
+    source = _as_dims(op.inputs[0], limits)
+    bounds = [_value(tensor, limits) for tensor in op.inputs[1:]]
     if (
         source is None
         or any(op.attrs[mask] for mask in masks)
@@ -301,9 +301,9 @@ def _partial_slice(op: Operation, reach: _Reach) -> Dims:
     return source[first:last:step]
 
 
-# The ops through which shapes usually flow, so that a dimension that is known stays known. A table, not a mechanism: an op
-# that is missing only makes a static shape less precise.
-_PARTIAL: dict[str, Callable[[Operation, _Reach], Dims]] = {
+# Ops in shape computations, for which known dimensions are propagated. An op that is missing here only makes a static shape
+# less precise.
+_PARTIAL: dict[str, Callable[[Operation, _SearchLimits], Dims]] = {
     "Shape": _partial_shape,
     "Pack": _partial_pack,
     "ConcatV2": _partial_concat,

@@ -10,7 +10,7 @@ from functools import partial
 from aioexec.devices.device import Device
 from aioexec.devices.device_set import DeviceSet
 from aioexec.graph.graph import Graph
-from aioexec.graph.io.collector import collector_at_rest
+from aioexec.graph.io.collector import collector_disabled
 from aioexec.graph.kernels.kernel import Role
 from aioexec.graph.node import Operation, Tensor
 from aioexec.planning.control_flow.frames import frames
@@ -84,7 +84,7 @@ class Planner:
         Raises:
             InvalidArgumentError: a cycle, a malformed loop, or a node that no device can run.
         """
-        with collector_at_rest():
+        with collector_disabled():
             while True:
                 mutations = self.graph.mutations
                 plan = self._plan(signature)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from aioexec.graph.io.collector import collector_at_rest
+from aioexec.graph.io.collector import collector_disabled
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def _collector_as_it_was() -> Iterator[None]:
 def test_it_rests_inside_and_works_again_outside() -> None:
     gc.enable()
 
-    with collector_at_rest():
+    with collector_disabled():
         assert not gc.isenabled()
 
     assert gc.isenabled()
@@ -28,7 +28,7 @@ def test_it_rests_inside_and_works_again_outside() -> None:
 def test_it_works_again_after_an_error() -> None:
     gc.enable()
 
-    with pytest.raises(KeyError), collector_at_rest():
+    with pytest.raises(KeyError), collector_disabled():
         raise KeyError("planning failed")
 
     assert gc.isenabled()
@@ -37,7 +37,7 @@ def test_it_works_again_after_an_error() -> None:
 def test_a_caller_that_has_stopped_it_finds_it_stopped() -> None:
     gc.disable()
 
-    with collector_at_rest():
+    with collector_disabled():
         assert not gc.isenabled()
 
     assert not gc.isenabled()
@@ -46,8 +46,8 @@ def test_a_caller_that_has_stopped_it_finds_it_stopped() -> None:
 def test_the_outer_one_lets_it_work_again() -> None:
     gc.enable()
 
-    with collector_at_rest():
-        with collector_at_rest():
+    with collector_disabled():
+        with collector_disabled():
             pass
         assert not gc.isenabled()
 

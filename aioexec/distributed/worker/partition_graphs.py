@@ -11,7 +11,7 @@ from typing import Any
 from aioexec.distributed.worker.fused_nodes import expanded
 from aioexec.errors import GraphValueError, InvalidArgumentError
 from aioexec.graph.graph import Graph
-from aioexec.graph.io.collector import collector_at_rest
+from aioexec.graph.io.collector import collector_disabled
 from aioexec.graph.io.function_defs import import_library
 from aioexec.graph.io.graphdef_nodes import Importer
 from aioexec.graph.io.graphdef_source import Source
@@ -42,7 +42,7 @@ def imported(graph_def: Any) -> Graph:
     graph_def = expanded(graph_def)
     try:
         import_library(graph.functions, graph_def)
-        with graph.as_default(), collector_at_rest():
+        with graph.as_default(), collector_disabled():
             source = Source(graph_def, None, set(), graph.functions.row, is_partition=True)
             Importer(graph, source, "", {}).add_nodes()
     except GraphValueError as error:

@@ -1,1 +1,1 @@
-"""Reading and writing GraphDefs, FunctionDefs and MetaGraphDefs."""
+"""Reading and writing of GraphDefs, FunctionDefs and MetaGraphDefs."""

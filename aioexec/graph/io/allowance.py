@@ -1,8 +1,9 @@
-"""Bounds on the memory and work that a GraphDef may expand to, of which a few bytes can require very much.
+"""Bounds on the memory and work that a GraphDef may expand to.
 
-The last listed element of a tensor stands for all that follow, an attribute says how many outputs a node has, and a function
-is made anew for each set of attributes and of input shapes it is called with, which may double from function to function. So
-each import has an allowance, which the library of functions holds; what is beyond it is refused.
+A few bytes can expand to very much: the last listed element of a tensor is repeated to fill its shape; an attribute gives the
+number of a node's outputs; a function has a body for each set of attributes and input shapes of its calls, whose number may
+double from function to function. Each import therefore has an allowance, kept by the function library; an import that exceeds
+it is refused.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from aioexec.formats.protos import AttrValue, FunctionDef, GraphDef, NodeDef
 from aioexec.formats.tensor_codec import expanded_bytes
 
 MOST_BYTES: Final = 24 << 20
-_FEW_OUTPUTS: Final = 8  # of one node; only those beyond count
+_FEW_OUTPUTS: Final = 8  # per node; the allowance counts outputs beyond these
 
 
 class Allowance:
-    """The allowance that is left for one import.
+    """The allowance that is left of one import.
 
     Attributes:
-        tensors: bytes of elements of tensors that are not listed.
-        outputs: outputs of nodes, beyond a few of each.
-        bodies: nodes of function bodies, each time a body is made.
-        shapes: nodes of function bodies, each time the shapes in a body are found for further shapes of its inputs.
-        attributes: bytes of attributes of functions put in the place of their names.
+        tensors: bytes of tensor elements that are not listed.
+        outputs: outputs of nodes with more than a few.
+        bodies: nodes of function bodies, counted each time a body is built.
+        shapes: nodes of function bodies, counted each time shapes are inferred for other shapes of the inputs.
+        attributes: bytes of function attributes substituted for placeholders.
     """
 
     def __init__(self, graph_def: GraphDef) -> None:
@@ -43,10 +44,10 @@ class Allowance:
             self._take_tensors_of([*function.attr.values(), *defaults])
 
     def take_outputs(self, count: int) -> None:
-        """Add a node with so many outputs.
+        """Account for a node with `count` outputs.
 
         Raises:
-            GraphValueError: they come to too many.
+            GraphValueError: the allowance is used up.
         """
         if count > _FEW_OUTPUTS:
             self.outputs -= count
@@ -54,10 +55,10 @@ class Allowance:
                 raise GraphValueError("the nodes of a GraphDef have too many outputs")
 
     def take_body(self, proto: FunctionDef) -> None:
-        """Make the body of a function once more.
+        """Account for building the body of a function.
 
         Raises:
-            GraphValueError: they come to too many nodes, or their tensors to too many bytes.
+            GraphValueError: the allowance of nodes or of bytes is used up.
         """
         self.bodies -= 1 + len(proto.node_def)
         if self.bodies < 0:
@@ -67,15 +68,15 @@ class Allowance:
         self._take_tensors(proto.node_def)
 
     def take_shapes(self, body: Any) -> bool:
-        """Whether the shapes in a body, a FuncGraph, may be found once more; without that they are less precise."""
+        """Account for another shape inference of a body (FuncGraph); False if the allowance is used up."""
         self.shapes -= sum(1 + len(op.outputs) // _FEW_OUTPUTS for op in body.get_operations())
         return self.shapes >= 0
 
     def take_attribute(self, held: AttrValue) -> None:
-        """Put an attribute of a function in the place of its name.
+        """Account for the substitution of a function attribute for a placeholder.
 
         Raises:
-            GraphValueError: they come to too much.
+            GraphValueError: the allowance is used up.
         """
         self.attributes -= held.ByteSize()
         if self.attributes < 0:

@@ -1,4 +1,4 @@
-"""Pauses the garbage collector while very many long-lived objects are made."""
+"""Disables the garbage collector while many long-lived objects are allocated."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def collector_at_rest() -> Iterator[None]:
-    """Keep the garbage collector from walking, over and over, what grows and of which nothing is garbage.
+def collector_disabled() -> Iterator[None]:
+    """Disable the garbage collector in the block, which allocates many long-lived objects: each collection would traverse them.
 
-    Threads may do so at once: the first to be done lets it collect again, under the others too.
+    The switch is global: if several threads are in such a block, the first to leave enables the collector for all.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,7 +1,7 @@
-"""Conditional and loop contexts as messages of a MetaGraphDef, and back; their nodes are in the graph already.
+"""Conversion of conditional and loop contexts to messages of a MetaGraphDef and back; their nodes are in the graph already.
 
-A message names the tensors of a context, the tensors from outside that it uses, and the tensors that represent these inside.
-Messages are nested as contexts are; a collection lists the outermost.
+A message lists the tensors of a context, and the tensors from outside with their replacements inside. Messages nest as contexts
+do; a collection lists the outermost ones.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from aioexec.graph.control_flow import CondContext, ControlFlowContext, WhileContext
 
 
-# There
+# To messages
 
 
 def cond_to_proto(context: CondContext, export_scope: str | None = None) -> CondContextDef | None:
-    """A branch as a CondContextDef; None if it is not in `export_scope`, which is taken off names."""
+    """A branch as a CondContextDef, names without `export_scope`; None if it is not in that scope."""
     from aioexec.formats.protos import CondContextDef
 
     if not is_in_scope(context.name, export_scope):
@@ -41,7 +41,7 @@ def cond_to_proto(context: CondContext, export_scope: str | None = None) -> Cond
 
 
 def while_to_proto(context: WhileContext, export_scope: str | None = None) -> WhileContextDef | None:
-    """A loop as a WhileContextDef; None if it is not in `export_scope`, which is taken off names."""
+    """A loop as a WhileContextDef, names without `export_scope`; None if it is not in that scope."""
     from aioexec.formats.protos import WhileContextDef
 
     if not is_in_scope(context.name, export_scope):
@@ -70,9 +70,8 @@ def while_to_proto(context: WhileContext, export_scope: str | None = None) -> Wh
 def _write_values(
     proto: ValuesDef, context: ControlFlowContext, more: dict[Tensor, Tensor], scope: str | None
 ) -> None:
-    """Write what is known in a context. A gradient's context also stores tensors of the loop that it differentiates, which are
-    in no context around it; they are left out, because an importer could not use them.
-    """
+    """Write the tensors of a context. A gradient's context also uses saved tensors of the loop that it differentiates. They are
+    in no enclosing context, so an importer could not use them, and they are left out."""
     external = {**context._external_values, **more}
     candidates = external if context.replaces_foreign else ()
     foreign = {each for each in candidates if not is_inside(context, output_context(each.op))}
@@ -90,14 +89,14 @@ def _write_nested(proto: Any, context: ControlFlowContext, scope: str | None) ->
         nested.to_control_flow_context_def(proto.nested_contexts.add(), scope)
 
 
-# And back
+# From messages
 
 
 def fill_cond(context: CondContext, proto: CondContextDef, import_scope: str | None) -> None:
-    """Make a branch what a message says of it.
+    """Set the fields of a branch from its message.
 
     Raises:
-        UnknownNameError: a tensor it names is not there.
+        UnknownNameError: a tensor named there is not in the graph.
     """
     graph = context._graph
     context._pred = _tensor(graph, proto.pred_name, import_scope)
@@ -107,10 +106,10 @@ def fill_cond(context: CondContext, proto: CondContextDef, import_scope: str | N
 
 
 def fill_while(context: WhileContext, proto: WhileContextDef, import_scope: str | None) -> None:
-    """Make a loop what a message says of it; under a scope, its frame is another one.
+    """Set the fields of a loop from its message; under an import scope the frame's name gets that prefix.
 
     Raises:
-        UnknownNameError: a tensor it names is not there.
+        UnknownNameError: a tensor named there is not in the graph.
     """
     graph = context._graph
 
@@ -138,7 +137,7 @@ def _tensor(graph: Graph, name: str, scope: str | None) -> Tensor:
 
 
 def _fill_values(context: ControlFlowContext, proto: ValuesDef, scope: str | None) -> None:
-    """Tensors from outside of what was exported are not there; nothing inside needs them but by what stands for them."""
+    """Set the tensors of a context. Those from outside the exported scope are missing; only their replacements are used."""
     graph = context._graph
     for name in proto.values:
         if name not in proto.external_values:

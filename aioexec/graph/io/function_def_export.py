@@ -1,4 +1,4 @@
-"""Writes functions as FunctionDefs, as TensorFlow would write them."""
+"""Writes functions as FunctionDefs, equal to TensorFlow's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aioexec.graph.opdef import OpDef
 
 
 def export_library(functions: FunctionLibrary, names: Iterable[str] | None = None) -> FunctionDefLibrary:
-    """Functions as the library of a GraphDef; all, or those named."""
+    """Functions as the library of a GraphDef: all of them, or those named."""
     library = FunctionDefLibrary()
     for name in functions if names is None else names:
         function = functions.function(name)
@@ -25,7 +25,7 @@ def export_library(functions: FunctionLibrary, names: Iterable[str] | None = Non
 
 
 def function_to_def(function: Function) -> FunctionDef:
-    """A function as it is exported; one that was imported is what it was."""
+    """A function as a FunctionDef; for an imported function the one it was imported from."""
     if function.source is not None:
         source: FunctionDef = function.source
         return source
@@ -57,7 +57,7 @@ def function_to_def(function: Function) -> FunctionDef:
 
 
 def _describe(proto: FunctionDef, place: int, tensor: Tensor) -> None:
-    """Write what is known of an input besides its type."""
+    """Write the static shape and handle data of an input."""
     attrs = proto.arg_attr[place].attr
     write_attr(attrs[OUTPUT_SHAPES], "list(shape)", [tensor.dims])
     for name, value in tensor.op.attrs.items():
@@ -87,7 +87,7 @@ def _write_signature(proto: OpDefProto, definition: OpDef) -> None:
 
 
 def functions_are_equal(one: Function, other: Function) -> bool:
-    """Whether two functions are defined alike, whatever the order of their nodes."""
+    """Whether two functions have equal definitions, regardless of the order of nodes."""
     return _canonical(one) == _canonical(other)
 
 

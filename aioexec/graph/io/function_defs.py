@@ -1,8 +1,8 @@
 """Reads functions from FunctionDefs.
 
-In a FunctionDef the inputs of the function are named like nodes, an output of a node is "node:output:index" (index among those
-of one output argument), and an attribute of a node may be left open: `placeholder` names an attribute of the function. A
-FunctionDef is converted to a GraphDef with an `_Arg` node for each input, which is imported like any other.
+In a FunctionDef the inputs of the function are referred to like nodes, an output of a node is "node:output:index" (index within
+that output argument), and an attribute of a node may be open: `placeholder` names an attribute of the function. A FunctionDef
+is converted to a GraphDef with one `_Arg` node for each input, which is then imported like any other.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from aioexec.graph.static_values import HANDLE_SHAPE
 
 
 def import_library(functions: FunctionLibrary, graph_def: GraphDef) -> None:
-    """Add the functions of the library of a GraphDef; their bodies are made when something calls them.
+    """Add the functions of a GraphDef's library; bodies are built at the first call.
 
-    What the GraphDef may come to is what the library allows from now on.
+    The library's allowance is set to that of this GraphDef.
 
     Raises:
         InvalidArgumentError: a signature is malformed, a name has another meaning already, or tensors are too large.
@@ -49,7 +49,7 @@ def import_library(functions: FunctionLibrary, graph_def: GraphDef) -> None:
 
 
 def function_from_def(proto: FunctionDef, functions: FunctionLibrary, version: int) -> Function:
-    """The function a FunctionDef of a GraphDef of this version defines; it finds those it calls in `functions`.
+    """The function defined by a FunctionDef of a GraphDef of this version; its callees are looked up in `functions`.
 
     Raises:
         InvalidArgumentError: the signature is malformed.
@@ -70,7 +70,7 @@ def function_from_def(proto: FunctionDef, functions: FunctionLibrary, version: i
 
 
 def _named(proto: FunctionDef) -> list[str]:
-    """The names that may be those of functions a FunctionDef calls."""
+    """The names in a FunctionDef that may be names of functions."""
     names: dict[str, None] = {}
     waiting = [held for node in proto.node_def for held in node.attr.values()]
     while waiting:
@@ -122,9 +122,9 @@ def _read_argument(proto: Any, kinds: Mapping[str, str]) -> ArgDef:
 
 
 class _BodyReader:
-    """Makes the body of a FunctionDef for a set of attributes.
+    """Builds the body of a FunctionDef for a set of attributes.
 
-    `_nodes` are the protos of its nodes by name, `_arguments` the names of the `_Arg` nodes of each input argument.
+    `_nodes` are its NodeDefs by name, `_arguments` the names of the `_Arg` nodes of each input argument.
     """
 
     def __init__(
@@ -147,12 +147,12 @@ class _BodyReader:
         graph_def.versions.producer = version
         self._add_inputs(graph_def)
         for node in self._proto.node_def:
-            graph_def.node.append(self._closed(node))
+            graph_def.node.append(self._without_placeholders(node))
         for node in graph_def.node:
             inputs = [each for text in node.input for each in self._inputs(text)]
             del node.input[:]
             node.input.extend(inputs)
-            self._keep_own_groups(node)
+            self._drop_outer_groups(node)
         graph = FuncGraph(self._definition.name, functions=self._functions)
         importer = Importer(graph, Source(graph_def, None, set(), self._functions.row), "", {})
         importer.add_nodes()
@@ -185,7 +185,7 @@ class _BodyReader:
                 index += 1
 
     def _describe_input(self, node: NodeDef, place: int, is_first: bool) -> None:
-        """Further properties of an input in the definition: private attributes, the variable behind a handle."""
+        """Copy further properties of an input from the definition: private attributes, handle data."""
         if not is_first:
             return
         for name, held in self._proto.arg_attr[place].attr.items() if place in self._proto.arg_attr else ():
@@ -195,15 +195,15 @@ class _BodyReader:
         if len(handle_data) == 1:
             node.attr[HANDLE_SHAPE].shape.CopyFrom(handle_data[0].shape)
 
-    def _closed(self, node: NodeDef) -> NodeDef:
+    def _without_placeholders(self, node: NodeDef) -> NodeDef:
         closed = NodeDef()
         closed.CopyFrom(node)
         for held in closed.attr.values():
-            self._close(held)
+            self._substitute_placeholders(held)
         return closed
 
-    def _keep_own_groups(self, node: NodeDef) -> None:
-        """Forget groups of nodes around the calls, which a body knows nothing of."""
+    def _drop_outer_groups(self, node: NodeDef) -> None:
+        """Drop colocation groups of nodes outside the body."""
         if COLOCATION in node.attr:
             groups = node.attr[COLOCATION].list.s
             members = [group.decode("utf-8", "replace").removeprefix(COLOCATED) for group in groups]
@@ -211,8 +211,8 @@ class _BodyReader:
             del groups[:]
             groups.extend(kept)
 
-    def _close(self, held: AttrValue) -> None:
-        """Put the function's attribute in the place of a name of one."""
+    def _substitute_placeholders(self, held: AttrValue) -> None:
+        """Substitute the function's attribute for a placeholder."""
         kind = held.WhichOneof("value")
         if kind == "placeholder":
             if held.placeholder not in self._open:
@@ -223,10 +223,10 @@ class _BodyReader:
             held.CopyFrom(given)
         for function in (held.func,) if kind == "func" else held.list.func if kind == "list" else ():
             for inner in function.attr.values():
-                self._close(inner)
+                self._substitute_placeholders(inner)
 
     def _inputs(self, text: str) -> Iterator[str]:
-        """An input as a GraphDef has it; several, if it means a list."""
+        """Convert an input reference to the form of a GraphDef; several references if it denotes a list."""
         if text.startswith("^"):
             yield text
             return
@@ -247,7 +247,7 @@ class _BodyReader:
         return [names[int(rest[0])]]
 
     def _output_range(self, text: str, node: NodeDef, output: str) -> tuple[int, int]:
-        """The index of the first tensor of a node's output argument, and their number."""
+        """The index of the first tensor in a node's output argument, and the number of tensors."""
         first = 0
         for arg in self._functions.row(node.op).definition.outputs:
             count = self._count(node, arg)

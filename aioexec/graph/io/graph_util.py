@@ -1,4 +1,4 @@
-"""Functions of GraphDefs without a graph: the subgraph that some nodes need."""
+"""Functions on GraphDefs that need no graph: extraction of the subgraph that some nodes depend on."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def node_of_input(text: str) -> str:
-    """The name of the node that an input of a NodeDef ("a", "a:1", "^a") comes from."""
+    """The name of the node that an input of a NodeDef ("a", "a:1", "^a") refers to."""
     text = text.removeprefix("^")
     name, colon, index = text.rpartition(":")
     return name if colon and index.isdigit() else text
 
 
 def extract_sub_graph(graph_def: GraphDef, dest_nodes: Sequence[str]) -> GraphDef:
-    """Return the nodes that `dest_nodes` need, themselves included, in the order of `graph_def`.
+    """Return `dest_nodes` and the nodes they depend on, in the order of `graph_def`.
 
     Raises:
         GraphTypeError: `dest_nodes` is a single name.

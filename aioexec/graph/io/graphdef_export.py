@@ -1,4 +1,4 @@
-"""Writes a graph as a GraphDef, as TensorFlow would write it."""
+"""Writes a graph as a GraphDef, equal to TensorFlow's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aioexec.graph.graph import Graph
 from aioexec.graph.io.function_def_export import export_library
 from aioexec.graph.io.node_def_export import OUTPUT_SHAPES, node_def as node_def, write_node
 
-# The version of the GraphDef format (TensorFlow 1.15's), and how far back and forth it is understood.
+# The version of the GraphDef format (TensorFlow 1.15's), and the oldest consumers and producers it is compatible with.
 GRAPH_DEF_VERSION: Final = 134
 GRAPH_DEF_VERSION_MIN_CONSUMER: Final = 0
 GRAPH_DEF_VERSION_MIN_PRODUCER: Final = 0
@@ -22,8 +22,8 @@ def graph_to_graph_def(graph: Graph, from_version: int | None = None, add_shapes
     """Return the nodes of a graph as a GraphDef, with all its functions.
 
     Args:
-        from_version: leave out the nodes that were there when `graph.version` was this.
-        add_shapes: give each node what is known of its output shapes, in its attr `_output_shapes`.
+        from_version: leave out the nodes that existed when `graph.version` had this value.
+        add_shapes: write the static output shapes to each node's attr `_output_shapes`.
     """
     result = GraphDef()
     result.versions.producer = (
@@ -42,9 +42,8 @@ def graph_to_graph_def(graph: Graph, from_version: int | None = None, add_shapes
 
 
 def strip_default_attrs(graph_def: GraphDef) -> None:
-    """Leave out the attributes that have their op's default, of all nodes and those of functions, so that older readers need
-    not know them. Nodes of ops that are not registered, and calls of functions by their name, stay as they are.
-    """
+    """Remove attributes with their op's default from all nodes, those of functions included, so that older consumers need not
+    know them. Nodes of unregistered ops, and calls of functions by name, are not changed."""
     functions = {function.signature.name for function in graph_def.library.function}
     for nodes in (graph_def.node, *(function.node_def for function in graph_def.library.function)):
         for node in nodes:

@@ -1,9 +1,9 @@
-"""Puts the nodes of a GraphDef into a graph: all of them, or none if anything is wrong.
+"""Imports a GraphDef into a graph: all of its nodes, or none if there is an error.
 
-In three steps. `Source` reads the proto by itself: names, attributes, edges, an order in which each node comes after its
-inputs. `Importer` then adds the nodes under a prefix, where the graph checks dtypes and shapes as for any new node, and takes
-them out again if one does not fit; a Merge in a loop gets its back edge when the node it comes from is there. At last what was
-asked for by `return_elements` is looked up.
+1. `Source` parses and checks the proto: names, attributes, edges, a topological order.
+2. `Importer` adds the nodes under a prefix. The graph checks dtypes and shapes as for any new node, and removes the added nodes
+   if one is invalid. A Merge of a loop gets its back edge when the NextIteration has been added.
+3. The elements named in `return_elements` are looked up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aioexec.formats.protos import GraphDef, OpList
 from aioexec.graph.apply import graph_of
 from aioexec.graph.convert import convert_to_tensor, stands_for_tensor
 from aioexec.graph.graph import Graph
-from aioexec.graph.io.collector import collector_at_rest
+from aioexec.graph.io.collector import collector_disabled
 from aioexec.graph.io.function_defs import import_library
 from aioexec.graph.io.graphdef_nodes import Importer
 from aioexec.graph.io.graphdef_source import CONTROL, Key, Source, parse_key
@@ -34,24 +34,24 @@ def import_graph_def(
 ) -> list[Any] | None:
     """Add the nodes of a GraphDef to the default graph (or that of the tensors in `input_map`).
 
-    Nodes may be listed in any order. A name that is taken already gets _1, _2, … appended. If anything is wrong, the graph is
-    left as it was. Functions are added to the library of the graph; those that nodes call must be sound, with all they call.
+    Nodes may be listed in any order. A name that is taken gets a suffix _1, _2, …. After an error the graph is unchanged.
+    Functions are added to the library of the graph; those that nodes call, directly or not, are checked.
 
     Args:
         graph_def: our GraphDef or TensorFlow's.
         input_map: replaces inputs, by their name in the GraphDef: "a", "a:1", or "^a" for a control input.
-        return_elements: names in the GraphDef of what to return: "a" an operation, "a:0" a tensor.
+        return_elements: names in the GraphDef of the elements to return: "a" an operation, "a:0" a tensor.
         name: the scope of the new nodes, "import" by default; "" for none.
         op_dict: ignored, as in TensorFlow.
         producer_op_list: the ops of the GraphDef's producer; attributes unknown here are dropped if they have their default.
 
     Returns:
-        The elements asked for; None if `return_elements` is None.
+        The elements named in `return_elements`, or None if that is None.
 
     Raises:
         NotFoundError: an op is not registered.
         GraphTypeError: an argument of a wrong type.
-        GraphValueError: anything else that is wrong.
+        GraphValueError: any other error in the GraphDef or the arguments.
     """
     source = own_proto(graph_def, GraphDef, "graph_def")
     producer_ops = (
@@ -75,19 +75,19 @@ def import_graph_def(
             raise
         except InvalidArgumentError as error:
             raise GraphValueError(error.message) from error
-        _keep_version(graph, source.versions.producer)
+        _record_producer_version(graph, source.versions.producer)
         return elements
 
 
 def extend_by_graph_def(graph: Graph, graph_def: GraphDef, inputs: Mapping[str, Tensor | Operation]) -> None:
-    """Add nodes that another process has made for this graph, under their own names; all of them or none.
+    """Add nodes that another process made for this graph, under their own names: all of them, or none if there is an error.
 
     Args:
         inputs: tensors and operations of the graph, by the text that refers to them.
 
     Raises:
         NotFoundError: an op is not registered.
-        InvalidArgumentError: anything else that is wrong.
+        InvalidArgumentError: any other error.
     """
     with _adding_to(graph):
         import_library(graph.functions, graph_def)
@@ -95,31 +95,31 @@ def extend_by_graph_def(graph: Graph, graph_def: GraphDef, inputs: Mapping[str, 
         there = graph._by_name
         source = Source(graph_def, None, set(known), graph.functions.row, is_sent=True, there=there)
         Importer(graph, source, None, known).add_nodes()
-        _keep_version(graph, graph_def.versions.producer)
+        _record_producer_version(graph, graph_def.versions.producer)
 
 
 @contextmanager
 def _adding_to(graph: Graph) -> Iterator[Graph]:
-    """Make a graph the default one while nodes are added to it; an exception removes them again.
+    """Make `graph` the default graph in the block; an exception removes the nodes added there.
 
     Raises:
-        GraphValueError: attributes are nested too deeply: parsed messages are at most 100 deep, built ones may be deeper.
+        GraphValueError: attributes are nested too deeply. The limit of parsed messages is 100, built ones may exceed it.
     """
-    with graph.as_default(), graph.undone_on_error(), collector_at_rest():
+    with graph.as_default(), graph.undone_on_error(), collector_disabled():
         try:
             yield graph
         except RecursionError as error:
             raise GraphValueError("the attributes of a node are nested too deeply") from error
 
 
-def _keep_version(graph: Graph, producer: int) -> None:
-    """A graph is as old as its oldest part; what was built here is of the present version."""
+def _record_producer_version(graph: Graph, producer: int) -> None:
+    """Record the producer's version: a graph's version is the lowest among the current one and those of imported GraphDefs."""
     known = graph.oldest_producer
     graph.oldest_producer = producer if known is None else min(known, producer)
 
 
 def own_proto(message: Any, kind: Any, argument: str) -> Any:
-    """`message` as a message of ours; one of TensorFlow's goes through its bytes.
+    """`message` as one of our protos; TensorFlow's is converted by serialization.
 
     Raises:
         GraphTypeError: it is something else.
@@ -143,7 +143,7 @@ def _check_names(argument: str, names: Any) -> list[str]:
 
 
 def _convert_inputs(graph: Graph, mapped: Mapping[str, Any], scope: str) -> dict[Key, Tensor | Operation]:
-    """The replacements of `input_map` as tensors (or operations, for control inputs) of the graph."""
+    """The values of `input_map` as tensors (or operations, for control inputs) of the graph."""
     found: dict[Key, Tensor | Operation] = {}
     for text, value in mapped.items():
         key = parse_key(text)

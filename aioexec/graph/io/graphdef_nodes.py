@@ -1,4 +1,4 @@
-"""Adds the nodes of a GraphDef that was read to a graph, under a prefix, and connects them."""
+"""Adds the nodes of a parsed GraphDef (`Source`) to a graph, under a prefix, and connects them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Importer:
     """Adds the nodes of a source to a graph.
 
     Args:
-        scope: what their names begin with; None if they keep their names, which must be free.
+        scope: the prefix of the names; None keeps the names, which must be free.
 
     Attributes:
         added: the new operations by their name in the GraphDef.
 
-    `_back_edges`: inputs of Merges still to be set, by position: of each operation and its node.
+    `_back_edges`: the back edges still to be set: Merge, input position, and source node.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class Importer:
                 self.added[node.name]._device = self._device_of_group(node)
         for op in self.added.values():
             if op.row.bodies is not None and op.row.role is not Role.SYMBOLIC:
-                op.row.bodies(op)  # refuses those that do not fit, and functions that call themselves
+                op.row.bodies(op)  # checks that the bodies fit the operation and do not call themselves
 
     def check_replacements(self) -> None:
-        """Refuse an `input_map` of outputs that the GraphDef neither uses nor has."""
+        """Check that each output in `input_map` is used by the GraphDef or is in it."""
         unknown = [key for key in self._source.unused_replacements() if not self._has(key)]
         if unknown:
             names = sorted(f"{name}:{index}" if index > 0 else name for name, index in unknown)
@@ -88,7 +88,7 @@ class Importer:
             graph.functions.allowance.take_outputs(len(op.outputs))
         graph._apply_scopes(op)
         if node.groups:
-            op._device = node.device  # device scopes do not part what is colocated
+            op._device = node.device  # device scopes do not separate colocated nodes
         if shapes is not None:
             _merge_shapes(op, shapes)
         if back_edges:
@@ -96,7 +96,7 @@ class Importer:
         return op
 
     def _forward_inputs(self, node: SourceNode, back_edges: Collection[int]) -> list[Tensor]:
-        """The inputs that are there already, the first of them also in the place of those that are not."""
+        """The inputs of a Merge: those that exist; the first of them stands in for the back edges until these are set."""
         forward = {i: self._tensor(node, key) for i, key in enumerate(node.inputs) if i not in back_edges}
         if back_edges and not forward:
             raise GraphValueError(f"Node {node.name!r}: all its inputs come from the next iteration")
@@ -174,7 +174,7 @@ class Importer:
 
 
 def _free_names(graph: Graph, scope: str, names: Mapping[str, SourceNode]) -> dict[str, str]:
-    """The name in the graph of each node: under the scope, and numbered where that is taken by a node or a scope."""
+    """From each node to its name in the graph: under the scope, with a number if a node or scope has that name."""
     present = sorted(op.name for op in graph.get_operations())
 
     def is_taken(name: str) -> bool:
@@ -193,7 +193,7 @@ def _free_names(graph: Graph, scope: str, names: Mapping[str, SourceNode]) -> di
 
 
 def _merge_shapes(op: Operation, shapes: Sequence[Any]) -> None:
-    """Narrow the shapes of the outputs to those the producer knew."""
+    """Merge the producer's static shapes into those of the outputs."""
     if len(shapes) != len(op.outputs):
         raise GraphValueError(
             f"Node {op.name!r} has {len(op.outputs)} outputs but its {OUTPUT_SHAPES} attribute has {len(shapes)} shapes"

@@ -1,4 +1,4 @@
-"""Reads a GraphDef by itself: names, attributes and edges, all of it checked, before any graph is touched."""
+"""Parses and checks a GraphDef, without a graph: names, attributes and edges."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _NODE_NAME: Final = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 _PARTITION_NODE_NAME: Final = re.compile(r"[A-Za-z0-9._][A-Za-z0-9_.\\/>-]*")
 _INPUT: Final = re.compile(
     r"(\^?)([A-Za-z0-9.$_][A-Za-z0-9_.\\/>-]*)(?::(\d{1,9}))?"
-)  # with $, what no node is called
-CONTROL: Final = -1  # the output index that stands for a control edge
-COLOCATION: Final = "_class"  # the attribute that names the groups a node is colocated with
-COLOCATED: Final = "loc:@"  # how a group of colocated nodes is named in the attr _class
+)  # "$" occurs in no node name
+CONTROL: Final = -1  # the output index of a control edge
+COLOCATION: Final = "_class"  # the attribute with the colocation groups of a node
+COLOCATED: Final = "loc:@"  # the prefix of a colocation group in that attribute
 
 Key = tuple[str, int]
 """An output: the name of a node in the GraphDef, and an index or CONTROL."""
 
 
 def parse_key(text: str) -> Key:
-    """Read "a", "a:1" or "^a".
+    """Parse "a", "a:1" or "^a".
 
     Raises:
         GraphValueError: none of these.
@@ -47,7 +47,7 @@ def parse_key(text: str) -> Key:
 
 @dataclass(slots=True)
 class SourceNode:
-    """A NodeDef, read: attributes as Python values, edges as keys."""
+    """A parsed NodeDef: attributes as Python values, edges as keys."""
 
     name: str
     row: registry.Row
@@ -56,21 +56,21 @@ class SourceNode:
     inputs: list[Key] = field(default_factory=list)
     controls: list[Key] = field(default_factory=list)
     groups: tuple[str, ...] = ()
-    """The groups of nodes it is colocated with."""
+    """The colocation groups of the node."""
 
 
 class Source:
-    """A GraphDef, read and found consistent in itself.
+    """A parsed GraphDef that is consistent in itself.
 
     Args:
-        is_partition: it comes from a master, which gives nodes names that users cannot give, and colocates them with others.
-        is_sent: it comes from another process, which may know more attributes of an op than there are here: those are dropped.
-        there: nodes of the graph it extends, with which new ones may be colocated.
+        is_partition: it comes from a master, whose node names users cannot give, and whose colocation groups may name other
+            nodes.
+        is_sent: it comes from another process, whose version may define more attributes of an op: unknown ones are dropped.
+        there: nodes of the graph to be extended, which colocation groups may name.
 
     Attributes:
         nodes: by name.
-        order: the nodes such that each comes after those it takes inputs from, but for the back edges of loops; as listed
-            where that is possible.
+        order: topological, back edges of loops excepted, and as close to the order of listing as that allows.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Source:
         for name, held in given.items():
             if name.startswith("_"):
                 attrs[name] = _read_private(name, held)
-            elif not self._is_sent and self._is_wrong(proto.op, name, held):
+            elif not self._is_sent and self._must_be_refused(proto.op, name, held):
                 known = [attr.name for attr in row.definition.attrs]
                 raise GraphValueError(f"has an attr {name!r} that is not known here; the op has {known}")
         if row.role is Role.CONSTANT and dtypes.as_dtype(attrs["value"].dtype) != attrs["dtype"]:
@@ -143,8 +143,8 @@ class Source:
             )
         return attrs
 
-    def _is_wrong(self, op_type: str, name: str, held: AttrValue) -> bool:
-        """Whether an attribute that is not known here may not be dropped."""
+    def _must_be_refused(self, op_type: str, name: str, held: AttrValue) -> bool:
+        """Whether an attribute unknown to the op must be refused rather than dropped."""
         return self._version <= GRAPH_DEF_VERSION and not _has_default(
             self._producer_ops.get(op_type), name, held
         )
@@ -175,11 +175,11 @@ class Source:
                 )
 
     def unused_replacements(self) -> set[Key]:
-        """Names in `input_map` that no node has as an input."""
+        """Names in `input_map` that are not an input of any node."""
         return self._mapped.difference(*((*node.inputs, *node.controls) for node in self.nodes.values()))
 
     def _sorted(self) -> list[SourceNode]:
-        """Kahn's algorithm; of the nodes that are ready the one listed first goes first."""
+        """Topological order by Kahn's algorithm; among ready nodes, the one listed first comes first."""
         nodes = list(self.nodes.values())
         place = {node.name: i for i, node in enumerate(nodes)}
         waits = [0] * len(nodes)
@@ -204,13 +204,13 @@ class Source:
         return order
 
     def _producers(self, node: SourceNode) -> Iterator[str]:
-        """The nodes that must stand before a node; what leads back into a loop need not."""
+        """The nodes that must precede a node: its inputs, but for back edges."""
         for key in (*node.inputs, *node.controls):
             if key not in self._mapped and not self.is_back_edge(node, key):
                 yield key[0]
 
     def is_back_edge(self, node: SourceNode, key: Key) -> bool:
-        """Whether an input is the value of a loop variable in the next iteration."""
+        """Whether an input is a back edge: the next value of a loop variable."""
         return (
             node.row.role is Role.MERGE
             and key[1] != CONTROL
@@ -240,7 +240,7 @@ def _read_private(name: str, held: AttrValue) -> Any:
 
 
 def _has_default(op: OpDefProto | None, name: str, held: Any) -> bool:
-    """Whether the producer's definition gives the attribute this very value by default."""
+    """Whether the attribute's value is the default in the producer's op definition."""
     for attr in op.attr if op is not None else ():
         if attr.name == name:
             return attr.HasField("default_value") and attr.default_value == held

@@ -1,7 +1,7 @@
-"""Writes a graph, or what is in one of its scopes, as a MetaGraphDef: nodes, functions, collections, definitions of its ops.
+"""Writes a graph, or one of its scopes, as a MetaGraphDef: nodes, functions, collections, OpDefs.
 
-A part of a graph is exported without its scope, to be imported under another. What its nodes take from outside of the scope
-are *unbound* inputs, under names no node can have; a collection lists them, and the importer of the part supplies them.
+A scope is exported with names relative to it, so that it can be imported under another. Inputs from outside of the scope are
+*unbound*: their names are ones that no node can have, a collection lists them, and the importer supplies them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from aioexec.graph.scope_names import is_in_scope, strip_name_scope
 
 UNBOUND_PREFIX: Final = "$unbound_inputs_"
 TENSORFLOW_VERSION: Final = "1.15.0"
-"""Whose format it is. Readers go by it: whether variables say that they are trainable, for one."""
+"""The version of the format. Readers depend on it, for example for the field `trainable` of variables."""
 
 _WRITTEN_BY: Final = "aioexec"
 _FRAME: Final = "frame_name"
@@ -45,15 +45,15 @@ def create_meta_graph_def(
     clear_extraneous_savers: bool = False,
     strip_default_attrs: bool = False,
 ) -> MetaGraphDef:
-    """Put a graph, a saver and collections together.
+    """Make a MetaGraphDef of a graph, a saver and collections.
 
     Args:
-        meta_info_def: what to say of it, besides the versions and the ops it uses.
+        meta_info_def: further MetaInfoDef fields; versions and the op list are added.
         graph_def: the nodes; all of the graph by default.
         collection_list: the collections to export; all by default.
-        export_scope: of collections, export what is in this scope only, without the scope.
-        exclude_nodes: names of nodes that collections shall not mention.
-        clear_extraneous_savers: of savers, list the one of `saver_def` alone.
+        export_scope: export only items of collections in this scope, with names relative to it.
+        exclude_nodes: names of nodes whose mention in collections is dropped.
+        clear_extraneous_savers: of savers, export the one of `saver_def` only.
         strip_default_attrs: leave out attributes with their op's default, see `graphdef_export.strip_default_attrs`.
 
     Raises:
@@ -99,12 +99,12 @@ def add_collection_def(
     exclude_nodes: Collection[str] | None = None,
     override_contents: Sequence[Any] | None = None,
 ) -> None:
-    """Put a collection of a graph into a MetaGraphDef, if it can be written: what cannot is left out, with a warning.
+    """Add a collection of a graph to a MetaGraphDef; one that cannot be encoded is skipped with a warning.
 
     Args:
-        export_scope: leave out what is not in this scope, and take the scope off names.
-        exclude_nodes: names of nodes not to mention.
-        override_contents: what to write in place of what is in the collection.
+        export_scope: export only items in this scope, with names relative to it.
+        exclude_nodes: names of nodes whose mention is dropped.
+        override_contents: the items to write instead of the graph's.
     """
     if not isinstance(key, str):
         logger.warning("only collections with string keys are exported, not %r", key)
@@ -126,7 +126,7 @@ def add_collection_def(
 
 
 def add_strings(meta_graph_def: MetaGraphDef, key: str, strings: Iterable[str]) -> None:
-    """Put a collection of strings into a MetaGraphDef."""
+    """Add a collection of strings to a MetaGraphDef."""
     meta_graph_def.collection_def[key].bytes_list.value[:] = [string.encode() for string in strings]
 
 
@@ -160,7 +160,7 @@ def _collection(key: str, items: Sequence[Any], scope: str | None) -> Collection
     return result
 
 
-# A part of a graph
+# Export of one scope
 
 
 def part_of_graph_def(
@@ -169,7 +169,7 @@ def part_of_graph_def(
     exclude_nodes: Collection[str] = (),
     clear_devices: bool = False,
 ) -> tuple[GraphDef, list[str]]:
-    """The nodes in a scope, without it; and the names of what they take from outside of it."""
+    """The nodes in a scope, with names relative to it, and the names of their inputs from outside."""
     result = GraphDef(versions=graph_def.versions, library=graph_def.library)
     unbound: list[str] = []
     for node in graph_def.node:
@@ -184,7 +184,7 @@ def part_of_graph_def(
 
 
 def _leave_scope(node: NodeDef, scope: str) -> Iterator[str]:
-    """Take a scope off the names in a node; yield those of its inputs that are not in the scope."""
+    """Make the names in a node relative to the scope; yield its inputs from outside the scope."""
     node.name = strip_name_scope(node.name, scope)
     for place, text in enumerate(node.input):
         if is_in_scope(text, scope):

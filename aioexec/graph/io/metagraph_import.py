@@ -1,4 +1,4 @@
-"""Puts a MetaGraphDef into a graph: its nodes, and the collections made anew from what is now in the graph."""
+"""Imports a MetaGraphDef: its nodes, and its collections, whose items are rebuilt from the imported nodes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from aioexec.graph.keys import GraphKeys
 from aioexec.graph.scope_names import is_in_scope, prepend_name_scope, strip_name_scope
 
 _TRAINABLE_SINCE = (1, 9)
-"""The version of TensorFlow whose variables say themselves whether they are trainable."""
+"""The first version of TensorFlow whose VariableDef has the field `trainable`."""
 
 logger = logging.getLogger(__name__)
 
 
 def as_meta_graph(message: Any) -> MetaGraphDef:
-    """A MetaGraphDef of ours; one of TensorFlow's goes through its bytes."""
+    """`message` as our MetaGraphDef; TensorFlow's is converted by serialization."""
     proto: MetaGraphDef = own_proto(message, MetaGraphDef, "meta_graph_or_file")
     return proto
 
@@ -42,19 +42,19 @@ def import_meta_graph_nodes(
     """Add the nodes and collections of a MetaGraphDef to a graph.
 
     Args:
-        clear_devices: forget on which devices nodes are to be.
+        clear_devices: remove the devices of nodes.
         graph: the default graph by default.
-        import_scope: the scope to put everything under.
-        input_map: what to take in place of inputs, by their name in the MetaGraphDef; see `import_graph_def`.
-        unbound_inputs_col_name: the collection that lists the inputs `input_map` must give.
-        restore_collections_predicate: whether to bring back a collection, by its name.
+        import_scope: the scope of all new names.
+        input_map: replaces inputs, by their name in the MetaGraphDef; see `import_graph_def`.
+        unbound_inputs_col_name: the collection that lists the inputs `input_map` must contain.
+        restore_collections_predicate: from a collection's name to whether it is imported.
         return_elements: names of nodes and tensors to return.
 
     Returns:
-        The variables now in the scope, by their name in the MetaGraphDef; the elements asked for.
+        The variables in the scope, by their name in the MetaGraphDef; the elements of `return_elements`.
 
     Raises:
-        GraphValueError: unbound inputs that `input_map` does not give, or anything that is wrong with the nodes.
+        GraphValueError: unbound inputs that are not in `input_map`, or any error in the nodes.
     """
     _check_bound(meta_graph_def, unbound_inputs_col_name, input_map or {})
     graph = get_default_graph() if graph is None else graph
@@ -68,7 +68,7 @@ def import_meta_graph_nodes(
             import_scope or scope,
             producer_op_list=info.stripped_op_list if info.HasField("stripped_op_list") else None,
         )
-        restored = _Collections(graph, scope, _says_trainable(meta_graph_def))
+        restored = _Collections(graph, scope, _has_trainable_field(meta_graph_def))
         for key in _in_order(meta_graph_def):
             if key != unbound_inputs_col_name and restore_collections_predicate(key):
                 restored.add(key, meta_graph_def.collection_def[key])
@@ -77,7 +77,7 @@ def import_meta_graph_nodes(
 
 @contextlib.contextmanager
 def undone_on_error(graph: Graph) -> Iterator[None]:
-    """Leave the nodes and collections of a graph as they were if the block raises."""
+    """Restore the nodes and collections of a graph if the block raises."""
     before = {key: list(graph.get_collection(key)) for key in graph.collections}
     try:
         with graph.undone_on_error():
@@ -89,7 +89,7 @@ def undone_on_error(graph: Graph) -> Iterator[None]:
 
 
 def variables_in_scope(graph: Graph, scope: str | None) -> dict[str, Any]:
-    """The global variables in a scope, by their names in it."""
+    """The global variables in a scope, by their names relative to it."""
     collected = graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
     variables = [each for each in collected if isinstance(getattr(each, "name", None), str)]
     return {strip_name_scope(each.name, scope): each for each in variables if is_in_scope(each.name, scope)}
@@ -110,7 +110,7 @@ def _check_bound(meta_graph: MetaGraphDef, collection: str, given: Mapping[str, 
 
 
 def _adapted(graph_def: GraphDef, clear_devices: bool, scope: str) -> GraphDef:
-    """A GraphDef as it is imported: under a scope its loops have frames of their own, also those that are in no collection."""
+    """The GraphDef with the import scope prefixed to the frames of its loops, also of those in no collection."""
     enters = [place for place, node in enumerate(graph_def.node) if scope and _is_enter(node)]
     if not (enters or clear_devices):
         return graph_def
@@ -128,8 +128,8 @@ def _is_enter(node: NodeDef) -> bool:
     return registry.is_registered(node.op) and registry.lookup(node.op).role is Role.ENTER
 
 
-def _says_trainable(meta_graph: MetaGraphDef) -> bool:
-    """Whether a VariableDef has that field; older ones are trainable if they are in the collection of those."""
+def _has_trainable_field(meta_graph: MetaGraphDef) -> bool:
+    """Whether VariableDefs have the field `trainable`; in older ones the collection of trainable variables determines it."""
     version = meta_graph.meta_info_def.tensorflow_version
     if not version:
         return True
@@ -138,7 +138,7 @@ def _says_trainable(meta_graph: MetaGraphDef) -> bool:
 
 
 def _in_order(meta_graph: MetaGraphDef) -> list[str]:
-    """The names of the collections, that of trainable variables first: it says of older variables that they are."""
+    """The names of the collections, trainable variables first: for older variables that collection determines `trainable`."""
     return sorted(meta_graph.collection_def, key=lambda key: (key != GraphKeys.TRAINABLE_VARIABLES, key))
 
 
@@ -154,20 +154,20 @@ _VARIABLES = frozenset(
         GraphKeys.TRAINABLE_RESOURCE_VARIABLES,
     }
 )
-"""Collections of variables: what is in several of them is one object."""
+"""Collections of variables: an item that is in several of them becomes one object."""
 
 
 class _Collections:
-    """Makes the items of collections anew.
+    """Rebuilds the items of collections.
 
-    Constant: the graph, the scope its new nodes are under, whether variables say that they are trainable. Growing:
-    `_variables`, those made, by the bytes they were made from.
+    Constant: the graph, the scope of its new nodes, whether VariableDefs have the field `trainable`. Growing: `_variables`, the
+    rebuilt ones, by their serialized proto.
     """
 
-    def __init__(self, graph: Graph, scope: str, says_trainable: bool) -> None:
+    def __init__(self, graph: Graph, scope: str, has_trainable_field: bool) -> None:
         self._graph = graph
         self._scope = scope
-        self._says_trainable = says_trainable
+        self._has_trainable_field = has_trainable_field
         self._variables: dict[bytes, Any] = {}
 
     def add(self, key: str, items: CollectionDef) -> None:
@@ -191,7 +191,7 @@ class _Collections:
         if key in _VARIABLES and item in self._variables:
             return self._variables[item]
         message = _parsed(get_collection_proto_type(key), item, key)
-        if key in _VARIABLES and not self._says_trainable:
+        if key in _VARIABLES and not self._has_trainable_field:
             message.trainable = key == GraphKeys.TRAINABLE_VARIABLES
         from_proto = get_from_proto_function(key)
         assert from_proto is not None
@@ -204,5 +204,5 @@ class _Collections:
 def _parsed(kind: Any, data: bytes, key: str) -> Any:
     try:
         return kind.FromString(data)
-    except Exception as error:  # protobuf's DecodeError, by whichever of its implementations is in use
+    except Exception as error:  # protobuf's DecodeError, whichever implementation is in use
         raise InvalidArgumentError(f"collection {key!r} holds what is no {kind.__name__}") from error

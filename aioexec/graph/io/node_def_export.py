@@ -10,7 +10,7 @@ from aioexec.graph.attr_values import write_attr, write_private_attr
 from aioexec.graph.node import Operation
 
 OUTPUT_SHAPES: Final = "_output_shapes"
-"""The attribute that says what is known of the shapes of a node's outputs."""
+"""The attribute with the static shapes of a node's outputs."""
 
 
 def node_def(op: Operation) -> NodeDef:

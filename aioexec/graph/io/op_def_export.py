@@ -1,4 +1,4 @@
-"""Writes the signatures of ops as OpDefs, and those a GraphDef needs, so that its readers know what its attributes mean."""
+"""Writes the signatures of ops as OpDefs, for the op list of a MetaGraphDef."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _write_attr(proto: OpDefProto.AttrDef, attr: AttrDef) -> None:
 
 
 def ops_used_by_graph_def(graph_def: GraphDef) -> list[str]:
-    """The ops of the nodes of a GraphDef, and of those of the functions they call."""
+    """The ops of the nodes in a GraphDef, and of those in the functions they call."""
     functions = {function.signature.name: function for function in graph_def.library.function}
     used: set[str] = set()
     waiting: list[Iterable[NodeDef]] = [graph_def.node]
@@ -60,7 +60,7 @@ def ops_used_by_graph_def(graph_def: GraphDef) -> list[str]:
 
 
 def _called(nodes: Iterable[NodeDef], functions: Mapping[str, FunctionDef]) -> Iterator[str]:
-    """The ops of nodes, and the functions their attributes name."""
+    """The ops of nodes, and the functions that their attributes name."""
     for node in nodes:
         yield node.op
         if not functions:
@@ -71,6 +71,6 @@ def _called(nodes: Iterable[NodeDef], functions: Mapping[str, FunctionDef]) -> I
 
 
 def stripped_op_list_for_graph(graph_def: GraphDef) -> OpList:
-    """The signatures of the ops a GraphDef uses, by name; ops that are not registered are left out."""
+    """The OpDefs of the ops that a GraphDef uses, sorted by name; unregistered ops are left out."""
     known = (name for name in ops_used_by_graph_def(graph_def) if registry.is_registered(name))
     return OpList(op=[op_def_proto(registry.lookup(name).definition) for name in known])

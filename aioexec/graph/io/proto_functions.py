@@ -1,6 +1,6 @@
-"""The encoding of collections as messages: for each collection a kind of message, and functions to convert to and from it.
+"""The encoding of collections: for each collection a message type, and functions to convert items to messages and back.
 
-The items of other collections are encoded by their type: tensors and operations by name, strings and numbers as values.
+Items of collections without such functions are encoded by type: tensors and operations by name, strings and numbers as values.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from aioexec.data_classes import dataclass
 from aioexec.errors import GraphTypeError, GraphValueError
 
 ToProto = Callable[..., Any]
-"""(item, export_scope=) to its message, with that scope taken off names; None if the item is not in the scope."""
+"""(item, export_scope=) to its message, names relative to that scope; None if the item is not in the scope."""
 
 FromProto = Callable[..., Any]
-"""(message, import_scope=) to an item made of what is in the default graph, under that scope."""
+"""(message, import_scope=) to an item built from the nodes in the default graph under that scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ def register_proto_function(
     to_proto: ToProto | None = None,
     from_proto: FromProto | None = None,
 ) -> None:
-    """Say how the items of a collection become messages, and messages items.
+    """Register how items of a collection are converted to messages and back.
 
     Args:
-        proto_type: the class of the messages, or the name of one of `aioexec.formats.protos`, which is loaded when it is used.
+        proto_type: the class of the messages, or the name of one in `aioexec.formats.protos`, which is imported at first use.
 
     Raises:
         GraphTypeError: one of the functions is not callable.
@@ -52,7 +52,7 @@ def register_proto_function(
 
 
 def get_collection_proto_type(collection_name: str) -> Any:
-    """The class of the messages of a collection; None if there is none."""
+    """The message class of a collection; None if there is none."""
     found = _registered.get(collection_name)
     if found is None or not isinstance(found.proto_type, str):
         return None if found is None else found.proto_type

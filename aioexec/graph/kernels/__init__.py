@@ -1,1 +1,1 @@
-"""The protocols of kernels: their registry, launches of loops, estimates of work, and cancellation."""
+"""The protocols of kernels: kernel types, registry, launches of compiled loops, work estimates, cancellation."""

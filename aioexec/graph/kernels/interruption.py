@@ -1,6 +1,6 @@
-"""Interruption of long kernels when their step is cancelled: they call `check_cancelled` between two parts of their work.
+"""Interruption of long kernels when their step is cancelled: kernels call `check_cancelled` between parts of their work.
 
-Workers set `current` to the job that a thread runs. A kernel on the event loop is not interrupted: it is short.
+Workers set `current` to the job that the thread runs. Kernels on the event loop are short and are not interrupted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class Interruptible(Protocol):
-    """A job; `is_cancelled` becomes True once, in any thread."""
+    """A job of a worker; `is_cancelled` is set once, by any thread."""
 
     is_cancelled: bool
 
@@ -30,7 +30,7 @@ current = _Current()
 
 
 def check_cancelled() -> None:
-    """Raise CancelledError if what this thread computes is not wanted any more."""
+    """Raise CancelledError if the job of this thread is cancelled."""
     job = current.job
     if job is not None and job.is_cancelled:
         raise CancelledError("the step was cancelled while a kernel was running")
@@ -41,10 +41,10 @@ class TooManyCallsError(Exception):
 
 
 def interruptible(call: Callable[[], Result], most_calls: Mapping[str, int] | None = None) -> Result:
-    """Make a call to a library written in Python, which does not check: this checks whenever a function is called there.
+    """Call a function of a pure-Python library, with a profile hook that checks for cancellation at each Python function call.
 
     Raises:
-        TooManyCallsError: a function of a name in `most_calls` was called more often than that says.
+        TooManyCallsError: a function named in `most_calls` was called more often than that limit.
     """
     left = dict(most_calls or {})
     if current.job is None and not left:

@@ -3,16 +3,16 @@
 An op has up to two implementations with the same meaning. The *reference* kernel is a plain NumPy function and defines the op.
 The *native* binding turns an operation with concrete shapes into launches of compiled kernels inside a program.
 
-Memory seen by a native program. A frame is an array of 64-bit words: a header, then *slots* (addresses). An operand is a slot
-and a byte offset, so one arena slot serves a thousand intermediates. Every launch has a *block* of 64-bit words:
+Memory of a native program. A frame is an array of 64-bit words: a header, then *slots* (addresses). An operand is a slot and a
+byte offset, so the one slot of the arena serves all intermediate values. Every launch has a *block* of 64-bit words:
 
     elementwise kernel   for each operand: frame word, byte offset
                          rank >= 1; dims[rank], outermost first; for each operand: strides[rank] in bytes
     loop kernel          for each operand: frame word, byte offset
                          the integer arguments; the real arguments as float64 bit patterns
 
-Compiled kernels have the C signature `int64 kernel(int64 *block, int64 *frame)` and return a status: 0, or k for the k-th
-entry of `Native.statuses`.
+Compiled kernels have the C signature `int64 kernel(int64 *block, int64 *frame)` and return a status: 0, or k for the k-th entry
+of `Native.statuses`.
 """
 
 from __future__ import annotations
@@ -39,39 +39,39 @@ Attrs = Mapping[str, Any]
 
 
 class Role(enum.Enum):
-    """The role of an op in planning and execution; all else is stated by the other fields of its row."""
+    """The role of an op in planning and execution; the other fields of its row state everything else."""
 
-    __hash__ = object.__hash__  # Enum's own is written in Python, and planning looks roles up for every node
+    __hash__ = object.__hash__  # Enum's own is a Python function, and planning looks roles up for every node
 
     COMPUTE = "compute"
     CONSTANT = "constant"  # value in attr `value`
     PLACEHOLDER = "placeholder"  # must be fed; its kernel raises
     IDENTITY = "identity"  # output 0 is input 0
-    NO_OP = "no_op"  # nothing but control edges
-    CONTROL_TRIGGER = "control_trigger"  # the same, and it runs even if what it waits for is dead
+    NO_OP = "no_op"  # control edges only
+    CONTROL_TRIGGER = "control_trigger"  # the same, and runs even if its inputs are dead
     VARIABLE = "variable"  # makes a variable: a resource handle or a reference
     READ = "read"  # snapshot of the variable behind input 0
     UPDATE = "update"  # writes the variables behind the inputs `Native.writes` / `Row.writes`
-    # What follows has no kernel: the executor runs it, since what it does is to decide which nodes run.
+    # The executor runs the following ones without a kernel, since they decide which nodes run.
     SWITCH = "switch"  # input 0 goes to output `pred`; the other is dead
     MERGE = "merge"  # the first live input, and its index
-    ENTER = "enter"  # into the child frame named by attr `frame_name`
+    ENTER = "enter"  # to the child frame named by attr `frame_name`
     EXIT = "exit"  # out of a frame, once: the last iteration's value
-    NEXT_ITERATION = "next_iteration"  # into the next iteration
-    LOOP_COND = "loop_cond"  # the condition of a frame
-    SEND = "send"  # hands a value, dead or alive, to another partition
-    RECV = "recv"  # waits for it
-    # What follows stands for bodies, `Row.bodies`, which planning puts in its place.
-    CALL = "call"  # the inputs are those of its body, the outputs too
-    SYMBOLIC = "symbolic"  # the same, of a body that is made when it is planned
-    IF = "if"  # input 0 chooses: it holds, the first body; it does not, the second
-    CASE = "case"  # input 0 is the index of the body that runs; the last, if there is none
-    WHILE = "while"  # the second body is repeated while the first says so
-    STRUCTURE = "structure"  # a loop or a conditional that planning has made one node of
+    NEXT_ITERATION = "next_iteration"  # to the next iteration
+    LOOP_COND = "loop_cond"  # the condition of a loop
+    SEND = "send"  # sends a value, dead or alive, to another partition
+    RECV = "recv"  # receives it
+    # The following ones have bodies (`Row.bodies`), which planning substitutes for them.
+    CALL = "call"  # inputs and outputs are those of the body
+    SYMBOLIC = "symbolic"  # the same, for a body that is built during planning
+    IF = "if"  # input 0 is the condition; bodies: then, else
+    CASE = "case"  # input 0 is the index of the body; out of range, the last one
+    WHILE = "while"  # bodies: condition, loop body
+    STRUCTURE = "structure"  # a loop or conditional that planning has collapsed to one node
 
 
 class KernelContext(Protocol):
-    """The properties of a node that a kernel gets when it is bound to it, once per session and node.
+    """The properties of a node that are passed when its kernel is bound, once per session and node.
 
     `device` is the full name of the node's device, `resources` are that device's, `functions` those of the node's graph.
     """
@@ -99,39 +99,40 @@ Reference = Callable[[KernelContext], Compute]
 
 
 class StepContext(Protocol):
-    """The properties of a step that an asynchronous kernel gets; it is called on the event loop, `compute(step, *inputs)`.
+    """The properties of a step that are passed to an asynchronous kernel, `compute(step, *inputs)`, on the event loop.
 
-    It returns its values, or an awaitable of them, which is cancelled with the step: it must leave its resource as it was.
+    The kernel returns its values, or an awaitable of them. The awaitable is cancelled with the step, and must then leave the
+    kernel's resource unchanged.
     """
 
     @property
     def step_id(self) -> int: ...
     @property
     def container(self) -> str:
-        """The container of resources that vanish with the step."""
+        """The container of resources that are deleted at the end of the step."""
         ...
 
     @property
     def deadline(self) -> float | None:
-        """When the step fails, on the event loop's clock."""
+        """The deadline of the step, in the event loop's time."""
         ...
 
     @property
     def cancellation_manager(self) -> Any:
-        """Registers callbacks that are called once if the step is cancelled (`execution.cancellation`)."""
+        """Registers callbacks for the cancellation of the step (`execution.cancellation`)."""
         ...
 
     def run_in_worker(self, call: Callable[[], Result]) -> Awaitable[Result]:
-        """Make a call on a worker, in a copy of the caller's context variables."""
+        """Make a call on a worker thread, in a copy of the caller's context variables."""
         ...
 
     def call(self, body: FuncGraph, inputs: Sequence[Any]) -> Awaitable[Sequence[Any]]:
-        """Run the body of a function with these inputs: its outputs, of which those that are inputs are the same arrays."""
+        """Run the body of a function with these inputs; outputs that are inputs are the same arrays."""
         ...
 
 
 class WouldBlock(enum.Enum):
-    """The result of a kernel that would have to wait, and has changed nothing."""
+    """The result of a nonblocking attempt that would have to wait and changed nothing."""
 
     WOULD_BLOCK = "would block"
 
@@ -141,7 +142,7 @@ WOULD_BLOCK = WouldBlock.WOULD_BLOCK
 
 @dataclass(frozen=True, slots=True)
 class NonblockingKernel:
-    """An asynchronous kernel that often need not wait, and then needs no step.
+    """An asynchronous kernel with a nonblocking form, which needs no step.
 
     Attributes:
         compute: the kernel.
@@ -160,9 +161,9 @@ class KeepingKernel:
     """A kernel that keeps an input beyond its step: a copy, unless the kernel has the only reference.
 
     Attributes:
-        compute: the kernel, which copies.
-        keep: the same, where the input is its own.
-        keeps: which input.
+        compute: the kernel that copies.
+        keep: the kernel for an input without other references.
+        keeps: the index of the input.
     """
 
     compute: Compute
@@ -180,7 +181,7 @@ def plain(compute: Compute) -> Reference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spec:
-    """A value at the time a program is laid out: its dtype and shape, and its content where that is known."""
+    """A value when a program is laid out: its dtype and shape, and its content if that is known."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -198,11 +199,11 @@ class Spec:
         return self.size * self.dtype.itemsize
 
     def checked(self) -> Self:
-        """The same, if there can be such an array: no dimension is negative, and its strides count bytes in 64 bits, also where
-        a dimension is 0.
+        """The same spec, if such an array can exist: dimensions are not negative, and strides fit 64 bits even if a dimension
+        is 0.
 
         Raises:
-            GraphValueError: there cannot.
+            GraphValueError: it cannot.
         """
         count = self.dtype.itemsize
         for dim in self.shape:
@@ -231,10 +232,10 @@ class ElementwiseKernel:
 
 @dataclass(frozen=True, slots=True)
 class LoopKernel:
-    """A written-out loop: a plain Python function `body(*pointers, *ints, *reals) -> status`.
+    """A loop kernel: a plain Python function `body(*pointers, *ints, *reals) -> status`.
 
-    Pointers are indexed flat, `x[i]`; in plain Python they may be one-dimensional arrays, so the body can be run as it is.
-    Its only free names are those the compiler supplies (see devices/jit/loops).
+    Pointers have flat indices, `x[i]`; in plain Python they may be one-dimensional arrays, so the body runs without
+    compilation. Its only free names are those of `loop_language`, which the compiler defines (see devices/jit/loops).
     """
 
     body: Callable[..., int]
@@ -248,7 +249,7 @@ Kernel = ElementwiseKernel | LoopKernel
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A place in memory a launch reads or writes: an input, an output, scratch, or the new content of a variable.
+    """Memory that a launch reads or writes: an input, an output, scratch, or the new content of a variable.
 
     `state` k is the new content of the variable behind input k; `input` k is its present one. Both may be the same memory.
     """
@@ -260,9 +261,9 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """How a launch may be divided among workers: it has `words[word]` independent units of work.
+    """How to divide a launch among workers: it has `words[word]` independent units of work.
 
-    Unit u of operand k begins u * strides[k] bytes behind unit 0. Shares are multiples of `grain` units.
+    Unit u of operand k begins u * strides[k] bytes after unit 0. Tasks are multiples of `grain` units.
     """
 
     word: int
@@ -276,13 +277,13 @@ RECTIFIES = 2
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
-    """What a loop kernel can do to each part of its output as soon as it is written, without reading it again from memory.
+    """Operations that a loop kernel can apply to each part of its output while that is in cache.
 
     Attributes:
-        word: the argument that says what, 0 for nothing: the sum of ADDS_BIAS, to add a vector to each row, and RECTIFIES, to
-            replace what is negative by 0 afterwards; NaN stays.
-        output: the operand it is done to; of all launches of an operation together every element.
-        bias: the operand that is the vector; not read without ADDS_BIAS.
+        word: the argument that selects them: 0 for none, or the sum of ADDS_BIAS (add a vector to each row) and RECTIFIES
+            (replace negative elements by 0, after that; NaN is kept).
+        output: the operand they are applied to; all launches of an operation together cover it.
+        bias: the vector operand; not read without ADDS_BIAS.
         width: elements of a row.
     """
 
@@ -294,15 +295,15 @@ class Epilogue:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """How what a launch writes could be handed over, part by part, to an elementwise kernel that works on it.
+    """How the output of a product can be passed, block by block, to an elementwise kernel that consumes it.
 
     Attributes:
-        kernel: does what both do. Its operands are the factors, the first two of the launch; then all those of the elementwise
-            kernel, of which it does not look at the one that is handed over. It calls that kernel (`Launch.calls`).
-        words: its first arguments; behind them come how many operands the elementwise kernel has, the place of the one that is
-            handed over, and for each operand a bit: it is as large as that, or a scalar.
-        units: with strides for the factors, and for what is handed over.
-        most: operands the elementwise kernel may have; there are always so many.
+        kernel: the fused kernel. Its operands are the factors (the first two of the launch), then all operands of the
+            elementwise kernel, of which the product itself is not accessed. It calls the elementwise kernel (`Launch.calls`).
+        words: its first arguments; after them: the number of operands of the elementwise kernel, the index of the product among
+            them, and a bit mask: set for operands as large as the product, clear for scalars.
+        units: with strides for the factors, and for the product.
+        most: the largest number of operands of the elementwise kernel; the fused kernel always has as many.
     """
 
     kernel: LoopKernel
@@ -313,7 +314,7 @@ class Handover:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One row of a native program: a kernel, where its operands are, and the rest of its block.
+    """One row of a native program: a kernel, its operands, and the rest of its block.
 
     `calls` is a kernel that this one calls: its address is the last of the integer arguments.
     """
@@ -348,19 +349,19 @@ class ListVerb(enum.Enum):
     """The operation of a node on a list of tensors, if a program can do it in memory."""
 
     EMPTY = "empty"  # makes a list that grows
-    RESERVE = "reserve"  # makes one of as many elements as input `size` says, none of them set
-    FROM_TENSOR = "from_tensor"  # makes one of the rows of input `value`
+    RESERVE = "reserve"  # makes one of `size` elements, all unset
+    FROM_TENSOR = "from_tensor"  # makes one from the rows of input `value`
     PUSH = "push"  # appends input `value`
-    POP = "pop"  # takes the last element
-    READ = "read"  # gives the element at input `index`
+    POP = "pop"  # removes and yields the last element
+    READ = "read"  # yields the element at input `index`
     WRITE = "write"  # sets it to input `value`
-    READ_ALL = "read_all"  # gives all elements as one tensor: those at input `index`, if there is one
+    READ_ALL = "read_all"  # stacks all elements, or those at input `index`, to one tensor
     WRITE_ALL = "write_all"  # sets them to the rows of input `value`
     LENGTH = "length"
     ELEMENT_SHAPE = "element_shape"
-    ZEROS_LIKE = "zeros_like"  # makes one as long, of zeros
-    ADD = "add"  # adds the lists at all inputs, element by element
-    GRADIENT = "gradient"  # gives the list of gradients by a list, for the attr `source`
+    ZEROS_LIKE = "zeros_like"  # makes one of the same length, of zeros
+    ADD = "add"  # adds the lists at all inputs, elementwise
+    GRADIENT = "gradient"  # yields the TensorArray of gradients for the attr `source`
     CLOSE = "close"
 
 
@@ -372,14 +373,15 @@ class ListUse:
     """How a node uses the list at its input 0, or makes one.
 
     Attributes:
-        outputs: what each output is: "list", "value" (what is read or pushed, a length), or "flow" (input `flow`, or zero).
-        size, index, value, flow, shape: inputs, where the verb has such; shape: what is said of that of each element.
-        dtype: the attr with the dtype of the elements, of the verbs that make a list.
-        is_value: a list never changes; a verb gives another. Otherwise there is one list, and verbs change it.
-        writes_once: an element that is set may not be set again, but in a list of gradients, where it is added to.
-        zeros: an element that is not set is read as zeros if its shape is known: it is that of the others.
-        statuses: what goes wrong: an index outside (or nothing to pop), an element that is not as it must be.
-        also_tensors: the op is for tensors, and lists are among them.
+        outputs: the kind of each output: "list", "value" (an element, a stack of elements, a length), or "flow" (input `flow`,
+            or zero).
+        size, index, value, flow, shape: the indices of these inputs; `shape` is the element shape.
+        dtype: the attr with the dtype of the elements, for verbs that make a list.
+        is_value: lists are immutable, and verbs yield a new one. Otherwise lists are resources, and verbs change them.
+        writes_once: an element may be set once only; in a list of gradients the second value is added.
+        zeros: an unset element is read as zeros if its shape is known from the others.
+        statuses: the errors: an index out of range (or an empty list), an element of a wrong dtype or shape.
+        also_tensors: the op also takes plain tensors.
     """
 
     verb: ListVerb
@@ -403,7 +405,7 @@ class ListUse:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Each output of the node is an input's memory, from a byte offset on: no row at all.
+    """Each output of the node is a view of an input's memory from a byte offset on; no row is needed.
 
     `inputs[j]` and `offsets[j]` are for output j.
     """
@@ -413,9 +415,10 @@ class Alias:
 
 
 Bind = Callable[[Attrs, Sequence[Spec], Sequence[Spec]], Launches | Alias | None]
-"""Attributes, input specs, output specs to rows; None: no native form for these, the program breaks here.
+"""(attributes, input specs, output specs) to rows; None if there is no native form for them, which makes it a fallback row.
 
-An input that is a variable (role UPDATE or READ) is seen as the variable's value. Pure: same arguments, same result."""
+An input that is a variable (role UPDATE or READ) has the spec of the variable's value. Pure: same arguments, same result.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,8 +427,8 @@ class Native:
 
     Attributes:
         bind: see `Bind`.
-        dtypes: the dtypes of the op's type attribute it promises to serve (names), checked by the registry test.
-        statuses: what status k (from 1) means: the error class and its message, which may name attributes in braces.
+        dtypes: the names of the dtypes of the op's type attribute that are supported, checked by the registry test.
+        statuses: the meaning of status k (from 1): an error class and a message, with attribute names in braces.
     """
 
     bind: Bind

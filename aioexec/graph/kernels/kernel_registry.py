@@ -1,10 +1,10 @@
 """The registry of kernels by op and device type.
 
-The kernel of an op's row works in main memory: it is used on every device type that runs CPU kernels, unless a kernel was
-registered for that type. A device type with memory of its own has only the kernels that are registered for it. Ops that the
-engine runs by role (control flow, transfer) need no kernel and are available on every device.
+The kernel of an op's row works in main memory. It serves every device type that runs CPU kernels, unless a kernel is registered
+for that type. A device type with memory of its own has only the kernels registered for it. Ops that the engine runs by role
+(control flow, transfer) need no kernel and are available on every device.
 
-The node's attribute `_kernel` selects the kernels of a label; without it those without a label are used.
+The node's attribute `_kernel` selects kernels by label; nodes without it use the kernels without a label.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RUN_BY_ENGINE: Final = frozenset(
 )
 
 DeviceTypes = Mapping[str, bool]
-"""The device types there are, preferred ones first, and whether each runs CPU kernels."""
+"""From each device type, preferred ones first, to whether it runs CPU kernels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,11 +54,11 @@ class KernelDef:
     """A kernel of an op for a device type.
 
     Attributes:
-        make: binds it to a node; what it makes is called as the row's own kernel would be.
-        constraints: the values an attribute (of a list: each of its elements) may have.
-        label: the kernel serves only nodes that ask for it.
-        priority: of several that serve a node the highest is taken; a device type with a higher one is preferred.
-        host_memory: names of inputs and outputs that lie in main memory, whatever the device.
+        make: binds it to a node; the result is called like that of the row's own kernel.
+        constraints: the allowed values of attributes (of a list: of each element).
+        label: the kernel serves only nodes with this label.
+        priority: among several kernels for a node the highest is chosen; a device type with a higher one is preferred.
+        host_memory: names of inputs and outputs that are in main memory, whatever the device.
     """
 
     op: str
@@ -70,7 +70,7 @@ class KernelDef:
     host_memory: frozenset[str] = frozenset()
 
     def serves(self, attrs: Attrs) -> bool:
-        """Whether the attributes are within the constraints."""
+        """Whether the attributes satisfy the constraints."""
         return all(
             value in allowed
             for name, allowed in self.constraints.items()
@@ -101,7 +101,7 @@ def register_kernel(
     priority: int = 0,
     host_memory: Sequence[str] = (),
 ) -> KernelDef:
-    """Let a kernel serve an op on a device type; see `KernelDef`.
+    """Register a kernel of an op for a device type; see `KernelDef`.
 
     Raises:
         NotFoundError: unknown op.
@@ -123,25 +123,25 @@ def register_kernel(
 
 
 def has_registered_kernels(op_type: str) -> bool:
-    """Whether anything but the row serves the op."""
+    """Whether kernels besides the row's own are registered for the op."""
     return op_type in _kernels
 
 
 def find_kernel(op_type: str, device_type: str, attrs: Attrs, *, runs_cpu_kernels: bool) -> KernelDef:
-    """The kernel that serves a node with these attributes on a device type.
+    """The kernel for a node with these attributes on a device type.
 
     Args:
-        runs_cpu_kernels: whether the op's row serves this device type too.
+        runs_cpu_kernels: whether the row's own kernel serves this device type too.
 
     Raises:
-        InvalidArgumentError: several with the same priority do.
-        NotFoundError: none does.
+        InvalidArgumentError: several with the same priority.
+        NotFoundError: none.
     """
     kernel = _registered(op_type, device_type, attrs)
     if kernel is None and runs_cpu_kernels and not label_of(attrs):
         make = registry.lookup(op_type).kernel
         if make is not None:
-            return _of_row(op_type, device_type, make)
+            return _row_kernel(op_type, device_type, make)
     if kernel is None:
         label = f" with label {label_of(attrs)!r}" if label_of(attrs) else ""
         raise NotFoundError(
@@ -152,18 +152,18 @@ def find_kernel(op_type: str, device_type: str, attrs: Attrs, *, runs_cpu_kernel
 
 
 @functools.cache
-def _of_row(op_type: str, device_type: str, make: Reference) -> KernelDef:
-    """The same for every node: there are many."""
+def _row_kernel(op_type: str, device_type: str, make: Reference) -> KernelDef:
+    """The row's own kernel as a KernelDef; cached, since it is the same for every node."""
     return KernelDef(op_type, device_type, make, {})
 
 
 def is_overridden(op: Operation, device_type: str) -> bool:
-    """Whether a kernel registered for the device type serves an operation, and not its row's own, in whichever form."""
+    """Whether a kernel registered for the device type is used for an operation, instead of the row's own."""
     return _registered(op.type, device_type, op.attrs) is not None
 
 
 def label_of(attrs: Attrs) -> str:
-    """The label of the kernel a node asks for; an attribute of that name that is no string asks for none."""
+    """The kernel label of a node; an attribute `_kernel` that is not a string counts as none."""
     label = attrs.get(LABEL, "")
     return label if isinstance(label, str) else ""
 
@@ -190,7 +190,7 @@ def _registered(op_type: str, device_type: str, attrs: Attrs) -> KernelDef | Non
 
 
 def supported_device_types(op: Operation, device_types: DeviceTypes) -> tuple[str, ...]:
-    """Those of the device types that can run an operation, preferred ones first.
+    """The device types that can run an operation, preferred ones first.
 
     Raises:
         InvalidArgumentError: several kernels serve it equally.
@@ -212,12 +212,12 @@ def supported_device_types(op: Operation, device_types: DeviceTypes) -> tuple[st
 
 
 def host_memory_inputs(op: Operation, device_type: str) -> frozenset[int]:
-    """The inputs a kernel registered for the device type wants in main memory."""
+    """The inputs that a kernel registered for the device type expects in main memory."""
     return _host_memory(op, device_type, op.row.definition.inputs)
 
 
 def host_memory_outputs(op: Operation, device_type: str) -> frozenset[int]:
-    """The outputs a kernel registered for the device type leaves in main memory."""
+    """The outputs that a kernel registered for the device type leaves in main memory."""
     return _host_memory(op, device_type, op.row.definition.outputs)
 
 
@@ -232,7 +232,7 @@ def _host_memory(op: Operation, device_type: str, args: Sequence[ArgDef]) -> fro
 
 
 def describe_kernels(op_type: str) -> str:
-    """The kernels of an op, one a line."""
+    """The kernels of an op, one per line."""
     return "\n".join(f"  {line}" for line in _lines(op_type)) or "  <no registered kernels>"
 
 

@@ -1,4 +1,4 @@
-"""Laying out elementwise and copying launches: broadcasting becomes strides, adjacent dimensions are merged.
+"""Layout of elementwise and copying launches: broadcasting becomes strides, adjacent dimensions are merged.
 
 Pure. `expression` makes the native form of most ops from one line; the op families use `View` and `launch` where the layout is
 not plain broadcasting (concat, slices, transposes: all strided copies).
@@ -33,7 +33,7 @@ _EXPENSIVE = re.compile(
     r"\b(exp|expm1|log|log1p|tanh|sigmoid|softplus|sin|cos|tan|erf|erfc|pow|atan|asin|acos|sinh|cosh)\("
 )
 ENTRY_NS = 6
-_GRAIN = 1024  # elements; shares of a row begin on a cache line
+_GRAIN = 1024  # elements; tasks begin on a cache line
 _NATIVE_DTYPES = frozenset({"float32", "float64", "int32", "int64", "bool"})
 
 
@@ -67,7 +67,7 @@ def broadcast_strides(shape: Shape, itemsize: int, to: Shape) -> tuple[int, ...]
 def launch(
     body: str, inputs: Sequence[tuple[str, View]], outputs: Sequence[tuple[str, View]], shape: Shape
 ) -> Launch | None:
-    """One launch of an elementwise kernel over `shape`; None if there are no elements.
+    """A launch of an elementwise kernel over `shape`; None if there are no elements.
 
     Args:
         body: statements that assign every output name.
@@ -90,7 +90,7 @@ def launch(
 
 
 def collapse(shape: Shape, strides: Sequence[tuple[int, ...]]) -> tuple[Shape, list[tuple[int, ...]]]:
-    """Drop dimensions of one element and merge neighbours that every operand steps through evenly; rank at least 1."""
+    """Drop dimensions of one element and merge adjacent ones that are contiguous in every operand; rank at least 1."""
     kept = [axis for axis, dim in enumerate(shape) if dim != 1]
     dims = [shape[axis] for axis in kept]
     steps = [[operand[axis] for operand in strides] for axis in kept]
@@ -120,7 +120,7 @@ def _letter(view: View, stride: int, length: int) -> str:
 
 
 def expensive_calls(body: str) -> int:
-    """How many calls of functions that take tens of instructions a body has."""
+    """The number of calls in a body to functions that take tens of instructions."""
     return len(_EXPENSIVE.findall(body))
 
 
@@ -137,7 +137,7 @@ def copy_launch(
     shape: Shape,
     itemsize: int,
 ) -> Launch | None:
-    """Copy a strided array of `shape`; None if there are no elements. Only the width of an element matters."""
+    """Copy a strided array of `shape`; None if there are no elements. Of the dtype only the item size matters."""
     dtype = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}[itemsize]
     return launch(
         "y = x",
@@ -163,13 +163,13 @@ def expression(
     dtypes: frozenset[str] = _NATIVE_DTYPES,
     statuses: tuple[tuple[type[OpError], str], ...] = (),
 ) -> Native:
-    """The native form of an op that computes each element from the elements at the same place.
+    """The native form of an op that computes each element from the elements at the same index.
 
     Args:
         text: "x, y: x + y", input names in order, then the value of the only output; or, with several outputs or with
             statements, "x, y -> a, b: a = x + y; b = x - a". An output with the name of an input is the new content of the
             variable behind that input. A function makes it from the attributes.
-        dtypes: the dtypes it serves.
+        dtypes: the supported dtypes.
         statuses: see `Native`.
     """
 
@@ -187,7 +187,7 @@ _Layouts = tuple[tuple[np.dtype[Any], Shape], ...]
 
 @functools.lru_cache(1024)
 def _bound(text: str, inputs: _Layouts, outputs: _Layouts) -> Launches | None:
-    """An expression for operands of these dtypes and shapes; kept, since many nodes of a graph are alike in that."""
+    """The launch of an expression for operands of these dtypes and shapes; cached, since many nodes have the same."""
     return _bind_expression(
         *_parse(text), [Spec(*each) for each in inputs], [Spec(*each) for each in outputs]
     )
@@ -195,7 +195,7 @@ def _bound(text: str, inputs: _Layouts, outputs: _Layouts) -> Launches | None:
 
 @functools.cache
 def _name(dtype: np.dtype[Any]) -> str:
-    """`dtype.name`, which NumPy takes microseconds to put together."""
+    """`dtype.name`; cached, since NumPy takes microseconds to build it."""
     return dtype.name
 
 

@@ -1,13 +1,12 @@
-"""The names a loop kernel's body may use, as plain Python: for reading, linting, and running a body as it is.
+"""The names that the body of a loop kernel may use, as plain Python: for linting and for running a body uncompiled.
 
-When a body is compiled these names mean their compiled forms, whatever the module says: `gemm` a call of
-BLAS or code of our own, whichever is faster on this processor, casts and mathematics single instructions or
-calls of the C library. Besides them a body may use `range`, `min`, `max`, `abs`, `len` of a tuple, modules
-`math` and `np` (scalar functions), other functions of its module, and constants (numbers and tuples of them).
-Pointers have `x[i]` and `offset(x, n)`; a bool is a byte, 0 or 1.
+The compiler defines these names itself, regardless of the module: `gemm` calls BLAS or a kernel of our own, whichever is faster
+on this processor; casts and mathematical functions become single instructions or calls of the C library. A body may also use
+`range`, `min`, `max`, `abs`, `len` of a tuple, the modules `math` and `np` (scalar functions), other functions of its module,
+and constants (numbers and tuples of them). Pointers have `x[i]` and `offset(x, n)`; a bool is a byte, 0 or 1.
 
-Literals are float64 (`0.0`) and int64, and float32 with float64 gives float64: to stay in single precision,
-write `float32(0.5)`. What is stored is converted to the pointer's dtype.
+Literals are float64 (`0.0`) and int64, and float32 with float64 yields float64: for single precision write `float32(0.5)`.
+Stores convert to the pointer's dtype.
 """
 
 from __future__ import annotations
@@ -110,17 +109,17 @@ __all__ = [
 ]
 
 LANGUAGE = frozenset(__all__) - {"LANGUAGE", "Pointer", "Real"}
-"""The names the compiler gives its own meaning, whatever a module means by them."""
+"""The names that the compiler defines, whatever they are bound to in a module."""
 
 Pointer = Any
-"""What `x[i]` works on: a pointer when compiled, a one-dimensional array in plain Python."""
+"""The type of `x` in `x[i]`: a pointer when compiled, a one-dimensional array in plain Python."""
 
 Real = Any
 """A floating-point scalar of either precision."""
 
 
 def offset(pointer: Pointer, count: int) -> Pointer:
-    """Return the pointer `count` elements further on."""
+    """Return the pointer plus `count` elements."""
     return pointer[count:]
 
 
@@ -153,7 +152,7 @@ def gemm(
 
 
 large_gemm = gemm
-"""The same for products so large that copying both matrices pays: BLAS, where it has kernels for the processor."""
+"""The same for large products, for which packing both matrices pays: BLAS, if it has kernels for the processor."""
 
 
 def hand_over(
@@ -172,12 +171,12 @@ def hand_over(
     place: int,
     moving: int,
 ) -> None:
-    """Call an elementwise kernel of floats with op(a)[m, k] @ op(b)[k, n] as one of its operands; 1 <= k <= 128.
+    """Call a float32 elementwise kernel with op(a)[m, k] @ op(b)[k, n] as one of its operands; 1 <= k <= 128.
 
     Args:
         kernel: its address.
-        operands: all of its operands, of which it has `used`; the one at `place` is not looked at.
-        moving: for each operand a bit: 1, it is as large as the product, and contiguous; 0, it is a scalar.
+        operands: its operands, `used` of them valid; the one at `place` is the product and is not read from memory.
+        moving: a bit for each operand: 1 if it is as large as the product, and contiguous; 0 if it is a scalar.
     """
     raise NotImplementedError("addresses are for machine code")
 
@@ -199,8 +198,8 @@ def tiled_product(
 ) -> None:
     """Set c[i, j] to (or add) the sum over o < outer, p < inner of a[i a_row + o a_outer + p a_inner] * b[o inner + p, j].
 
-    Rows of b and c are ldb and ldc elements apart. A product like `gemm`, and faster, whose left side may be windows of
-    an image. Without terms (outer or inner is 0) nothing is done.
+    Rows of b and c are ldb and ldc elements apart. A faster `gemm` whose left operand may be windows of an image. Without terms
+    (outer or inner is 0) nothing is done.
     """
     if outer <= 0 or inner <= 0 or m <= 0 or n <= 0:
         return

@@ -1,8 +1,7 @@
-"""Estimates of the time of reference kernels, as the rows of the registry state it (`Row.work`).
+"""Estimates of the time of reference kernels (`Row.work`).
 
-A row that states nothing takes at most about a nanosecond for each byte of its inputs and outputs, and strings somewhat more
-(see `planning.workload`). A statement is a function of the attributes and the inputs. An input is an array, or a `Spec` where
-only its shape is known.
+An estimate is a function of the attributes and the inputs, each an array, or a `Spec` if only its shape is known. A row without
+one takes at most about a nanosecond per byte of inputs and outputs, somewhat more for strings (see `planning.workload`).
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from typing import Any
 from aioexec.graph.kernels.kernel import Attrs, Spec
 
 Work = Callable[[Attrs, Sequence[Any]], float]
-"""Attributes and inputs to nanoseconds, at most; infinite if they have no bound."""
+"""(attributes, inputs) to an upper bound in nanoseconds; infinite if there is no bound."""
 
 UNBOUNDED = math.inf
 
 
 def stated(work: Work, attrs: Attrs, inputs: Sequence[Any]) -> float:
-    """The value of a statement; infinite if it fails, as it may for inputs that the kernel refuses."""
+    """Evaluate an estimate; infinite if it raises, as it may for inputs that the kernel refuses."""
     try:
         return work(attrs, inputs)
     except Exception:
@@ -28,12 +27,12 @@ def stated(work: Work, attrs: Attrs, inputs: Sequence[Any]) -> float:
 
 
 def unbounded(attrs: Attrs, inputs: Sequence[Any]) -> float:
-    """The work of a kernel that takes as long as its data makes it."""
+    """The estimate of a kernel whose time depends on the data without a bound."""
     return UNBOUNDED
 
 
 def per_element(nanoseconds: float, *positions: int) -> Work:
-    """A time for each element of some inputs, or of all."""
+    """An estimate proportional to the number of elements of some inputs, or of all."""
 
     def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
         chosen = [inputs[k] for k in positions] if positions else inputs
@@ -43,7 +42,7 @@ def per_element(nanoseconds: float, *positions: int) -> Work:
 
 
 def drawn(nanoseconds: float, position: int = 0) -> Work:
-    """A time for each element of the shape that an input gives."""
+    """An estimate proportional to the number of elements of the shape given by an input."""
 
     def work(attrs: Attrs, inputs: Sequence[Any]) -> float:
         content = value_of(inputs[position])
@@ -53,7 +52,7 @@ def drawn(nanoseconds: float, position: int = 0) -> Work:
 
 
 def product(sizes: Iterable[Any]) -> float:
-    """The product of the absolute values of some integers: as a float, for it may have any number of digits."""
+    """The product of the absolute values of some integers, as a float, since it may exceed 64 bits."""
     return math.prod(abs(float(size)) for size in sizes)
 
 

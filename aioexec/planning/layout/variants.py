@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aioexec.errors import UnimplementedError
-from aioexec.graph.io.collector import collector_at_rest
+from aioexec.graph.io.collector import collector_disabled
 from aioexec.graph.kernels.kernel import Kernel, Role, Spec
 from aioexec.planning.fusion.elementwise import fuse
 from aioexec.planning.fusion.epilogues import fuse_epilogues
@@ -73,7 +73,7 @@ def lay_out_item(
         UnimplementedError: without the refused kernels there is no program at all; or a program would only copy large
             variables, which reference kernels hand on as they are.
     """
-    with collector_at_rest():
+    with collector_disabled():
         try:
             return _laid_out(Layout(item, values, inputs, refused), lanes)
         except ListsRefusedError as refusal:
