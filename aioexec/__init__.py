@@ -3,8 +3,8 @@
 The names are TensorFlow 1.x's; a program is ported by changing the import and awaiting `session.run`. This file is the wiring:
 it says which parts are public, and plugs operators, `eval` and protos into the graph, which knows none of them.
 
-The engine is imported here, so that no event loop is held by it later; op families, gradients, messages and the training stack
-when a program uses them.
+The engine is imported here, so that no event loop is held by it later; the planner and the layout of programs in their threads
+when a session plans or builds; op families, gradients, messages and the training stack when a program uses them.
 """
 
 from __future__ import annotations

@@ -42,6 +42,38 @@ def test_of_the_training_stack_that_part_is_loaded_which_is_used():
     assert (result.stdout, result.stderr) == ("False Saver\n[]\n", "")
 
 
+@pytest.mark.slow
+def test_the_planner_is_loaded_by_the_first_plan_in_the_planner_thread():
+    program = """
+import asyncio, builtins, sys, threading
+import aioexec
+
+wanted = {"aioexec.planning.pipeline", "aioexec.planning.layout.variants"}
+print(sorted(wanted & set(sys.modules)))
+threads = set()
+import_module = builtins.__import__
+
+def watched(name, *arguments):
+    if name in wanted:
+        threads.add(threading.current_thread() is threading.main_thread())
+    return import_module(name, *arguments)
+
+async def main():
+    async with aioexec.Session() as session:
+        builtins.__import__ = watched
+        await session.run(aioexec.constant(1.0))
+
+asyncio.run(main())
+print(sorted(wanted & set(sys.modules)), threads)
+"""
+
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert (result.stdout, result.stderr) == ("[]\n['aioexec.planning.pipeline'] {False}\n", "")
+
+
 def test_a_free_threaded_interpreter_is_refused_before_anything_is_loaded():
     program = "import sys; sys.version = '3.14.0 free-threading build (main)'; import aioexec"
 

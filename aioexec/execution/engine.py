@@ -22,7 +22,6 @@ from aioexec.execution.programs.program import Program
 from aioexec.execution.programs.trimming import TrimmedProgram, Trimmer
 from aioexec.graph.kernels.kernel import Kernel, Spec
 from aioexec.planning.layout.variant import Variant
-from aioexec.planning.layout.variants import lay_out_item
 from aioexec.planning.plan import Item, Partition
 
 _PLANNERS = (
@@ -63,6 +62,9 @@ class Engine:
 
     def build(self, item: Item, partition: Partition, inputs: Mapping[int, Spec]) -> Program | None:
         """Lay out, compile and link an item; on the builder. None: this machine has no walker, or the session is closing."""
+        # Imported in this thread, at the first build: the import reads files, and most short programs build nothing.
+        from aioexec.planning.layout.variants import lay_out_item
+
         walk = walker()
         workers = self.devices[item.device].workers
         refused: set[Kernel] = set()

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioexec.devices.device import DeviceAttributes
 from aioexec.devices.device_set import DeviceMgr
@@ -26,7 +26,6 @@ from aioexec.graph.graph import Graph
 from aioexec.graph.node import Operation, Tensor
 from aioexec.observability.cost_model import CostModel
 from aioexec.observability.device_log import log_notice
-from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Plan
 from aioexec.planning.subgraph import Signature
 from aioexec.resources.session_state import SessionState, device_of, session_state
@@ -42,6 +41,9 @@ from aioexec.sessions.reports import Reports
 from aioexec.sessions.run_options import StepOptions
 from aioexec.sessions.runtime import SessionRuntime
 from aioexec.sessions.steps import StepScope
+
+if TYPE_CHECKING:
+    from aioexec.planning.pipeline import Planner
 
 Result = TypeVar("Result")
 Asked = tuple[

@@ -7,7 +7,7 @@ session's graph.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aioexec.execution.engine import Engine
 from aioexec.execution.executor import Executor
@@ -16,11 +16,13 @@ from aioexec.graph.functions import FuncGraph
 from aioexec.graph.graph import Graph
 from aioexec.graph.kernels.kernel import Compute
 from aioexec.graph.node import Operation
-from aioexec.planning.pipeline import Planner
 from aioexec.planning.plan import Plan
 from aioexec.planning.subgraph import Bind, Signature
 
-NewPlanner = Callable[[Graph, Bind], Planner]
+if TYPE_CHECKING:
+    from aioexec.planning.pipeline import Planner
+
+NewPlanner = Callable[[Graph, Bind], "Planner"]
 MakePlan = Callable[[Callable[[], Plan]], Awaitable[Plan]]
 """Makes a call in the planner thread, and awaits it."""
 ScopedBind = Callable[[Operation, str, str], Compute]

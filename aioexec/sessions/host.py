@@ -1,7 +1,8 @@
 """The resources of this process that a session uses: devices, thread pools, the engine, kernels by node, planners.
 
 A direct session has a `Host`, and so has each session of a worker, whose graphs come from a master. All resources that it
-acquires are released in `release`. The event loop's thread only, except `bind`, which the planner thread calls.
+acquires are released in `release`. The event loop's thread only, except `bind`, `hold_blas` and `new_planner`,
+which the planner thread calls.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import itertools
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from aioexec.data_classes import dataclass
 from aioexec.devices.device import Device
@@ -28,11 +29,13 @@ from aioexec.graph.kernels.kernel import Attrs, Compute
 from aioexec.graph.kernels.kernel_registry import find_kernel
 from aioexec.graph.node import Operation
 from aioexec.observability.device_log import log_notice
-from aioexec.planning.pipeline import Planner
 from aioexec.planning.subgraph import Bind
 from aioexec.resources.manager import ResourceManager
 from aioexec.sessions.function_bodies import Bodies
 from aioexec.sessions.options import SessionOptions
+
+if TYPE_CHECKING:
+    from aioexec.planning.pipeline import Planner
 
 Result = TypeVar("Result")
 
@@ -141,6 +144,9 @@ class Host:
 
     def new_planner(self, graph: Graph, bind: Bind) -> Planner:
         """Make a planner of a graph; `bind` makes the kernels."""
+        # Imported in the planner thread, at the first plan: the import reads files, and `import aioexec` does without it.
+        from aioexec.planning.pipeline import Planner
+
         return Planner(
             graph,
             bind,
