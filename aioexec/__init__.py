@@ -31,7 +31,7 @@ from aioexec.ops.common import (
     stored_work as _stored_work,  # noqa: F401  (of rows)
 )
 from aioexec.sessions.direct_factory import register_direct_sessions
-from aioexec.sessions.session import eval_tensor, run_operation
+from aioexec.sessions.evaluation import eval_tensor, run_operation
 
 if TYPE_CHECKING:
     from aioexec import (

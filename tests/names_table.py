@@ -84,7 +84,7 @@ ELSEWHERE = {
     "framework.ops.get_gradient_function": "gradients.registration.get_gradient_function",
     "client.session.InteractiveSession": "client.session.InteractiveSession",
     "client.session.register_session_run_conversion_functions": "register_session_run_conversion_functions",
-    "client.session._DeviceAttributes": "sessions.session._DeviceAttributes",
+    "client.session._DeviceAttributes": "devices.device.DeviceAttributes",
     "client.timeline.Timeline": "client.timeline.Timeline",
     "client.device_lib.list_local_devices": "client.device_lib.list_local_devices",
     "ops.session_ops.TensorHandle": "ops.state.session_handles.TensorHandle",

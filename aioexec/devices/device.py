@@ -43,6 +43,11 @@ class DeviceAttributes:
     numa_node: int = 0
     physical_device_desc: str = ""
 
+    @property
+    def memory_limit_bytes(self) -> int:
+        """TensorFlow's name for `memory_limit` in the result of `Session.list_devices`."""
+        return self.memory_limit
+
     def to_proto(self) -> Any:
         """The DeviceAttributes message."""
         from aioexec.formats.protos import DeviceAttributes as Message, DeviceLocality  # loads protobuf

@@ -21,7 +21,7 @@ from aioexec.execution.programs.arena_limit import NoRoomError
 from aioexec.execution.programs.arenas import out_of_memory
 from aioexec.execution.programs.program import Program
 from aioexec.execution.programs.program_run import DONE, ProgramRun, run_in_turn, run_now
-from aioexec.execution.programs.walk import Array, GuardError
+from aioexec.execution.programs.run_memory import Array, GuardError
 from aioexec.execution.propagator import Values
 from aioexec.execution.reference import ReferenceTier
 from aioexec.execution.step import Step

@@ -17,7 +17,7 @@ from aioexec.devices.threads.workers import Job
 from aioexec.errors import OpError, ResourceExhaustedError
 from aioexec.execution.engine import Engine, spec_of
 from aioexec.execution.programs.program import Program
-from aioexec.execution.programs.walk import Array
+from aioexec.execution.programs.run_memory import Array
 from aioexec.planning.plan import Item, Partition
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from aioexec.sessions.lifecycle import closed_error
 from aioexec.sessions.named_steps import Callables, NamedStep
 from aioexec.sessions.names import signature_of
 from aioexec.sessions.options import SessionOptions
-from aioexec.sessions.partial_runs import PartialRuns
+from aioexec.sessions.partial_runs.table import PartialRuns
 from aioexec.sessions.reordering import Reordered
 from aioexec.sessions.reports import Reports
 from aioexec.sessions.run_options import StepOptions

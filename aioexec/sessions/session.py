@@ -19,15 +19,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from aioexec.devices.device import DeviceAttributes
 from aioexec.dtypes import DType
-from aioexec.errors import FailedPreconditionError, GraphTypeError, GraphValueError, UnimplementedError
+from aioexec.errors import FailedPreconditionError, GraphTypeError, UnimplementedError
 from aioexec.execution import explain
 from aioexec.execution.begun import Pending
 from aioexec.execution.executor import Executor
 from aioexec.execution.explain import PlanReport
 from aioexec.graph.defaults import default_graphs, default_sessions
 from aioexec.graph.graph import Graph, get_default_graph
-from aioexec.graph.node import Tensor
 from aioexec.observability.metrics import SESSIONS, SESSIONS_OPEN, STEPS
 from aioexec.ops.state.session_handles import TensorHandle
 from aioexec.planning.subgraph import Signature
@@ -43,6 +43,7 @@ from aioexec.sessions.fetches import (
 )
 from aioexec.sessions.lifecycle import State, closed_error
 from aioexec.sessions.options import SessionOptions
+from aioexec.sessions.partial_runs.parts import PartsCache
 from aioexec.sessions.run_options import DEFAULT, StepOptions
 from aioexec.sessions.runtime import SessionRuntime, SignatureExecutor
 
@@ -60,19 +61,6 @@ class Prepared:
         self.executor = executor
         self.converters = converters
         self.build = build
-
-
-class Parts:
-    """The elements that one call of `partial_run_setup` or `partial_run` names: feeds, tensors and operations."""
-
-    __slots__ = ("build", "feeds", "fetches", "outputs", "targets")
-
-    def __init__(self, mapper: FetchMapper, feeds: Sequence[Tensor]) -> None:
-        self.feeds = tuple(tensor.name for tensor in feeds)
-        self.fetches = tuple(tensor.name for tensor in mapper.tensors)
-        self.targets = tuple(op.name for op in mapper.targets)
-        self.outputs = (*self.fetches, *self.targets)
-        self.build = mapper.build
 
 
 class Session:
@@ -104,10 +92,10 @@ class Session:
         self._closed = False
         self._at_once = False
         self.prepared: dict[Any, Prepared] = {}
-        self._parts: dict[Any, Parts] = {}
         self._owned: set[asyncio.Task[Any]] = set()
         self._defaults = contextlib.ExitStack()
         self._wrap_handle = _handle_wrapper(weakref.ref(self))
+        self._parts = PartsCache(self.graph, self._wrap_handle)
 
     @property
     def sess_str(self) -> str:
@@ -355,11 +343,10 @@ class Session:
         """
         runtime = self._open()
         keys = () if feeds is None else feeds if isinstance(feeds, list | tuple) else (feeds,)
-        parts = self._remembered("setup", fetches, keys)
+        parts = self._parts.find("setup", fetches, keys)
         if parts is None:
-            mapper = FetchMapper(self.graph, fetches, self._wrap_handle)
-            parts = Parts(mapper, feed_tensors(self.graph, expand_keys(keys)))
-            self._remember("setup", fetches, keys, parts)
+            parts = self._parts.make(fetches, expand_keys(keys))
+            self._parts.keep("setup", fetches, keys, parts)
         names = parts.feeds, parts.fetches, parts.targets
         return runtime.open_partial_run(*names) or await runtime.partial_run_setup(*names)
 
@@ -371,29 +358,14 @@ class Session:
         """
         runtime = self._open()
         feeds: Any = feed_dict or {}
-        parts = self._remembered("run", fetches, feeds)
+        parts = self._parts.find("run", fetches, feeds)
         if parts is None:
             given, feeds = feeds, self._checked(feeds)
-            mapper = FetchMapper(self.graph, fetches, self._wrap_handle)
-            parts = Parts(mapper, feed_tensors(self.graph, list(feeds)))
+            parts = self._parts.make(fetches, list(feeds))
             if given is feeds:  # composite feeds are expanded in each call
-                self._remember("run", fetches, feeds, parts)
+                self._parts.keep("run", fetches, feeds, parts)
         outputs = runtime.begin_partial_run(handle, parts.feeds, list(feeds.values()), parts.outputs)
         return parts.build(outputs if isinstance(outputs, list) else await outputs)
-
-    def _remembered(self, verb: str, fetches: Any, feeds: Iterable[Any]) -> Parts | None:
-        try:
-            return self._parts.get((verb, structure_key(fetches), *feeds))
-        except TypeError:  # a key that is not hashable
-            return None
-
-    def _remember(self, verb: str, fetches: Any, feeds: Iterable[Any], parts: Parts) -> None:
-        key = structure_key(fetches)
-        if key is not None:
-            if len(self._parts) >= _MOST_PREPARED:
-                self._parts.clear()
-            with contextlib.suppress(TypeError):
-                self._parts[(verb, key, *feeds)] = parts
 
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
@@ -418,12 +390,9 @@ class Session:
         """Make a function that runs the step of a CallableOptions proto; the caller releases it after use."""
         return await make_session_callable(self._open(), callable_options)
 
-    async def list_devices(self) -> list[_DeviceAttributes]:
+    async def list_devices(self) -> list[DeviceAttributes]:
         """The devices on which this session may place nodes."""
-        return [
-            _DeviceAttributes(each.name, each.device_type, each.memory_limit, each.incarnation)
-            for each in await self._open().list_devices()
-        ]
+        return await self._open().list_devices()
 
     # Inspection
 
@@ -462,39 +431,3 @@ def _handle_wrapper(session: weakref.ref[Session]) -> WrapHandle:
         return TensorHandle(text.item().decode(), dtype, keeper, keeper._runtime.forget_tensor)
 
     return wrap
-
-
-class _DeviceAttributes:
-    """An element of `list_devices`, with TensorFlow's attribute names."""
-
-    __slots__ = ("device_type", "incarnation", "memory_limit_bytes", "name")
-
-    def __init__(self, name: str, device_type: str, memory_limit_bytes: int, incarnation: int) -> None:
-        self.name = name
-        self.device_type = device_type
-        self.memory_limit_bytes = memory_limit_bytes
-        self.incarnation = incarnation
-
-    def __repr__(self) -> str:
-        return f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes}, {self.incarnation})"
-
-
-def eval_tensor(tensor: Any, feed_dict: Any = None, session: Session | None = None) -> Any:
-    """Implements `tensor.eval()`: an awaitable of its value in `session` or the default session."""
-    return _session_for(tensor.graph, session, "evaluate tensor using `eval()`").run(tensor, feed_dict)
-
-
-def run_operation(op: Any, feed_dict: Any = None, session: Session | None = None) -> Any:
-    """Implements `op.run()`: an awaitable that runs it in `session` or the default session."""
-    return _session_for(op.graph, session, "execute operation using `run()`").run(op, feed_dict)
-
-
-def _session_for(graph: Graph, session: Session | None, what: str) -> Session:
-    found: Session | None = session if session is not None else default_sessions.top()
-    if found is None:
-        raise GraphValueError(
-            f"Cannot {what}: No default session is registered; use `with sess.as_default()`"
-        )
-    if found.graph is not graph:
-        raise GraphValueError(f"Cannot {what}: the session's graph is another than the one it belongs to")
-    return found

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from aioexec.errors import CancelledError, InvalidArgumentError, OpError
 from aioexec.planning.subgraph import Signature
-from aioexec.sessions.partial_run import PartialRun, needs_of
+from aioexec.sessions.partial_runs.partial_run import PartialRun, needs_of
 from tests.sessions.direct_sessions import direct
 from tests.tiers import Ops, feed, graph, op, resource, session_on
 

@@ -38,7 +38,8 @@ from aioexec.errors import OpError
 from aioexec.execution.budget import TICK_NS, TickBudget
 from aioexec.execution.programs.arena_limit import NoRoomError
 from aioexec.execution.programs.leases import any_leased, lease, release, take
-from aioexec.execution.programs.walk import Array, Walk
+from aioexec.execution.programs.run_memory import Array
+from aioexec.execution.programs.walk import Walk
 
 if TYPE_CHECKING:
     from aioexec.execution.programs.program import Program

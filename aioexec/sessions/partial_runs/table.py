@@ -24,7 +24,7 @@ from aioexec.planning.workload import HEAVY_BYTES
 from aioexec.sessions.feeds import FeedConverter, converted
 from aioexec.sessions.named_steps import LocalRuntime
 from aioexec.sessions.names import canonical, signature_of
-from aioexec.sessions.partial_run import PartialRun, needs_of
+from aioexec.sessions.partial_runs.partial_run import PartialRun, needs_of
 from aioexec.sessions.reordering import Reordered
 from aioexec.sessions.run_options import DEFAULT
 
