@@ -1,1 +1,1 @@
-"""Bytes on disk and wire: protos, tensors, checkpoints, records, events."""
+"""File and wire formats: protocol buffers, tensors, checkpoints, records, events."""

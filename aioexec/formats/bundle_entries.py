@@ -1,8 +1,9 @@
-"""What the reader and the writer of tensor bundles, the checkpoints of the second format, have in common.
+"""Definitions shared by the reader and the writer of tensor bundles (TensorFlow's checkpoint format V2).
 
-A bundle is an index, `<prefix>.index`, and data files with the bytes of tensors one after another. The index is a sorted table:
-under the empty key a header, under the name of a tensor its entry. The entry of a tensor that was saved in parts lists these,
-and has no data; each part has an entry of its own, under a key made of name and place.
+A bundle consists of an index, `<prefix>.index`, and data files, `<prefix>.data-<shard>-of-<shards>`, with the bytes of tensors
+one after another. The index is a sorted table from the empty key to a BundleHeaderProto, and from the name of a tensor to its
+BundleEntryProto. The entry of a tensor saved in slices lists the slices and has no data; each slice has an entry of its own
+(`TensorSlice.key`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Array = npt.NDArray[Any]
 HEADER_KEY: Final = b""
 VERSION: Final = 1
 PIECE: Final = 1 << 20
-"""Bytes that are read or written, and added to a checksum, at a time: the cache holds them, a cancelled step waits for them."""
+"""Bytes read or written, and added to a checksum, at a time: small enough for the cache and for a prompt cancellation."""
 IS_BIG_ENDIAN: Final = sys.byteorder == "big"
 
 Proceed = Callable[[], None]
@@ -30,7 +31,7 @@ Proceed = Callable[[], None]
 
 
 def go_on() -> None:
-    """Never gives up."""
+    """The default `Proceed`: never raises."""
 
 
 def index_name(prefix: str) -> str:
@@ -42,23 +43,23 @@ def shard_name(prefix: str, shard: int, shards: int) -> str:
 
 
 def key_of(name: str) -> bytes:
-    """The key of a tensor."""
+    """Return the key of a tensor in the index."""
     return name.encode(errors="surrogateescape")
 
 
 def check_storable(name: str, dtype: DType) -> None:
-    """Raise InvalidArgumentError for what no checkpoint holds."""
+    """Raise InvalidArgumentError for a dtype that checkpoints do not hold (resource, variant)."""
     if dtype in (resource, variant):
         raise InvalidArgumentError(f"tensor {name!r}: values of {dtype.name} are not kept in checkpoints")
 
 
 def as_bytes(value: Array) -> Array:
-    """The memory of an array without gaps, byte by byte; no copy."""
+    """Return a view of a contiguous array as a vector of uint8."""
     return value.reshape(-1).view(np.uint8)
 
 
 def length_bytes(lengths: list[int]) -> bytes:
-    """The lengths of strings as their checksum is over them."""
+    """Return string lengths as their checksum covers them: 4 bytes each, little-endian; 8 for those over 32 bits."""
     wide = max(lengths, default=0) > 0xFFFFFFFF
     if not wide:
         return np.array(lengths, "<u4").tobytes()

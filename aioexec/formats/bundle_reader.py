@@ -1,7 +1,7 @@
-"""Reads tensor bundles: TensorFlow's checkpoints of the second format. See `bundle_entries` for the layout.
+"""Reads tensor bundles (TensorFlow's checkpoint format V2). See `bundle_entries` for the layout.
 
-A file may come from anywhere. Its checksums are checked, a tensor gets memory once the file is known to have its bytes, and
-these are read into that memory, without a copy between. A damaged block of the index is an error, not a lack of tensors.
+The files are not trusted. All checksums are verified, memory for a tensor is allocated only after the file is known to be long
+enough, and data is read directly into it. A damaged index block is a DataLossError, never a missing tensor.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ _TYPE_NAMES: Final = {"float32": "float", "float64": "double", "float16": "half"
 
 
 def type_name(dtype: DType) -> str:
-    """As TensorFlow's runtime calls it."""
+    """Return the name that TensorFlow's runtime uses in messages ("float" for float32)."""
     return _TYPE_NAMES.get(dtype.name, dtype.name)
 
 
 def read_index(prefix: str) -> tuple[BundleHeaderProto, dict[bytes, bytes]]:
-    """The header of a bundle, and its serialised entries by key.
+    """Return the header of a bundle, and its serialised entries by key.
 
     Raises:
-        NotFoundError: there is no such file.
-        DataLossError, InvalidArgumentError: it is no index, is damaged, or of a later version.
+        NotFoundError: the index file does not exist.
+        DataLossError, InvalidArgumentError: the file is not an index, is damaged, or has a newer version.
     """
     with InputFile(index_name(prefix)) as file:
         try:
@@ -89,24 +89,24 @@ def read_index(prefix: str) -> tuple[BundleHeaderProto, dict[bytes, bytes]]:
             f"{file.path}: Checkpoint min consumer version {header.version.min_consumer} above current version {VERSION}"
         )
     if header.num_shards <= 0:
-        raise DataLossError(f"{file.path}: a bundle of {header.num_shards} data files")
+        raise DataLossError(f"{file.path}: invalid number of data files: {header.num_shards}")
     return header, entries
 
 
 def parsed(kind: Any, data: bytes, path: str) -> Any:
-    """A message of a class, from bytes in a file.
+    """Parse a message of class `kind`.
 
     Raises:
-        DataLossError: they are no such message.
+        DataLossError: the bytes are not a valid message of that class.
     """
     try:
         return kind.FromString(data)
-    except Exception as error:  # protobuf's DecodeError, by whichever of its implementations is in use
+    except Exception as error:  # a DecodeError; its class depends on protobuf's implementation
         raise DataLossError(f"{path}: no {kind.__name__}") from error
 
 
 class _Stored(NamedTuple):
-    """A tensor, or a part of one, in a data file; all of it is checked."""
+    """The location of a tensor or slice in a data file; all fields are validated."""
 
     name: str
     dtype: DType
@@ -122,12 +122,12 @@ class _Stored(NamedTuple):
 
 
 class BundleReader:
-    """A bundle that is read, by several threads if they like. Used as a context.
+    """A reader of one bundle; a context manager. Thread-safe.
 
-    `_entries` are serialised, by key; `_shards` are the data files that have been opened, by number, under the lock `_opening`.
+    `_entries` are serialised, by key; `_shards` are the open data files by shard number, guarded by the lock `_opening`.
 
     Args:
-        empty: makes the arrays to read into.
+        empty: allocates the arrays to read into, from a shape and a NumPy dtype.
 
     Raises:
         NotFoundError, DataLossError, InvalidArgumentError: see `read_index`.
@@ -153,7 +153,7 @@ class BundleReader:
             file.close()
 
     def tensors(self) -> Iterator[tuple[str, DType, tuple[int, ...]]]:
-        """Name, dtype and shape of each tensor, in order; a tensor in parts counts once."""
+        """Yield name, dtype and shape of each tensor in the order of names; a tensor saved in slices counts once."""
         for key in self._entries:
             if not key.startswith(b"\0"):
                 name = key.decode(errors="surrogateescape")
@@ -161,13 +161,13 @@ class BundleReader:
                 yield name, self._dtype(name, entry), self._shape(name, entry)
 
     def place(self, name: str) -> tuple[int, int, int]:
-        """The data file and offset of a tensor, to read many in order; about how many bytes it has. See `read` for errors."""
+        """Return shard number, offset and approximate bytes of a tensor, to order reads; raises as `read` does."""
         entry = self._entry(name, key_of(name))
         size = math.prod(self._shape(name, entry)) * self._dtype(name, entry).size
         return entry.shard_id, entry.offset, max(entry.size, size)
 
     def shape_of(self, name: str, dtype: DType) -> tuple[int, ...]:
-        """The shape of a tensor of that dtype; see `read` for errors."""
+        """Return the shape of a tensor, which must have this dtype. Raises as `read` does."""
         entry = self._entry(name, key_of(name))
         original = self._dtype(name, entry)
         if original != dtype:
@@ -178,22 +178,23 @@ class BundleReader:
         return self._shape(name, entry)
 
     def read(self, name: str, dtype: DType, wanted: ShapeAndSlice | None = None) -> Array:
-        """A tensor, or a part of it, as an array without another reference.
+        """Read a tensor or a slice of it, and return an array with no other reference.
 
         Raises:
-            DataLossError: it is damaged; see `reading` for others.
+            DataLossError: the data is damaged; see `reading` for other errors.
         """
         return self.reading(name, dtype, wanted)()
 
     def reading(self, name: str, dtype: DType, wanted: ShapeAndSlice | None = None) -> Callable[[], Array]:
-        """What reads a tensor, or a part of it, into memory that is made by now, unless it is of strings or was saved in parts.
+        """Return a function that reads a tensor or a slice of it.
 
-        To make memory while other threads fill theirs takes long: each page that is first written to is in its way.
+        Memory is allocated by this call (except for strings and tensors saved in slices), not by the function: page faults of
+        one thread slow down the others.
 
         Raises:
-            NotFoundError: there is no such tensor.
-            InvalidArgumentError: it has another dtype or shape, or was not saved in full.
-            DataLossError: the index is damaged, or the data file too short.
+            NotFoundError: the bundle has no such tensor.
+            InvalidArgumentError: dtype or shape differ, or the saved slices do not cover the requested one.
+            DataLossError: the index is damaged, or a data file is too short.
         """
         shape = self.shape_of(name, dtype)
         entry = self._entry(name, key_of(name))
@@ -235,7 +236,7 @@ class BundleReader:
 
     def _shape(self, name: str, entry: BundleEntryProto) -> tuple[int, ...]:
         shape = tuple(dim.size for dim in entry.shape.dim)
-        room = math.prod(size or 1 for size in shape) * 16  # as much as an element may take
+        room = math.prod(size or 1 for size in shape) * 16  # the largest element size
         if entry.shape.unknown_rank or len(shape) > _MAX_RANK or min(shape, default=0) < 0:
             raise DataLossError(f"{self.prefix}: tensor {name!r} has the shape {list(shape)}")
         if room > _MAX_ADDRESSABLE:
@@ -243,7 +244,7 @@ class BundleReader:
         return shape
 
     def _stored(self, name: str, entry: BundleEntryProto) -> _Stored:
-        """Where the data of an entry is, known to be there."""
+        """Return the location of an entry's data, after checking that it is within a data file."""
         dtype, shape = self._dtype(name, entry), self._shape(name, entry)
         count = math.prod(shape)
         least = count if dtype is string else count * dtype.size
@@ -269,7 +270,7 @@ class BundleReader:
     def _joined(
         self, name: str, entry: BundleEntryProto, shape: tuple[int, ...], box: Box, spec: str
     ) -> Array:
-        """A box of a tensor that was saved in parts."""
+        """Assemble a box of a tensor from its saved slices."""
         dtype = self._dtype(name, entry)
         parts: dict[Box, _Stored] = {}
         for proto in entry.slices:
@@ -279,7 +280,9 @@ class BundleReader:
                 continue
             stored = self._stored(name, self._entry(f"{name} {part}", part.key(name)))
             if stored.shape != sizes_of(place) or stored.dtype != dtype:
-                raise DataLossError(f"{self.prefix}: part {part} of tensor {name!r} is not as it must be")
+                raise DataLossError(
+                    f"{self.prefix}: part {part} of tensor {name!r} has another dtype or shape"
+                )
             parts[place] = stored
         if not covers(parts, box):
             raise InvalidArgumentError(
@@ -297,7 +300,7 @@ class BundleReader:
         return result
 
     def _read_box(self, stored: _Stored, box: Box, target: Array) -> Array:
-        """Read a box of numbers into an array of its shape: at once if the bytes lie as they are in the file."""
+        """Read a box of a numeric tensor into an array of its shape, without a copy if the box is contiguous in the file."""
         inner_is_whole = box[1:] == stored.box[1:]
         if inner_is_whole and target.flags.c_contiguous:
             rows = target
@@ -322,7 +325,7 @@ class BundleReader:
             raise ResourceExhaustedError(f"tensor {name!r} of shape {list(shape)}: out of memory") from error
 
     def _read_bytes(self, stored: _Stored, begin: int, target: Array) -> None:
-        """Read bytes of a tensor from `begin` on, and check all of them."""
+        """Read the bytes of a tensor from `begin` on, and verify the checksum of the whole tensor."""
         file, checksum = self._shard(stored.shard), 0
         end = begin + target.size
         at = 0
@@ -347,7 +350,7 @@ class BundleReader:
             )
 
     def _strings(self, stored: _Stored, box: Box) -> Array:
-        """A box of a tensor of strings."""
+        """Read a box of a string tensor."""
         if self._is_swapped:
             raise UnimplementedError(f"{self.prefix}: strings of a bundle of another byte order are not read")
         data = self._shard(stored.shard).read_at(stored.offset, stored.size)
@@ -376,5 +379,5 @@ class BundleReader:
 
 
 def listed(shape: tuple[int, ...]) -> str:
-    """A shape as TensorFlow's runtime shows it."""
+    """Format a shape as TensorFlow's runtime does: [2,3]."""
     return f"[{','.join(map(str, shape))}]"

@@ -1,9 +1,10 @@
-"""Writes tensor bundles: TensorFlow's checkpoints of the second format, as TensorFlow writes them.
+"""Writes tensor bundles (TensorFlow's checkpoint format V2), byte for byte as TensorFlow does. See `bundle_entries` for the
+layout.
 
-The data files take their names first, then the index does: a bundle that is there is whole. Where it takes the place of a
-former one, its data files have other names than those of that, which are removed last; so whenever the writer stops, the former
-bundle is there, or the new one. As the names say how many data files there are, this takes an empty one more. See
-`bundle_entries` for the layout.
+Invariant: if an index file exists, its bundle is complete. Data files are renamed into place before the index. Data files that
+replace a former bundle get other names than its own, which are removed last; a crash at any point leaves either the former
+bundle or the new one. As these names contain the number of shards, a replacement that would have the same number gets one
+more, empty, shard.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ from aioexec.formats.tensor_slice import ShapeAndSlice
 
 
 class BundleWriter:
-    """A bundle of one data file in the making. Used as a context: without `finish`, nothing of it stays.
+    """Writes a bundle of one data file; a context manager, which discards everything unless `finish` was called.
 
-    `_entries`: what is in the data file so far, by key. `_shards`: how many data files the bundle will have.
+    `_entries`: the entries written so far, by key. `_shards`: the number of data files that the bundle will have.
 
     Raises:
-        OpError: of the class that says what the operating system refused.
+        OpError: a file operation failed; see `file_errors`.
     """
 
     def __init__(self, prefix: str, proceed: Proceed = go_on) -> None:
@@ -69,10 +70,10 @@ class BundleWriter:
         self._data.__exit__(kind, error, trace)
 
     def add(self, name: str, value: Array, dtype: DType) -> None:
-        """Write a tensor.
+        """Append a tensor.
 
         Raises:
-            InvalidArgumentError: the bundle has one of that name, or cannot hold such.
+            InvalidArgumentError: the name is empty or already in use, or the dtype is not storable.
         """
         check_storable(name, dtype)
         if not name:
@@ -80,10 +81,10 @@ class BundleWriter:
         self._write(name, key_of(name), value, dtype)
 
     def add_slice(self, name: str, place: ShapeAndSlice, value: Array, dtype: DType) -> None:
-        """Write a part of a tensor `name`.
+        """Append a slice of the tensor `name`.
 
         Raises:
-            InvalidArgumentError: the bundle has that part, or a tensor of that name that is another one.
+            InvalidArgumentError: the slice was already added, or the tensor was added with another dtype or shape.
         """
         check_storable(name, dtype)
         if place.sizes == place.shape:
@@ -97,13 +98,13 @@ class BundleWriter:
             whole = self._entries[key_of(name)] = _described(place.shape, dtype)
         elif not whole.slices or _identity(whole) != _identity(_described(place.shape, dtype)):
             raise InvalidArgumentError(
-                f"Adding duplicate key: {name}, as a part of {dtype.name}{list(place.shape)}, which that is not"
+                f"Adding duplicate key: {name}, as a part of {dtype.name}{list(place.shape)}, unlike before"
             )
         place.part.to_proto(whole.slices.add())
         self._write(name, key, value, dtype)
 
     def finish(self) -> None:
-        """Put the bundle in its place, and that of a former one."""
+        """Move the data file and then the index into place, replacing a former bundle."""
         self._proceed()
         self._data.commit()
         _finish(self._prefix, self._entries, 1, self._shards)
@@ -128,7 +129,7 @@ class BundleWriter:
         return checksum
 
     def _write_strings(self, value: Array) -> int:
-        """Lengths, a checksum of the lengths, contents."""
+        """Write string lengths, their checksum, then the strings (TensorFlow's WriteStringTensor)."""
         elements: list[bytes] = value.reshape(-1).tolist()
         lengths = list(map(len, elements))
         checked = length_bytes(lengths)
@@ -144,7 +145,7 @@ class BundleWriter:
 
 
 def _pieces(elements: Sequence[bytes]) -> Iterator[bytes]:
-    """Strings one after another, some at a time."""
+    """Concatenate strings into pieces of about `PIECE` bytes."""
     begin, size = 0, 0
     for k, element in enumerate(elements):
         size += len(element)
@@ -166,29 +167,29 @@ def _identity(entry: BundleEntryProto) -> tuple[int, bytes]:
 
 
 def _free_count(prefix: str, shards: int) -> int:
-    """How many data files a bundle of so many shards is to have: one more if a bundle that is there has as many."""
+    """Return the number of shards to use: one more if the existing bundle has the same number."""
     try:
         header, _ = read_index(prefix)
-    except OpError:  # there is none, or none that could be read: nothing is lost with it
+    except OpError:  # no readable bundle exists, so none can be lost
         return shards
     return shards + (header.num_shards == shards)
 
 
 def _finish(prefix: str, entries: dict[bytes, BundleEntryProto], shards: int, count: int) -> None:
-    """Put the index in its place, once the first `shards` of `count` data files are in theirs; remove a former bundle."""
+    """Move the index into place after the first `shards` of `count` data files, then remove the former bundle."""
     for shard in range(shards, count):
         with OutputFile(shard_name(prefix, shard, count)) as empty:
             empty.commit()
     if count != shards:
-        sync_folder(prefix)  # the former index must not go before the new data is there for good
+        sync_folder(prefix)  # the new data must be durable before the former index is replaced
     write_index(prefix, entries, count)
     for path in stray_shards(prefix, count):
-        with contextlib.suppress(OSError):  # it only takes space
+        with contextlib.suppress(OSError):  # a leftover file only takes space
             os.unlink(path)
 
 
 def write_index(prefix: str, entries: dict[bytes, BundleEntryProto], shards: int) -> None:
-    """Put the index of a bundle in its place, once its data files are in theirs."""
+    """Write and move the index of a bundle into place; its data files are there already."""
     header = BundleHeaderProto(num_shards=shards)
     header.version.producer = VERSION
     if IS_BIG_ENDIAN:
@@ -204,7 +205,7 @@ def write_index(prefix: str, entries: dict[bytes, BundleEntryProto], shards: int
 
 
 def stray_shards(prefix: str, count: int) -> list[str]:
-    """Data files of that prefix that belong to no bundle of `count` of them."""
+    """Return data files with that prefix that do not belong to a bundle of `count` shards."""
     found = glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????")
     return [path for path in found if not path.endswith(f"-of-{count:05d}")]
 
@@ -213,10 +214,10 @@ def stray_shards(prefix: str, count: int) -> list[str]:
 
 
 def merge(prefixes: Sequence[str], destination: str, allow_missing_files: bool = False) -> None:
-    """Make one bundle of several, by moving their data files; of these bundles nothing stays.
+    """Merge several bundles into one by renaming their data files; the input bundles are removed.
 
     Raises:
-        InvalidArgumentError: there are none, some are missing, or two have tensors of one name.
+        InvalidArgumentError: no bundle exists, one is missing, or two contain the same tensor.
     """
     found = []
     for prefix in prefixes:
@@ -243,12 +244,12 @@ def merge(prefixes: Sequence[str], destination: str, allow_missing_files: bool =
 
 
 def _add_index(merged: dict[bytes, BundleEntryProto], prefix: str, sources: list[str]) -> None:
-    """Add the entries of a bundle, and the names of its data files."""
+    """Add the entries of a bundle and the paths of its data files."""
     header, entries = read_index(prefix)
     before = len(sources)
     for shard in range(
         header.num_shards
-    ):  # a number that may be made up: the first file that is missing ends it
+    ):  # the header's count is not trusted: the first missing file ends the loop
         name = shard_name(prefix, shard, header.num_shards)
         if not os.path.exists(name):
             raise NotFoundError(f"{name}; No such file or directory")

@@ -1,10 +1,10 @@
-"""Files that are read at any place, and files that appear under their name when they are whole, or not at all.
+"""Files for random access, and files that appear under their final name only when they are complete.
 
-A file that is being written has no name where the system can do so, or else one that says what it is, and its writer
-holds a lock on it, which the system takes back when the process dies: so what dead processes have left can be
-distinguished from the work of the living, by `remove_abandoned`, whatever process, container or user they were.
+A file being written has no name (O_TMPFILE) where the system supports it, else a temporary name; its writer holds a lock on it
+(`flock`), which the system releases when the process dies. `remove_abandoned` therefore distinguishes files of dead writers
+from files in use, across processes, containers and users.
 
-Every call blocks: callers on an event loop make it on a worker. Errors of the operating system are canonical ones here.
+Every call blocks: callers on an event loop use a worker. Errors of the operating system are raised as canonical errors.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _ASIDE: Final = re.compile(r"\.tempstate[0-9a-f]{32}$")
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Errors of the operating system become canonical ones that name `path`."""
+    """Raise errors of the operating system as canonical errors that name `path`."""
     try:
         yield
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in a name
+    except (OSError, ValueError) as error:  # ValueError: the path contains a zero byte
         raise canonical(path, error) from error
 
 
 def hold(descriptor: int) -> bool:
-    """Take the lock on an open file until it is closed or the process ends; False if it is taken, or there are no locks."""
+    """Lock an open file until it is closed; return False if it is locked elsewhere or locks are unsupported."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -46,7 +46,7 @@ def hold(descriptor: int) -> bool:
 
 
 def remove_abandoned(folder: str) -> None:
-    """Remove the files in a folder whose writers died before they were whole."""
+    """Remove temporary files whose writers have died."""
     with contextlib.suppress(OSError), os.scandir(folder or ".") as entries:
         for entry in entries:
             if _ASIDE.search(entry.name):
@@ -64,16 +64,17 @@ def _remove_if_abandoned(path: str) -> None:
 
 
 class InputFile:
-    """A regular file that is read at any place; `size` is that at the time it was opened.
+    """A regular file opened for reading at any offset; `size` is its size at that time.
 
     Raises:
-        NotFoundError, PermissionDeniedError, FailedPreconditionError: there is no such file, or it is of another kind.
+        NotFoundError, PermissionDeniedError, FailedPreconditionError: the file does not exist, may not be read, or is not a
+            regular file.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         with naming(path):
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would wait
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would block
         status = os.fstat(self._descriptor)
         self.size = status.st_size
         if not stat.S_ISREG(status.st_mode):
@@ -93,7 +94,7 @@ class InputFile:
         """Fill `target` with the bytes from `offset` on.
 
         Raises:
-            DataLossError: the file ends before.
+            DataLossError: the file is too short.
         """
         done = 0
         while done < len(target):
@@ -104,7 +105,7 @@ class InputFile:
             done += count
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """The bytes from `offset` on; see `read_into`."""
+        """Return the bytes from `offset` on; raises as `read_into` does."""
         if length > self.size - offset:
             raise DataLossError(f"{self.path}: Read less bytes than requested")
         data = bytearray(length)
@@ -113,11 +114,11 @@ class InputFile:
 
 
 class OutputFile:
-    """A file that takes its place, and that of a former one, when it is committed.
+    """A file that `commit` moves to its final name, atomically replacing an existing one; a context manager, which discards
+    the file unless it was committed.
 
-    Where the system can, it has no name until then, so that nothing is left of it if the process is killed. Used as a
-    context: what is not committed is given up. `size`: bytes written. `_aside`: its name if it has one. `_sent_off`: bytes that
-    are on their way to the disk.
+    Until then it has no name where the system supports that, so a killed process leaves nothing behind. `size`: bytes written.
+    `_aside`: the temporary name, if it has one. `_sent_off`: bytes whose write-back to the disk has begun.
     """
 
     def __init__(self, path: str) -> None:
@@ -134,7 +135,7 @@ class OutputFile:
         if nameless and os.path.isdir(_DESCRIPTORS):
             with contextlib.suppress(
                 OSError
-            ):  # not on every file system; if the folder is wrong, the other way says so
+            ):  # O_TMPFILE is not supported by every file system; errors of the folder appear again below
                 return os.open(self._folder, nameless | os.O_WRONLY | os.O_CLOEXEC, 0o666)
         self._aside = self._other_name()
         return os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -165,7 +166,7 @@ class OutputFile:
             self._send_off()
 
     def _send_off(self) -> None:
-        """Have the system begin to bring to the disk what it has taken, so that a commit waits for less."""
+        """Start write-back of the data written so far, so that `commit` waits for less."""
         if hasattr(os, "posix_fadvise"):
             with contextlib.suppress(OSError):
                 length = self.size - self._sent_off
@@ -173,7 +174,7 @@ class OutputFile:
         self._sent_off = self.size
 
     def commit(self) -> None:
-        """Give it its name, once its content is on the disk; the name is there for good after `sync_folder`."""
+        """Sync the content to the disk, then rename; the rename itself is durable after `sync_folder`."""
         with naming(self.path):
             os.fsync(self._descriptor)
             if self._aside is None:
@@ -187,13 +188,13 @@ class OutputFile:
             self._aside = None
 
     def _link(self, name: str) -> None:
-        # `src_dir_fd` is not looked at, but with one Python makes the call that follows the link
+        # `src_dir_fd` is unused, but passing it makes Python call linkat, which follows the link
         source = f"{_DESCRIPTORS}/{self._descriptor}"
         os.link(source, name, src_dir_fd=self._descriptor, follow_symlinks=True)
 
 
 def sync_folder(path: str) -> None:
-    """Wait until the names in the folder of `path` are on the disk."""
+    """Sync the folder of `path`, which makes its renames durable."""
     folder = os.path.dirname(path) or "."
     with naming(folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
@@ -204,7 +205,7 @@ def sync_folder(path: str) -> None:
 
 
 def make_folder_of(path: str) -> None:
-    """Make the folder a file is to be in; the one that this is in must be there."""
+    """Create the parent folder of `path`; its own parent must exist."""
     folder = os.path.dirname(path)
     if folder:
         with naming(folder), contextlib.suppress(FileExistsError):

@@ -1,7 +1,7 @@
-"""CRC-32C, the checksum of checkpoints and event files.
+"""CRC-32C (Castagnoli), the checksum of checkpoints and event files.
 
-A file holds it masked: a checksum over data that contains checksums is weak. The library is loaded with this module, not
-by the first checksum: it reads its own version from a file, for which an event loop would wait.
+Files hold it masked, since a CRC over data that contains CRCs is weak (LevelDB's crc32c.h). The library is imported with this
+module, not at the first checksum: its import reads a file, which would block an event loop.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _extend: Final[Callable[[Any, int], int]] = library.crc32c
 
 
 def crc32c(data: Data, before: int = 0) -> int:
-    """The checksum of bytes, or of what has the checksum `before` and these bytes behind it.
+    """Return the checksum of `data`, or of data with the checksum `before` followed by `data`.
 
-    The interpreter is released while more than 32 KiB are read, so that an event loop can run meanwhile.
+    The GIL is released for more than 32 KiB.
     """
     return _extend(data, before)
 
 
 def masked(checksum: int) -> int:
-    """As a file holds it."""
+    """Mask a checksum as files hold it."""
     return (((checksum >> 15) | (checksum << 17)) + _DELTA) & 0xFFFFFFFF
 
 
 def unmasked(stored: int) -> int:
-    """The checksum that a file holds as `stored`."""
+    """Undo `masked`."""
     rotated = (stored - _DELTA) & 0xFFFFFFFF
     return ((rotated >> 17) | (rotated << 15)) & 0xFFFFFFFF

@@ -1,9 +1,9 @@
 """Event files: TFRecord files of Event protos, which TensorBoard reads while they grow.
 
-The first record holds the version. Events are encoded by hand, since each is one field behind a time and a step: a training
-step that writes a summary pays for it once, and a protobuf message of it would cost more than all the rest.
+The first record holds the version. Events are encoded by hand, since each is one field after a time and a step: building a
+protobuf message would dominate the cost of writing a summary.
 
-An `EventFile` holds whole records only: where the disk gave up within one, the file is cut back to the last whole one.
+Invariant: an `EventFile` holds whole records only; after a failed write the file is truncated to the last whole record.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _INT64: Final = 1 << 63
 _ANY_ESCAPE: Final = re.compile(r"[/\0]")
 
 _numbers = itertools.count()
-"""One a file of this process: two files that begin in the same second have different names."""
+"""Numbers the event files of this process: files created in the same second get different names."""
 
 
 class What(IntEnum):
-    """The content of an event: the number of its field in the proto."""
+    """The kinds of events, by the field number in the Event proto."""
 
     FILE_VERSION = 3
     GRAPH_DEF = 4
@@ -57,7 +57,7 @@ _TAGS: Final = {what: bytes([what << 3 | _LENGTH_DELIMITED]) for what in What}
 
 @lru_cache(1 << 10)
 def _varint(number: int) -> bytes:
-    """Lengths come again and again, and so do steps with several summaries."""
+    """Encode a varint; cached, since lengths and steps repeat."""
     parts = bytearray()
     while number > 0x7F:
         parts.append(number & 0x7F | 0x80)
@@ -67,10 +67,10 @@ def _varint(number: int) -> bytes:
 
 
 def encode_event(wall_time: float, step: int, what: What, content: bytes) -> bytes:
-    """An Event proto with one field set, of which `content` is the serialised value.
+    """Encode an Event proto with one field set; `content` is the serialised value of that field.
 
     Raises:
-        InvalidArgumentError: the step is no 64-bit number.
+        InvalidArgumentError: the step does not fit into int64.
     """
     if not -_INT64 <= step < _INT64:
         raise InvalidArgumentError(f"Value out of range: expected a step of 64 bits, got {step}")
@@ -81,14 +81,14 @@ def encode_event(wall_time: float, step: int, what: What, content: bytes) -> byt
 
 
 def summary_iterator(path: str | os.PathLike[str]) -> Iterator[Event]:
-    """The events of a file; a plain generator that reads as it goes, and blocks.
+    """Iterate over the Event protos of a file. Blocks while reading.
 
-    A file may still grow: it ends where the beginning of a record is not whole.
+    The file may still be growing: an incomplete record header at its end ends the iteration.
 
     Raises:
-        NotFoundError: there is no such file.
-        InvalidArgumentError, FailedPreconditionError: it is no file that can be read to an end.
-        DataLossError: a record is damaged, or its data is not there to the end.
+        NotFoundError: the file does not exist.
+        InvalidArgumentError, FailedPreconditionError: the path is not a regular file.
+        DataLossError: a record is damaged or its data is truncated.
     """
     from google.protobuf.message import DecodeError
 
@@ -106,13 +106,13 @@ def summary_iterator(path: str | os.PathLike[str]) -> Iterator[Event]:
 
 
 class EventFile:
-    """A file that events are appended to, made with the first of them. For one thread at a time; its methods block.
+    """Appends events to a file, which is created with the first of them. Not thread-safe; its methods block.
 
-    Its name is `events.out.tfevents.<seconds>.<host>.<pid>.<number><suffix>`, which no other file has; those of a process are
-    read in the order in which they were begun, since that is the order of their names.
+    The name is `events.out.tfevents.<seconds>.<host>.<pid>.<number><suffix>` and unique; the names of one process sort in the
+    order of creation, the order in which TensorBoard reads them.
 
     Attributes:
-        path: where it is; None until it is there.
+        path: the path of the file; None before it is created.
     """
 
     def __init__(self, directory: str, suffix: str = "") -> None:
@@ -122,14 +122,14 @@ class EventFile:
         self._descriptor = -1  # open from the first record until `close`
         if _ANY_ESCAPE.search(suffix):
             raise InvalidArgumentError(f"filename_suffix must be part of a file name, got {suffix!r}")
-        self._size = 0  # of the whole records
-        self._is_listed = False  # whether the directory was synced, so that its name lasts
+        self._size = 0  # of the whole records, in bytes
+        self._is_listed = False  # whether the folder was synced, which makes the name durable
 
     def append(self, records: bytes) -> None:
-        """Write whole records, all or none of them.
+        """Write whole records, all or none.
 
         Raises:
-            OpError: the disk did not take them.
+            OpError: the write failed.
         """
         try:
             if self._descriptor < 0:
@@ -139,11 +139,11 @@ class EventFile:
             raise canonical(self.path or self._directory, error) from error
 
     def sync(self) -> None:
-        """Have the disk keep what was written, come what may.
+        """Sync the file to the disk (fsync).
 
         Raises:
-            NotFoundError: the file was removed; the next record begins another one.
-            OpError: the disk did not keep it.
+            NotFoundError: the file was removed; the next record begins a new file.
+            OpError: the sync failed.
         """
         if self._descriptor < 0:
             return
@@ -161,7 +161,7 @@ class EventFile:
             raise NotFoundError(f"The events file {self.path} has disappeared.")
 
     def close(self) -> None:
-        """Let go of the file; a further record begins another one."""
+        """Close the file; the next record begins a new file."""
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             os.close(descriptor)
@@ -199,16 +199,16 @@ class EventFile:
 
 
 def write_asset(path: str, content: bytes) -> None:
-    """Write a file that belongs to the events, and the directories it is in.
+    """Write a file that accompanies the events (an asset of a plugin), creating its parent folders.
 
     Raises:
-        OpError: the disk did not take it.
+        OpError: the write failed.
     """
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
             file.write(content)
-    except (OSError, ValueError) as error:  # ValueError: no path at all
+    except (OSError, ValueError) as error:  # ValueError: an empty path or one with a zero byte
         raise canonical(path, error) from error
 
 

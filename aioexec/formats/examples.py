@@ -1,10 +1,10 @@
-"""Examples, the records of named features that programs train on, read from their bytes.
+"""Decoder of Example protos (maps of named features, each a list of bytes, floats or int64), the records of training data.
 
-A message Example is a map of features, each a list of bytes, floats or integers. It is read as TensorFlow's ops read it, which
-is not quite as protobuf does: the last of several entries of one key counts, and so does the first list of a feature; fields
-unknown are passed over in an Example and refused within its features. Only the features that are asked for are decoded.
+It follows TensorFlow's fast_parse_example rather than protobuf: of several entries of one key the last one counts, and of a
+feature the first list; unknown fields are skipped in an Example and rejected within its features. Only requested features are
+decoded.
 
-What is not in the format is a `ValueError`. No length is believed beyond the bytes that are there.
+Malformed input raises ValueError. Lengths in the input are checked against the bytes available before they are used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aioexec.dtypes import DType
 
 Array = np.ndarray[Any, Any]
 
-_FIRST_BLOCK: Final = 0x0A  # field 1, of so many bytes
+_FIRST_BLOCK: Final = 0x0A  # field 1, length-delimited
 _SECOND_BLOCK: Final = 0x12
 _FIRST_VARINT: Final = 0x08
 _FIRST_FLOAT: Final = 0x0D
@@ -29,7 +29,7 @@ _LISTED_FLOAT: Final = np.dtype([("tag", "u1"), ("value", "<f4")])
 
 
 class _Cursor:
-    """A place in bytes, and the end that reading does not pass."""
+    """A read position within bytes, and the limit that reading does not pass."""
 
     __slots__ = ("_data", "_end", "at")
 
@@ -59,7 +59,7 @@ class _Cursor:
             number |= (byte & 0x7F) << 7 * place
             if byte < 0x80:
                 return number
-        raise ValueError(f"no number ends at {self.at}")
+        raise ValueError(f"truncated varint at {self.at}")
 
     def length(self) -> int:
         return self.varint() & 0xFFFFFFFF
@@ -79,7 +79,7 @@ class _Cursor:
         return self.take(self._end - self.at)
 
     def inner(self) -> _Cursor:
-        """A block that ends with the one around it at the latest."""
+        """Return a cursor over a length-delimited block, which must end within this one."""
         length = self.length()
         start, self.at = self.at, min(self.at + length, self._end)
         return _Cursor(self._data, start, self.at)
@@ -99,10 +99,10 @@ class _Cursor:
 
 
 def features_of(example: bytes) -> dict[bytes, bytes]:
-    """The features of an Example by their keys, each as its own bytes.
+    """Return the serialised features of an Example by key.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the bytes are not an Example.
     """
     cursor = _Cursor(example, 0, len(example))
     found = {}
@@ -119,7 +119,7 @@ def features_of(example: bytes) -> dict[bytes, bytes]:
 
 
 def _entry(features: _Cursor) -> tuple[bytes, bytes]:
-    """A key and a feature, in either order, and nothing else."""
+    """Decode a map entry: a key and a feature, in either order."""
     features.expect(_FIRST_BLOCK)
     entry = features.inner()
     parts = {_FIRST_BLOCK: b"", _SECOND_BLOCK: b""}
@@ -129,15 +129,15 @@ def _entry(features: _Cursor) -> tuple[bytes, bytes]:
             raise ValueError(f"unknown tag {tag} of an entry at {entry.at}")
         parts[tag] = entry.block()
     if entry.has_more():
-        raise ValueError(f"more than a key and a feature at {entry.at}")
+        raise ValueError(f"unexpected data after a key and a feature at {entry.at}")
     return parts[_FIRST_BLOCK], parts[_SECOND_BLOCK]
 
 
 def kind_of(feature: bytes) -> DType | None:
-    """What a feature lists; None for one that lists nothing of no kind.
+    """Return the kind of list a feature holds; None for an empty feature.
 
     Raises:
-        ValueError: something else than there is.
+        ValueError: the kind is unknown.
     """
     if not feature:
         return None
@@ -148,10 +148,10 @@ def kind_of(feature: bytes) -> DType | None:
 
 
 def values_of(feature: bytes) -> Array:
-    """What is in the list of a feature that has a kind.
+    """Return the values in the list of a feature, which must not be empty.
 
     Raises:
-        ValueError: it is not in the format.
+        ValueError: the list is malformed.
     """
     cursor = _Cursor(feature, 1, len(feature))
     return _READERS[feature[0]](cursor.inner())
@@ -169,7 +169,7 @@ def _blocks(cursor: _Cursor) -> Iterator[bytes]:
 
 
 def _floats(cursor: _Cursor) -> Array:
-    """In one block, of which what is less than a float is left over, or each with its tag."""
+    """Decode a packed block of floats (a trailing partial float is ignored), or floats with a tag each."""
     if not cursor.has_more():
         return np.zeros(0, np.float32)
     if cursor.next_is(_FIRST_BLOCK):
@@ -177,7 +177,7 @@ def _floats(cursor: _Cursor) -> Array:
         return np.frombuffer(cursor.take(cursor.length() // 4 * 4), "<f4")
     listed = np.frombuffer(cursor.rest(), _LISTED_FLOAT)
     if (listed["tag"] != _FIRST_FLOAT).any():
-        raise ValueError("something else among floats")
+        raise ValueError("unexpected tag in a list of floats")
     return listed["value"].copy()
 
 
@@ -195,21 +195,21 @@ def _integers(cursor: _Cursor) -> Array:
 
 
 def varints(data: bytes) -> Array:
-    """Numbers of variable length, one behind the other, as int64.
+    """Decode consecutive varints as int64.
 
     Raises:
-        ValueError: one does not end.
+        ValueError: a varint is truncated or too long.
     """
     raw = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(raw < 0x80)
     if not raw.size:
         return np.zeros(0, np.int64)
     if not ends.size or ends[-1] != raw.size - 1:
-        raise ValueError("the last number does not end")
+        raise ValueError("the last varint is truncated")
     starts = np.concatenate([[0], ends[:-1] + 1])
     lengths = ends - starts + 1
     if lengths.max() > _MOST_VARINT_BYTES:
-        raise ValueError(f"a number of {lengths.max()} bytes")
+        raise ValueError(f"a varint of {lengths.max()} bytes")
     places = (np.arange(raw.size) - np.repeat(starts, lengths)).astype(np.uint64)
     parts = (raw & 0x7F).astype(np.uint64) << (places * np.uint64(7))
     return np.bitwise_or.reduceat(parts, starts).view(np.int64)

@@ -1,4 +1,4 @@
-"""What the operating system says of files, in canonical errors."""
+"""Maps errors of the operating system to canonical errors, as TensorFlow's `IOError` does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CLASSES: Final[dict[type[OpError], str]] = {
     errors.AbortedError: "EDEADLK ESTALE",
     errors.CancelledError: "ECANCELED",
 }
-"""As TensorFlow maps numbers; a number that is not here is unknown. Some platforms lack some of the names."""
+"""Errno to error class, as TensorFlow's `ErrnoToCode`; others are UnknownError. Some platforms lack some of the names."""
 
 _NUMBERS: Final[dict[int | None, type[OpError]]] = {
     getattr(errno, name): kind
@@ -49,11 +49,11 @@ _KINDS: Final[tuple[tuple[type[Exception], type[OpError]], ...]] = (
     (MemoryError, errors.ResourceExhaustedError),
     (ValueError, errors.InvalidArgumentError),
 )
-"""For exceptions without a number."""
+"""Error classes for exceptions without an errno."""
 
 
 def canonical(path: str | bytes, error: Exception) -> OpError:
-    """The error to raise instead of one that opening, reading or writing a file gave."""
+    """Return the canonical error for an exception that opening, reading or writing a file raised."""
     kind = _NUMBERS.get(getattr(error, "errno", None))
     if kind is None:
         kind = next((ours for theirs, ours in _KINDS if isinstance(error, theirs)), errors.UnknownError)

@@ -1,4 +1,4 @@
-"""The Murmur hash of 64 bits that TensorFlow calls Hash64: string buckets and ids of loops agree on it across processes."""
+"""The 64-bit MurmurHash that TensorFlow calls Hash64: for string buckets and for frame ids on which processes must agree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _GOLDEN: Final = 0x9E3779B97F4A7800
 
 
 def murmur64(data: bytes, seed: int = 0xDECAFCAFFE) -> int:
-    """MurmurHash64A, with TensorFlow's seed."""
+    """Compute MurmurHash64A with TensorFlow's seed."""
     state = seed ^ len(data) * _MULTIPLIER & _WORD
     whole = len(data) & ~7
     for place in range(0, whole, 8):
@@ -23,5 +23,5 @@ def murmur64(data: bytes, seed: int = 0xDECAFCAFFE) -> int:
 
 
 def combined(first: int, second: int) -> int:
-    """One hash of two; their order counts."""
+    """Combine two hashes into one, depending on their order (TensorFlow's Hash64Combine)."""
     return first ^ (second + _GOLDEN + (first << 10) + (first >> 4)) & _WORD

@@ -1,8 +1,8 @@
-"""PNG files of 8 bits a channel, for image summaries: the files that libpng writes by default.
+"""PNG encoder for image summaries, 8 bits a channel, producing the files that libpng writes by default.
 
-The op EncodePng uses Pillow, an optional dependency. A summary must be possible without it, and its file equal to
-TensorFlow's, which Pillow's is not always: its chunks and the window of its compression differ. Here rows get the filters that
-libpng gives them, and compressed data are cut into chunks at the same places; files are libpng's as far as zlib is the same.
+The op EncodePng uses Pillow, an optional dependency whose chunk and window sizes differ from libpng's. Summaries must work
+without it and equal TensorFlow's: rows get the filters that libpng chooses, and compressed data is cut into chunks at the same
+places. Files are identical as far as the zlib versions are.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _COLOUR_TYPES: Final = {1: 0, 2: 4, 3: 2, 4: 6}
 _CHUNK: Final = 8192
 """Bytes of compressed data in a chunk."""
 _AT_ONCE: Final = 1 << 20
-"""Bytes of rows that are filtered in one go."""
+"""Bytes of rows that are filtered at a time."""
 _SMALL: Final = 16384
-"""Bytes up to which the compression has less to look back at."""
+"""Bytes of data up to which libpng uses a smaller window."""
 
 
 def encode_png(image: Array) -> bytes:
-    """A file of an image [height, width, channels] of uint8, with at least one pixel."""
+    """Encode an image [height, width, channels] of uint8 with at least one pixel."""
     height, width, channels = image.shape
     header = struct.pack(">IIBBBBB", width, height, 8, _COLOUR_TYPES[channels], 0, 0, 0)
     data = _compressed(
@@ -50,7 +50,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def _filtered(rows: Array, channels: int, width: int) -> bytes:
-    """Each row as what is left of it by the prediction that seems to leave the least, behind the number of that."""
+    """Filter each row with the filter of least absolute sum, and prepend the number of that filter."""
     above = np.zeros_like(rows)
     above[1:] = rows[:-1]
     senseless = _senseless(len(rows), width)
@@ -78,7 +78,7 @@ def _shifted(rows: Array, channels: int) -> Array:
 
 
 def _predictions(rows: Array, left: Array, above: Array, corner: Array) -> Iterator[Array]:
-    """None, left, above, their mean, and whichever of left, above and corner is nearest to left + above - corner."""
+    """Yield the predictions of the filters None, Sub, Up, Average and Paeth."""
     yield np.zeros_like(rows)
     yield left
     yield above
@@ -90,7 +90,7 @@ def _predictions(rows: Array, left: Array, above: Array, corner: Array) -> Itera
 
 
 def _senseless(height: int, width: int) -> set[int]:
-    """The filters that libpng leaves out where there is but one row, or one column."""
+    """Return the filters that libpng does not try for an image of one row or one column."""
     return ({2, 3, 4} if height == 1 else set()) | ({1, 3, 4} if width == 1 else set())
 
 
@@ -105,7 +105,7 @@ def _compressed(data: bytes) -> bytes:
 
 
 def _with_window(compressed: bytes, size: int) -> bytes:
-    """The least window that reaches over all of the data, in the first byte; it and the next are a multiple of 31."""
+    """Set the smallest window that covers the data in the zlib header, of which the two bytes must be a multiple of 31."""
     method, flags = compressed[0], compressed[1]
     bits = (method >> 4) + 8
     while bits > 8 and size <= 1 << (bits - 1):

@@ -1,4 +1,4 @@
-"""Messages in files, as bytes or as text. Every call blocks: callers on an event loop make it on a worker."""
+"""Protocol buffers in files, in binary or text form. Every call blocks: callers on an event loop use a worker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def write_proto(path: str, message: Any, as_text: bool) -> None:
-    """Put a message into a file, all of it or, if anything goes wrong, nothing."""
+    """Write a message to a file atomically."""
     if as_text:
         from google.protobuf import text_format
 
@@ -28,17 +28,18 @@ def write_proto(path: str, message: Any, as_text: bool) -> None:
 
 
 def read_proto(path: str, kind: type[Message]) -> Message:
-    """A message of a class that a file holds, as bytes or as text.
+    """Read a message of class `kind` from a file in binary or text form.
 
     Raises:
-        NotFoundError, PermissionDeniedError, FailedPreconditionError: there is no such file, or it is of another kind.
-        DataLossError: it holds no such message.
+        NotFoundError, PermissionDeniedError, FailedPreconditionError: the file does not exist, may not be read, or is not a
+            regular file.
+        DataLossError: the content is not a message of that class.
     """
     with InputFile(path) as file:
         data = file.read_at(0, file.size)
     try:
         return kind.FromString(data)
-    except Exception:  # protobuf's DecodeError, by whichever of its implementations is in use; text, then
+    except Exception:  # a DecodeError; its class depends on protobuf's implementation
         return _from_text(path, data, kind)
 
 

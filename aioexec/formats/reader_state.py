@@ -1,4 +1,4 @@
-"""The state of a reader as TensorFlow's ReaderBaseState."""
+"""Encodes and decodes the state of a reader as TensorFlow's ReaderBaseState proto."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from aioexec.formats.sorted_table import decode_varint, encode_varint
 
 _COUNTS: Final = (0x08, 0x10, 0x18)
 _WORK: Final = 0x22
-"""Tags of the fields."""
+"""Tag of the field of each component."""
 
 
 def encode_reader_state(counts: tuple[int, int, int], work: bytes) -> bytes:
-    """The message of counts of files begun, of files finished and of records, and of the last file."""
+    """Encode the counts of work started, work finished and records produced, and the name of the current work item."""
     fields = [
         bytes([tag]) + encode_varint(count) for tag, count in zip(_COUNTS, counts, strict=True) if count
     ]
@@ -23,10 +23,10 @@ def encode_reader_state(counts: tuple[int, int, int], work: bytes) -> bytes:
 
 
 def decode_reader_state(state: bytes) -> tuple[int, int, int, bytes]:
-    """The counts and the last file.
+    """Decode what `encode_reader_state` encodes.
 
     Raises:
-        InvalidArgumentError: it is no such message.
+        InvalidArgumentError: the bytes are not a ReaderBaseState.
     """
     counts, work, at = [0, 0, 0], b"", 0
     try:

@@ -1,7 +1,8 @@
-"""TFRecord files: records of any bytes, each with its length and checksums; the file may be compressed.
+"""TFRecord files: records of arbitrary bytes with lengths and checksums, optionally compressed.
 
-A record is its length (8 bytes), the masked checksum of these, its data, and the masked checksum of the data. A length is only
-believed when its checksum is right, and data is read in pieces, so a bad file cannot cause an allocation larger than itself.
+A record is its length (uint64), the masked CRC-32C of the length, the data, and the masked CRC-32C of the data. A length is
+used only after its checksum was verified, and data is read in pieces, so that a damaged file cannot cause an allocation larger
+than itself.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _WINDOWS: Final = {"ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS + 16}
 
 
 class _Inflated:
-    """The content of a compressed file, read on demand."""
+    """A stream that decompresses a file on demand."""
 
     def __init__(self, file: BinaryIO, window: int) -> None:
         self._file = file
@@ -50,10 +51,10 @@ class _Inflated:
 
 
 def inflated(file: BinaryIO, compression: str) -> BinaryIO | _Inflated:
-    """A file's content, of which only `read` may be asked for.
+    """Return a stream of the file's decompressed content; only its `read` may be called.
 
     Raises:
-        InvalidArgumentError: no such compression.
+        InvalidArgumentError: the compression is unknown.
     """
     if not compression or compression == "NONE":
         return file
@@ -63,12 +64,12 @@ def inflated(file: BinaryIO, compression: str) -> BinaryIO | _Inflated:
 
 
 def read_records(file: BinaryIO, compression: str = "") -> Iterator[tuple[int, bytes]]:
-    """The place and the data of each record; places are those of the content, not of a compressed file.
+    """Yield offset and data of each record; offsets are those in the decompressed content.
 
-    A file may still be written to: it ends where the beginning of a record is not whole.
+    The file may still be growing: an incomplete record header at its end ends the iteration.
 
     Raises:
-        DataLossError: the file is damaged, or ends within the data of a record.
+        DataLossError: a record is damaged or its data is truncated.
     """
     content, place = inflated(file, compression), 0
     while len(header := _read(content, _HEADER.size)) == _HEADER.size:
@@ -92,7 +93,7 @@ def _whole(content: BinaryIO | _Inflated, size: int, place: int) -> bytes:
 
 
 def _read(content: BinaryIO | _Inflated, size: int) -> bytes:
-    """As many bytes as there are, up to `size`."""
+    """Read up to `size` bytes, fewer only at the end of the file."""
     parts, missing = [], size
     while missing > 0:
         part = content.read(min(missing, _PIECE))
@@ -104,12 +105,12 @@ def _read(content: BinaryIO | _Inflated, size: int) -> bytes:
 
 
 def encode_record(data: bytes) -> bytes:
-    """A record of these bytes."""
+    """Encode a record."""
     return b"".join((_header(len(data)), data, _CHECKSUM.pack(masked(crc32c(data)))))
 
 
 @lru_cache(1 << 10)
 def _header(length: int) -> bytes:
-    """What a record begins with; lengths come again and again."""
+    """Encode length and checksum of the length; cached, since lengths repeat."""
     encoded = struct.pack("<Q", length)
     return encoded + _CHECKSUM.pack(masked(crc32c(encoded)))

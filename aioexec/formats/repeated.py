@@ -1,4 +1,4 @@
-"""Constants that are one element, as many times as their shape says, and take no more memory than that element."""
+"""Constants of which all elements are equal, stored as one element with strides of zero."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Final
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-SMALL: Final = 1 << 16  # bytes; a value up to this size lies in memory of its own, however it is listed
+SMALL: Final = 1 << 16  # bytes; a value up to this size is stored in full
 
 
 def is_one_repeated(array: Array) -> bool:
-    """Whether all elements of an array are one in memory, so that it may be far larger than what there is."""
+    """Return whether all elements of an array share one memory location, so that its size says nothing about memory in use."""
     return array.nbytes > SMALL and not any(array.strides)

@@ -1,7 +1,6 @@
-"""Files that are read or written from their beginning to their end: opening one never waits for another process.
+"""Files read or written sequentially; opening one never waits for another process.
 
-For files that are read at any place, see `checkpoint_files.InputFile`. Every call blocks while the disk works: callers on an
-event loop make it on a worker.
+For random access see `checkpoint_files.InputFile`. Every call blocks: callers on an event loop use a worker.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from aioexec.formats.file_errors import canonical
 
 
 def open_input(path: str | bytes) -> BinaryIO:
-    """Open a file to read it from its beginning to its end.
+    """Open a file for sequential reading.
 
     Raises:
-        InvalidArgumentError: a pipe, a socket or a terminal: as in TensorFlow it cannot be read at any place.
-        FailedPreconditionError: a folder, or a device that has no end.
-        OpError: the system cannot open it.
+        InvalidArgumentError: a pipe, a socket or a terminal, which TensorFlow cannot read at an offset either.
+        FailedPreconditionError: a folder, or a device without an end.
+        OpError: the file cannot be opened.
     """
     try:
         # Without O_NONBLOCK, opening a pipe waits for its writer.
@@ -37,7 +36,7 @@ def open_input(path: str | bytes) -> BinaryIO:
 
 
 def read_whole(path: str | bytes) -> bytes:
-    """The content of a file; see `open_input` for errors."""
+    """Read a whole file; raises as `open_input` does."""
     with open_input(path) as file:
         try:
             return file.read()
@@ -46,18 +45,18 @@ def read_whole(path: str | bytes) -> bytes:
 
 
 def open_output(path: str | bytes, *, appends: bool = False) -> BinaryIO:
-    """Open a file to write it anew, or to append to it.
+    """Open a file for writing (truncating it) or for appending.
 
     Raises:
-        NotFoundError: a pipe without a reader.
-        OpError: the system cannot open it.
+        NotFoundError: the path is a pipe that has no reader.
+        OpError: the file cannot be opened.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_APPEND if appends else os.O_TRUNC)
     try:
         descriptor = os.open(path, flags, 0o666)
     except (OSError, ValueError) as error:
         raise canonical(path, error) from error
-    os.set_blocking(descriptor, True)  # what reads a pipe may be slow
+    os.set_blocking(descriptor, True)  # a pipe blocks from here on: its reader may be slow
     return open(descriptor, "wb")
 
 

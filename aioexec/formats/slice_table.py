@@ -1,7 +1,7 @@
-"""Checkpoints of TensorFlow's first format: sorted tables with parts of tensors, one file a shard.
+"""TensorFlow's checkpoint format V1: sorted tables of tensor slices, one file per shard.
 
-Under the empty key a table lists its tensors and which parts of them it has; under the key of a part, its elements in the field
-of their dtype. A tensor that was saved at once is one part.
+The empty key of a table holds a SavedTensorSliceMeta that lists its tensors and their slices; the key of a slice
+(`TensorSlice.key`) holds its elements in the field of their dtype. A tensor saved at once is one slice.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from aioexec.formats.tensor_slice import (
 _META_KEY: Final = b""
 _VERSION: Final = 1
 _MAX_MESSAGE: Final = (1 << 31) - 1
-_BYTES_OF_ELEMENT: Final = 10  # of a message, at most, where elements are integers
+_BYTES_OF_ELEMENT: Final = 10  # upper bound of the encoded size of an integer
 _MAX_RANK: Final = 64
 _STORABLE: Final = frozenset(
     {
@@ -56,7 +56,7 @@ _STORABLE: Final = frozenset(
 
 
 class SliceTableWriter:
-    """A checkpoint file in the making; nothing of it is on the disk before `finish`."""
+    """Writes a checkpoint file; no file exists before `finish`."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -64,11 +64,11 @@ class SliceTableWriter:
         self._data: dict[bytes, bytes] = {}
 
     def add(self, name: str, value: Array, dtype: DType, place: ShapeAndSlice | None = None) -> None:
-        """Take in a tensor, or a part of one.
+        """Add a tensor or a slice of one.
 
         Raises:
-            UnimplementedError: the format has no such dtype.
-            InvalidArgumentError: a part of a tensor that another part says to be another one, or too large.
+            UnimplementedError: the format does not support the dtype.
+            InvalidArgumentError: dtype or full shape differ from those of an earlier slice, or the slice is too large.
         """
         if dtype not in _STORABLE:
             raise UnimplementedError(f"Saving data type {dtype.name} not yet supported")
@@ -100,7 +100,7 @@ class SliceTableWriter:
         return known
 
     def finish(self, proceed: Proceed = go_on) -> None:
-        """Put the file in its place."""
+        """Write the file and move it into place."""
         with OutputFile(self._path) as file:
             table = TableWriter(file)
             meta = SavedTensorSlices()
@@ -119,7 +119,7 @@ class SliceTableWriter:
 
 
 class _Tensor(NamedTuple):
-    """What the tables say of a tensor; `parts`: in which table each is."""
+    """A tensor of the tables; `parts` maps each of its slices to the table that contains it."""
 
     dtype: DType
     shape: tuple[int, ...]
@@ -127,11 +127,11 @@ class _Tensor(NamedTuple):
 
 
 class SliceTableReader:
-    """The files that match a pattern, read as one checkpoint. Used as a context.
+    """Reads the files that match a pattern as one checkpoint; a context manager.
 
     Raises:
-        NotFoundError: there are none.
-        DataLossError: one is damaged, or no such table.
+        NotFoundError: no file matches.
+        DataLossError: a file is damaged or is not a checkpoint table.
     """
 
     def __init__(self, pattern: str, proceed: Proceed = go_on) -> None:
@@ -160,17 +160,17 @@ class SliceTableReader:
             file.close()
 
     def tensors(self) -> Iterator[tuple[str, DType, tuple[int, ...]]]:
-        """Name, dtype and shape of each tensor, by name."""
+        """Yield name, dtype and shape of each tensor, in the order of names."""
         for name, tensor in sorted(self._tensors.items()):
             yield name, tensor.dtype, tensor.shape
 
     def read(self, name: str, dtype: DType, wanted: ShapeAndSlice | None = None) -> Array:
-        """A tensor, or a part of it.
+        """Read a tensor or a slice of it.
 
         Raises:
-            NotFoundError: there is no such tensor.
-            InvalidArgumentError: it has another dtype or shape, or was not saved in full.
-            DataLossError: it is damaged.
+            NotFoundError: the checkpoint has no such tensor.
+            InvalidArgumentError: dtype or shape differ, or the saved slices do not cover the requested one.
+            DataLossError: the data is damaged.
         """
         tensor = self._tensors.get(name)
         if tensor is None:
@@ -196,7 +196,7 @@ class SliceTableReader:
                 continue
             self._proceed()
             value = self._part(name, tensor, part, sizes_of(place))
-            if result is None:  # not before there is something to put into it: sizes may be made up
+            if result is None:  # allocated only when there is data to copy: sizes in the file are not trusted
                 result = np.empty(sizes_of(box), dtype.numpy)
             result[index(within(both, box))] = value[index(within(both, place))]
         return np.empty(sizes_of(box), dtype.numpy) if result is None else result
@@ -214,7 +214,7 @@ class SliceTableReader:
             known = self._tensors.setdefault(proto.name, _Tensor(dtype, shape, {}))
             if (known.dtype, known.shape) != (dtype, shape):
                 raise InvalidArgumentError(
-                    f"{file.path}: tensor {proto.name!r} is another one in another file"
+                    f"{file.path}: tensor {proto.name!r} has another dtype or shape in another file"
                 )
             for part in proto.slice:
                 known.parts[TensorSlice.from_proto(part)] = table
@@ -238,6 +238,6 @@ class SliceTableReader:
             proto.tensor_shape.dim.add(size=size)
         if count_listed(proto, tensor.dtype) != math.prod(shape):
             raise DataLossError(
-                f"{self._pattern}: part {part} of tensor {name!r} has not its {list(shape)} elements"
+                f"{self._pattern}: part {part} of tensor {name!r} does not have the elements of shape {list(shape)}"
             )
         return decode_tensor(proto)

@@ -1,9 +1,9 @@
-"""Sorted string tables: LevelDB's file format, in which checkpoints keep their index.
+"""Sorted string tables (SSTables): LevelDB's table format, in which checkpoints keep their index.
 
-A table is data blocks, an empty block, an index block with the last key and the place of each data block, and a footer that
-says where the last two are. A block is entries, a list of where those begin that do not share the beginning of the key before
-them, a byte for the kind of compression, and a checksum. What a file states is checked against the size of the file before
-it is followed.
+A table consists of data blocks, an empty metaindex block, an index block with the last key and the handle of each data block,
+and a footer with the handles of the last two. A block consists of prefix-compressed entries, the offsets of the restart points
+(entries with a complete key), a byte for the kind of compression, and a checksum. Offsets and sizes in a file are validated
+against its size before they are used.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _BLOCK_SIZE: Final = 256 << 10
 _RESTART_INTERVAL: Final = 16
 _LARGEST: Final = (1 << 64) - 1
 _MAX_KEYS: Final = 256 << 20
-"""Bytes of all keys of a table: they may be much larger than the file, as each may begin like the one before."""
+"""Upper bound for the bytes of all keys of a table, which prefix compression may make much larger than the file."""
 
 
 class Handle(NamedTuple):
-    """Where a block is; `size` without its trailer."""
+    """The offset and size of a block, without its trailer."""
 
     offset: int
     size: int
 
 
 def encode_varint(value: int) -> bytes:
-    """A number that is not negative, seven bits a byte."""
+    """Encode a non-negative number as a varint."""
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
@@ -45,10 +45,10 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """A number and the position behind it.
+    """Decode a varint; return it and the position after it.
 
     Raises:
-        DataLossError: there is none.
+        DataLossError: the varint is truncated or exceeds 64 bits.
     """
     value = 0
     for shift in range(0, 64, 7):
@@ -58,7 +58,7 @@ def decode_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & _LARGEST, position  # of the tenth byte one bit counts, as in TensorFlow
+            return value & _LARGEST, position  # only one bit of the tenth byte is used, as in TensorFlow
     raise DataLossError("corrupted number: Read less bytes than requested")
 
 
@@ -66,17 +66,17 @@ def decode_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 class SortedTable:
-    """A table in a file; for one thread at a time.
+    """Reads a table. Not thread-safe.
 
-    Constant: `_last_keys` and `_handles`, those of the data blocks, which follow one another in the file. Changing: `_latest`,
-    the block that `get` has read last, and its entries.
+    Constant: `_last_keys` and `_handles` of the data blocks, which are contiguous in the file. Changing: `_latest`, the block
+    that `get` read last, with its entries.
 
     Args:
-        max_keys: the bytes of all keys, at most.
+        max_keys: upper bound for the bytes of all keys.
 
     Raises:
-        DataLossError: the file is no such table, or damaged.
-        UnimplementedError: it is compressed.
+        DataLossError: the file is not a table, or is damaged.
+        UnimplementedError: a block is compressed.
     """
 
     def __init__(self, file: InputFile, max_keys: int = _MAX_KEYS) -> None:
@@ -92,7 +92,7 @@ class SortedTable:
         if footer != _footer(unused, handle):
             raise DataLossError(f"{file.path}: corrupted footer")
         for _ in self._block(unused):
-            pass  # nothing in it is needed, but it shows whether the file is damaged
+            pass  # the metaindex is not used, but its checksum reveals damage
         self._last_keys: list[bytes] = []
         self._handles: list[Handle] = []
         self._latest: tuple[int, dict[bytes, bytes]] | None = None
@@ -116,7 +116,7 @@ class SortedTable:
                 yield key, value
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key; None if the table lacks it."""
+        """Return the value of a key, or None if it is missing."""
         block = bisect.bisect_left(self._last_keys, key)
         if block == len(self._handles):
             return None
@@ -132,7 +132,7 @@ class SortedTable:
         return Handle(offset, size), position
 
     def _block(self, handle: Handle) -> Iterator[tuple[bytes, bytes]]:
-        """The entries of a block."""
+        """Read the entries of a block."""
         data = self._file.read_at(handle.offset, handle.size + _TRAILER)
         content, kind = data[: handle.size], data[handle.size]
         if masked(crc32c(data[: handle.size + 1])) != struct.unpack("<I", data[-4:])[0]:
@@ -164,7 +164,7 @@ class SortedTable:
 
 
 class _Block:
-    """A block that is being filled: entries in order of their keys."""
+    """A block under construction; keys are added in ascending order."""
 
     def __init__(self, interval: int) -> None:
         self._interval = interval
@@ -197,9 +197,10 @@ class _Block:
 
 
 class TableWriter:
-    """Writes a table into a file: keys in ascending order, then `finish`.
+    """Writes a table to a file: `add` keys in ascending order, then `finish`.
 
-    `_pending` is the place of a block whose index entry is not written, since its key depends on the next one.
+    `_pending` is the handle of a block without an index entry yet: the key of that entry depends on the next block's first
+    key.
     """
 
     def __init__(self, file: OutputFile, block_size: int = _BLOCK_SIZE) -> None:
@@ -248,12 +249,12 @@ def _footer(metaindex: Handle, index: Handle) -> bytes:
 
 
 def _shared(a: bytes, b: bytes) -> int:
-    """How many bytes both begin with."""
+    """Return the length of the common prefix."""
     return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _separator(before: bytes, after: bytes) -> bytes:
-    """A short key, not less than `before`, and less than `after`."""
+    """Return a short key k with before <= k < after."""
     at = _shared(before, after)
     if at < min(len(before), len(after)) and before[at] < 0xFF and before[at] + 1 < after[at]:
         return before[:at] + bytes([before[at] + 1])
@@ -261,6 +262,6 @@ def _separator(before: bytes, after: bytes) -> bytes:
 
 
 def _successor(key: bytes) -> bytes:
-    """A short key that is not less."""
+    """Return a short key that is not less than `key`."""
     at = next((k for k, byte in enumerate(key) if byte != 0xFF), None)
     return key if at is None else key[:at] + bytes([key[at] + 1])

@@ -1,13 +1,12 @@
 """Values and shapes as TensorFlow's protos and back.
 
 A TensorProto holds its elements in one of two forms: raw in `tensor_content`, or listed in the field of its
-dtype (`float_val`, `int_val`, ...). Reading takes both, as TensorFlow does: non-empty content wins; a list
-shorter than the shape goes on with its last element, an empty one means zeros. Writing chooses as
-TensorFlow's Python does, so that exported graphs look like TensorFlow's: content for two elements or more
-of most numeric types, else a list.
+dtype (`float_val`, `int_val`, ...). Reading takes both, as TensorFlow does: non-empty content wins; a list shorter than the
+shape is padded with its last element, an empty one means zeros. Writing chooses as TensorFlow's Python does, so that exported
+graphs look like TensorFlow's: content for two elements or more of most numeric types, else a list.
 
-What is read may come from anywhere. Nothing is allocated before dtype, shape and sizes have been checked,
-and everything wrong with a proto is an `InvalidArgumentError`.
+Input is not trusted: nothing is allocated before dtype, shape and sizes have been checked, and every malformed proto is an
+`InvalidArgumentError`.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ _MAX_ADDRESSABLE: Final = (1 << 63) - 1  # numpy's, with zero dimensions left ou
 
 
 class _Listed(NamedTuple):
-    """How the elements of one dtype are listed."""
+    """The field that lists the elements of one dtype."""
 
     field: str
-    wire: np.dtype[Any]  # holds every number the field may hold
+    wire: np.dtype[Any]  # wide enough for every number of the field
     stored: np.dtype[Any]  # the same memory as the element: two floats for a complex, 16 bits for a half
 
 
@@ -75,10 +74,10 @@ _NUMERIC: Final[dict[DType, _Listed]] = {
     dtypes.quint8: _listed("int_val", np.uint8),
     dtypes.quint16: _listed("int_val", np.uint16),
 }
-# TensorFlow's Python lists the elements of these whatever their number.
+# TensorFlow's Python code lists these whatever their number of elements.
 _ALWAYS_LISTED: Final = frozenset({dtypes.bool_, dtypes.uint16, dtypes.complex64, dtypes.complex128})
 
-# Elements that are objects: the field they are listed in, and their class; an empty list means `kind()`.
+# The field and the class of elements that are Python objects; an empty list means `kind()`.
 _OBJECTS: Final[dict[DType, tuple[str, type[Any]]]] = {
     dtypes.string: ("string_val", bytes),
     dtypes.resource: ("resource_handle_val", ResourceHandleProto),
@@ -87,7 +86,7 @@ _OBJECTS: Final[dict[DType, tuple[str, type[Any]]]] = {
 
 
 def encode_tensor(array: Any, dtype: Any = None) -> TensorProto:
-    """Return `array` as a TensorProto. Elements of resource and variant arrays are their protos.
+    """Encode an array as a TensorProto. Elements of resource and variant arrays are their protos.
 
     Raises:
         GraphTypeError: the array does not convert to `dtype` without loss.
@@ -101,7 +100,7 @@ def encode_tensor(array: Any, dtype: Any = None) -> TensorProto:
 
 
 def _one_of(array: Array) -> Array:
-    """The element of an array of which all are one."""
+    """Return the single element of an array of equal elements."""
     return array[(slice(1),) * array.ndim].reshape(1)
 
 
@@ -112,14 +111,14 @@ def make_tensor_proto(
     verify_shape: bool = False,
     allow_broadcast: bool = False,
 ) -> TensorProto:
-    """Return `values` as a TensorProto of `shape`, by default their own.
+    """Encode `values` as a TensorProto of `shape`, by default their own.
 
     Fewer values than `shape` has elements are kept as they are: the reader repeats the last one. An array is
     cast to `dtype` even where that loses; Python values are not.
 
     Args:
         verify_shape: `shape` must be the shape of `values`.
-        allow_broadcast: fewer values are welcome only if there is exactly one.
+        allow_broadcast: allow a single value for all elements, but no other smaller number.
 
     Raises:
         GraphTypeError: values of a wrong type or, if verified, a wrong shape.
@@ -181,19 +180,19 @@ def _write(array: Array, dtype: DType, dims: Sequence[int]) -> TensorProto:
 
 
 def list_elements(proto: TensorProto, array: Array, dtype: DType) -> None:
-    """Put the elements of an array into the field of their dtype."""
+    """Store the elements of an array in the repeated field of their dtype."""
     if dtype in _OBJECTS:
         _list_objects(proto, array, dtype)
         return
     listed = _NUMERIC[dtype]
     flat = np.ascontiguousarray(array).reshape(-1).view(listed.stored)
     field = getattr(proto, listed.field)
-    for first in range(0, flat.size, _SLICE):  # a list of all would take eight times the memory of bools
+    for first in range(0, flat.size, _SLICE):  # all at once takes 8 times the memory for bools
         field.extend(flat[first : first + _SLICE].tolist())
 
 
 def count_listed(proto: TensorProto, dtype: DType) -> int:
-    """How many elements are in the field of their dtype."""
+    """Return the number of elements in the repeated field of their dtype."""
     if dtype in _OBJECTS:
         return len(getattr(proto, _OBJECTS[dtype][0]))
     listed = _NUMERIC[dtype]
@@ -212,13 +211,13 @@ def _list_objects(proto: TensorProto, array: Array, dtype: DType) -> None:
 
 
 def decode_tensor(proto: TensorProto, max_bytes: int = MAX_BYTES) -> Array:
-    """Return the value of a TensorProto as an array of its own.
+    """Decode a TensorProto into a new array.
 
-    Elements of strings are `bytes`, those of resources and variants their protos.
+    String elements are `bytes`, resource and variant elements their protos.
 
     Args:
-        max_bytes: the most memory the value may take where few elements stand for many. One element that stands for all
-            others takes only its own, beyond a small size: the array has strides of zero, and is read-only.
+        max_bytes: upper bound for the memory of a value whose listed elements are fewer than its shape has. If a single
+            element is listed for a large value, the result is a read-only array with strides of zero.
 
     Raises:
         InvalidArgumentError: the proto contradicts itself, has an unknown dtype, or is too large.
@@ -235,7 +234,7 @@ def decode_tensor(proto: TensorProto, max_bytes: int = MAX_BYTES) -> Array:
 
 
 def _repeated(given: Array, dtype: DType, dims: tuple[int, ...], max_bytes: int) -> Array:
-    """The last of the listed elements goes on; without any, the value that is none goes for all."""
+    """Pad the listed elements with the last one, or with zeros (empty objects) if there are none."""
     count = math.prod(dims)
     if not given.size:
         given = np.zeros(1, given.dtype)
@@ -258,7 +257,7 @@ def _repeated(given: Array, dtype: DType, dims: tuple[int, ...], max_bytes: int)
 
 
 def expanded_bytes(proto: TensorProto) -> int:
-    """Return how much memory the value takes for elements that are not listed; 0 also for a proto that is malformed."""
+    """Return the memory that padding adds for a proto with too few listed elements; 0 for a complete or malformed proto."""
     try:
         dtype, dims = dtype_and_dims(proto)
     except InvalidArgumentError:
@@ -270,13 +269,13 @@ def expanded_bytes(proto: TensorProto) -> int:
 
 
 def MakeNdarray(tensor: TensorProto) -> Array:
-    """Return the value of a TensorProto as an array with memory for each element: `decode_tensor` under TensorFlow's name."""
+    """Decode a TensorProto into an array with memory of its own for each element; TensorFlow's name of `decode_tensor`."""
     array = decode_tensor(tensor)
     return array.copy() if is_one_repeated(array) else array
 
 
 def dtype_and_dims(proto: TensorProto) -> tuple[DType, tuple[int, ...]]:
-    """Return what a TensorProto says its value is, once it is known that there can be such a value.
+    """Return the dtype and shape of a TensorProto, after validating both.
 
     Raises:
         InvalidArgumentError: an unknown dtype, a shape that is not static, or too large to be addressed.
@@ -298,7 +297,7 @@ def _dtype_of(proto: TensorProto) -> DType:
 
 
 def _dims_of(shape: TensorShapeProto, dtype: DType) -> tuple[int, ...]:
-    """Return the static shape, once it is known that an array of it can be had."""
+    """Return the static shape, after checking that an array of it can be addressed."""
     subject = f"TensorProto of {dtype.name}"
     if shape.unknown_rank:
         raise InvalidArgumentError(f"{subject}: expected a fully defined shape, got an unknown rank")
@@ -354,14 +353,14 @@ def _parsed(kind: type[Any], piece: bytes) -> Any:
         return piece
     try:
         return kind.FromString(piece)
-    except Exception as error:  # protobuf's DecodeError, by whichever of its implementations is in use
+    except Exception as error:  # a DecodeError; its class depends on protobuf's implementation
         raise InvalidArgumentError(
             f"TensorProto: expected a serialised {kind.__name__}, got {piece!r}"
         ) from error
 
 
 def _split(content: bytes, dtype: DType, dims: tuple[int, ...]) -> list[bytes]:
-    """Cut content of objects: the length of each as a varint, then their bytes one after another."""
+    """Split the content of object elements: their lengths as varints, followed by their bytes."""
     count = math.prod(dims)
     if len(content) < count:
         raise _mismatch(dtype, dims, f"at least {count} bytes of content", len(content))
@@ -399,7 +398,7 @@ def _mismatch(dtype: DType, dims: tuple[int, ...], expected: str, got: object) -
 
 
 def shape_to_proto(dims: Dims) -> TensorShapeProto:
-    """Return a shape as TensorShapeProto: -1 stands for an unknown dimension."""
+    """Encode a shape as a TensorShapeProto; -1 stands for an unknown dimension."""
     if dims is None:
         return TensorShapeProto(unknown_rank=True)
     proto = TensorShapeProto()
@@ -409,7 +408,7 @@ def shape_to_proto(dims: Dims) -> TensorShapeProto:
 
 
 def shape_from_proto(proto: TensorShapeProto) -> Dims:
-    """Return the shape a TensorShapeProto describes.
+    """Decode a TensorShapeProto.
 
     Raises:
         InvalidArgumentError: a dimension below -1, or dimensions beside an unknown rank.

@@ -1,7 +1,7 @@
-"""Parts of tensors, as checkpoints name them: a start and a length for each dimension.
+"""Slices of tensors in checkpoints: a start and a length for each dimension.
 
-In text, as attributes and inputs of nodes have it, "0,3:-:2,1": start and length, or "-" for all of a dimension. In a table the
-parts of a tensor have keys that sort by name and place.
+The text form, used in attributes and inputs of nodes, is "0,3:-:2,1": start and length, or "-" for a full dimension. In a
+table, the keys of slices sort by name and extents.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from aioexec.formats.protos import TensorSliceProto
 
 Box = tuple[tuple[int, int], ...]
-"""From where to where, for each dimension."""
+"""(start, stop) of each dimension."""
 
 _ALL: Final = (0, -1)
 _MAX_DIM: Final = (1 << 63) - 1
 _MOST_COMPARISONS: Final = 1 << 17
-"""Of two boxes, to find whether parts cover a tensor; about a second."""
+"""Upper bound for comparisons of two boxes when checking that slices cover a tensor: about a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorSlice:
-    """A part of a tensor: (start, length) of each dimension; length -1 with start 0 is all of it."""
+    """A slice of a tensor: (start, length) of each dimension; (0, -1) is a full dimension."""
 
     extents: tuple[tuple[int, int], ...]
 
@@ -39,10 +39,10 @@ class TensorSlice:
 
     @classmethod
     def parse(cls, text: str) -> TensorSlice:
-        """The part that "start,length:-" stands for.
+        """Parse the text form "start,length:-".
 
         Raises:
-            InvalidArgumentError: the text is of another form.
+            InvalidArgumentError: the text has another form.
         """
         return cls(tuple(_extent(item, text) for item in text.split(":")) if text else ())
 
@@ -56,7 +56,7 @@ class TensorSlice:
         )
 
     def to_proto(self, proto: TensorSliceProto) -> None:
-        """Fill a proto that is empty."""
+        """Fill an empty proto."""
         for start, length in self.extents:
             extent = proto.extent.add()
             if length >= 0:
@@ -70,10 +70,10 @@ class TensorSlice:
         return ":".join("-" if length < 0 else f"{start},{length}" for start, length in self.extents)
 
     def box(self, shape: Sequence[int]) -> Box:
-        """Where it lies in a tensor of a shape.
+        """Return the box of the slice in a tensor of a shape.
 
         Raises:
-            InvalidArgumentError: not in it.
+            InvalidArgumentError: rank or bounds do not fit the shape.
         """
         listed = ",".join(map(str, shape))
         if len(shape) != len(self.extents):
@@ -89,7 +89,7 @@ class TensorSlice:
         return tuple(box)
 
     def key(self, name: str) -> bytes:
-        """The key of the part of a tensor `name`."""
+        """Return the table key of this slice of the tensor `name` (TensorFlow's EncodeTensorNameSlice)."""
         raw = name.encode(errors="surrogateescape")
         escaped = re.sub(rb"[\0\xff]", lambda byte: byte[0] + bytes([0xFF - byte[0][0]]), raw)
         numbers = b"".join(map(_ordered, itertools.chain.from_iterable(self.extents)))
@@ -112,15 +112,15 @@ def _extent(item: str, text: str) -> tuple[int, int]:
 
 
 def _ordered(value: int) -> bytes:
-    """A number in bytes that compare as numbers do; small ones take fewer."""
+    """Encode a signed number so that the bytes sort as the numbers do, in few bytes if it is small (OrderedCode)."""
     magnitude = value if value >= 0 else ~value
     length = next(n for n in range(1, 11) if magnitude < 1 << (7 * n - 1))
-    marks = ((1 << length) - 1) << (8 * length - length)  # as many ones at the top as there are bytes
+    marks = ((1 << length) - 1) << (8 * length - length)  # the number of leading ones is the number of bytes
     return ((value & (1 << 8 * length) - 1) ^ marks).to_bytes(length, "big")
 
 
 class ShapeAndSlice(NamedTuple):
-    """What a node says of the part of a tensor that it saves or restores."""
+    """The full shape, the slice and the box that a node saves or restores."""
 
     shape: tuple[int, ...]
     part: TensorSlice
@@ -128,15 +128,15 @@ class ShapeAndSlice(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The shape of the part."""
+        """The shape of the slice."""
         return sizes_of(self.box)
 
 
 def parse_shape_and_slice(text: str) -> ShapeAndSlice:
-    """What "5 4 0,3:-" stands for: a tensor of shape (5, 4), and a part of it.
+    """Parse a `shape_and_slice` string: "5 4 0,3:-" is the slice "0,3:-" of a tensor of shape (5, 4).
 
     Raises:
-        InvalidArgumentError: the text is of another form, or there is no such part.
+        InvalidArgumentError: the text has another form, or the slice is out of bounds.
     """
     *dims, part = text.split(" ")
     if not dims:
@@ -155,34 +155,33 @@ def sizes_of(box: Box) -> tuple[int, ...]:
 
 
 def volume(box: Box) -> int:
-    """How many elements are in it."""
+    """Return the number of elements in a box."""
     return math.prod(sizes_of(box))
 
 
 def intersection(a: Box, b: Box) -> Box | None:
-    """What is in both; None if that is nothing."""
+    """Return the intersection of two boxes, or None if it is empty."""
     both = tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
     return both if all(start < stop for start, stop in both) else None
 
 
 def within(box: Box, outer: Box) -> Box:
-    """The same place, seen from where `outer` begins."""
+    """Return a box relative to the start of `outer`."""
     return tuple((start - at, stop - at) for (start, stop), (at, _) in zip(box, outer, strict=True))
 
 
 def index(box: Box) -> Any:
-    """To take it out of an array, as an array even where there is no dimension."""
+    """Return an index that takes a box out of an array; the result is an array even for rank 0."""
     return (..., *(slice(start, stop) for start, stop in box))
 
 
 def covers(boxes: Iterable[Box], wanted: Box) -> bool:
-    """Whether each element of a box is in one of the others, which may overlap.
+    """Return whether the union of boxes, which may overlap, contains the box `wanted`.
 
-    Parts that divide a tensor along its dimensions take a time that is about linear in their number, since those that are in
-    order leave few boxes.
+    For slices that partition a tensor along its dimensions the time is about linear in their number.
 
     Raises:
-        InvalidArgumentError: the boxes overlap in so many ways that it would take long to say.
+        InvalidArgumentError: the overlaps are too many to decide in about a second.
     """
     inner = sorted(both for box in boxes if (both := intersection(box, wanted)) is not None)
     if sum(map(volume, inner)) < volume(wanted):
@@ -198,7 +197,7 @@ def covers(boxes: Iterable[Box], wanted: Box) -> bool:
 
 
 def _without(box: Box, taken: Box) -> list[Box]:
-    """What is left of a box: up to two boxes a dimension."""
+    """Return the difference of two boxes: at most two boxes per dimension."""
     both = intersection(box, taken)
     if both is None:
         return [box]

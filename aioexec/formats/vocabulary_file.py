@@ -1,6 +1,6 @@
-"""Tables in text files: an entry a line, made of columns, the whole line or its number.
+"""Lookup tables in text files: one entry per line, made of its columns, the whole line or its number.
 
-Reading one is a call that blocks: callers on an event loop make it on a worker.
+Reading blocks: callers on an event loop use a worker.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _NAMES = {dt.float32: "float", dt.float64: "double"}
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How lines become entries.
+    """The meaning of the lines of a vocabulary file.
 
     Attributes:
-        key_index, value_index: the column; or WHOLE_LINE, or LINE_NUMBER.
-        vocab_size: how many lines to read; -1 for all.
-        delimiter: of columns, one character.
+        key_index, value_index: a column number, WHOLE_LINE or LINE_NUMBER.
+        vocab_size: the number of lines to read; -1 for all.
+        delimiter: the character between columns.
         offset: added to line numbers.
 
     Raises:
-        InvalidArgumentError: no such delimiter.
+        InvalidArgumentError: the delimiter is not one character.
     """
 
     key_index: int
@@ -47,17 +47,17 @@ class Layout:
 
     @property
     def columns(self) -> int:
-        """How many a line must have."""
+        """The number of columns a line must have."""
         return max(self.key_index, self.value_index) + 1
 
 
 def read(path: str, layout: Layout, key_dtype: DType, value_dtype: DType) -> tuple[list[Any], list[Any]]:
-    """The keys and values of a file, as Python values.
+    """Read the keys and values of a file as Python values.
 
     Raises:
-        InvalidArgumentError: its lines are not such entries, or too few.
-        OutOfRangeError: there are none.
-        OpError: it cannot be read; see `open_input`.
+        InvalidArgumentError: a line does not fit the layout or the dtypes, or there are too few lines.
+        OutOfRangeError: the file is empty.
+        OpError: the file cannot be read; see `open_input`.
     """
     for what, index, dtype in (
         ("Key", layout.key_index, key_dtype),
@@ -89,7 +89,7 @@ def _lines(path: str, count: int) -> Sequence[bytes]:
 
 
 def _rows(path: str, lines: Sequence[bytes], layout: Layout) -> Sequence[Sequence[bytes]]:
-    """The columns of each line, as far as they are wanted."""
+    """Yield the required columns of each line."""
     position, rows = 0, []
     for number, line in enumerate(lines):
         position += len(line) + 1
@@ -127,7 +127,7 @@ def _column(
 
 
 def _parser(dtype: DType) -> Callable[[bytes], Any]:
-    """From a field to a number; raises ValueError if it is none."""
+    """Return a parser of a field, which raises ValueError for malformed text."""
     if dtype in (dt.float32, dt.float64):
         return lambda field: dtype.numpy.type(float(field)).item()
     if dtype not in (dt.int32, dt.int64):

@@ -1,4 +1,4 @@
-"""WAV files of 16-bit samples."""
+"""WAV files with 16-bit PCM samples."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _PCM: Final = 1
 
 
 def encode_wav(frames: npt.NDArray[Any], sample_rate: int) -> bytes:
-    """A file of samples [frames, channels] in -1..1; what is beyond is cut off, what is no number is silence."""
+    """Encode samples [frames, channels] in [-1, 1] as a file; values outside are clipped, NaN becomes silence."""
     samples = np.nan_to_num(frames.astype(np.float64) * _SCALE, posinf=_SCALE, neginf=-_SCALE)
-    rounded = np.trunc(samples + np.copysign(0.5, samples))  # halves away from zero
+    rounded = np.trunc(samples + np.copysign(0.5, samples))  # rounds half away from zero
     data = np.clip(rounded, -_SCALE, _SCALE - 1).astype("<i2").tobytes()
     width = 2 * frames.shape[1]
-    rate = sample_rate * width % (1 << 32)  # bytes a second, in the 32 bits there are for it
+    rate = sample_rate * width % (1 << 32)  # bytes per second, truncated to the 32 bits of the field
     form = struct.pack("<HHIIHH", _PCM, frames.shape[1], sample_rate, rate, width % (1 << 16), 16)
     chunks = (b"WAVE", *_chunk(b"fmt ", form), *_chunk(b"data", data))
     return b"RIFF" + struct.pack("<I", sum(map(len, chunks))) + b"".join(chunks)

@@ -1,7 +1,7 @@
 """TensorFlow's messages under TensorFlow's names, in a proto package of our own.
 
 Same field numbers, hence the same bytes; another proto package and other file names, hence no clash with
-TensorFlow in one process. A message of TensorFlow's own classes is not one of these: go through its bytes.
+TensorFlow in one process. A message of TensorFlow's own classes is not one of these: convert it by its serialised bytes.
 
 Generated modules (`*_pb2`) are never edited: change the `.proto`, then run the command at its top.
 """
